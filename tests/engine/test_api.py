@@ -119,7 +119,7 @@ def test_entailment_takes_the_member_or_the_word(word: str | Entailment, member:
         ("inconsistent", "ignore", "report or reject"),
     ],
 )
-def test_what_is_no_word_is_refused_with_the_words_there_are(argument: str, value: object, names: str) -> None:
+def test_unknown_word_is_refused_with_the_known_words(argument: str, value: object, names: str) -> None:
     arguments: dict[str, object] = {argument: value}
     with pytest.raises(DotrError, match=rf"{argument} should be {names}, not") as refused:
         Program.load(FIRE, **arguments)  # type: ignore[arg-type]
@@ -248,7 +248,7 @@ def test_values_of_blank_nodes_and_triple_terms_are_their_text(copy: Program) ->
     assert triple.values["v"] == f'<<( <{E}s> <{E}p> "1"^^<{XSD}integer> )>>'
 
 
-def test_an_iri_value_stands_in_triples_again(copy: Program) -> None:
+def test_iri_value_is_a_term_of_triples(copy: Program) -> None:
     with copy.session() as session:
         (event,) = session.advance(1, ":a :v 7 .")
         (again,) = session.advance(2, [(event.values["x"], f"<{E}v>", "'8'")])

@@ -118,7 +118,7 @@ BREAKS = {
 
 @pytest.mark.parametrize("kind", BREAKS)
 @pytest.mark.fallbacks
-def test_a_fallback_answers_is_counted_and_told_once(
+def test_fallback_gives_the_same_output_and_is_counted_and_reported_once(
     project: Project, kind: FallbackKind, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.write("a.ndjson", LINES)
@@ -138,7 +138,7 @@ def test_a_fallback_answers_is_counted_and_told_once(
 
 
 @pytest.mark.parametrize("kind", BREAKS)
-def test_a_fallback_that_nobody_asked_for_fails_a_test(project: Project, kind: FallbackKind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_fallback_fails_a_test(project: Project, kind: FallbackKind, monkeypatch: pytest.MonkeyPatch) -> None:
     BREAKS[kind](monkeypatch)
     assert main(["run", "c.yaml"]) == 1
     assert [each.partition(":")[0] for each in fallbacks.reraised] == [kind.name] + [FallbackKind.INSTANT.name] * (kind in EARLIER)
@@ -149,7 +149,7 @@ EARLIER = (FallbackKind.TOGETHER, FallbackKind.QUERY)
 """They are caught once more, where instants are evaluated."""
 
 
-def test_a_process_that_a_test_starts_raises_too(project: Project) -> None:
+def test_subprocess_of_a_test_raises_on_fallback(project: Project) -> None:
     project.write(
         "broken.py",
         "import sys\nfrom dotr.cli import main\nfrom dotr.datalog.background import Knowledge\n"
@@ -169,7 +169,7 @@ def test_a_process_that_a_test_starts_raises_too(project: Project) -> None:
 
 
 @pytest.mark.fallbacks
-def test_a_session_and_rule_tests_tell_of_a_fallback_too(
+def test_session_and_rule_tests_report_a_fallback(
     project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     together(monkeypatch)
@@ -182,7 +182,7 @@ def test_a_session_and_rule_tests_tell_of_a_fallback_too(
 
 
 @pytest.mark.fallbacks
-def test_a_rule_test_that_expects_nothing_fails_where_a_query_or_a_rule_fails(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_test_without_expectations_fails_where_a_query_or_a_rule_fails(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.change("t.yaml", 'expect: [ { at: 1, event: Out, attributes: { x: ":a" } } ]', "expect: []")
 
     def fails(*_: object) -> None:
@@ -213,7 +213,7 @@ def test_an_expected_error_is_no_fallback() -> None:
     assert fallbacks.drain_fallbacks() == []
 
 
-def test_records_go_with_the_rows_of_a_batch_and_count_in_the_metrics(caplog: pytest.LogCaptureFixture) -> None:
+def test_fallback_records_are_rows_of_a_batch_and_count_in_the_metrics(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(3):
         record_fallback(raised(), FallbackKind.QUERY)
     (line,) = fallback_rows()
@@ -231,6 +231,6 @@ def test_records_go_with_the_rows_of_a_batch_and_count_in_the_metrics(caplog: py
     assert json.loads(json_report(meter.read()))["fallbacks"] == 6
 
 
-def test_runs_are_equal_whatever_their_fallbacks() -> None:
+def test_totals_are_equal_with_different_fallbacks() -> None:
     assert Totals(fallbacks=1) == Totals()
     assert (Totals(fallbacks=1) + Totals(fallbacks=2)).fallbacks == 3

@@ -60,7 +60,7 @@ def test_a_second_run_is_refused(project: Project, options: tuple[str, ...]) -> 
         assert first.poll() is None
 
 
-def test_a_part_of_what_it_writes_is_enough(project: Project) -> None:
+def test_run_that_shares_one_output_is_refused(project: Project) -> None:
     with running(project):
         said = project.refused("run", "c.yaml", "--fresh", "--set", "output.0.path=other.ndjson")
         assert "c.yaml:8:14: C216 another run is writing to dead.ndjson" in said
@@ -74,7 +74,7 @@ def test_a_part_of_what_it_writes_is_enough(project: Project) -> None:
         )
 
 
-def test_a_killed_run_holds_nothing(project: Project) -> None:
+def test_killed_run_releases_its_locks(project: Project) -> None:
     with running(project) as first:
         first.send_signal(signal.SIGKILL)
         first.wait()
@@ -83,7 +83,7 @@ def test_a_killed_run_holds_nothing(project: Project) -> None:
         assert not list(project.folder.glob(".*.lock"))
 
 
-def test_nothing_is_left_behind(project: Project) -> None:
+def test_lock_files_are_removed(project: Project) -> None:
     before = project.files()
     project.write("r2.dotr", "broken")
     project.refused("run", "c.yaml", "--set", "output.0.path=a/b/out.ndjson", "--set", "rules=[r2.dotr]")
@@ -117,7 +117,7 @@ def test_a_lock_released_meanwhile_is_acquired_again(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_folder_below_one_that_cannot_be_written_is_held_itself(tmp_path: Path) -> None:
+def test_folder_below_a_read_only_folder_is_locked_itself(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     tmp_path.chmod(0o500)
     try:
@@ -128,7 +128,7 @@ def test_a_folder_below_one_that_cannot_be_written_is_held_itself(tmp_path: Path
         tmp_path.chmod(0o700)
 
 
-def test_a_disk_without_locks_stops_nobody(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_without_locks_does_not_stop_a_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> None:
         raise OSError(95, "operation not supported")
 

@@ -108,7 +108,7 @@ ALONE = [query for query in EXPLOSIVE if "NOT EXISTS" not in query]
 
 
 @pytest.mark.parametrize("query", ALONE)
-def test_what_the_background_alone_makes_is_limited_too(query: str) -> None:
+def test_answers_of_the_background_alone_are_limited(query: str) -> None:
     """A query may look at fifty times as much there as at an instant, and keep ten times as much."""
     few, many = crossed(29), crossed(450)
     limits = Limits(rows=900, probes=600)
@@ -124,7 +124,7 @@ def test_the_background_alone_may_have_as_many_answers_as_an_instant() -> None:
         made(query, list(crossed(50)), Limits(rows=49))
 
 
-def test_a_program_that_makes_too_much_of_its_background_is_refused(tmp_path: Path) -> None:
+def test_program_with_static_answers_over_the_limit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "g.nt").write_text("".join(f"{' '.join(triple)} .\n" for triple in crossed(40)))
     spec = ProgramSpec((Document("r.dotr", RULES),), graphs=(str(tmp_path / "g.nt"),), limits=Limits(rows=1_599))
     with pytest.raises(Refused, match="D504 the query of Both makes too much of the background alone: more than 1,599 rows"):
@@ -132,7 +132,7 @@ def test_a_program_that_makes_too_much_of_its_background_is_refused(tmp_path: Pa
     assert compile_program(replace(spec, limits=Limits(rows=1_600)))
 
 
-def test_rows_and_probes_are_told_apart() -> None:
+def test_errors_distinguish_rows_and_probes() -> None:
     found = crossed(50)
     pairs, none = "SELECT ?x ?y { ?x :a ?v . ?y :b ?w }", "SELECT ?x ?y { ?x :a ?v . ?y :b ?w FILTER(?v = ?w) }"
     assert len(made(pairs, limits=Limits(rows=2_500, probes=10_000)).answers(found)) == 2_500
@@ -178,7 +178,7 @@ def test_a_group_over_the_limit_is_evaluated_query_by_query() -> None:
     assert (asked.rejected, asked.exceeded, asked.over) == (True, "more than 1,000 rows", (0,))
 
 
-def test_look_ups_that_find_nothing_are_counted() -> None:
+def test_empty_look_ups_are_counted() -> None:
     """Each new triple leads to a hub, and each of the hub's members is looked up in vain before the
     last two loops are come to.
     """
@@ -244,7 +244,7 @@ def test_a_closure_over_the_limit_is_a_dead_letter(folder: Path, caplog: pytest.
     assert caplog.messages[0].endswith("its instant goes over a limit: more than 500 triples in the closure")
 
 
-def test_five_thousand_by_five_thousand(folder: Path) -> None:
+def test_cross_product_of_five_thousand_is_stopped(folder: Path) -> None:
     write_config("")
     write_stream((1, 5_000), (2, 1))
     events, rejected, totals = run_like_spark(build(read_config("c.yaml"), fresh=True, on_spark=False))
@@ -261,7 +261,7 @@ def test_limits_are_part_of_a_program() -> None:
     assert spec.fingerprint != ProgramSpec().fingerprint
 
 
-def test_a_session_tells_of_it_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_session_reports_a_limit_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     spec = ProgramSpec(rules=(Document("r.dotr", RULES),), prefixes={"": "http://e/"}, limits=Limits(rows=100))
     session = compile_program(spec).session()
     assert session.advance(1, " ".join(f":x{i} :a {i} . :y{i} :b {i} ." for i in range(20))) == []

@@ -74,7 +74,9 @@ def answered(asked: Select, background: TripleIndex, new: TripleIndex, limits: L
 
 @examples(100)
 @given(triples(PREDICATES), triples([*PREDICATES, iri("http://e/new")]), st.integers(1, 3), st.data())
-def test_the_same_rows_and_the_same_limits(known: list[Triple], instant: list[Triple], long: int, data: st.DataObject) -> None:
+def test_mapped_background_has_the_rows_and_limits_of_memory(
+    known: list[Triple], instant: list[Triple], long: int, data: st.DataObject
+) -> None:
     """Long lists of the background are mapped, and read behind those of the instant."""
     memory = TripleIndex(known)
     new = TripleIndex(triple for triple in instant if triple not in memory)
@@ -86,7 +88,7 @@ def test_the_same_rows_and_the_same_limits(known: list[Triple], instant: list[Tr
                 assert answered(asked, file, new, limits) == answered(asked, memory, new, limits)
 
 
-def test_what_stands_behind_a_long_list_counts(tmp_path: Path) -> None:
+def test_triples_after_a_long_list_are_counted(tmp_path: Path) -> None:
     """A hundred in the file and two of the instant are a hundred and two."""
     known = [(iri(f"http://e/x{number}"), PREDICATES[0], NODES[0]) for number in range(100)]
     new = TripleIndex([(NODES[0], PREDICATES[1], NODES[0]), *((node, PREDICATES[0], NODES[0]) for node in NODES[:2])])

@@ -87,7 +87,7 @@ def test_group_concat() -> None:
         "REPLACE('a', 'a', CONCAT(?x, ?x, ?x, ?x))",
     ],
 )
-def test_it_is_refused_before_memory_is_used(text: str) -> None:
+def test_literal_over_the_limit_is_refused_before_memory_is_used(text: str) -> None:
     x = literal("a" * 250_000)
     value(text, x=x)
     tracemalloc.start()
@@ -117,7 +117,7 @@ def program(rules: str, datalog: str = "", **limits: int) -> CompiledProgram:
     return compile_program(ProgramSpec(rules=(Document("a.dotr", rules),), datalog=documents, prefixes=PREFIXES, limits=Limits(**limits)))
 
 
-def test_a_text_that_doubles_at_each_instant_ends() -> None:
+def test_text_that_doubles_at_each_instant_ends() -> None:
     session = Session(program(DOUBLING.replace('COALESCE(CONCAT(Before.?x, Before.?x), "none")', "CONCAT(Before.?x, Before.?x)")))
     lengths: list[int | None] = []
     for second in range(1, 40):
@@ -136,7 +136,7 @@ with E.?x = T.?x, E.?y = CONCAT(T.?v, "-")
 """
 
 
-def test_both_stages_and_datalog_keep_to_the_programs_limit() -> None:
+def test_both_stages_and_datalog_keep_the_limit_of_the_program() -> None:
     datalog = ':w(?s, ?w) :- :v(?s, ?v), BIND(CONCAT(?v, ".") AS ?w) .'
     small, large = Session(program(RULES, datalog, literal=5)), Session(program(RULES, datalog))
     graph = '@prefix : <http://e/> . :s :v "%s" .'
@@ -165,7 +165,7 @@ def test_integers_and_decimals_of_many_digits_are_numbers(digits: int) -> None:
     assert value("?x / 2", x=x) is not None or digits == DIGITS
 
 
-def test_a_number_of_more_digits_is_none() -> None:
+def test_number_of_more_digits_is_an_error() -> None:
     assert value("isNumeric(?x)", x=integer(DIGITS + 1)) == value("false")
     assert value("isNumeric(?x)", x=literal("." + "7" * (DIGITS + 2), XSD + "decimal")) == value("false")
     assert value("?x * ?x", x=integer(DIGITS // 2)) is not None
@@ -176,7 +176,7 @@ def test_a_number_of_more_digits_is_none() -> None:
 
 
 @pytest.mark.parametrize("term", [literal("7" * 1000, XSD + "integer"), literal("." + "0" * 999 + "7", XSD + "decimal")])
-def test_multiplying_again_and_again_ends_soon(term: Term) -> None:
+def test_repeated_multiplication_ends_at_the_limit(term: Term) -> None:
     start = time.perf_counter()
     assert value(" * ".join(["?x"] * 10_000), x=term) is None
     squared: Term | None = term
@@ -186,7 +186,7 @@ def test_multiplying_again_and_again_ends_soon(term: Term) -> None:
     assert time.perf_counter() - start < 20
 
 
-def test_a_duration_that_grows_ends() -> None:
+def test_growing_duration_ends_at_the_limit() -> None:
     day = literal("P1D", XSD + "dayTimeDuration")
     grown: Term | None = day
     for _ in range(20_000):
@@ -194,7 +194,7 @@ def test_a_duration_that_grows_ends() -> None:
     assert grown is None
 
 
-def test_a_triple_term_in_a_triple_term_ends() -> None:
+def test_nesting_triple_terms_ends_at_the_limit() -> None:
     term: Term | None = value("TRIPLE(:a, :p, :b)")
     depth = 0
     while term is not None:

@@ -36,7 +36,7 @@ CHAINS = [
 
 
 @pytest.mark.parametrize(("operator", "operand", "result"), CHAINS, ids=[operator for operator, _, _ in CHAINS])
-def test_a_thousand_operands(operator: str, operand: str, result: str | None) -> None:
+def test_thousand_operands_are_evaluated(operator: str, operand: str, result: str | None) -> None:
     chain = f" {operator} ".join(operand.replace("%d", str(i)) for i in range(MANY))
     of_event = chain.replace("?v", "T.?v")
     assigned = values(f"{HEAD} }} ] with E.?x = {of_event}")
@@ -49,14 +49,14 @@ def test_a_thousand_operands(operator: str, operand: str, result: str | None) ->
     assert values(derived, f":w[?s, ?v] :- :v[?s, ?v], FILTER({chain}) .") == holds
 
 
-def test_a_thousand_arguments_and_members() -> None:
+def test_thousand_arguments_and_members_are_evaluated() -> None:
     assert values(f"{HEAD} }} ] with E.?x = STRLEN(CONCAT({', '.join(['STR(T.?v)'] * MANY)}))") == [str(MANY)]
     assert values(f"{HEAD} }} ] with E.?x = COALESCE({', '.join(['1/0'] * MANY)}, T.?v)") == ["5"]
     assert values(f"{HEAD} }} ] with E.?x = T.?v IN ({', '.join(f'T.?v + {i}' for i in range(1, MANY))})") == ["false"]
 
 
 @pytest.mark.parametrize("depth", [20, 60, 100, 120])
-def test_branches_in_each_other(depth: int) -> None:
+def test_nested_branches_are_evaluated(depth: int) -> None:
     nested = "IF(T.?v > 1, " * depth + "T.?v" + ", 2)" * depth
     assert values(f"{HEAD} }} ] with E.?x = {nested}") == ["5"]
 
@@ -71,12 +71,12 @@ def test_branches_in_each_other(depth: int) -> None:
         (f"{HEAD} . ?s {'(' * 200}:p{')' * 200} ?w }} ] with E.?x = T.?v", "Q117"),
     ],
 )
-def test_a_text_nested_too_deeply_is_refused(rules: str, code: str) -> None:
+def test_text_nested_too_deeply_is_refused(rules: str, code: str) -> None:
     with pytest.raises(Refused) as refused:
         session(rules)
     assert [problem.code for problem in refused.value.diagnostics] == [code]
     assert all(problem.span is not None for problem in refused.value.diagnostics)
 
 
-def test_a_query_of_very_many_patterns() -> None:
+def test_query_of_very_many_patterns_is_evaluated() -> None:
     assert values(f"{HEAD} . {' '.join(f'?s :v ?w{i} .' for i in range(150))} }} ] with E.?x = T.?v") == ["5"]

@@ -27,37 +27,37 @@ def assert_agreed(text: ProgramText, elements: list[Element]) -> None:
 
 @examples(350)
 @given(programs(), streams())
-def test_the_engine_says_what_the_oracle_says(text: ProgramText, elements: list[Element]) -> None:
+def test_programs_agree_with_the_oracle(text: ProgramText, elements: list[Element]) -> None:
     assert_agreed(text, elements)
 
 
 @examples(100)
 @given(programs_of_queries(), streams())
-def test_queries_answer_what_the_oracle_answers(text: ProgramText, elements: list[Element]) -> None:
+def test_queries_agree_with_the_oracle(text: ProgramText, elements: list[Element]) -> None:
     assert_agreed(text, elements)
 
 
 @examples(100)
 @given(programs_of_expressions(), streams())
-def test_expressions_are_what_the_oracle_computes(text: ProgramText, elements: list[Element]) -> None:
+def test_expressions_agree_with_the_oracle(text: ProgramText, elements: list[Element]) -> None:
     assert_agreed(text, elements)
 
 
 @examples(80)
 @given(programs(STRATIFIED), streams())
-def test_so_it_does_for_stratified_programs(text: ProgramText, elements: list[Element]) -> None:
+def test_stratified_programs_agree_with_the_oracle(text: ProgramText, elements: list[Element]) -> None:
     assert_agreed(text, elements)
 
 
 @examples(20)
 @given(programs(STRATIFIED, entailments=("rdfs", "owl2rl")), streams(longest=3))
-def test_so_it_does_for_stratified_programs_under_entailment(text: ProgramText, elements: list[Element]) -> None:
+def test_stratified_programs_under_entailment_agree_with_the_oracle(text: ProgramText, elements: list[Element]) -> None:
     assert_agreed(text, elements)
 
 
 @examples(40)
 @given(programs(entailments=("rdfs", "owl2rl")), streams(longest=4))
-def test_so_it_does_under_entailment(text: ProgramText, elements: list[Element]) -> None:
+def test_programs_under_entailment_agree_with_the_oracle(text: ProgramText, elements: list[Element]) -> None:
     assert_agreed(text, elements)
 
 

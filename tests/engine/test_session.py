@@ -27,7 +27,7 @@ def program() -> Program:
     return Program.load(rules=[ROOT / "rules/fire.dotr"], graphs=[ROOT / "kb/building.ttl"], datalog=[ROOT / "kb/building.dlog"])
 
 
-def test_as_the_interface_says(program: Program) -> None:
+def test_session_returns_the_events_of_the_documentation(program: Program) -> None:
     with program.session() as session:
         assert session.advance(10, HEAT) == []
         (event,) = session.advance(12, SMOKE)
@@ -40,21 +40,21 @@ def test_as_the_interface_says(program: Program) -> None:
         assert session.finish() == []
 
 
-def test_sessions_share_nothing(program: Program) -> None:
+def test_sessions_of_one_program_are_independent(program: Program) -> None:
     one, other = program.session(), program.session()
     one.advance(10, HEAT)
     assert other.advance(12, SMOKE) == []
     assert len(one.advance(12, SMOKE)) == 1
 
 
-def test_an_instant_may_be_several_graphs(program: Program) -> None:
+def test_instant_of_several_graphs_is_their_merge(program: Program) -> None:
     with program.session() as session:
         assert session.advance(10, HEAT, "", PREFIX + ":r7 a :Temp .") == []
         assert len(session.advance(12, SMOKE, SMOKE)) == 1
 
 
 @pytest.mark.parametrize("time", [12, 11, -1])
-def test_a_time_not_after_the_last_raises(program: Program, time: int) -> None:
+def test_time_not_after_the_last_raises(program: Program, time: int) -> None:
     with program.session() as session:
         session.advance(12)
         with pytest.raises(ValueError, match=r"is not after 12"):
@@ -63,12 +63,12 @@ def test_a_time_not_after_the_last_raises(program: Program, time: int) -> None:
 
 
 @pytest.mark.parametrize("time", [12.5, "12", None, True, 1 << 62])
-def test_what_is_no_time_raises(program: Program, time: int) -> None:
+def test_value_that_is_not_a_time_raises(program: Program, time: int) -> None:
     with pytest.raises(ValueError, match=r"no time"):
         program.session().advance(time)
 
 
-def test_a_refused_graph_changes_nothing(program: Program) -> None:
+def test_refused_graph_leaves_the_session_unchanged(program: Program) -> None:
     with program.session() as session:
         session.advance(10, HEAT)
         with pytest.raises(ValueError, match="prefix"):
@@ -76,7 +76,7 @@ def test_a_refused_graph_changes_nothing(program: Program) -> None:
         assert len(session.advance(12, SMOKE)) == 1
 
 
-def test_a_finished_session_raises(program: Program) -> None:
+def test_finished_session_raises(program: Program) -> None:
     with program.session() as session:
         session.finish()
         with pytest.raises(ValueError, match="finished"):
@@ -87,7 +87,7 @@ def test_a_finished_session_raises(program: Program) -> None:
         left.advance(1)
 
 
-def test_triples_of_text_and_of_libraries(program: Program) -> None:
+def test_triples_of_text_and_of_libraries_are_read(program: Program) -> None:
     kind = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
     texts = [
         (f"<{B}r1>", f"<{kind}>", f"<{B}Temp>"),
@@ -102,12 +102,12 @@ def test_triples_of_text_and_of_libraries(program: Program) -> None:
 
 
 @pytest.mark.parametrize("triple", [("a", "b", "c"), ("<a:b>", "<a:b>"), ('"x"', "<a:b>", "<a:b>"), ("<a:b>", "<a:b>", "")])
-def test_what_is_no_triple_raises(program: Program, triple: tuple[str, ...]) -> None:
+def test_malformed_triple_raises(program: Program, triple: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="no triple in N-Triples"):
         program.session().advance(1, [triple])
 
 
-def test_prefixes_and_unit_of_the_program() -> None:
+def test_session_uses_prefixes_and_unit_of_its_program() -> None:
     from dotr.model.time import Unit
 
     program = Program.load(
@@ -125,7 +125,7 @@ def test_prefixes_and_unit_of_the_program() -> None:
         assert session.advance(22, SMOKE.removeprefix(PREFIX)) == []
 
 
-def test_a_program_that_cannot_be_loaded_says_everything(tmp_path: Path) -> None:
+def test_program_that_cannot_be_loaded_reports_all_diagnostics(tmp_path: Path) -> None:
     (tmp_path / "bad.dotr").write_text("rule R define", encoding="utf-8")
     (tmp_path / "bad.ttl").write_text("<a> <b>", encoding="utf-8")
     with pytest.raises(Refused) as refused:

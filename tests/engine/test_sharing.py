@@ -44,7 +44,7 @@ def test_one_query_for_all_thresholds() -> None:
     assert len(compiled.layout.streams) == 2
 
 
-def test_shared_is_as_alone() -> None:
+def test_shared_queries_give_the_events_of_unshared_ones() -> None:
     rules = [("last", 3, 10), ("last", 5, 4), ("each", 3, 4), ("first", 8, 6)]
     alone = [
         event
@@ -93,7 +93,7 @@ def test_queries_equal_up_to_names_are_one() -> None:
     assert [(e.rule, e.attributes["w"]) for e in found] == [("R", count.format(2)), ("S", count.format(1))]
 
 
-def test_names_that_stand_in_another_order_are_another_tie_order() -> None:
+def test_names_in_another_order_give_another_tie_order() -> None:
     query = "query {l} = [ SELECT ?{x} ?{y} WHERE {{ ?{x} :a ?{y} }} ] rule R{l} define E{l} = [ [] a :E ] from {l}\n"
     text = "PREFIX : <http://e/>\n" + query.format(l="P", x="s", y="v") + query.format(l="Q", x="v", y="s")
     compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", text),), prefixes={"": "http://e/"}))
@@ -114,7 +114,7 @@ def test_a_shared_prefilter_drops_rows_that_no_rule_accepts() -> None:
     assert [asked(f":s {p} .") for p in (":a 0", ":a 1", ':a "x"', ":b 109", ":b 108.5")] == [0, 1, 0, 0, 1]
 
 
-def test_conditions_that_equate_are_no_thresholds() -> None:
+def test_equality_conditions_are_not_thresholds() -> None:
     """They are met one rule at a time, those of labels bound before and of aggregates too."""
     text = "PREFIX : <http://e/>\n" + "".join(
         f"""rule R{n} define E{n} = [ [] a :E ] from A = [ SELECT ?v WHERE {{ ?s :a ?v }} ]
@@ -140,7 +140,7 @@ CONDITIONS = [
 ]
 
 
-def test_conditions_that_no_search_finds_are_evaluated_once_for_each_constant() -> None:
+def test_conditions_without_a_search_are_evaluated_once_for_each_constant() -> None:
     """Many rules with few constants among them fire as each does alone, in the order of their
     names; in the anchor and behind `if`.
     """

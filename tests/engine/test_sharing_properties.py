@@ -68,7 +68,7 @@ def compared(operator: str, name: str, constant: Const | Attribute, mirrored: bo
 
 @examples(400)
 @given(st.data())
-def test_a_search_finds_the_rows_with_which_all_conditions_hold(data: st.DataObject) -> None:
+def test_search_finds_the_rows_that_satisfy_all_conditions(data: st.DataObject) -> None:
     operators = data.draw(st.lists(st.sampled_from(["=", "<", "<=", ">", ">="]), min_size=1, max_size=4))
     names = data.draw(st.lists(st.sampled_from("ab"), min_size=len(operators), max_size=len(operators)))
     mirrored = data.draw(st.booleans())
@@ -191,7 +191,7 @@ def fired(rules: Sequence[str], stream: Sequence[tuple[int, list[Triple]]], relo
 
 @examples(150)
 @given(worlds(), st.booleans())
-def test_together_they_say_what_each_says_alone(world: tuple[list[str], list[tuple[int, list[Triple]]]], reload: bool) -> None:
+def test_rules_together_fire_as_each_fires_alone(world: tuple[list[str], list[tuple[int, list[Triple]]]], reload: bool) -> None:
     rules, stream = world
     note("\n".join(rules))
     for time, triples in stream:
@@ -202,6 +202,6 @@ def test_together_they_say_what_each_says_alone(world: tuple[list[str], list[tup
     assert fired(rules, stream, reload) == alone
 
 
-def test_every_scale_is_among_the_kinds() -> None:
+def test_kinds_include_every_scale() -> None:
     assert {domain_of(term) for term in TERMS} == {None, *OrderedDomain}
     assert any(value != value for value in map(VALUES.__getitem__, TERMS)), "NaN"

@@ -56,12 +56,12 @@ def _covered(place: str) -> bool:
 
 
 @pytest.mark.parametrize("name", sources.CODE)
-def test_what_is_listed_is_there(name: str) -> None:
+def test_listed_sources_exist(name: str) -> None:
     path = HOUSE / name
     assert path.is_file() if path.suffix else any(path.rglob("*.py"))
 
 
-def test_what_is_no_code_is_read_too() -> None:
+def test_listed_folders_have_code_and_datalog_only() -> None:
     for name in sources.CODE:
         kinds = {path.suffix for path in (HOUSE / name).rglob("*") if path.is_file() and "__pycache__" not in path.parts}
         assert kinds <= {".py", ".dlog"}
@@ -77,7 +77,7 @@ def test_code_folders_of_the_background_are_listed() -> None:
     assert {place for place in reached if not _covered(place)} == set()
 
 
-def test_what_keeps_answers_finds_none() -> None:
+def test_store_of_answers_does_not_compute_answers() -> None:
     """It looks them up by the text of a query, which changes with every name in it, and has others
     find them.
     """
@@ -85,7 +85,7 @@ def test_what_keeps_answers_finds_none() -> None:
     assert {place for place in own if not _covered(place)} <= {"__init__.py", "engine/spec.py", "engine/__init__.py"}
 
 
-def test_a_change_in_what_is_listed_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_change_of_the_listed_sources_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     found = set()
     for number in range(len(sources.CODE) + 1):
         monkeypatch.setattr(sources, "CODE", sources.CODE[:number])

@@ -136,7 +136,7 @@ def named(node: object) -> Term | None:
 
 
 @pytest.mark.parametrize("chunk", range(10))
-def test_patterns_match_what_pyoxigraph_matches(chunk: int) -> None:
+def test_patterns_match_as_in_pyoxigraph(chunk: int) -> None:
     """From text: what is written is read as it was meant, too. pyoxigraph keeps numbers by value,
     so that there are none with zeros; and a blank node of the query is a variable of its own.
     """
@@ -207,7 +207,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_each_syntax_means_what_pyoxigraph_takes_it_to_mean(shape: str) -> None:
+def test_each_syntax_has_the_meaning_of_pyoxigraph(shape: str) -> None:
     text = f"SELECT * WHERE {{ {shape} }}"
     query = parse_select(Span(Document("q", text), 0, len(text)), PREFIXES)
     graph = list(read_graph(DATA, PREFIXES, 64))

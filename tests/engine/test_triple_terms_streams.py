@@ -25,7 +25,7 @@ pytestmark = pytest.mark.core
 EX = "http://e/"
 
 
-def test_blank_nodes_inside_are_those_of_their_element() -> None:
+def test_blank_nodes_in_triple_terms_are_local_to_their_element() -> None:
     """The same name outside and inside; another element's is another; a text is no name."""
     graph = read_graph('_:x :says <<( _:x :p <<( _:y :p "_:x" )>> )>> . :a :says <<( _:z :p :o )>>, ":b", "<<(" .', {"": "http://e/"}, 64)
     says, p = "<http://e/says>", "<http://e/p>"
@@ -44,7 +44,7 @@ def test_blank_nodes_inside_are_those_of_their_element() -> None:
     assert merge(7, [graph, graph]) == merge(7, [graph, graph])
 
 
-def test_an_element_without_other_blank_nodes_is_renamed_too() -> None:
+def test_element_with_blank_nodes_in_triple_terms_only_is_renamed() -> None:
     one: tuple[Triple, ...] = (("<http://e/a>", "<http://e/p>", "<<( _:0 <http://e/p> _:1 )>>"),)
     first, second = merge(7, [one, one]).triples
     assert first != second
@@ -87,7 +87,7 @@ def nquads() -> str:
         (Format.NQUADS, nquads()),
     ],
 )
-def test_every_format_reads_them(tmp_path: Path, form: Format, text: str) -> None:
+def test_every_format_reads_triple_terms(tmp_path: Path, form: Format, text: str) -> None:
     (record,) = records(tmp_path, form, text)
     assert record.element is not None, record.why
     found = record.element.triples
@@ -109,7 +109,7 @@ GRAPHS: list[tuple[Triple, ...]] = [
 
 
 @pytest.mark.parametrize("form", list(StreamFormat))
-def test_what_is_written_reads_back(tmp_path: Path, form: StreamFormat) -> None:
+def test_written_triple_terms_are_read_back(tmp_path: Path, form: StreamFormat) -> None:
     firings = [Firing(n * 1_000_000, "R", "F", (("t", graph[0][2]),), graph, 0) for n, graph in enumerate(GRAPHS)]
     lines = [line for firing in firings for line in compile_writer(form, Clock())([firing])]
     found = records(tmp_path, Format(form.value), "".join(lines))
@@ -128,7 +128,7 @@ with Again.?what = Before.?what, Again.?who = Claim.?who, Again.?thing = SUBJECT
 """
 
 
-def test_a_row_of_a_table_states_them(tmp_path: Path) -> None:
+def test_row_of_a_table_has_triple_terms(tmp_path: Path) -> None:
     table = CsvMap("t", Document("map", "<< :s{id} :is {v} ~ _:r >> :by [ :of _:r ] . [] :says <<( [] :p {v} )>> ."), ",")
     (whole, part) = records(tmp_path, Format.CSV, "t,id,v\n1,7,0.5\n2,8,\n", table)
     assert whole.element is not None
