@@ -36,8 +36,8 @@ class FanoutBounds:
         """The largest of a few delta sizes for which a join does at most `max_work`; 0 if there is
         none.
 
-        `steps`: the join in its order. `rows`: the product of the sizes of the VALUES tables behind the
-        steps. `max_work`: triples and rows.
+        `steps`: the join in its order. `rows`: the product of the sizes of the VALUES tables behind
+        the steps. `max_work`: triples and rows.
 
         >>> from dotr.model.algebra import Var
         >>> rooms = FanoutBounds(TripleIndex([(f"<s{n}>", "<in>", "<room>") for n in range(500)]))

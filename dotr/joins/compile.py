@@ -324,7 +324,9 @@ class JoinWriter(LoopBuilder):
 
         `?c <in> ?b` of both sides, with `?c` bound:
 
-        for v_b in (b1.get(v_c, NO_TERMS) if d2 is None else b1.get(v_c, NO_TERMS) + d2.get(v_c, NO_TERMS)):
+        for v_b in (
+            b1.get(v_c, NO_TERMS) if d2 is None else b1.get(v_c, NO_TERMS) + d2.get(v_c, NO_TERMS)
+        ):
         """
         if fixed is None:
             self._loop([other], self._lookup(side, f"{{}}.{access}.get({predicate}, NO_ENDS).get({end}, NO_TERMS)"), looked_up=True)

@@ -80,8 +80,8 @@ def compute_static(select: Select, compute: Callable[[], Sequence[AnswerRow]]) -
 def plan(select: Select, background: TripleIndex, static: StaticAnswers = compute_static, limits: Limits | None = None) -> QueryPlan:
     """Plans a query over a closed background, which must not change while the plan is in use.
 
-    `static(select, compute)`: returns the static answers, by `compute()` or from a cache. `limits`: bound
-    the work at an instant; the planning itself is bounded by `Limits.for_background`.
+    `static(select, compute)`: returns the static answers, by `compute()` or from a cache. `limits`:
+    bound the work at an instant; the planning itself is bounded by `Limits.for_background`.
     Raises `LimitExceeded` during planning or evaluation.
 
     >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var

@@ -247,8 +247,8 @@ class _Scanner:
     a line.
 
     `size` counts the bytes of the current statement; beyond the limit only its beginning is kept.
-    Within long quotes, the lines behind the opening one may have to be scanned `lines_to_rescan` if the
-    quotes are never closed; `dropped`: those lines are not kept.
+    Within long quotes, the lines behind the opening one are `lines_to_rescan` if the quotes are
+    never closed; `dropped`: those lines are not kept.
     A line beyond the limit of a record comes in pieces: `carry` is the end of a piece, possibly an
     incomplete token, and `over` marks the end of a statement beyond the limit before `carry`.
     """

@@ -8,7 +8,7 @@ at each candidate. Other constraints are tested on each candidate inside the win
 
     s2_0 = v0[1]                                          the value that the key equals
     c2 = l2.get((s2_0 if s2_0 >= '<=' else key(s2_0)))    the run of the key
-    q2 = (s2_0 < '<=')                                    a literal: equal keys need an equality test
+    q2 = (s2_0 < '<=')                                    a literal: needs an equality test as well
     for i in range(len(c2) - 1, -1, -1): …                the candidates of `last`
 
 Cost: the candidates inside the window up to the first match for `last`, `first` and `not`; all of
