@@ -54,7 +54,7 @@ def _once(wrapped: Callable[..., Any], error: Exception) -> Callable[..., Any]:
 
 
 def together(patch: pytest.MonkeyPatch) -> None:
-    """Every generated join of queries that are asked together fails."""
+    """Every generated join of several queries fails."""
 
     def fails(*_: object) -> None:
         raise KeyError("x")
@@ -68,7 +68,7 @@ def together(patch: pytest.MonkeyPatch) -> None:
 
 
 def query(patch: pytest.MonkeyPatch) -> None:
-    """A plan that is asked by itself fails once."""
+    """A plan that is evaluated by itself fails once."""
 
     def broken(*arguments: object) -> QueryPlan:
         found = plan(*arguments)  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ def test_unexpected_fallback_fails_a_test(project: Project, kind: FallbackKind, 
 
 
 EARLIER = (FallbackKind.TOGETHER, FallbackKind.QUERY)
-"""They are caught once more, where instants are evaluated."""
+"""Kinds whose errors are caught a second time, where instants are evaluated."""
 
 
 def test_subprocess_of_a_test_raises_on_fallback(project: Project) -> None:

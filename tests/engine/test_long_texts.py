@@ -1,6 +1,4 @@
-"""Long chains of operands, and what is deep: read and run, or told with a place; never a fault of
-ours.
-"""
+"""Long chains of operands and deep nesting run, or are refused with a place."""
 
 from __future__ import annotations
 

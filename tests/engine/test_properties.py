@@ -1,5 +1,5 @@
-"""Properties of whole programs: the engine says what the oracle says, and nothing depends on
-batches or on the order of lists.
+"""Properties of whole programs: the engine agrees with the oracle, for all batches and orders of
+lists.
 """
 
 from __future__ import annotations

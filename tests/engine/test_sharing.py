@@ -1,4 +1,4 @@
-"""Queries that differ in their filters are asked once, and what the rules find stays the same."""
+"""Queries that differ in their filters are evaluated once, and the events stay the same."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_shared_prefilter_drops_rows_that_no_rule_accepts() -> None:
 
 
 def test_equality_conditions_are_not_thresholds() -> None:
-    """They are met one rule at a time, those of labels bound before and of aggregates too."""
+    """Equality conditions are tested for one rule at a time, also those of bound labels and aggregates."""
     text = "PREFIX : <http://e/>\n" + "".join(
         f"""rule R{n} define E{n} = [ [] a :E ] from A = [ SELECT ?v WHERE {{ ?s :a ?v }} ]
         and each B = [ SELECT ?w WHERE {{ ?s :b ?w . FILTER (?w > {n}) }} ] within [0, 5 s] from A

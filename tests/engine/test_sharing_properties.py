@@ -1,5 +1,5 @@
-"""Rules that differ in what they compare with, of every kind of term: run together they say, byte
-for byte, what each says alone.
+"""Rules that differ in the constants of their comparisons, of every kind of term: run together they
+write, byte for byte, the events that each writes alone.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def filters(draw: st.DrawFn, name: str, columns: int) -> str:
 
 @st.composite
 def skeletons(draw: st.DrawFn, columns: int) -> str:
-    """A rule whose queries leave ?w unbound where nothing says it."""
+    """A rule whose queries leave ?w unbound where no triple matches."""
     query = "SELECT ?s{n} ?v{n} ?w{n} WHERE {{ {{ ?s{n} :p{p} ?v{n} . OPTIONAL {{ ?s{n} :q ?w{n} }} }} {f} }}"
     plain = "SELECT ?s{n} ?v{n} ?w{n} WHERE {{ ?s{n} :p{p} ?v{n} ; :q ?w{n} . {f} }}"
 

@@ -1,4 +1,4 @@
-"""The key of a compiled background changes with the code that decides what is in it."""
+"""The key of a compiled background changes with the code that compiles it."""
 
 from __future__ import annotations
 
@@ -78,9 +78,7 @@ def test_code_folders_of_the_background_are_listed() -> None:
 
 
 def test_store_of_answers_does_not_compute_answers() -> None:
-    """It looks them up by the text of a query, which changes with every name in it, and has others
-    find them.
-    """
+    """The store looks answers up by the text of a query; its callers compute the answers."""
     own = {path.relative_to(HOUSE).as_posix() for path in _imports(Path(answers.__file__))}
     assert {place for place in own if not _covered(place)} <= {"__init__.py", "engine/spec.py", "engine/__init__.py"}
 
