@@ -79,8 +79,8 @@ class Session:
 
         Args:
             time: the time of the instant, later than that of every call before. An `int` counts the
-                program's unit; a `datetime` without a zone is UTC. The first call decides which of
-                both a session takes.
+                program's unit (seconds by default); a `datetime` without a zone is UTC. The first
+                call decides which of both a session takes.
             graphs: the graphs of the instant, which is their merge. Each is Turtle text, in which
                 the program's prefixes may be used, or an iterable of triples, whose terms are
                 N-Triples text or terms of pyoxigraph, rdflib or `dotr.IRI`. Blank nodes are local
