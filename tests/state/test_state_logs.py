@@ -17,7 +17,7 @@ from dotr.layout.layers import Layer
 from dotr.patterns.events import StoredEvent
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.spark.bucket_steps import place_of
+from dotr.runtimes.spark.bucket_steps import bucket_context
 from dotr.runtimes.spark.checkpoint import CheckpointLayout
 from dotr.runtimes.spark.inputs import scan_inputs
 from dotr.runtimes.spark.job import Job
@@ -356,7 +356,7 @@ def test_spilled_texts_equal_the_logs(seed: int, tmp_path: Path, monkeypatch: py
                 if held.page_count == 1 or kept.manifest is None:
                     continue
                 layer, bucket = divmod(number, 2)
-                place, store = place_of(simulated.job, layer), simulated.stores[layer][bucket]
+                place, store = bucket_context(simulated.job, layer), simulated.stores[layer][bucket]
                 assert held.event_counts == held_events(held, place.layer)
                 assert held.decoded_events == sum(len(each.state) for each in held._decoded.values())
                 joined += sum(each.text_count == 1 and each.text_events > 2 for each in held._decoded.values())
