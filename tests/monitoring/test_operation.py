@@ -22,7 +22,7 @@ from dotr.config import read_config
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Reason
 from dotr.monitoring.latest_figures import Figures, LatestFigures
-from dotr.monitoring.progress import BatchFigures, StoredCount, InputProgress, RunProgress
+from dotr.monitoring.progress import BatchFigures, InputProgress, RunProgress, StoredCount
 from dotr.monitoring.prometheus import exposition, serve_metrics
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
