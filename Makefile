@@ -20,14 +20,14 @@ format: ## let ruff mend what it can, and format
 types: ## mypy, incremental
 	.venv/bin/mypy
 
-test: ## the tests in T: make test T="tests/test_cases.py -k recursion"
+test: ## the tests in T: make test T="tests/cases/test_cases.py -k recursion"
 	$(PYTHON) -m pytest -q $(T)
 
 coverage: ## lines and branches that the tests without Spark reach: takes long; T as for test
 	$(PYTHON) -m pytest -q -n 2 --dist loadfile --cov --cov-report=term $(or $(T),-m "not spark")
 
 errors: ## write the golden messages of tests/errors and docs/errors.md anew: look at the difference
-	$(PYTHON) -m tests.test_rule_language_errors
+	$(PYTHON) -m tests.errors.test_rule_language_errors
 	$(PYTHON) -m dotr.workbench.errors_page > docs/errors.md
 
 schema: ## write the JSON Schema of configurations anew

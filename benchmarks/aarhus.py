@@ -1,10 +1,10 @@
-"""The Aarhus job in this process and on Spark: CPU an element, elements a second, how busy the cores are, and memory over the run.
+"""The Aarhus job in this process and on Spark: CPU an element, elements a second, busy cores, memory.
 
     python -m benchmarks.aarhus [--engine local] [--engine spark] [--master 'local[2]']
 
-CPU is that of the whole process tree (Python, JVM, Python workers), read from /proc; on Spark from the moment the query starts, so that
-the start of the session is not counted, and once more from the end of the first batch, when all worker processes are up. Needs the
-CityBench data (see the README) and `python kb/aarhus.py`.
+CPU is of the whole process tree (Python, JVM, Python workers), read from /proc; on Spark from the
+start of the query, without the start of the session, and also from the end of the first batch, when
+all worker processes run. Needs the CityBench data (see the README) and `python kb/aarhus.py`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pathlib import Path
 
 import dotr.runtimes.spark.run as runtime
 from dotr.config import read_config
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.totals import Totals
 
 CONFIG = Path(__file__).parent.parent / "configs" / "aarhus.yaml"
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -70,7 +70,7 @@ def peak_megabytes() -> float:
 
 
 def resident_megabytes() -> float:
-    """What this process holds now."""
+    """Resident memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 

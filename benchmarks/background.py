@@ -1,10 +1,11 @@
-"""What keeping a background costs, and what an instant notices of it, as it grows.
+"""Cost of a compiled background, and of instants over it, as it grows.
 
-    python -m benchmarks.background growing [--largest 10000000]    # 1k triples, 100k …: build, file, memory, instants
+    python -m benchmarks.background growing [--largest 10000000]
 
-Builds a compiled background and then opens it in a process of its own, as a worker does, and measures closure and queries, from parsed
-input to facts, in rounds over the same 500 instants (*again*) or others (*anew*). *Irrelevant* triples have predicates that no rule reads;
-*relevant* ones fill the tables that every instant looks into. What closing one costs is measured in `benchmarks.closing`.
+From 1,000 triples on, builds a compiled background, opens it in a process of its own, as a worker does, and measures
+closure and queries, from parsed input to facts, in rounds over the same 500 instants (*again*) or
+others (*anew*). *Irrelevant* triples have predicates that no rule reads; *relevant* ones fill the
+tables that every instant looks up. `benchmarks.closing` measures the closure of a background.
 Seconds and microseconds are of CPU.
 """
 
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from benchmarks.closure import building, readings, term
 from dotr.config import read_config
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.model.stream import Instant
 from dotr.model.terms import RDF_TYPE, XSD, Triple
 
@@ -54,7 +55,7 @@ def say(text: str) -> None:
 
 
 def irrelevant(count: int) -> Iterator[Triple]:
-    """Old readings: predicates that nothing reads, sensors and classes that nothing asks for, rdf:type among them."""
+    """Old readings: predicates, sensors and classes that no rule or query reads, rdf:type among them."""
     for n in range(count // 4):
         reading, sensor = term(f"old{n}"), term(f"idle{n // 3}")
         yield reading, RDF_TYPE, term(f"Old{n % 10}")
@@ -94,10 +95,10 @@ def write_world(folder: Path, kind: str, size: int) -> Path:
     return folder
 
 
-def program(folder: Path, name: str, stored: bool) -> Program:
+def program(folder: Path, name: str, stored: bool) -> CompiledProgram:
     """The program, over the compiled background or, as small ones are, over one in memory."""
     config = read_config(str(folder / f"{name}.yaml"))
-    return compile_program(config.program(), config.keeping(0 if stored else sys.maxsize))
+    return compile_program(config.program(), config.cache_policy(0 if stored else sys.maxsize))
 
 
 def instants(kind: str, count: int, places: int, seed: int = 0) -> list[Instant]:
@@ -114,16 +115,16 @@ def instants(kind: str, count: int, places: int, seed: int = 0) -> list[Instant]
     return [Instant(n, tuple(triple for graph in four[n : n + 5] for triple in graph)) for n in range(0, count, 5)]
 
 
-def rounds(asked: Sequence[tuple[Program, Sequence[Sequence[Instant]]]], count: int) -> list[float]:
+def rounds(asked: Sequence[tuple[CompiledProgram, Sequence[Sequence[Instant]]]], count: int) -> list[float]:
     """Microseconds an instant of each program's best round; the programs take turns, so that the machine's moods meet all of them, and
     each takes its lists of instants in turn."""
     best = [float("inf")] * len(asked)
     for program, lists in asked:
         for instant in lists[-1][:20]:
-            program.stage_one.facts(instant)
+            program.stage_one.evaluate(instant)
     for turn in range(count):
         for number, (program, lists) in enumerate(asked):
-            facts, given = program.stage_one.facts, lists[turn % len(lists)]
+            facts, given = program.stage_one.evaluate, lists[turn % len(lists)]
             start = time.process_time()
             for instant in given:
                 facts(instant)
@@ -145,14 +146,14 @@ def private() -> float:
 
 
 def places(kind: str, size: int) -> dict[str, int]:
-    """How many sensors or locations the instants speak of."""
+    """Number of sensors or locations in the instants."""
     grown = kind == "relevant"
     return {"one": size // 2 if grown else 10, "four": max(50, size // 2) if grown else 50, "twenty": max(50, size // 2) if grown else 50}
 
 
 def worker(folder: Path, kind: str, size: int) -> None:
-    """What a worker meets that opens a background and goes through 40,000 instants."""
-    from dotr.knowledge.store.compiled import CompiledStore
+    """Measurements of a worker that opens a background and processes 40,000 instants."""
+    from dotr.datalog.compiled_store import CompiledStore
 
     path = max((folder / "cache").glob("*.dotrkb"), key=lambda each: each.stat().st_size)
     start = time.perf_counter()
@@ -163,7 +164,7 @@ def worker(folder: Path, kind: str, size: int) -> None:
     found["opened"] = private() - before
     for seed in range(200):
         for instant in instants("four", 200, places(kind, size)["four"], seed):
-            asked.stage_one.facts(instant)
+            asked.stage_one.evaluate(instant)
     gc.collect()
     found["used"] = private() - before
     found["process"] = private()
@@ -209,9 +210,9 @@ def build_one(folder: Path) -> None:
     seconds = time.process_time() - start
     assert store is not None
     sizes = {name: section.length for name, section in store.file.sections.items()}
-    terms = sum(sizes[name] for name in ("ends", "high", "buckets", "marks", "numbers")) / store.about.terms
+    terms = sum(sizes[name] for name in ("ends", "high", "buckets", "marks", "numbers")) / store.summary.terms
     say(
-        f"{len(store.index):>10,} {store.about.derived:>9,} {store.about.terms:>10,} {store.file.size / 1e6:8.1f} "
+        f"{len(store.index):>10,} {store.summary.derived:>9,} {store.summary.terms:>10,} {store.file.size / 1e6:8.1f} "
         f"{sizes['triples'] / len(store.index):8.2f} {terms:7.2f} {seconds:8.1f} {peak():8,}"
     )
 

@@ -1,17 +1,18 @@
-"""What closing a large background costs, beside other systems on the same triples.
+"""Closure of a large background, compared with other systems on the same triples.
 
     python -m benchmarks.closing [--triples 1000000] [--systems dotr nemo]
 
-    pip install owlrl nemo-python reasonable        # those to compare with; one that is not installed is left out, and said to be
+    pip install owlrl nemo-python reasonable    # the other systems; missing ones are skipped
 
-Every system runs in a process of its own, one after the other, on an ontology in OWL 2 RL and instances; seconds are of CPU, of all
-threads, and without reading. Nemo reads while it reasons: what it needs to read and copy the triples is measured first and taken off.
-It knows no OWL, so it is given those rows of our table that derive something here, as rules over one relation of triples, and is spared
-all others. The closures are compared by their numbers of triples:
+Every system runs in a process of its own, one after the other, on an ontology in OWL 2 RL and
+instances; seconds are of CPU, of all threads, and without reading. Nemo reads while it reasons: its
+time to read and copy the triples is measured first and subtracted. Nemo has no OWL, so it gets the
+rows of dotr's tables that derive something here, as rules over one relation of triples, and no
+others. The closures are compared by their numbers of triples:
 
-- dotr's count has what entailment keeps under hidden predicates left out;
-- owlrl adds axiomatic triples, types of literals, and reflexive triples of every resource (owl:sameAs, and of classes and properties more),
-  which dotr leaves out (docs/entailment.md);
+- dotr's count excludes what entailment keeps under hidden predicates;
+- owlrl adds axiomatic triples, types of literals, and reflexive triples of every resource
+  (owl:sameAs, and of classes and properties more), which dotr leaves out (docs/entailment.md);
 - reasonable adds that every individual is an owl:Thing, and has no scm-dom1 and scm-rng1.
 """
 
@@ -31,12 +32,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks.closure import SUBCLASS, SUBPROPERTY, building, term
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.knowledge import close_background, uncollected
-from dotr.knowledge.triples import is_hidden
+from dotr.datalog.background import close_background, without_collection
+from dotr.datalog.entailment import Entailment, rule_set
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
-from dotr.model.datalog import DatalogRule, Test
+from dotr.model.datalog import DatalogRule, FilterItem
 from dotr.model.terms import OWL, RDF_TYPE, XSD, Triple, iri
+from dotr.store.triples import is_hidden
 
 INVERSE = iri(OWL + "inverseOf")
 
@@ -49,8 +50,11 @@ class Found(NamedTuple):
 
 
 class System(NamedTuple):
-    """Something that closes triples, given as they are or as a file. `module` is what it is imported as, `package` what it is installed as,
-    `largest` how many triples it is asked to close."""
+    """A system that closes triples, given as they are or as a file.
+
+    `module` is its import name, `package` its name in the registry, `largest` the most triples that it
+    gets to close.
+    """
 
     close: Callable[[Sequence[Triple], Path], Found]
     module: str
@@ -84,10 +88,10 @@ def ontology(instances: int) -> list[Triple]:
 def ours(triples: Sequence[Triple], path: Path) -> Found:
     rules = rule_set(Entailment.OWL2RL)
     start = time.process_time()
-    with uncollected():
+    with without_collection():
         closed = close_background(triples, rules)
     seconds = time.process_time() - start
-    return Found(seconds, sum(len(group) for predicate, group in closed.of.items() if not is_hidden(predicate)))
+    return Found(seconds, sum(len(group) for predicate, group in closed.by_predicate.items() if not is_hidden(predicate)))
 
 
 def owlrl(triples: Sequence[Triple], path: Path) -> Found:
@@ -135,10 +139,10 @@ def nemo_rules(triples: Sequence[Triple]) -> list[str]:
 
 
 def _is_for_nemo(rule: DatalogRule) -> bool:
-    """Whether a rule is about triples that others see, and not only about the vocabulary's own properties (IN)."""
+    """Whether a rule reads triples of the data, and not only (IN) the vocabulary's own properties."""
     patterns = [*rule.head, *(item for item in rule.body if isinstance(item, TriplePattern))]
     hidden = any(isinstance(pattern.predicate, Const) and is_hidden(pattern.predicate.term) for pattern in patterns)
-    conditions = [item.condition for item in rule.body if isinstance(item, Test)]
+    conditions = [item.condition for item in rule.body if isinstance(item, FilterItem)]
     return not hidden and not any(isinstance(condition, Call) and condition.function == "IN" for condition in conditions)
 
 
@@ -148,9 +152,9 @@ def _nemo_rule(rule: DatalogRule) -> str:
         match item:
             case TriplePattern():
                 body.append(_nemo_atom(item))
-            case Test(Call("NOT IN", (Var(name), *terms))):
+            case FilterItem(Call("NOT IN", (Var(name), *terms))):
                 body += [f"?{name} != {each.term}" for each in terms if isinstance(each, Const)]
-            case Test(Call("!", (Call("SAMETERM", (Var(one), Var(other))),))):
+            case FilterItem(Call("!", (Call("SAMETERM", (Var(one), Var(other))),))):
                 body.append(f"?{one} != ?{other}")
             case _:
                 raise TypeError(f"{rule.name}: {item}")

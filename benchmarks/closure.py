@@ -1,8 +1,8 @@
-"""What the closure of an instant costs, in microseconds: the cases that `dotr.knowledge` was built for.
+"""Closure of an instant, in microseconds: the cases for which `dotr.datalog` was built.
 
     python -m benchmarks.closure
 
-A timing is the best of several rounds, after the first instants, which write the handlers, have been left out.
+A timing is the best of several rounds, after the first instants, which compile the delta rules.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import tracemalloc
 from collections.abc import Sequence
 from time import process_time
 
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.knowledge import Knowledge
+from dotr.datalog.background import Knowledge
+from dotr.datalog.entailment import Entailment, rule_set
 from dotr.languages.datalog import parse_datalog
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
@@ -61,7 +61,7 @@ def datalog(text: str) -> list[DatalogRule]:
 
 def measure(knowledge: Knowledge, graphs: Sequence[Sequence[Triple]]) -> tuple[float, float]:
     """Microseconds and new triples an instant."""
-    found = sum(len(knowledge.close(graph).new) for graph in graphs) / len(graphs)
+    found = sum(len(knowledge.close(graph).delta) for graph in graphs) / len(graphs)
     best = float("inf")
     for _ in range(15):
         start = process_time()
@@ -96,7 +96,7 @@ def timed(name: str, triples: Sequence[Triple], rules: Sequence[DatalogRule]) ->
 
 
 def idle_rules(four: Sequence[Sequence[Triple]], count: int = 100_000) -> None:
-    """Rules that no triple asks for: what it takes to read and to compile them, what they keep in memory, what instants notice of them."""
+    """Rules that no triple triggers: time to read and compile them, their memory, their cost to instants."""
     rules = [*rule_set(Entailment.RDFS), *datalog(RULES)]
     text = "\n".join(f":p{n}(?a, ?b) :- :q{n}(?a, ?c), :r{n}(?c, ?b) ." for n in range(count // 5))
     text += "\n" + "\n".join(f":D{n}(?a) :- :C{n}(?a) ." for n in range(count - count // 5))

@@ -1,10 +1,11 @@
-"""What a second core brings on Spark: the Aarhus job and the paper's default scenario on `local[1]` and `local[2]`.
+"""Gain from a second core on Spark: the Aarhus job and the paper's default scenario.
 
     python -m benchmarks.cores [aarhus] [scenario] [--graphs 800000] [--one-per-instant] [--watched]
 
-For each the CPU an element of the whole process tree, elements a second and how busy the cores are, from the start of the query and from
-the second batch on. Of the scenario it can be said that every graph is an instant, and of both that somebody watches the run: asks for the
-figures that the Prometheus endpoint and `--progress json` give. Needs what `benchmarks.aarhus` needs.
+For each, on `local[1]` and `local[2]`: CPU an element of the whole process tree, elements a second and busy cores, from the start
+of the query and from the second batch on. `--one-per-instant` makes every graph of the scenario an
+instant; with `--watched` a thread reads the figures that the Prometheus endpoint and
+`--progress json` serve. Needs the data of `benchmarks.aarhus`.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ import dotr.runtimes.spark.run as runtime
 from benchmarks.aarhus import TreeClock, pipeline
 from benchmarks.scenario import Size, write_scenario
 from dotr.config import read_config
+from dotr.monitoring.progress import ReportProgress, RunProgress, ignore_progress
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.standing import Stand, Standing, unheard
-from dotr.runtimes.totals import Totals
 
 Make = Callable[[str, str], Pipeline]
 
@@ -44,7 +45,7 @@ class Stretch:
         return f"{self.micros:.1f} µs CPU an element, {self.elements / self.wall:,.0f} a second, {self.cpu / self.wall:.2f} cores"
 
 
-def measure(made: Pipeline, stand: Stand) -> tuple[Stretch, Stretch]:
+def measure(made: Pipeline, stand: ReportProgress) -> tuple[Stretch, Stretch]:
     """One run: from the start of the query, and from its second batch on."""
     clock = TreeClock()
     readings: list[tuple[float, float, int]] = []
@@ -85,8 +86,8 @@ def main() -> int:
         "aarhus": lambda folder, master: pipeline(folder, on_spark=True, master=master),
         "scenario": lambda folder, master: scenario(Size(options.graphs, single=options.one_per_instant), folder, master),
     }
-    asked: list[Standing] = []
-    stand: Stand = asked.append if options.watched else unheard
+    asked: list[RunProgress] = []
+    stand: ReportProgress = asked.append if options.watched else ignore_progress
     for name in options.jobs or jobs:
         found = []
         for master in options.masters:

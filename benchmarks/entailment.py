@@ -1,4 +1,4 @@
-"""What equal names and schema in the stream cost: `python -m benchmarks.entailment`."""
+"""Cost of equal names and of schema in the stream: `python -m benchmarks.entailment`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from resource import RUSAGE_SELF, getrusage
 from time import process_time
 
 from benchmarks.closure import building, measure, readings, report, term
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.knowledge import Knowledge
+from dotr.datalog.background import Knowledge
+from dotr.datalog.entailment import Entailment, rule_set
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, Triple, iri
 
 SAME = iri(OWL + "sameAs")
@@ -33,7 +33,7 @@ def instant(name: str, knowledge: Knowledge, triples: list[Triple]) -> None:
     best = float("inf")
     for _ in range(5):
         start = process_time()
-        found = len(knowledge.close(triples).new)
+        found = len(knowledge.close(triples).delta)
         best = min(best, process_time() - start)
     sys.stdout.write(f"{name:<70} {best * 1e3:8.3f} ms  {found:,} new\n")
 
@@ -54,7 +54,7 @@ def main() -> None:
     for name, knowledge in (("RDFS", rdfs), ("OWL 2 RL", owl)):
         report(f"4 triples, {name}", knowledge, four)
         report(f"4 triples and a subclass axiom of the stream's own, {name}", knowledge, [[*graph, schema] for graph in four])
-        assert measure(knowledge, four[:1])[1] == len(knowledge.close(four[0]).new), "an instant leaves something behind"
+        assert measure(knowledge, four[:1])[1] == len(knowledge.close(four[0]).delta), "an instant leaves something behind"
 
 
 if __name__ == "__main__":

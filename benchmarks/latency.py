@@ -1,10 +1,11 @@
-"""How long it takes from a file that is renamed into a watched folder to its output, on Spark `local[2]` and in process.
+"""Latency from a file renamed into a watched folder to its output, on Spark `local[2]` and in process.
 
     python -m benchmarks.latency [--files 30] [--engine spark] [--state]
 
-One rule without a clause, one element a file, every element an instant: so nothing has to be waited for but the machinery. With `--state`
-the rule looks back, so that on Spark an operator keeps state. A file is sent when the output of the one before is there. The first ones,
-in which the JVM and the workers start, are left out.
+One rule without a clause, one element a file, every element an instant, so latency is that of the
+machinery alone. With `--state` the rule has a window, so that on Spark an operator keeps state. A
+file is sent when the output of the one before exists. The first files, during which the JVM and the
+workers start, are left out.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ PATIENCE_SECONDS = 600
 
 
 def lines(output: Path) -> int:
-    """How many events there are."""
+    """Number of events."""
     files = sorted(output.glob("0*.ndjson")) or ([output] if output.is_file() else [])
     return sum(file.read_bytes().count(b"\n") for file in files)
 

@@ -1,9 +1,10 @@
-"""What NOT and AGGREGATE cost over a compiled background: building it, a worker's memory, and instants that touch them or do not.
+"""NOT and AGGREGATE over a compiled background: its construction, a worker's memory, and instants.
 
     python -m benchmarks.negation [--triples 1000000]
 
-Sensors in rooms of four. A sensor works unless it is broken; working sensors are listed by room, and counted. Over a background in
-memory and one that is mapped, small and large, these instants are closed, in microseconds of CPU, 500 of them in rounds:
+Sensors in rooms of four. A sensor works unless it is broken; working sensors are listed by room, and
+counted. Over a background in memory and a mapped one, small and large, these instants are closed, in
+microseconds of CPU, 500 of them in rounds:
 
     idle      a triple that no rule reads
     plain     a reading and its class, joined with a sensor by rules of the lowest stratum
@@ -27,9 +28,9 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.background import peak, private, say
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.sources import Sources
-from dotr.knowledge.store.cache import Background, Keeping, background
+from dotr.datalog.background import Knowledge
+from dotr.datalog.compiled_cache import Background, CachePolicy, open_background
+from dotr.datalog.sources import Sources
 from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Document
 from dotr.model.terms import RDF_TYPE, XSD, Term, Triple, iri
@@ -79,7 +80,7 @@ def instants(kind: str, size: int) -> Iterator[list[Triple]]:
 
 def opened(folder: Path, *, stored: bool) -> Background:
     sources = Sources((str(folder / "g.nt"),), (RULES,))
-    return background(sources, parse_datalog(RULES, {}), Keeping(folder / "cache" if stored else None, 0))
+    return open_background(sources, parse_datalog(RULES, {}), CachePolicy(folder / "cache" if stored else None, 0))
 
 
 def timed(knowledge: Knowledge, kind: str, size: int, rounds: int = 7) -> float:

@@ -1,10 +1,11 @@
-"""Distinct queries over one instant: what stage one costs, beside pyoxigraph on the same triples in the same run.
+"""Distinct queries over one instant: the cost of stage one, beside pyoxigraph on the same triples.
 
     python -m benchmarks.queries [--queries 20] [--background 100000] [--instants 3000]
 
-Three programs: queries that share a core of three triple patterns and differ in a fourth; queries that share the streamed pattern alone,
-and join two patterns of the background with it; queries of which an instant concerns one. About one answer a query. Prints microseconds of
-CPU an instant (pyoxigraph: add the instant's triples, ask every query, remove them).
+Three programs: queries that share a core of three triple patterns and differ in a fourth; queries
+that share only the streamed pattern, and join two patterns of the background with it; queries of
+which an instant concerns one. About one answer a query. Prints microseconds of CPU an instant
+(pyoxigraph, in the same run: add the instant's triples, evaluate every query, remove the triples).
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from pathlib import Path
 
 from pyoxigraph import Quad, QuerySolutions, RdfFormat, Store, parse
 
+from dotr.datalog.background import Knowledge
+from dotr.datalog.loading import load_graphs
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stage_one import StageOne
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.loading import load_graphs
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
 from dotr.model.stream import Instant
@@ -53,7 +54,7 @@ def background(size: int, queries: int) -> str:
 
 
 def loaded(turtle: str) -> list[Triple]:
-    """The triples of the background, read from a file as a program's are: a term is one text, wherever it stands."""
+    """The triples of the background, read from a file as in a program, so that equal terms are one string."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "background.ttl")
         path.write_text(turtle, encoding="utf-8")
@@ -77,11 +78,11 @@ def ours(texts: Sequence[str], triples: Sequence[Triple], stream: Sequence[str])
     stage = StageOne(Knowledge.load(triples, ()), program.layout.streams)
     made = [Instant(n, read_graph(text, PREFIXES, 64)) for n, text in enumerate(stream)]
     for instant in made[:100]:
-        stage.facts(instant)
+        stage.evaluate(instant)
     start = time.process_time()
     found = 0
     for instant in made:
-        for rows in stage.facts(instant).facts.values():
+        for rows in stage.evaluate(instant).facts.values():
             found += len(rows)
     return (time.process_time() - start) / len(made) * 1e6, found
 

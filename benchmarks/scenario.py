@@ -1,11 +1,14 @@
-"""The default scenario of the DOTR paper (section 5): 10 rules, 2 queries each, 1 triple a graph, 11 Datalog rules, 10,000 triples.
+"""The default scenario of the DOTR paper (section 5): 10 rules, 2 queries each, 1 triple a graph,
+11 Datalog rules, 10,000 triples.
 
-    python benchmarks/scenario.py [--graphs 30000] [--rules 10] [--background 10000] [--datalog 11] [--matching 2] [--filters range]
-                                  [--one-per-instant]
+    python -m benchmarks.scenario [--graphs 30000] [--rules 10] [--background 10000] [--datalog 11]
+                                  [--matching 2] [--filters range] [--one-per-instant]
 
-Every rule matches, as in the paper, unless `--matching` says how many do on average. The rules differ in a threshold, in the bounds of a
-range, or in the constant that they compare with. Prints microseconds of CPU a graph from NDJSON text to output graphs in a file, in this
-process (the paper: 12,090). Compilation is not counted, but for the matchers of stage two, which a run compiles when it begins.
+Every rule matches, as in the paper, unless `--matching` sets the average number of matching rules.
+The rules differ in a threshold, in the bounds of a range, or in the constant that they compare with.
+Prints microseconds of CPU a graph from NDJSON text to output graphs in a file, in this process (the
+paper: 12,090). Compilation is excluded, except that of the matchers of stage two, which a run
+compiles when it begins.
 """
 
 from __future__ import annotations
@@ -48,7 +51,10 @@ FILTERS = {
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a scenario is: `matching` rules match on average, None: all of them. Every graph is an instant; `single`: this is said."""
+    """Size of a scenario: `matching` rules match on average, None: all of them.
+
+    Every graph is an instant; `single`: the configuration declares this.
+    """
 
     graphs: int = 30_000
     rules: int = 10

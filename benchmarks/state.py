@@ -1,16 +1,17 @@
-"""What a batch costs on Spark as the state grows, how much memory the windows take, and what a hot key does.
+"""Cost of a batch on Spark as the state grows, memory of the windows, and the effect of a hot key.
 
     python -m benchmarks.state keys [--live 10000 100000 1000000] [--touched same]
     python -m benchmarks.state worker [--live …] [--touched others]
     python -m benchmarks.state windows [--events 10000000]
     python -m benchmarks.state skew
 
-One rule: a reading of a key, and the last one of that key before it within a window that holds them all. `keys` fills the state with so
-many keys, one event each, and then touches 10,000 of them in every batch: the same ones each time, or others (`--touched others`).
-At the end time passes the window, and what is left of the state is told. `worker` does the same without Spark: what stage two and state
-cost in the workers. `windows` fills the window with so many events of 100,000 keys.
-`skew` sends 90 % of the elements under one key. CPU is that of the whole process tree; memory is resident, of the JVM and of the Python
-workers together, and of the largest of them.
+One rule: a reading of a key, and the last one of that key before it within a window that holds them
+all. `keys` fills the state with so many keys, one event each, and then touches 10,000 of them in
+every batch: the same ones each time, or others (`--touched others`). At the end time passes the
+window, and the remaining state is printed. `worker` does the same without Spark: the cost of stage
+two and state in the workers. `windows` fills the window with so many events of 100,000 keys. `skew`
+sends 90 % of the elements under one key. CPU is of the whole process tree; memory is resident, of
+the JVM and of the Python workers together, and of the largest of them.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from pathlib import Path
 from benchmarks.aarhus import TreeClock, peak_megabytes
 from dotr.config import read_config
 from dotr.model.time import LAST_MICRO
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.checkpoint import Layout
+from dotr.runtimes.spark.checkpoint import CheckpointLayout
 from dotr.runtimes.spark.inputs import scan_inputs
-from dotr.runtimes.spark.planning import Offset, plan
-from dotr.runtimes.spark.reading import task_lines
+from dotr.runtimes.spark.planner import Offset, plan
 from dotr.runtimes.spark.run import _job as make_job
 from dotr.runtimes.spark.run import run_spark
-from dotr.runtimes.spark.tally import read_tally
-from dotr.runtimes.spark.tasks import Task
-from dotr.runtimes.spark.worker import Live, through_batch
-from dotr.runtimes.totals import Totals
+from dotr.runtimes.spark.stage_one_task import task_lines
+from dotr.runtimes.spark.task import Task
+from dotr.runtimes.spark.totals_file import read_totals
+from dotr.runtimes.spark.worker import BucketCache, process_batch
 
 RULE = """\
 PREFIX : <http://e/>
@@ -59,7 +60,7 @@ Keys = Callable[[random.Random], Iterator[int]]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was measured after a batch: seconds of the clock and of CPU, megabytes by process, and what the run has done."""
+    """Measurements after a batch: seconds of the clock and of CPU, megabytes by process, totals of the run."""
 
     wall: float
     cpu: float
@@ -118,7 +119,7 @@ def memory() -> dict[str, float]:
 
 
 class Enough(Exception):
-    """A run has gone far enough."""
+    """Raised to end a run that is long enough."""
 
 
 def run(folder: Path, master: str, batch: int = BATCH, *, until: int | None = None) -> list[Reading]:
@@ -168,8 +169,8 @@ def keys(live: int, touched: str, master: str, batches: int) -> tuple[float, flo
         full = [each for each in readings if 4 * BATCH < each.totals.elements - first <= (batches - 1) * BATCH]
         cpu = statistics.median(after.cpu - before.cpu for before, after in pairwise(full))
         wall = statistics.median(after.wall - before.wall for before, after in pairwise(full))
-        tally = read_tally(folder / "checkpoint")
-        left = None if tally is None else (sum(map(sum, tally.held)), tally.written)
+        tally = read_totals(folder / "checkpoint")
+        left = None if tally is None else (sum(map(sum, tally.event_counts)), tally.bytes)
     print(  # noqa: T201
         f"{live:,} live keys, {BATCH:,} touched ({touched}): {cpu:.2f} s CPU a batch, {wall:.2f} s; {said(full)}; "
         f"when time had passed: {left} events and bytes left ({elapsed:.0f} s in all)",
@@ -206,10 +207,10 @@ def worker(live: int, touched: str, batches: int) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = write_stream(Path(name), touching(live, touched, batches))
         made = build(read_config(str(config(folder, "local[2]", BATCH))), fresh=True, on_spark=True)
-        layout = Layout("state", "", tuple((each.input, each.delay, each.path) for each in made.inputs), 1, 2, 2)
+        layout = CheckpointLayout("state", "", tuple((each.input, each.delay, each.path) for each in made.inputs), 1, 2, 2)
         job = make_job(made, layout, 1, (str(folder / "query"), ""))
         stores = [InMemory(), InMemory()]
-        kept: Live = {}
+        kept: BucketCache = {}
         start = Offset.start(1)
         spent: list[float] = []
         for number, cut in enumerate(plan(scan_inputs(job), job.delays, start, BATCH)):
@@ -218,10 +219,10 @@ def worker(live: int, touched: str, batches: int) -> float:
             lines = task_lines(job, Task.of_cut(start, cut, cut.time))
             before = time.process_time()
             for bucket, key in enumerate(job.keys(0)):
-                through_batch(job, 0, bucket, [line for line in lines if line.key == key], stores[bucket], kept)
+                process_batch(job, 0, bucket, [line for line in lines if line.key == key], stores[bucket], kept)
             if number > live // BATCH + 2:
                 spent.append(time.process_time() - before)
-            start = Offset(cut.time, cut.places)
+            start = Offset(cut.time, cut.positions)
     cpu = statistics.median(spent)
     print(f"{live:,} live keys, {BATCH:,} touched ({touched}): {cpu:.2f} s CPU a batch; {peak_megabytes():,.0f} MB", flush=True)  # noqa: T201
     return cpu

@@ -1,10 +1,10 @@
 """Reasoning over streams of RDF: the DOTR model (Margara, Cugola, Collavini, Dell'Aglio, ESWC
 2018).
 
-A stream is a sequence of time-stamped RDF graphs. A `Program` is made from rule files and
-background knowledge; its `Session` takes the graphs of one instant after the other, and returns the
-`Event`s that the rules find. Pipelines over files, in process or on Spark, are run by the command
-`dotr` (`dotr --help`).
+A stream is a sequence of time-stamped RDF graphs. A `Program` is compiled from rule files and
+background knowledge; its `Session` processes the graphs of one instant after the other, and returns
+the `Event`s that the rules derive. The command `dotr` (`dotr --help`) runs pipelines over files, in
+process or on Spark.
 
 >>> from dotr import Program
 >>> program = Program.load(
@@ -19,7 +19,7 @@ background knowledge; its `Session` takes the graphs of one instant after the ot
 >>> fire.time, fire.type, fire.values["room"]
 (12, 'Fire', IRI('http://example.org/building#roomA'))
 
-The names are imported when they are first asked for, so that `import dotr` costs next to nothing.
+Names are imported at their first use, so that `import dotr` takes little time.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dotr.api import Program as Program
-    from dotr.diagnostics import DotrError as DotrError
-    from dotr.engine.events import IRI as IRI
-    from dotr.engine.events import Event as Event
+    from dotr.datalog.entailment import Entailment as Entailment
+    from dotr.engine.output_events import IRI as IRI
+    from dotr.engine.output_events import Event as Event
     from dotr.engine.session import Session as Session
-    from dotr.knowledge.entailment import Entailment as Entailment
-    from dotr.knowledge.limits import Limits as Limits
+    from dotr.errors.diagnostics import DotrError as DotrError
+    from dotr.joins.limits import Limits as Limits
     from dotr.model.time import Unit as Unit
 
 __version__ = "0.1.0"
 
 __all__ = ["IRI", "DotrError", "Entailment", "Event", "Limits", "Program", "Session", "Unit", "__version__"]
 
-_HOMES = {
-    "DotrError": "dotr.diagnostics",
-    "Entailment": "dotr.knowledge.entailment",
-    "Event": "dotr.engine.events",
-    "IRI": "dotr.engine.events",
-    "Limits": "dotr.knowledge.limits",
+_MODULES = {
+    "DotrError": "dotr.errors.diagnostics",
+    "Entailment": "dotr.datalog.entailment",
+    "Event": "dotr.engine.output_events",
+    "IRI": "dotr.engine.output_events",
+    "Limits": "dotr.joins.limits",
     "Program": "dotr.api",
     "Session": "dotr.engine.session",
     "Unit": "dotr.model.time",
@@ -54,9 +54,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """A public name, imported when it is first asked for: most commands start faster without it."""
-    if name in _HOMES:
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    """Import a public name at its first use."""
+    if name in _MODULES:
+        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
         return value
     raise AttributeError(f"module 'dotr' has no attribute {name!r}")
 

@@ -1,4 +1,4 @@
-"""`python -m dotr`: the same program as `dotr`."""
+"""Entry point of `python -m dotr`, equal to the command `dotr`."""
 
 import sys
 

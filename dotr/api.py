@@ -1,4 +1,4 @@
-"""The program as a caller in Python makes it: from files, or from the configuration of a pipeline
+"""Public class `Program`: compiled from files, or from the configuration of a pipeline
 (docs/python.md)."""
 
 from __future__ import annotations
@@ -10,35 +10,34 @@ from enum import Enum
 from typing import Final, Self, TypeAlias, TypeVar
 
 from dotr.config import UNITS, read_config, read_document
-from dotr.diagnostics import ArgumentRefused, Diagnostic, Refused, did_you_mean
-from dotr.engine.program import Program as CompiledProgram
+from dotr.datalog.entailment import Entailment
+from dotr.engine.program import CompiledProgram as CompiledProgram
 from dotr.engine.program import compile_program
 from dotr.engine.spec import Inconsistent, ProgramSpec
-from dotr.knowledge.entailment import Entailment
-from dotr.knowledge.limits import LIMITS, Limits
+from dotr.errors.diagnostics import ArgumentRefused, Diagnostic, Refused, did_you_mean
+from dotr.joins.limits import LIMITS, Limits
 from dotr.model.places import Document
 from dotr.model.time import Unit
 
-Path: TypeAlias = str | os.PathLike[str]
-Paths: TypeAlias = Path | Iterable[Path]
+OnePath: TypeAlias = str | os.PathLike[str]
+SomePaths: TypeAlias = OnePath | Iterable[OnePath]
 
 _E = TypeVar("_E", bound=Enum)
 
 _ENTAILMENTS: Final = {each.value: each for each in Entailment}
 _INCONSISTENT: Final = {each.value: each for each in Inconsistent}
-_SHOWN: Final = 28
-"""The characters that `repr` gives a list of names, about."""
+_NAMES_WIDTH: Final = 28
+"""Approximate number of characters that `repr` spends on a list of names."""
 
 
 class Program(CompiledProgram):
     """A compiled program: rules, their queries and background knowledge. Immutable; any number of
     sessions may run it.
 
-    Make one with `Program.load` or `Program.from_config`, and run it with `Program.session`.
+    `Program.load` and `Program.from_config` compile one; `Program.session` runs it.
 
     Attributes:
-        warnings: problems of the files that do not keep the program from running, as `dotr check`
-            shows them.
+        warnings: problems of the files that do not prevent a run, as `dotr check` shows them.
 
     >>> import dotr
     >>> program = dotr.Program.load(
@@ -60,9 +59,9 @@ class Program(CompiledProgram):
     @classmethod
     def load(
         cls,
-        rules: Paths,
-        graphs: Paths = (),
-        datalog: Paths = (),
+        rules: SomePaths,
+        graphs: SomePaths = (),
+        datalog: SomePaths = (),
         *,
         entailment: str | Entailment = Entailment.NONE,
         axiomatic: bool = False,
@@ -71,7 +70,7 @@ class Program(CompiledProgram):
         inconsistent: str | Inconsistent = Inconsistent.REPORT,
         limits: Limits = LIMITS,
     ) -> Self:
-        """Compile the program in some files.
+        """Compile a program from files.
 
         Args:
             rules: paths of rule files (`.dotr`), or one path. Relative paths are relative to the
@@ -80,25 +79,24 @@ class Program(CompiledProgram):
                 path.
             datalog: paths of Datalog files (`.dlog`); or one path.
             entailment: `"none"`, `"rdfs"` or `"owl2rl"`, or the member of `Entailment`.
-            axiomatic: whether the axiomatic and reflexive triples of the entailment are derived,
-                too.
+            axiomatic: derive the axiomatic and reflexive triples of the entailment, too.
             prefixes: prefix without colon to namespace IRI, for graphs given as text, and for files
                 that declare none.
-            unit: what an integer time counts: `"us"`, `"ms"`, `"s"`, `"min"`, `"h"` or `"d"`, or
-                the member of `Unit`.
+            unit: unit of integer times: `"us"`, `"ms"`, `"s"`, `"min"`, `"h"` or `"d"`, or the
+                member of `Unit`.
             inconsistent: `"report"`, or `"reject"`: an instant that contradicts itself or the
                 background makes no events.
             limits: bounds on the work of one instant.
 
         Raises:
-            Refused: a file cannot be read or is wrong (all problems of all files together), or an
-                argument is none of its words: then it is a `ValueError` as well. It is a
-                `DotrError`.
+            Refused: a file cannot be read or is wrong; holds all problems of all files.
+            ArgumentRefused: an argument has an unknown value; a `Refused` and a `ValueError`. Both
+                are `DotrError`s.
 
         >>> import dotr
         >>> dotr.Program.load("rules/fire.dotr", unit="parsec")
         Traceback (most recent call last):
-        dotr.diagnostics.ArgumentRefused: C203 unit should be us, ms, s, min, h or d, not 'parsec'
+        dotr.errors.diagnostics.ArgumentRefused: C203 unit should be us, ms, s, min, h or d, not 'parsec'
         """
         entailment = _member("entailment", entailment, Entailment, _ENTAILMENTS)
         inconsistent = _member("inconsistent", inconsistent, Inconsistent, _INCONSISTENT)
@@ -121,15 +119,15 @@ class Program(CompiledProgram):
         return cls._of(compile_program(spec))
 
     @classmethod
-    def from_config(cls, path: Path) -> Self:
-        """Compile the program that the configuration of a pipeline names (docs/operation.md),
-        without its inputs and outputs.
+    def from_config(cls, path: OnePath) -> Self:
+        """Compile the program of a pipeline's configuration (docs/operation.md), without inputs and
+        outputs.
 
         Args:
             path: the configuration (YAML). Relative paths in it are relative to its folder.
 
         Raises:
-            Refused: the configuration, or a file that it names, cannot be read or is wrong. It is a
+            Refused: the configuration, or a file that it names, cannot be read or is wrong; a
                 `DotrError`.
 
         >>> import dotr
@@ -138,7 +136,7 @@ class Program(CompiledProgram):
          times in s; background of 1 RDF file and 1 Datalog file, entailment none>
         """
         config = read_config(os.fspath(path))
-        return cls._of(compile_program(config.program(), config.keeping()))
+        return cls._of(compile_program(config.program(), config.cache_policy()))
 
     @classmethod
     def _of(cls, compiled: CompiledProgram) -> Self:
@@ -156,8 +154,8 @@ class Program(CompiledProgram):
         )
 
 
-def _paths(paths: Paths) -> list[str]:
-    """The paths of a list, or of one that stands alone.
+def _paths(paths: SomePaths) -> list[str]:
+    """Paths of an iterable, or a single path, as a list.
 
     >>> _paths("a.ttl"), _paths(["a.ttl", "b.ttl"])
     (['a.ttl'], ['a.ttl', 'b.ttl'])
@@ -165,25 +163,25 @@ def _paths(paths: Paths) -> list[str]:
     return [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
 
 
-def _documents(paths: Paths, problems: list[Diagnostic]) -> tuple[Document, ...]:
-    """The text files of a list; what cannot be read is added to the problems."""
-    found = []
+def _documents(paths: SomePaths, problems: list[Diagnostic]) -> tuple[Document, ...]:
+    """Contents of text files; problems of unreadable ones are added to `problems`."""
+    documents = []
     for path in _paths(paths):
         try:
-            found.append(read_document(path))
+            documents.append(read_document(path))
         except Refused as refused:
             problems += refused.diagnostics
-    return tuple(found)
+    return tuple(documents)
 
 
 def _member(argument: str, value: object, members: type[_E], words: Mapping[str, _E]) -> _E:
-    """The member of an enumeration that is given, or named by the configuration's word.
+    """Member of an enumeration, from the member itself or the configuration's word for it.
 
     >>> _member("entailment", "rdfs", Entailment, _ENTAILMENTS)
     <Entailment.RDFS: 'rdfs'>
     >>> _member("entailment", "owl", Entailment, _ENTAILMENTS)
     Traceback (most recent call last):
-    dotr.diagnostics.ArgumentRefused: C203 entailment should be none, rdfs or owl2rl, not 'owl'
+    dotr.errors.diagnostics.ArgumentRefused: C203 entailment should be none, rdfs or owl2rl, not 'owl'
     Did you mean owl2rl?
     """
     if isinstance(value, members):
@@ -197,11 +195,11 @@ def _member(argument: str, value: object, members: type[_E], words: Mapping[str,
 
 
 def _check_limits(limits: Limits) -> None:
-    """Raises `ArgumentRefused` where a limit is no positive integer.
+    """Check that every limit is a positive integer; raises `ArgumentRefused` otherwise.
 
     >>> _check_limits(Limits(rows=0))
     Traceback (most recent call last):
-    dotr.diagnostics.ArgumentRefused: C203 limits.rows should be a whole number above 0, not 0
+    dotr.errors.diagnostics.ArgumentRefused: C203 limits.rows should be a whole number above 0, not 0
     """
     wrong = [(name, value) for name, value in limits.to_json().items() if type(value) is not int or value < 1]
     if wrong:
@@ -211,18 +209,18 @@ def _check_limits(limits: Limits) -> None:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are.
+    """First names of a list, and the number of further ones.
 
     >>> _some(["R", "S"]), _some([f"Rule{n}" for n in range(100)]), _some([])
     ('R, S', 'Rule0, Rule1, Rule2, Rule3 and 96 more', 'none')
     """
     shown, length = 0, 0
-    while shown < len(names) and (length := length + len(names[shown]) + 2) <= _SHOWN:
+    while shown < len(names) and (length := length + len(names[shown]) + 2) <= _NAMES_WIDTH:
         shown += 1
     if shown == len(names):
         return ", ".join(names) or "none"
     first = names[: shown or 1]
-    text = ", ".join(first) if shown else names[0][:_SHOWN] + "…"
+    text = ", ".join(first) if shown else names[0][:_NAMES_WIDTH] + "…"
     return f"{text} and {len(names) - len(first)} more" if len(names) > len(first) else text
 
 

@@ -1,4 +1,7 @@
-"""The command line (interface.md, Commands). Exit codes: 0; 1 a run or a test failed; 2 the configuration or a rule is wrong."""
+"""Command line of dotr (interface.md, Commands).
+
+Exit codes: 0 success; 1 a run or a test failed; 2 the configuration, a rule or the usage is wrong.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +15,30 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from dotr import __version__
-from dotr.diagnostics import Diagnostic, Refused, Severity
-from dotr.fallbacks import taken
-from dotr.terminal import say as _say
-from dotr.terminal import shown
-from dotr.terminal import tell as _tell
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.errors.fallbacks import drain_fallbacks
+from dotr.errors.terminal import escape_controls, print_stderr, print_stdout
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
     from dotr.config import Config
-    from dotr.runtimes.meter import Meter
+    from dotr.monitoring.latest_figures import LatestFigures
+    from dotr.monitoring.totals import ReportTotals, Totals
     from dotr.runtimes.pipeline import Pipeline
-    from dotr.runtimes.totals import Progress, Totals
 
-Say: TypeAlias = Callable[[str], None]
+PrintMessage: TypeAlias = Callable[[str], None]
 
 
-class _Parser(argparse.ArgumentParser):
-    """Repeats arguments that it does not know as a terminal may show them."""
+class _EscapingParser(argparse.ArgumentParser):
+    """Argument parser that escapes control characters in its messages."""
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        super()._print_message(shown(message), file)
+        super()._print_message(escape_controls(message), file)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="dotr", description="Reasoning over streams of RDF.")
+    parser = _EscapingParser(prog="dotr", description="Reasoning over streams of RDF.")
     parser.add_argument("--version", action="version", version=f"dotr {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -93,7 +94,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; never raises for a mistake of the user's."""
+    """Run a command and return its exit code.
+
+    `arguments` are those of the command line, without the program's name; None takes them from
+    `sys.argv`. Errors are printed on stderr; with DOTR_TRACE=1 unexpected ones are raised.
+    """
     try:
         options = _parser().parse_args(arguments)
     except SystemExit as done:  # usage, or --help
@@ -107,28 +112,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Refused as refused:
         if getattr(options, "progress", "") == "json":
             for diagnostic in refused.diagnostics:
-                _json_says(str(diagnostic), "error")
+                _print_json(str(diagnostic), "error")
         else:
-            _say("\n\n".join(map(str, refused.diagnostics)))
+            print_stderr("\n\n".join(map(str, refused.diagnostics)))
         return 2
     except KeyboardInterrupt:
-        _say("Stopped.")
+        print_stderr("Stopped.")
         return 130
-    except BrokenPipeError:  # the reader of our output has gone
+    except BrokenPipeError:  # the reader of standard output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except MemoryError:
-        _say("dotr failed: there is not enough memory.")
+        print_stderr("dotr failed: there is not enough memory.")
         return 1
     except OSError as error:
         if os.environ.get("DOTR_TRACE"):
             raise
-        _say(f"dotr failed: {error.filename or 'standard output'}: {(error.strerror or str(error)).lower()}")
+        print_stderr(f"dotr failed: {error.filename or 'standard output'}: {(error.strerror or str(error)).lower()}")
         return 1
     except Exception as error:
         if os.environ.get("DOTR_TRACE"):
             raise
-        _say(f"dotr failed: {type(error).__name__}: {error}\nThis is a fault of dotr's own; with DOTR_TRACE=1 it shows where.")
+        print_stderr(f"dotr failed: {type(error).__name__}: {error}\nThis is a fault of dotr's own; with DOTR_TRACE=1 it shows where.")
         return 1
 
 
@@ -156,69 +161,70 @@ def _command(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from dotr.config import read_config
-    from dotr.runtimes.endpoint import served
-    from dotr.runtimes.holding import Held
-    from dotr.runtimes.meter import Meter
+    from dotr.monitoring.latest_figures import LatestFigures
+    from dotr.monitoring.totals import RunFailed
+    from dotr.runtimes.output_locks import OutputLocks
     from dotr.runtimes.pipeline import build
-    from dotr.runtimes.totals import RunFailed
 
-    say = _json_says if options.progress == "json" else _say
-    stopped, meter, dead_letters = "Stopped before anything was read.", Meter("", ""), None
-    with _terminable(), ExitStack() as stack:
+    print_message = _print_json if options.progress == "json" else print_stderr
+    stopped, figures, dead_letters = "Stopped before anything was read.", LatestFigures("", ""), None
+    with _sigterm_interrupts(), ExitStack() as stack:
         try:
             config = read_config(options.config, options.options)
-            engine = _engine(options.engine, config, say)
-            meter = Meter(config.settings.name, engine)
+            engine = _engine(options.engine, config, print_message)
+            figures = LatestFigures(config.settings.name, engine)
             if config.settings.metrics.prometheus is not None:
-                place = config.place("metrics", "prometheus")
-                stack.enter_context(served(config.settings.metrics.prometheus, meter.read, place))
-            pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", held=stack.enter_context(Held()))
-            meter.clock, dead_letters = pipeline.clock, pipeline.dead_letter_path
-            _notices([*pipeline.program.notices, *pipeline.notices], say)
+                from dotr.monitoring.prometheus import serve_metrics
+
+                place = config.span("metrics", "prometheus")
+                stack.enter_context(serve_metrics(config.settings.metrics.prometheus, figures.read, place))
+            pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=stack.enter_context(OutputLocks()))
+            figures.clock, dead_letters = pipeline.clock, pipeline.dead_letter_path
+            _print_notices([*pipeline.program.notices, *pipeline.notices], print_message)
             warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
             if warnings and not options.quiet:
-                say(f"{_count(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
+                print_message(f"{_count(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
             stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
-            totals = _go(pipeline, engine, meter, quiet=options.quiet, as_json=options.progress == "json")
+            totals = _run_engine(pipeline, engine, figures, quiet=options.quiet, as_json=options.progress == "json")
         except RunFailed as failure:
-            if say is _say:
-                say(f"The run failed: {failure}")
+            if print_message is print_stderr:
+                print_message(f"The run failed: {failure}")
             else:
-                _json_says(f"The run failed: {failure}", "error")
+                _print_json(f"The run failed: {failure}", "error")
             return 1
         except KeyboardInterrupt:
             if not options.quiet:
-                say(stopped)
-            return _code(meter.read().totals, dead_letters, say)
+                print_message(stopped)
+            return _exit_code(figures.read().totals, dead_letters, print_message)
     if not options.quiet and options.progress == "text":
-        _say(summary(totals, pipeline))
-    return _code(totals, pipeline.dead_letter_path, say)
+        print_stderr(summary(totals, pipeline))
+    return _exit_code(totals, pipeline.dead_letter_path, print_message)
 
 
-def _code(totals: Totals, dead_letters: str | None, say: Say) -> int:
-    """The exit code of a run that has come to its end, or was stopped."""
-    from dotr.workbench.progress import dead
+def _exit_code(totals: Totals, dead_letters: str | None, print_message: PrintMessage) -> int:
+    """Exit code of a finished or stopped run: 1 where every element was rejected."""
+    from dotr.monitoring.display import dead_letters_line
 
     if not totals.all_rejected:
         return 0
-    kept = f"{dead_letters} holds them" if dead_letters else "name a file as dead_letter to keep them"
-    text = f"The run failed: it rejected every element that it read ({dead(totals)}); {kept}."
-    if say is _say:
-        say(text)
+    way_out = f"{dead_letters} holds them" if dead_letters else "name a file as dead_letter to keep them"
+    text = f"The run failed: it rejected every element that it read ({dead_letters_line(totals)}); {way_out}."
+    if print_message is print_stderr:
+        print_message(text)
     else:
-        _json_says(text, "error")
+        _print_json(text, "error")
     return 1
 
 
-def _json_says(text: str, level: str = "info") -> None:
-    from dotr.workbench.progress import json_message
+def _print_json(text: str, level: str = "info") -> None:
+    from dotr.monitoring.display import json_message
 
-    _say(json_message(level, text))
+    print_stderr(json_message(level, text))
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """While it holds, SIGTERM does what Ctrl-C does."""
+def _sigterm_interrupts() -> Iterator[None]:
+    """Context in which SIGTERM raises KeyboardInterrupt, in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -229,9 +235,9 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _engine(asked: str | None, config: Config, say: Say) -> str:
-    """The engine to run with: where Spark is not asked for on the command line and cannot run, this process."""
-    engine = asked or config.settings.engine
+def _engine(requested: str | None, config: Config, print_message: PrintMessage) -> str:
+    """Engine of a run: `local` where Spark cannot run and only the configuration names it."""
+    engine = requested or config.settings.engine
     if engine == "local":
         return engine
     from dotr.runtimes.spark.java import java_problem, pyspark_problem
@@ -241,53 +247,55 @@ def _engine(asked: str | None, config: Config, say: Say) -> str:
         problem, hint = pyspark_problem(), "Install Spark for Python with pip install 'dotr[spark]', or run with --engine local."
     if problem is None:
         return engine
-    if asked:
+    if requested:
         raise Refused([Diagnostic("S101", f"Spark cannot run here: {problem}", None, hint)])
-    say(f"Spark cannot run here: {problem}. So the run goes on in this process, as with --engine local.")
+    print_message(f"Spark cannot run here: {problem}. So the run goes on in this process, as with --engine local.")
     return "local"
 
 
-def _go(pipeline: Pipeline, engine: str, meter: Meter, *, quiet: bool, as_json: bool) -> Totals:
-    from dotr.runtimes.totals import unsaid
-    from dotr.workbench.progress import json_progress, progress
+def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quiet: bool, as_json: bool) -> Totals:
+    from dotr.monitoring.display import json_progress, progress_line
+    from dotr.monitoring.totals import ignore_activity
 
     with ExitStack() as stack:
-        told: list[Progress] = [meter.count]
-        does: Say = unsaid
+        reports: list[ReportTotals] = [figures.update_totals]
+        report_activity: PrintMessage = ignore_activity
         if as_json and not quiet:
-            stack.enter_context(json_progress(meter))
+            stack.enter_context(json_progress(figures))
         else:
-            line = stack.enter_context(progress(pipeline.name, quiet=quiet))
-            told.append(line)
-            does = line.does
+            line = stack.enter_context(progress_line(pipeline.name, quiet=quiet))
+            reports.append(line)
+            report_activity = line.report_activity
 
         def report(totals: Totals) -> None:
-            for tell in told:
-                tell(totals)
+            for each in reports:
+                each(totals)
 
         if engine == "spark":
             from dotr.runtimes.spark.run import run_spark
 
-            return run_spark(pipeline, report, meter.stand, does)
+            return run_spark(pipeline, report, figures.update_progress, report_activity)
         from dotr.runtimes.local import run_local
 
-        return run_local(pipeline, report, meter.stand)
+        return run_local(pipeline, report, figures.update_progress)
 
 
 def summary(totals: Totals, pipeline: Pipeline) -> str:
-    """What a run has done, in a few lines."""
-    from dotr.workbench.progress import counted, dead
+    """Summary of a finished run, in a few lines."""
+    from dotr.monitoring.display import count_text, dead_letters_line
 
     lines = [
-        f"{counted(totals.elements, 'element')}, {counted(totals.instants, 'instant')}, {counted(totals.facts, 'fact')}, "
-        f"{counted(totals.events, 'event')} -> {', '.join(pipeline.output_paths)}"
+        f"{count_text(totals.elements, 'element')}, {count_text(totals.instants, 'instant')}, {count_text(totals.facts, 'fact')}, "
+        f"{count_text(totals.events, 'event')} -> {', '.join(pipeline.output_paths)}"
     ]
-    if any(totals.dead.values()):
-        lines.append(f"Dead letters: {dead(totals)} -> {pipeline.dead_letter_path or 'not kept (no dead_letter in the configuration)'}")
+    if any(totals.dead_letters.values()):
+        lines.append(
+            f"Dead letters: {dead_letters_line(totals)} -> {pipeline.dead_letter_path or 'not kept (no dead_letter in the configuration)'}"
+        )
     if totals.inconsistent:
-        lines.append(f"{counted(totals.inconsistent, 'instant')} contradicted the background or themselves.")
+        lines.append(f"{count_text(totals.inconsistent, 'instant')} contradicted the background or themselves.")
     if totals.dropped:
-        triples = f"{counted(totals.dropped, 'output triple')} {'was' if totals.dropped == 1 else 'were'}"
+        triples = f"{count_text(totals.dropped, 'output triple')} {'was' if totals.dropped == 1 else 'were'}"
         lines.append(f"{triples} dropped: a variable was unbound, or a literal stood as subject or predicate.")
     return "\n".join(lines)
 
@@ -295,16 +303,20 @@ def summary(totals: Totals, pipeline: Pipeline) -> str:
 def _check(paths: Sequence[str], *, strict: bool) -> int:
     from dotr.workbench.check import check
 
-    found = check(paths)
-    for diagnostic in found.diagnostics:
-        _say(f"{diagnostic}\n")
-    errors = sum(d.severity is Severity.ERROR for d in found.diagnostics)
-    warnings = len(found.diagnostics) - errors
-    for state in () if errors else found.states:
-        _tell(str(state))
-    left_out = f" ({_count(found.left_out, 'YAML file')} neither configuration nor rule test, left out)" if found.left_out else ""
-    accepted = f" ({found.accepted} accepted)" if found.accepted else ""
-    _say(f"{_count(found.checked, 'file')} checked{left_out}: {_count(errors, 'error')}, {_count(warnings, 'warning')}{accepted}.")
+    result = check(paths)
+    for diagnostic in result.diagnostics:
+        print_stderr(f"{diagnostic}\n")
+    errors = sum(d.severity is Severity.ERROR for d in result.diagnostics)
+    warnings = len(result.diagnostics) - errors
+    for state in () if errors else result.states:
+        print_stdout(str(state))
+    left_out = (
+        f" ({_count(result.skipped_count, 'YAML file')} neither configuration nor rule test, left out)" if result.skipped_count else ""
+    )
+    accepted = f" ({result.accepted_count} accepted)" if result.accepted_count else ""
+    print_stderr(
+        f"{_count(result.file_count, 'file')} checked{left_out}: {_count(errors, 'error')}, {_count(warnings, 'warning')}{accepted}."
+    )
     return 2 if errors or (strict and warnings) else 0
 
 
@@ -313,7 +325,7 @@ def _plan(options: argparse.Namespace) -> int:
     from dotr.runtimes.pipeline import build
     from dotr.workbench.plan import plan
 
-    _tell("\n".join(plan(build(read_config(options.config, options.options), fresh=False, on_spark=True, waiting=False))))
+    print_stdout("\n".join(plan(build(read_config(options.config, options.options), fresh=False, on_spark=True, wait=False))))
     return 0
 
 
@@ -328,30 +340,30 @@ def _test(paths: Sequence[str]) -> int:
     for outcome in run_tests(paths):
         if outcome.problems:
             unread += 1
-            _say("\n\n".join(map(str, outcome.problems)) + "\n")
+            print_stderr("\n\n".join(map(str, outcome.problems)) + "\n")
         elif outcome.difference:
             failed += 1
-            _tell(f"FAILED {outcome.file}: {outcome.case}\n{outcome.difference}\n")
+            print_stdout(f"FAILED {outcome.file}: {outcome.case}\n{outcome.difference}\n")
         else:
             passed += 1
-            _tell(f"ok     {outcome.file}: {outcome.case}")
-    for found in taken():
-        _say(f"warning: {found}\n")
-    _tell(f"{passed} passed, {failed} failed" + (f", {unread} could not be run" if unread else ""))
+            print_stdout(f"ok     {outcome.file}: {outcome.case}")
+    for found in drain_fallbacks():
+        print_stderr(f"warning: {found}\n")
+    print_stdout(f"{passed} passed, {failed} failed" + (f", {unread} could not be run" if unread else ""))
     return 2 if unread else 1 if failed else 0
 
 
 def _explain(path: str, form: str) -> int:
     from dotr.workbench.explain import explain
 
-    _tell(explain(path, form))
+    print_stdout(explain(path, form))
     return 0
 
 
 def _status(checkpoint: str, form: str, *, quick: bool) -> int:
     from dotr.workbench.status import status
 
-    _tell(status(checkpoint, form, quick=quick))
+    print_stdout(status(checkpoint, form, quick=quick))
     return 0
 
 
@@ -359,36 +371,39 @@ def _new(folder: str) -> int:
     from dotr.workbench.new import new_project
 
     for path in new_project(folder):
-        _tell(path)
-    _say(f"A project that works. Next: cd {folder}; dotr run config.yaml; dotr test tests; dotr check .")
+        print_stdout(path)
+    print_stderr(f"A project that works. Next: cd {folder}; dotr run config.yaml; dotr test tests; dotr check .")
     return 0
 
 
 def _kb(options: argparse.Namespace) -> int:
-    from dotr.workbench.kb import compiled, told
+    from dotr.workbench.kb import compiled_background, summary_lines
 
     build = options.action == "build"
-    found = compiled(options.config, options.options, fresh=build and options.fresh)
-    _notices(found.notices)
-    if found.store is None:
-        _say("No compiled background could be written." if found.notices else "There is no folder to keep compiled backgrounds in.")
+    background = compiled_background(options.config, options.options, fresh=build and options.fresh)
+    _print_notices(background.notices)
+    if background.store is None:
+        print_stderr(
+            "No compiled background could be written." if background.notices else "There is no folder to keep compiled backgrounds in."
+        )
         return 1
-    if found.made and not build:
-        _say("It was not compiled yet; now it is.")
+    if background.is_new and not build:
+        print_stderr("It was not compiled yet; now it is.")
     if build:
-        _say("The background was read, closed and written." if found.made else "The background is compiled already: no source has changed.")
-    _tell("\n".join(told(found, found.store)))
+        built = "The background was read, closed and written."
+        print_stderr(built if background.is_new else "The background is compiled already: no source has changed.")
+    print_stdout("\n".join(summary_lines(background, background.store)))
     return 0
 
 
-def _notices(notices: Sequence[Diagnostic], say: Say | None = None) -> None:
+def _print_notices(notices: Sequence[Diagnostic], print_message: PrintMessage | None = None) -> None:
     for notice in notices:
-        (say or _say)(f"{notice}\n" if say is None or say is _say else str(notice))
+        (print_message or print_stderr)(f"{notice}\n" if print_message is None or print_message is print_stderr else str(notice))
 
 
 def _bundle(folder: str) -> int:
     from dotr.workbench.bundle import bundle
 
     archive, script = bundle(folder)
-    _tell(f"{archive}\n{script}")
+    print_stdout(f"{archive}\n{script}")
     return 0

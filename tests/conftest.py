@@ -11,8 +11,8 @@ import pytest
 from _pytest.capture import CaptureResult
 from hypothesis import Phase, settings
 
-from dotr import fallbacks
 from dotr.cli import main
+from dotr.errors import fallbacks
 from dotr.runtimes.spark.java import java_problem
 
 os.environ[fallbacks.RAISE] = "raise"  # here, and in every process that a test starts
@@ -163,15 +163,15 @@ LONG: Final = (
     "test_spark_inputs",
     "test_store_spark",
     "test_spark_operation",
-    "test_spark_poison",
+    "test_spark_fault_isolation",
     "test_hostile",
     "test_fuzz",
     "test_sharing_properties",
     "test_properties",
     "test_patterns_semantics",
     "test_patterns_replay",
-    "test_change",
-    "test_patterns_shapes",
+    "test_state_migration",
+    "test_rule_templates",
     "test_queries_together",
     "test_closure_properties",
     "test_stratified_properties",
@@ -200,12 +200,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def no_fallback_unseen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A fallback may well give what a test expects, and so hide a fault. So errors that are answered by one are raised (`dotr.fallbacks`),
-    in processes that the test starts, too; but for the kinds that its mark `fallbacks` names."""
-    fallbacks.taken()
-    fallbacks.unexpected.clear()
+    """A fallback may well give what a test expects, and so hide a fault. So errors that are answered
+    by one are raised (`dotr.errors.fallbacks`), in processes that the test starts, too; but for
+    the kinds that its mark `fallbacks` names."""
+    fallbacks.drain_fallbacks()
+    fallbacks.reraised.clear()
     marked = [kind for mark in request.node.iter_markers("fallbacks") for kind in mark.args or ("all",)]
     if marked:
         monkeypatch.setenv(fallbacks.EXPECTED, ",".join(marked))
     yield
-    assert not fallbacks.unexpected
+    assert not fallbacks.reraised

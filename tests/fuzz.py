@@ -28,7 +28,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-ROOT: Final = Path(__file__).parent.parent
+from tests.support.paths import ROOT
+
 SECONDS: Final = 5.0
 MEMORY: Final = 500 << 20
 BATCH: Final = 250
@@ -74,8 +75,8 @@ def _rule_tests(data: bytes) -> None:
 
 def _maps(data: bytes) -> None:
     from dotr.config.files import read_document
-    from dotr.io import CsvMap, Format, InputFile
-    from dotr.io.csv_map import columns_of, compile_map, template_of
+    from dotr.sources.csv_map import columns_of, compile_map, template_of
+    from dotr.sources.records import CsvMap, Format, InputFile
 
     file = InputFile("a", "", Format.CSV, prefixes=tuple(_PREFIXES.items()), csv=CsvMap("t", read_document(_file("map", data))))
     header = columns_of(template_of(file))
@@ -85,8 +86,8 @@ def _maps(data: bytes) -> None:
 
 
 def _turtle(data: bytes) -> None:
-    from dotr.knowledge.loading import load_graphs
-    from dotr.languages.turtle.graphs import Header, check_turtle, read_graph
+    from dotr.datalog.loading import load_graphs
+    from dotr.languages.turtle.graphs import PrefixHeader, check_turtle, read_graph
     from dotr.languages.turtle.nesting import check_nesting
 
     try:
@@ -96,7 +97,7 @@ def _turtle(data: bytes) -> None:
 
     def scan() -> None:
         check_nesting(text, 64)
-        check_turtle(Header(_PREFIXES).before(text), text)
+        check_turtle(PrefixHeader(_PREFIXES).prepend_to(text), text)
 
     reads: tuple[Callable[[], object], ...] = (partial(read_graph, text, _PREFIXES, 64), scan)
     for read in reads:
@@ -109,8 +110,9 @@ def _turtle(data: bytes) -> None:
 
 def _stream(suffix: str) -> Callable[[bytes], None]:
     def read(data: bytes) -> None:
-        from dotr.io import CsvMap, Format, InputFile, Reader, check_input
         from dotr.model.places import Document
+        from dotr.sources.reading import Reader, check_input
+        from dotr.sources.records import CsvMap, Format, InputFile
 
         mapped = CsvMap("t", Document("map", "[] :p {x} ; :q '{y}' ; :r x:{x} .")) if suffix == "csv" else None
         file = InputFile("a", _file(f"a.{suffix}", data), Format(suffix), prefixes=tuple(_PREFIXES.items()), csv=mapped)
@@ -123,8 +125,8 @@ def _stream(suffix: str) -> Callable[[bytes], None]:
 
 
 def _times(data: bytes) -> None:
-    from dotr.io.times import parse_date_time, parse_delay, parse_time
     from dotr.model.time import Unit
+    from dotr.sources.times import parse_date_time, parse_delay, parse_time
 
     text = data.decode(errors="surrogateescape")
     for parse in (partial(parse_time, unit=Unit.SECOND), parse_date_time, parse_delay):
@@ -368,7 +370,7 @@ def _file(name: str, data: bytes) -> str:
 
 def _child(seed: int, numbers: Sequence[int]) -> None:
     """Runs inputs in the working directory, and writes a line as each begins and a further one where it found something."""
-    from dotr.diagnostics import Refused
+    from dotr.errors.diagnostics import Refused
     from dotr.workbench import check, rule_tests  # so that all is imported before memory is counted
 
     assert check is not None

@@ -2,7 +2,7 @@
 
 Each stands alone at its own time, between two good elements of its file. What is expected: all that the good elements lead to, and for each
 hostile one a dead letter with its place, its reason and `error`; the same in process and on Spark. The stages' own failures are injected
-(`tests.faults`): the closure fails at the value 13, and queries of `:hurt` at 17.
+(`tests.support.faults`): the closure fails at the value 13, and queries of `:hurt` at 17.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ input:
   - {{ name: gzip, format: ndjson, path: a.ndjson.gz }}
 output: [{{ path: {out}/out.ndjson }}]
 dead_letter: {out}/dead.ndjson
-spark: {{ master: "local[2]", checkpoint: {out}/checkpoint, batch: 40, conf: {{ spark.python.daemon.module: tests.faults }} }}
+spark: {{ master: "local[2]", checkpoint: {out}/checkpoint, batch: 40, conf: {{ spark.python.daemon.module: tests.support.faults }} }}
 """
 FILES: Final = {"ndjson": "a.ndjson", "trig": "a.trig", "nquads": "a.nq", "csv": "a.csv", "gzip": "a.ndjson.gz"}
 _HEADS: Final = {

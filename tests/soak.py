@@ -35,9 +35,9 @@ import pyoxigraph
 from dotr.config import read_config
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.spool import copied
-from tests.test_spark_run import ROOMS, RULES, WHOLE
-from tests.victims import SURVIVED, WHO, Found, Run
+from dotr.runtimes.spark.spool import copied_lines
+from tests.runtimes.spark.test_spark_run import ROOMS, RULES, WHOLE
+from tests.support.victims import SURVIVED, WHO, Found, Run
 
 _KILLS_A_ROUND = 12
 _PATIENCE_SECONDS = 60
@@ -187,7 +187,7 @@ class Round:
         os.close(reader)
         os.set_blocking(writer, False)
         self._writer = writer
-        self._given = copied(self.out / "checkpoint") or 0
+        self._given = copied_lines(self.out / "checkpoint") or 0
         self._write(self.rows[0])
 
     def lost(self) -> None:
@@ -195,7 +195,7 @@ class Round:
         if self._writer is not None:
             os.close(self._writer)
             self._writer = None
-            now = copied(self.out / "checkpoint") or 0
+            now = copied_lines(self.out / "checkpoint") or 0
             self.sent = self.first + max(0, now - self._given - 1)
 
     def _write(self, text: str) -> None:

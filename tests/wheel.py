@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 
 import dotr
+from tests.support.paths import ROOT
 
-ROOT: Final = Path(__file__).parent.parent
-FILES: Final = ("dotr/py.typed", "dotr/config/config.schema.json", "dotr/knowledge/entailment/owl2rl.dlog")
+FILES: Final = ("dotr/py.typed", "dotr/config/config.schema.json", "dotr/datalog/entailment/owl2rl.dlog")
 PYTHON: Final = """
 import dotr
 assert dotr.__file__.startswith({prefix!r}), dotr.__file__

@@ -1,6 +1,6 @@
-"""Generated Python: a tree of loops and guards, passes over it, one printer, and the one place that compiles."""
+"""Generated Python: a tree of loops and guards, passes over the tree, one printer, one compiler."""
 
-from dotr.codegen.builder import Count, LoopBuilder
+from dotr.codegen.builder import LoopBuilder, WorkCount
 from dotr.codegen.compilation import check_folder, compiled, define
 
-__all__ = ["Count", "LoopBuilder", "check_folder", "compiled", "define"]
+__all__ = ["LoopBuilder", "WorkCount", "check_folder", "compiled", "define"]

@@ -1,8 +1,9 @@
-"""Builder of one function of nested loops: what it binds, the parameters of its factory, tables looked up before the first loop.
+"""Builder of one function of nested loops: bound names, factory parameters, tables looked up before
+the first loop.
 
-Invariant: the text holds names made here only. Terms, tables and conditions come in as parameters of a factory, so that functions of one
-shape share one compilation and no text of the user's is ever executed.
-Cost: about 0.5 µs a statement to build and to print; 50 to 500 µs to compile a text that is new.
+Invariant: the text holds generated names only. Terms, tables and conditions are parameters of a
+factory, so that functions of one form share one compilation and no text of the user is executed.
+Cost: about 0.5 µs a statement to build and to print; 50 to 500 µs to compile a new text.
 """
 
 from __future__ import annotations
@@ -30,24 +31,30 @@ from dotr.codegen.tree import (
 from dotr.model.terms import Term, Variable
 
 WorkPassed: TypeAlias = Callable[[int, Any], int]
-"""Work done and rows found so far, to the work up to which neither need be looked at again; raises where there is too much of one."""
+"""`passed(work, rows)` returns the next amount of work at which to be called again; raises if
+work or rows exceed a limit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
-    """How a join counts its work: from what it `start`s (an expression); more than `least` is shown to `passed`, with `rows`. `again`: the
-    join is called many times."""
+class WorkCount:
+    """The counting of a join's work.
+
+    Counting begins at `start` (an expression); beyond `least`, `passed` is called with the work and
+    `rows`. `is_repeated`: the join is called many times.
+    """
 
     least: int
     passed: WorkPassed
     start: str = "0"
-    again: bool = False
+    is_repeated: bool = False
 
 
 class LoopBuilder:
-    """Builds one function of nested loops, from the outermost in; what is innermost is up to the caller.
+    """Builds one function of nested loops from the outermost in; the caller adds the innermost
+    statements.
 
-    `names` are the variables bound so far with the Python names that hold them. `leave` is the statement that the function returns with.
+    `names` maps the bound variables to the Python names that hold them. `leave` is the statement
+    that returns.
 
     >>> builder = LoopBuilder("join", leave="return rows")
     >>> builder.begin(["new", builder.bind("x")])
@@ -71,7 +78,7 @@ class LoopBuilder:
     {'k0': '<p>'}
     """
 
-    def __init__(self, name: str, *, leave: str, count: Count | None = None) -> None:
+    def __init__(self, name: str, *, leave: str, count: WorkCount | None = None) -> None:
         self.name: Final = name
         self.names: dict[Variable, str] = {}
         self.parameters: dict[str, object] = {}
@@ -80,16 +87,16 @@ class LoopBuilder:
         self._count = count
         self._counter: WorkCounter | None = None
         self._signature = ""
-        self._before: list[CodeNode] = []  # up to the first loop: where look-ups of tables go
+        self._before: list[CodeNode] = []  # statements before the first loop: look-ups of tables
         self._loops: list[CodeNode] = []
-        self._block = self._before  # where the next statement goes
+        self._block = self._before  # the block of the next statement
         self._depth = 0
         self._deepest = 0
-        self._forks = 0  # those around the next statement
+        self._forks = 0  # forks around the next statement
         self._has_fork = False
         self._constants: dict[Term, str] = {}
-        self._known: dict[Variable, Term] = {}
-        self._fetched: dict[str, str] = {}
+        self._known_terms: dict[Variable, Term] = {}
+        self._tables: dict[str, str] = {}
         self._required: set[str] = set()
         self._temporaries = 0
 
@@ -100,13 +107,13 @@ class LoopBuilder:
         name = self.names[variable] = f"v_{variable}" if variable.isascii() and variable.isidentifier() else f"v{len(self.names)}"
         return name
 
-    def know(self, variable: Variable, term: Term) -> None:
+    def bind_constant(self, variable: Variable, term: Term) -> None:
         """Binds a variable to a term that is the same at every call."""
-        self._known[variable] = term
+        self._known_terms[variable] = term
         self.names[variable] = self.constant(term)
 
     def read(self, variable: Variable) -> str:
-        """The name that holds a variable's term, or None where it is not bound."""
+        """The name that holds a variable's term, or None where it is unbound."""
         return self.names.get(variable, "None")
 
     def constant(self, term: Term) -> str:
@@ -122,7 +129,7 @@ class LoopBuilder:
         return name
 
     def temporary(self) -> str:
-        """A name that no other statement has."""
+        """A name unique to one statement."""
         self._temporaries += 1
         return f"w{self._temporaries - 1}"
 
@@ -133,7 +140,7 @@ class LoopBuilder:
         self._signature = ", ".join(arguments)
         if self._count is not None:
             passed, least = self.parameter("p", self._count.passed), self.parameter("c", self._count.least)
-            self._counter = WorkCounter(self._count.start, least, passed, self._count.again)
+            self._counter = WorkCounter(self._count.start, least, passed, self._count.is_repeated)
 
     def add(self, statement: CodeNode) -> None:
         """Appends a statement to the innermost block."""
@@ -148,34 +155,34 @@ class LoopBuilder:
         self._block.append(Emit(sink, item))
 
     def require(self, condition: str) -> None:
-        """Goes on only where the condition holds."""
+        """Continues only if the condition holds."""
         self._block.append(Require(condition))
 
     def skip_if(self, condition: str) -> None:
-        """Goes on only where the condition does not hold."""
+        """Continues only if the condition does not hold."""
         self._block.append(SkipIf(condition))
 
     def loop(self, targets: str, items: str, *, sized: bool = True, looked_up: bool = False) -> None:
-        """A loop around all that follows, up to the end of the branch or function."""
+        """Opens a loop around all that follows, up to the end of the branch or function."""
         body: list[CodeNode] = []
-        self._inside.append(ForEach(targets, items, body, sized, looked_up))
+        self._loop_block.append(ForEach(targets, items, body, sized, looked_up))
         self._block = body
         self._depth += 1
         if self._depth > self._deepest:
             self._deepest = self._depth
 
     @property
-    def _inside(self) -> list[CodeNode]:
-        """The block that takes a loop or fork."""
+    def _loop_block(self) -> list[CodeNode]:
+        """The block for the next loop or fork."""
         if self._block is self._before:
             self._block = self._loops
         return self._block
 
     @contextmanager
     def forked(self) -> Iterator[list[Block]]:
-        """A fork at the end of the innermost loop so far. What is built inside goes into branches (`branch`) of it."""
+        """Opens a fork at the end of the innermost loop; its branches are built with `branch`."""
         branches: list[Block] = []
-        self._inside.append(Fork(branches))
+        self._loop_block.append(Fork(branches))
         self._forks += 1
         self._has_fork = True
         yield branches
@@ -183,7 +190,7 @@ class LoopBuilder:
 
     @contextmanager
     def branch(self, fork: list[Block]) -> Iterator[None]:
-        """A branch of a fork: where it skips, the others go on."""
+        """Opens a branch of a fork; a skip leaves only this branch."""
         names, block, depth = dict(self.names), self._block, self._depth
         self._block = []
         fork.append(self._block)
@@ -191,10 +198,10 @@ class LoopBuilder:
         self.names, self._block, self._depth = names, block, depth
 
     def table(self, kind: str, value: str, *, required: bool = False) -> str:
-        """A name for a table that is looked up once a call, before the first loop."""
-        name = self._fetched.get(value)
+        """The name of a table that is looked up once a call, before the first loop."""
+        name = self._tables.get(value)
         if name is None:
-            name = self._fetched[value] = f"{kind}{len(self._fetched)}"
+            name = self._tables[value] = f"{kind}{len(self._tables)}"
             self._before.append(TableLookUp(name, value, required))
         elif required and name not in self._required:
             self._before.append(SkipIf(f"{name} is None"))
@@ -207,15 +214,16 @@ class LoopBuilder:
         """True inside a branch of a fork."""
         return self._forks > 0
 
-    def given(self, key: str, value: object) -> str:
+    def background_parameter(self, key: str, value: object) -> str:
         """The parameter that holds a part of a fixed background, one for each key."""
-        name = self._fetched.get(key)
+        name = self._tables.get(key)
         if name is None:
-            name = self._fetched[key] = self.parameter("b", value)
+            name = self._tables[key] = self.parameter("b", value)
         return name
 
     def end(self, last: Block = ()) -> None:
-        """Closes the function; `last` is what it does before it returns. Its text is in `source` then."""
+        """Closes the function and prints it to `source`; `last` are the statements before the
+        return."""
         body = [*self._before, *self._loops]
         function = GeneratedFunction(self.name, self._signature, body, self._leave, last, self._counter, self._deepest, self._has_fork)
         self.source = printed_factory(optimized(function), self.parameters)

@@ -1,12 +1,14 @@
 """Compilation of generated Python: the only place of the project that executes text.
 
-Idea: a text is compiled once, under a file name of its own (`<dotr join 17>`, numbered by kind), which `linecache` knows: a traceback
-and the debugger show its lines. With the environment variable `DOTR_CODE=DIR`, each text is also a file in that folder
-(`join_1f0c…a2.py`, called by a digest of the text, so that the same text has the same name in every process), and the file name of its
-code is that path.
-Invariant: texts hold names made by generators, numbers and `repr` of strings; terms, tables and conditions come in as parameters or names.
-Nothing but the environment of the process asks for files: no configuration, rule or record can.
-Cost: 50 to 500 µs a text when it is compiled; about 1 µs when it has been before.
+Idea: a text is compiled once, under a file name of its own (`<dotr join 17>`, numbered by kind)
+that is registered with `linecache`: tracebacks and the debugger show its lines. With the
+environment variable `DOTR_CODE=DIR`, each text is also a file in that folder (`join_1f0c…a2.py`,
+named by a digest of the text, so that one text has one name in every process), and the file name of
+its code is that path.
+Invariant: texts hold generated names, numbers and `repr` of strings; terms, tables and conditions
+are parameters or globals. Only the environment of the process requests files: no configuration,
+rule or record can.
+Cost: 50 to 500 µs for a new text; about 1 µs for a cached one.
 """
 
 from __future__ import annotations
@@ -22,20 +24,20 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, Final
 
-from dotr.diagnostics import Diagnostic, Refused
+from dotr.errors.diagnostics import Diagnostic, Refused
 
 FOLDER: Final = "DOTR_CODE"
 """The environment variable that names the folder of generated code."""
 
-_REMEMBERED: Final = 4096
-"""How many texts stay compiled, and how many stay known to `linecache`."""
+_CACHED_TEXTS: Final = 4096
+"""The number of texts that stay compiled, and of those registered with `linecache`."""
 
 _numbers: Counter[str] = Counter()
-_listed: deque[str] = deque()
+_registered: deque[str] = deque()
 
 
 def define(text: str, kind: str, name: str, names: Mapping[str, object]) -> Callable[..., Any]:
-    """The function `name` that a text defines, over these global names.
+    """The function `name` defined by a text, with the globals `names`.
 
     >>> define("def twice(x):\\n    return times * x\\n", "example", "twice", {"times": 2})(21)
     42
@@ -46,20 +48,23 @@ def define(text: str, kind: str, name: str, names: Mapping[str, object]) -> Call
     return function
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED_TEXTS)
 def compiled(text: str, kind: str) -> CodeType:
-    """A text as code; `kind` says what sort of function it is, in lower-case words.
+    """A text as code; `kind` describes the function in lower-case words.
 
     >>> compiled("def f():\\n    return 1 / 0\\n", "kind of example").co_filename.rstrip("0123456789>")
     '<dotr kind of example '
     """
     _numbers[kind] += 1
-    return compile(text, _written(text, kind) or _known(text, kind), "exec")
+    return compile(text, _write_file(text, kind) or _register_source(text, kind), "exec")
 
 
 def check_folder() -> None:
-    """Raises `Refused` where `DOTR_CODE` names what is no folder that can be written. Compilation itself goes on without the file: a run
-    neither stops for it nor takes it for a fault of its input."""
+    """Raises `Refused` if `DOTR_CODE` names a folder that cannot be written.
+
+    Compilation itself continues without the file, so that a running program neither stops nor
+    blames its input.
+    """
     folder = os.environ.get(FOLDER)
     if folder:
         try:
@@ -72,18 +77,19 @@ def check_folder() -> None:
             raise Refused([Diagnostic("C106", f"{FOLDER}={folder} is no folder for generated code: {reason}", None, hint)])
 
 
-def _known(text: str, kind: str) -> str:
-    """A file name under which `linecache` has the text; of the texts that it has had longest, some are given up."""
+def _register_source(text: str, kind: str) -> str:
+    """Registers a text with `linecache` under a new file name; the oldest registered text is
+    removed beyond the limit."""
     name = f"<dotr {kind} {_numbers[kind]}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    _listed.append(name)
-    if len(_listed) > _REMEMBERED:
-        linecache.cache.pop(_listed.popleft(), None)
+    _registered.append(name)
+    if len(_registered) > _CACHED_TEXTS:
+        linecache.cache.pop(_registered.popleft(), None)
     return name
 
 
-def _written(text: str, kind: str) -> str | None:
-    """The path of the file that the text is written to; None where nobody asked for it, or the folder cannot be written."""
+def _write_file(text: str, kind: str) -> str | None:
+    """The path of the file that holds the text; None if no folder is requested or writable."""
     folder = os.environ.get(FOLDER)
     if not folder:
         return None
@@ -92,7 +98,7 @@ def _written(text: str, kind: str) -> str | None:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             part = path.with_suffix(f".{os.getpid()}.part")
-            with part.open("x", encoding="utf-8") as file:  # never through a link that somebody else has put there
+            with part.open("x", encoding="utf-8") as file:  # "x": never through a link of another user
                 file.write(text)
             part.replace(path)
         return str(path)

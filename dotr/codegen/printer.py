@@ -1,4 +1,4 @@
-"""The printer of generated code: a tree as Python text."""
+"""Printer of generated code: a tree as Python text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ INDENT: Final = "    "
 
 
 def printed_factory(function: GeneratedFunction, parameters: Iterable[str]) -> str:
-    """A function inside one that makes it from its parameters: functions of one text share one compilation.
+    """Prints a function inside a factory of its parameters: functions of one text share one
+    compilation.
 
     >>> loop = ForEach("x", "b0.get(k1, ())", [SkipIf("x != s"), Emit("push", "(s, k1, x)")])
     >>> print(printed_factory(GeneratedFunction("delta_rule", "s, push", [loop]), ["b0", "k1"]))
@@ -44,7 +45,7 @@ def printed_factory(function: GeneratedFunction, parameters: Iterable[str]) -> s
 
 
 def printed(function: GeneratedFunction) -> str:
-    """A function as text.
+    """Prints a function.
 
     >>> print(printed(GeneratedFunction("make", "row", [Assign("c0", "row[0]"), Return("((c0, c0, c0),), 0")])))
     def make(row):
@@ -70,15 +71,18 @@ def _print_function(function: GeneratedFunction, pad: str, lines: list[str]) -> 
 
 
 def _print(block: Block, pad: str, leave: str, lines: list[str]) -> None:
-    """Adds the lines of a block. `leave` is what a guard does where it fails; where it is empty, what follows the guard is put under it:
+    """Appends the lines of a block.
 
-    Fork([[SkipIf("x != k1"), Emit("append", "x")], [Emit("extend", "y")]])
+    `leave` is the statement after a failed guard; if it is empty, the statements that follow the
+    guard are indented:
 
-    if not (x != k1):
-        append(x)
-    extend(y)
+        Fork([[SkipIf("x != k1"), Emit("append", "x")], [Emit("extend", "y")]])
+
+        if not (x != k1):
+            append(x)
+        extend(y)
     """
-    for each in block:  # the kinds that there are most of come first
+    for each in block:  # the most frequent kinds first
         if isinstance(each, ForEach):
             lines.append(f"{pad}for {each.targets} in {each.items}:")
             _print(each.body, pad + INDENT, "continue", lines)

@@ -1,8 +1,10 @@
-"""The tree that generators build: loops, look-ups, guards, bindings and what is emitted, each a frozen node.
+"""Tree of generated code: loops, look-ups, guards, bindings and emits, each a frozen node.
 
-Idea: control flow is typed, so that passes can count, move and split it; what a node computes (`v_room != k1`) is Python text made of names
-that the generator chose. A guard leaves the innermost loop's turn, or the branch of a `Fork`, or the function: the printer knows which.
-Cost: frozen for the type checker, not at run time: a node takes 0.2 µs to make instead of 0.7 µs, and a delta rule has ten.
+Idea: control flow is typed, so that passes can count, move and split it; the computation of a node
+(`v_room != k1`) is Python text over generated names. A guard leaves the innermost turn, the branch
+of a `Fork`, or the function; the printer chooses the statement.
+Cost: frozen for the type checker, not at run time: a node takes 0.2 µs to construct instead of 0.7
+µs, and a delta rule has ten.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True)
 def node(cls: type[T]) -> type[T]:
-    """A dataclass that nobody changes."""
+    """A dataclass that is frozen for the type checker."""
     return dataclass(slots=True)(cls)
 
 
@@ -30,7 +32,8 @@ class Assign:
 
 @node
 class TableLookUp:
-    """`name = value`, once a call and before the first loop. Where it is `required` and there is none, the function has nothing to find."""
+    """`name = value`, once a call and before the first loop. If it is `required` and None, the
+    function returns."""
 
     name: str
     value: str
@@ -39,7 +42,11 @@ class TableLookUp:
 
 @node
 class ForEach:
-    """`for targets in items: body`. `sized`: the items have a length, known before the loop. `looked_up`: they come from a dictionary."""
+    """`for targets in items: body`.
+
+    `sized`: the items have a length, known before the loop. `looked_up`: the items come from a
+    dictionary.
+    """
 
     targets: str
     items: str
@@ -50,21 +57,21 @@ class ForEach:
 
 @node
 class Require:
-    """Goes on where the condition holds."""
+    """Continues if the condition holds."""
 
     condition: str
 
 
 @node
 class SkipIf:
-    """Goes on where the condition does not hold."""
+    """Continues if the condition does not hold."""
 
     condition: str
 
 
 @node
 class Emit:
-    """`sink(item)`: hands on what was found."""
+    """`sink(item)`."""
 
     sink: str
     item: str
@@ -80,29 +87,30 @@ class IfElse:
 
 @node
 class Return:
-    """Leaves the function with a value, or without one."""
+    """Leaves the function with or without a value."""
 
     value: str = ""
 
 
 @node
 class Fork:
-    """Blocks that share the loops around them: each runs, whatever the others skip."""
+    """Blocks that share the loops around them; a skip in one does not affect the others."""
 
     branches: Sequence[Block]
 
 
 @node
 class AddWork:
-    """Adds to the work counted so far, and looks at the bound where it has been passed. Made by the counting pass."""
+    """Adds to the counted work and checks the limit when it passes the bound. Inserted by the
+    counting pass."""
 
     amount: str
 
 
 @node
 class Outlined:
-    """A block as a function of its own inside the other, called where it is. Made by the splitting pass; `assigned` are names of the outer
-    function that it assigns."""
+    """A block as a function inside the other, called in its place. Inserted by the splitting
+    pass; `assigned` are names of the outer function that the block assigns."""
 
     name: str
     body: Block
@@ -115,19 +123,25 @@ Block: TypeAlias = Sequence[CodeNode]
 
 @node
 class WorkCounter:
-    """How a function counts its work: from `start`; more than `least` is shown to `passed`. `again`: it is called many times, so that its
-    outermost loops count too. All are names of parameters or numbers."""
+    """The names or numbers that count work: from `start`, and beyond `least` with a call of
+    `passed`.
+
+    `is_repeated`: the function is called many times, so that its outermost loops count too.
+    """
 
     start: str
     least: str
     passed: str
-    again: bool = False
+    is_repeated: bool = False
 
 
 @node
 class GeneratedFunction:
-    """A function. `leave` is the statement that ends it early or at its end; `last` comes before the end alone. `depth`: how many loops
-    are in one another; `forks`: whether it has a `Fork`."""
+    """A function.
+
+    `leave` is the statement that ends it; `last` comes before the end alone. `depth` is the depth
+    of its loops.
+    """
 
     name: str
     arguments: str
@@ -136,4 +150,4 @@ class GeneratedFunction:
     last: Block = ()
     counter: WorkCounter | None = None
     depth: int = 0
-    forks: bool = False
+    has_fork: bool = False

@@ -1,11 +1,13 @@
-"""The configuration file of a pipeline: YAML, validated, with the line of every error (interface.md, Configuration).
+"""Configuration of a pipeline: YAML, validated by a schema, with the span of every error.
 
-`read_config` turns a file and the `--set` options into a `Config`; every problem it finds is a diagnostic with its place. Relative
-paths are relative to the configuration file, those of `--set` to the working directory.
+`read_config` parses a file and the `--set` options to a `Config`, or raises all problems as
+diagnostics. Relative paths are relative to the configuration file, those of `--set` to the working
+directory.
 """
 
-from dotr.config.files import Files as Files
-from dotr.config.files import existing as existing
+from dotr.config.files import ConfigFiles as ConfigFiles
+from dotr.config.files import glob_files as glob_files
+from dotr.config.files import matching_files as matching_files
 from dotr.config.files import read_document as read_document
 from dotr.config.reading import Config as Config
 from dotr.config.reading import read_config as read_config

@@ -1,4 +1,4 @@
-"""The files that a YAML document names: paths, globs, texts. Every one that is missing or cannot be read is reported with its place."""
+"""Files that a YAML document names, by path or glob; errors are at the span that names the file."""
 
 from __future__ import annotations
 
@@ -11,20 +11,35 @@ from typing import Final
 
 from dotr.config.sections import UNITS, KnowledgeSection, TimeSection
 from dotr.config.tree import Location, Tree
-from dotr.diagnostics import Diagnostic, Refused
+from dotr.datalog.entailment import Entailment
 from dotr.engine.spec import Inconsistent, ProgramSpec
-from dotr.knowledge.entailment import Entailment
+from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Document, Span
 
-_RELATIVE: Final = "Relative paths are relative to the configuration file; those of --set to the working directory."
+_RELATIVE_HINT: Final = "Relative paths are relative to the configuration file; those of --set to the working directory."
 
 
-def existing(path: str, span: Span | None, hint: str = _RELATIVE) -> list[str]:
-    """The files of a path or glob, sorted; raises `Refused` where there is none.
+_LONGEST_PATH: Final = 4096
+"""Bytes of a path on Linux; translating a longer glob takes quadratic time."""
 
-    >>> existing("no/such/*.ttl", None)
+
+def glob_files(pattern: str) -> list[str]:
+    """The regular files that match a glob, sorted; none if the glob is longer than a path may be.
+
+    >>> glob_files("[" * 100_000)
+    []
+    """
+    if len(os.fsencode(pattern)) > _LONGEST_PATH:
+        return []
+    return sorted(name for name in glob.glob(pattern, recursive=True) if os.path.isfile(name))
+
+
+def matching_files(path: str, span: Span | None, hint: str = _RELATIVE_HINT) -> list[str]:
+    """The files that match a path or glob, sorted; raises `Refused` (C301, at `span`) if none does.
+
+    >>> matching_files("no/such/*.ttl", None)
     Traceback (most recent call last):
-    dotr.diagnostics.Refused: C301 no file matches no/such/*.ttl
+    dotr.errors.diagnostics.Refused: C301 no file matches no/such/*.ttl
     Relative paths are relative to the configuration file; those of --set to the working directory.
     """
     if os.path.isfile(path):
@@ -34,22 +49,22 @@ def existing(path: str, span: Span | None, hint: str = _RELATIVE) -> list[str]:
     if os.path.exists(path):
         raise Refused([Diagnostic("C301", f"{path} is no regular file", span, "A pipeline reads files, which it may read twice.")])
     if glob.has_magic(path):
-        found = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
-        if found:
-            return found
+        files = glob_files(path)
+        if files:
+            return files
         raise Refused([Diagnostic("C301", f"no file matches {path}", span, hint)])
     raise Refused([Diagnostic("C301", f"there is no file {path}", span, hint)])
 
 
 def read_document(path: str, span: Span | None = None) -> Document:
-    """A text file; raises `Refused` where it cannot be read. UTF-8."""
+    """Read a text file in UTF-8. Raises `Refused` (C302, at `span`) if it cannot be read."""
     try:
         return Document(path, Path(path).read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         reason, hint = f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8."
     except FileNotFoundError:
         reason = "there is no such file"
-        hint = _RELATIVE if span else "Is the path right? Relative paths are relative to the working directory."
+        hint = _RELATIVE_HINT if span else "Is the path right? Relative paths are relative to the working directory."
     except OSError as error:
         reason, hint = (error.strerror or str(error)).lower(), "Name a file that may be read."
     except ValueError as error:
@@ -58,51 +73,60 @@ def read_document(path: str, span: Span | None = None) -> Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
-    """A YAML document's tree, and where its relative paths start; `outside` are the locations set by `--set`."""
+class ConfigFiles:
+    """YAML document, the folder of its relative paths, and the locations set by `--set`."""
 
     tree: Tree
     folder: Path
-    outside: frozenset[Location] = frozenset()
+    overridden: frozenset[Location] = frozenset()
 
     def path(self, text: str, location: Location) -> str:
-        """A path of the document, as it can be opened from the working directory. What comes from the shell, by `--set` or at the
-        beginning by an environment variable, is relative to the working directory."""
-        outside = any(location[: len(touched)] == touched for touched in self.outside) or self.tree.begins_with_variable(location)
+        """A path of the document, relative to the working directory.
+
+        A path set by `--set`, or that begins with an environment variable, is relative to the
+        working directory already.
+        """
+        outside = any(location[: len(prefix)] == prefix for prefix in self.overridden) or self.tree.begins_with_variable(location)
         path = Path(text).expanduser()
         return os.path.normpath(path if outside else self.folder / path)
 
-    def existing(self, patterns: Sequence[str], location: Location, problems: list[Diagnostic]) -> list[tuple[str, Span]]:
-        """The files that a list's paths and globs name, each once, with the places that name them; adds what names none to `problems`."""
-        found: dict[str, Span] = {}
+    def matching_files(self, patterns: Sequence[str], location: Location, problems: list[Diagnostic]) -> list[tuple[str, Span]]:
+        """The files that paths and globs in a list name, each once, with the span that names it.
+
+        A pattern without a file is added to `problems`.
+        """
+        files: dict[str, Span] = {}
         for number, pattern in enumerate(patterns):
-            place = (*location, number)
+            item_location = (*location, number)
             try:
-                for path in existing(self.path(pattern, place), self.tree.place(place)):
-                    found.setdefault(path, self.tree.place(place))
+                for path in matching_files(self.path(pattern, item_location), self.tree.span(item_location)):
+                    files.setdefault(path, self.tree.span(item_location))
             except Refused as refused:
                 problems += refused.diagnostics
-        return list(found.items())
+        return list(files.items())
 
     def spec(
         self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection
     ) -> tuple[ProgramSpec, list[Diagnostic]]:
-        """The program that a configuration or a rule test names, as far as its files can be read, and every problem with them."""
+        """The program of a configuration or rule test without its unreadable files, and the errors.
+
+        `rules` are the paths and globs at the location `rules` of the document.
+        """
         problems: list[Diagnostic] = []
 
         def documents(patterns: Sequence[str], location: Location) -> tuple[Document, ...]:
-            read = []
-            for path, place in self.existing(patterns, location, problems):
+            loaded = []
+            for path, span in self.matching_files(patterns, location, problems):
                 try:
-                    read.append(read_document(path, place))
+                    loaded.append(read_document(path, span))
                 except Refused as refused:
                     problems.extend(refused.diagnostics)
-            return tuple(read)
+            return tuple(loaded)
 
         spec = ProgramSpec(
             documents(rules, ("rules",)),
             documents(knowledge.datalog, ("knowledge", "datalog")),
-            tuple(os.path.abspath(path) for path, _ in self.existing(knowledge.graphs, ("knowledge", "graphs"), problems)),
+            tuple(os.path.abspath(path) for path, _ in self.matching_files(knowledge.graphs, ("knowledge", "graphs"), problems)),
             Entailment(knowledge.entailment),
             knowledge.axiomatic,
             prefixes,
@@ -112,7 +136,7 @@ class Files:
         return spec, problems
 
     def program(self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection) -> ProgramSpec:
-        """As `spec`; raises `Refused` with every file that cannot be read."""
+        """The program that `spec` returns. Raises `Refused` with every unreadable file."""
         spec, problems = self.spec(rules, knowledge, prefixes, time)
         if problems:
             raise Refused(problems)

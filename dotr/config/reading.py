@@ -1,4 +1,4 @@
-"""A configuration read: validated, with the `--set` options in it."""
+"""Reader of configurations: a file with the `--set` options, validated."""
 
 from __future__ import annotations
 
@@ -8,46 +8,51 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from dotr.config.files import Files, read_document
+from dotr.config.files import ConfigFiles, read_document
 from dotr.config.sections import Settings, schema_problems
 from dotr.config.tree import read_tree, set_values
-from dotr.diagnostics import Diagnostic, Refused, refuse
+from dotr.datalog.compiled_cache import MIN_BYTES, CachePolicy, default_folder
 from dotr.engine.spec import ProgramSpec
-from dotr.knowledge.limits import Limits
-from dotr.knowledge.store.cache import SMALL, Keeping, default_folder
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.joins.limits import Limits
 from dotr.model.places import Span
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A validated configuration and its files."""
+    """Validated configuration with the files that it names."""
 
     settings: Settings
-    files: Files
+    files: ConfigFiles
 
-    def place(self, *location: str | int) -> Span:
-        return self.files.tree.place(location)
+    def span(self, *location: str | int) -> Span:
+        """The span of the value at a location, or of the innermost value around a missing one."""
+        return self.files.tree.span(location)
 
     @property
     def path(self) -> str:
-        """The configuration file."""
+        """The path of the configuration file."""
         return self.files.tree.document.name
 
     def program(self) -> ProgramSpec:
-        """The program that the configuration names; raises `Refused` with every file that cannot be read."""
+        """The program of the configuration. Raises `Refused` with every unreadable file."""
         spec, problems = self.spec()
         if problems:
             raise Refused(problems)
         return spec
 
-    def keeping(self, least: int = SMALL, *, fresh: bool = False) -> Keeping:
-        """Where compiled backgrounds are kept, and from how many bytes of sources on."""
-        named = self.settings.knowledge.cache
-        folder = default_folder() if named is None else Path(self.files.path(named, ("knowledge", "cache"))).absolute()
-        return Keeping(folder, least, fresh)
+    def cache_policy(self, least: int = MIN_BYTES, *, fresh: bool = False) -> CachePolicy:
+        """The policy of the cache of compiled backgrounds.
+
+        `least` is the size of the sources in bytes from which a background is cached; `fresh`
+        compiles it anew.
+        """
+        path = self.settings.knowledge.cache
+        folder = default_folder() if path is None else Path(self.files.path(path, ("knowledge", "cache"))).absolute()
+        return CachePolicy(folder, least, fresh)
 
     def spec(self) -> tuple[ProgramSpec, list[Diagnostic]]:
-        """The program as far as its files can be read, and every problem with them."""
+        """The program without its unreadable files, and their problems."""
         settings = self.settings
         spec, problems = self.files.spec(settings.rules, settings.knowledge, settings.prefixes, settings.time)
         limits = settings.limits
@@ -55,7 +60,10 @@ class Config:
 
 
 def read_config(path: str, options: Sequence[str] = ()) -> Config:
-    """The configuration in a file, with `--set` options; raises `Refused` with every problem found."""
+    """Read and validate a configuration. `options` are `--set` options, `key.path=value`.
+
+    Raises `Refused` with all problems of the YAML text, or of the options, or of the schema.
+    """
     document = read_document(path)
     if Path(path).suffix in (".dotr", ".dlog"):
         raise refuse("C102", f"{path} is no configuration", None, "Name the configuration (.yaml) that names it.")
@@ -64,12 +72,12 @@ def read_config(path: str, options: Sequence[str] = ()) -> Config:
         hint = "It needs name, rules, input and output at least; `dotr new DIR` writes a small project."
         raise refuse("C102", f"{path} is empty", None, hint)
     if not isinstance(tree.data, dict):
-        raise refuse("C102", "a configuration is a mapping of keys to values", tree.place(()), "It begins with a line such as name: fire")
+        raise refuse("C102", "a configuration is a mapping of keys to values", tree.span(()), "It begins with a line such as name: fire")
     if "cases" in tree.data:
-        raise refuse("C102", f"{path} is a rule test, and no configuration", tree.key(("cases",)), "`dotr test` runs it.")
-    tree, touched = set_values(tree, options)
+        raise refuse("C102", f"{path} is a rule test, and no configuration", tree.key_span(("cases",)), "`dotr test` runs it.")
+    tree, overridden = set_values(tree, options)
     try:
         settings = Settings.model_validate(tree.data)
     except ValidationError as error:
         raise Refused(schema_problems(error, tree, Settings)) from None
-    return Config(settings, Files(tree, Path(path).parent, touched))
+    return Config(settings, ConfigFiles(tree, Path(path).parent, overridden))

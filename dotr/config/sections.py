@@ -1,4 +1,4 @@
-"""The sections of a configuration: what may be written, of which type. Unknown keys and wrong types are errors."""
+"""Schema of the configuration, as pydantic models. Unknown keys and wrong types are errors."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from dotr.config.tree import Location, Tree
-from dotr.diagnostics import Diagnostic, did_you_mean
-from dotr.io.times import parse_delay
-from dotr.knowledge.limits import LIMITS
+from dotr.errors.diagnostics import Diagnostic, did_you_mean
+from dotr.joins.limits import LIMITS
 from dotr.model.time import Unit
+from dotr.sources.times import parse_delay
 
 UNITS: Final[Mapping[str, Unit]] = {
     "us": Unit.MICROSECOND,
@@ -26,13 +26,13 @@ UNITS: Final[Mapping[str, Unit]] = {
 
 
 class Section(BaseModel):
-    """A part of a YAML file: unknown keys and wrong types are errors."""
+    """Base of all sections: unknown keys and wrong types are errors, values are immutable."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class TimeSection(Section):
-    """What an integer time stamp counts."""
+    """Unit of integer time stamps."""
 
     unit: Literal["us", "ms", "s", "min", "h", "d"] = "s"
 
@@ -47,17 +47,17 @@ class KnowledgeSection(Section):
     cache: str | None = Field(default=None, min_length=1, description="a folder for compiled backgrounds; the user's cache folder if none")
     inconsistent: Literal["report", "reject"] = Field(
         default="report",
-        description="an instant that contradicts itself or the background: told of, or sent to the dead letters with all its elements",
+        description="an inconsistent instant: a warning, or all its elements become dead letters",
     )
 
 
 class LimitsSection(Section):
-    """How much an instant may hold and cost; beyond that its elements become dead letters (reason limit)."""
+    """Limits of an instant; beyond one of them its elements become dead letters (reason limit)."""
 
     triples: int = Field(default=LIMITS.triples, gt=0, description="triples of an instant beyond the background, given and derived")
     rows: int = Field(default=LIMITS.rows, gt=0, description="answers of a query at an instant")
     probes: int = Field(
-        default=LIMITS.probes, gt=0, description="triples and rows that a query looks at for them, and candidates that one anchor tries"
+        default=LIMITS.probes, gt=0, description="triples and rows that a query reads at an instant, and candidates that one anchor tries"
     )
     matches: int = Field(
         default=LIMITS.matches, gt=0, description="the product of the numbers of events that the clauses of a branch chose"
@@ -68,71 +68,69 @@ class LimitsSection(Section):
 
 
 class InputSection(Section):
-    """A stream of elements, from one or several files."""
+    """Input stream of elements, from one or several files."""
 
     name: str = Field(min_length=1)
     format: Literal["ndjson", "trig", "nquads", "csv"]
     path: str = Field(min_length=1, description="a file or a glob; .gz too; - is standard input")
-    watch: bool = Field(default=False, description="go on with the files that appear, until stopped; the path is a glob")
+    watch: bool = Field(default=False, description="read new files too, until stopped; the path is a glob")
     settle: str | int | None = Field(
-        default=None, description="watch: how long a file stands still before it is complete; 1 s; 0 s for files renamed into place"
+        default=None, description="watch: a file unchanged for this long is complete; 1 s; 0 s for files renamed into place"
     )
     idle: str | int | None = Field(
-        default=None, description="watch, standard input: after how long without an element instants close without waiting for this input"
+        default=None, description="watch, standard input: after this long without an element, instants close without waiting for this input"
     )
     one_per_instant: bool = Field(
         default=False, description="every element is an instant: it closes at once, and a second one is a dead letter"
     )
-    rate: int | None = Field(default=None, gt=0, description="how many elements of the input are read a second, at most")
+    rate: int | None = Field(default=None, gt=0, description="the most elements of the input that are read a second")
     lateness: str | int = Field(default=0, description="a declared delay, such as 30 s")
     time: str | None = Field(default=None, description="csv: the column that holds the time")
     map: str | None = Field(default=None, description="csv: the template that makes a row's graph")
-    delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: what separates the columns")
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns")
 
     @field_validator("delimiter")
     @classmethod
-    def _separates(cls, value: str) -> str:
+    def _check_delimiter(cls, value: str) -> str:
         if value in '"\r\n':
             raise ValueError("a quote or a line end separates no columns")
         return value
 
 
 class OutputSection(Section):
-    """Where the output stream goes."""
+    """Output stream."""
 
     format: Literal["ndjson", "trig", "nquads"] = "ndjson"
     path: str = Field(min_length=1)
 
 
 class SparkSection(Section):
-    """How the pipeline runs on Spark."""
+    """Settings of the Spark runtime."""
 
     master: str | None = Field(default=None, description="local[*] where spark-submit names none")
     checkpoint: str | None = Field(default=None, description="a folder; beside the first output where none is named")
-    batch: int = Field(default=200_000, gt=0, description="how many elements a batch holds, about; a long one counts as several")
-    trigger: str | int = Field(
-        default="0 s", description="inputs that grow: so long at least from the start of a batch to that of the next"
-    )
-    restarts: int = Field(default=3, ge=0, description="how often a query that Spark gave up is started again without a batch in between")
+    batch: int = Field(default=200_000, gt=0, description="the approximate number of elements of a batch; a long one counts as several")
+    trigger: str | int = Field(default="0 s", description="inputs that grow: the least time from the start of a batch to that of the next")
+    restarts: int = Field(default=3, ge=0, description="the most restarts of a failed Spark query without a completed batch in between")
     conf: dict[str, str | int | bool] = Field(default={}, description="Spark's own configuration")
 
     @field_validator("trigger")
     @classmethod
-    def _length(cls, value: str | int) -> str | int:
+    def _check_trigger(cls, value: str | int) -> str | int:
         parse_delay(value)
         return value
 
 
 class MetricsSection(Section):
-    """What is told of a run while it goes on."""
+    """Metrics of a run in progress."""
 
     prometheus: str | int | None = Field(
-        default=None, description="an address where /metrics answers, such as 127.0.0.1:9464; a port alone is on loopback"
+        default=None, description="the address that serves /metrics, such as 127.0.0.1:9464; a port alone is on loopback"
     )
 
     @field_validator("prometheus")
     @classmethod
-    def _address(cls, value: str | int | None) -> str | int | None:
+    def _check_address(cls, value: str | int | None) -> str | int | None:
         port = str(value).rpartition(":")[2]
         if value is not None and not (port.isascii() and port.isdecimal() and int(port) < 1 << 16):
             raise ValueError("an address is HOST:PORT, or a port")
@@ -140,23 +138,21 @@ class MetricsSection(Section):
 
 
 class ReportSection(Section):
-    """What is said on the terminal of what is known already."""
+    """Warnings and dead letters on the terminal."""
 
     accept: list[str] = Field(default=[], description="codes of warnings that are known, such as D502: neither check nor run shows them")
-    dead_letters: int = Field(
-        default=3, ge=0, description="how many of each input and reason are told as they come; with 0 the summary alone tells of them"
-    )
+    dead_letters: int = Field(default=3, ge=0, description="the most that are printed for each input and reason; the summary counts all")
 
     @field_validator("accept")
     @classmethod
-    def _codes(cls, value: list[str]) -> list[str]:
+    def _check_codes(cls, value: list[str]) -> list[str]:
         if wrong := next((code for code in value if not re.fullmatch(r"[A-Z]\d{3}", code)), None):
             raise ValueError(f"{wrong} is no code; one is a letter and three digits, such as D502")
         return value
 
 
 class Settings(Section):
-    """A pipeline."""
+    """Whole configuration of a pipeline."""
 
     name: str = Field(min_length=1)
     prefixes: dict[str, str] = {}
@@ -173,7 +169,7 @@ class Settings(Section):
     report: ReportSection = ReportSection()
 
 
-_SAID: Final = {
+_TYPE_MESSAGES: Final = {
     "model_type": ("should be a mapping", "Write key: value, a line each."),
     "model_attributes_type": ("should be a mapping", "Write key: value, a line each."),
     "dict_type": ("should be a mapping", "Write key: value, a line each."),
@@ -188,42 +184,45 @@ _SAID: Final = {
 
 
 def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) -> list[Diagnostic]:
-    """What does not fit the schema, in the order of the document, each with its place."""
-    found: list[Diagnostic] = []
+    """The schema errors of a document as diagnostics (C201 to C203), by offset.
+
+    `error` is pydantic's, of validating `tree.data` against `model`.
+    """
+    problems: list[Diagnostic] = []
     for item in error.errors(include_url=False):
         location: Location = item["loc"]
-        if location and location[-1] in ("str", "int", "bool") and location not in tree.places:
-            location = location[:-1]  # pydantic names the member of a union that it tried
-        where = ".".join(map(str, location))
+        if location and location[-1] in ("str", "int", "bool") and location not in tree.spans:
+            location = location[:-1]  # pydantic appends the member of a union that it tried
+        key_path = ".".join(map(str, location))
         match item["type"]:
             case "extra_forbidden":
                 key = str(location[-1])
                 known = keys_of(model, location[:-1])
                 hint = did_you_mean(key, known) or f"Known here: {', '.join(known)}."
-                found.append(Diagnostic("C201", f"unknown key {key}", tree.key(location), hint))
+                problems.append(Diagnostic("C201", f"unknown key {key}", tree.key_span(location), hint))
             case "missing":
-                found.append(Diagnostic("C202", f"{where} is missing", tree.place(location[:-1]), "Add it."))
+                problems.append(Diagnostic("C202", f"{key_path} is missing", tree.span(location[:-1]), "Add it."))
             case kind:
-                said, hint = _said(kind, item["msg"], item["input"], item.get("ctx", {}))
-                diagnostic = Diagnostic("C203", f"{where} {said}".lstrip(), tree.place(location), hint)
-                if not any(d.span == diagnostic.span and d.code == "C203" for d in found):
-                    found.append(diagnostic)
-    return sorted(found, key=lambda d: d.span.start if d.span else 0)
+                message, hint = _message_and_hint(kind, item["msg"], item["input"], item.get("ctx", {}))
+                diagnostic = Diagnostic("C203", f"{key_path} {message}".lstrip(), tree.span(location), hint)
+                if not any(d.span == diagnostic.span and d.code == "C203" for d in problems):
+                    problems.append(diagnostic)
+    return sorted(problems, key=lambda d: d.span.start if d.span else 0)
 
 
-def _said(kind: str, message: str, value: object, context: Mapping[str, object]) -> tuple[str, str]:
+def _message_and_hint(kind: str, message: str, value: object, context: Mapping[str, object]) -> tuple[str, str]:
     if kind == "literal_error":
         known = str(context["expected"]).replace("'", "")
         return f"should be {known}", did_you_mean(str(value), known.replace(" or ", ", ").split(", "))
-    if value is None and kind in _SAID:
-        return "is empty", f"It {_SAID[kind][0]}."
+    if value is None and kind in _TYPE_MESSAGES:
+        return "is empty", f"It {_TYPE_MESSAGES[kind][0]}."
     if kind == "value_error":
         return f"cannot be used: {message.removeprefix('Value error, ')}", ""
-    return _SAID.get(kind, (f"cannot be used: {message[:1].lower()}{message[1:]}", ""))
+    return _TYPE_MESSAGES.get(kind, (f"cannot be used: {message[:1].lower()}{message[1:]}", ""))
 
 
 def keys_of(model: type[BaseModel], location: Location) -> list[str]:
-    """The keys that a section of the schema knows.
+    """The keys of the section at a location of the schema; empty if no section is there.
 
     >>> keys_of(Settings, ("output", 0))
     ['format', 'path']
@@ -233,16 +232,16 @@ def keys_of(model: type[BaseModel], location: Location) -> list[str]:
         if isinstance(part, int) or not (isinstance(current, type) and issubclass(current, BaseModel)):
             continue
         field = current.model_fields.get(part)
-        current = _section_in(field.annotation if field else None)
+        current = _section_of(field.annotation if field else None)
     return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
 
 
-def _section_in(annotation: object) -> object:
-    """The section that a field holds, be it in a list, or optional; the annotation itself where there is none."""
+def _section_of(annotation: object) -> object:
+    """The section type inside an annotation, such as `list[InputSection]`, or itself."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    inside = (_section_in(argument) for argument in getattr(annotation, "__args__", ()))
-    return next((found for found in inside if isinstance(found, type) and issubclass(found, BaseModel)), annotation)
+    sections = (_section_of(argument) for argument in getattr(annotation, "__args__", ()))
+    return next((section for section in sections if isinstance(section, type) and issubclass(section, BaseModel)), annotation)
 
 
 def schema() -> str:

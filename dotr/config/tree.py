@@ -1,6 +1,6 @@
-"""YAML as plain data that remembers where everything stood.
+"""Reader of YAML to plain data with the span of every key and value.
 
-Environment variables are put in while reading: `${NAME}`, `${NAME:-default}`.
+Environment variables are substituted while reading: `${NAME}`, `${NAME:-default}`.
 """
 
 from __future__ import annotations
@@ -14,38 +14,41 @@ from typing import Final, TypeAlias
 
 import yaml
 
-from dotr.diagnostics import Diagnostic, Refused
+from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Document, Span
 
 Location: TypeAlias = tuple[str | int, ...]
-"""The way to a value: keys and positions."""
+"""Path to a value: keys of mappings and positions in lists, from 0."""
 
-_MOST_NODES: Final = 100_000
+_MAX_NODES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A YAML document as plain data, with the place of every value and key. `spelled` is how scalars that are no text are written."""
+    """YAML document as plain data, with the span of every value and key.
+
+    `scalar_text` is the text of the scalars that are not strings, before conversion.
+    """
 
     document: Document
     data: object
-    places: Mapping[Location, Span]
-    spelled: Mapping[Location, str] = field(default_factory=dict)
+    spans: Mapping[Location, Span]
+    scalar_text: Mapping[Location, str] = field(default_factory=dict)
 
-    def place(self, location: Location) -> Span:
-        """The place of a value, or of the nearest thing around it."""
-        while location and location not in self.places:
+    def span(self, location: Location) -> Span:
+        """The span of a value, or of the innermost value around a missing one."""
+        while location and location not in self.spans:
             location = location[:-1]
-        return self.places.get(location, Span(self.document, 0, 0))
+        return self.spans.get(location, Span(self.document, 0, 0))
 
-    def key(self, location: Location) -> Span:
-        """The place of a value's key."""
-        return self.places.get((*location, _KEY), self.place(location))
+    def key_span(self, location: Location) -> Span:
+        """The span of a value's key."""
+        return self.spans.get((*location, _KEY), self.span(location))
 
     def begins_with_variable(self, location: Location) -> bool:
-        """Whether a value is written with an environment variable in front that is set (and so not by its default)."""
-        span = self.places.get(location)
-        variable = _ENVIRONMENT.match(span.text.lstrip("\"'")) if span is not None else None
+        """True if a value begins with an environment variable that is set."""
+        value_span = self.spans.get(location)
+        variable = _ENVIRONMENT.match(value_span.text.lstrip("\"'")) if value_span is not None else None
         return variable is not None and variable[1] in os.environ
 
 
@@ -55,8 +58,10 @@ _FLOAT: Final = "tag:yaml.org,2002:float"
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without time stamps, whose spelling is ours to read, and where only true and false are booleans. 12:30 is no number, nor is
-    010 another one than 10, as they were before YAML 1.2."""
+    """YAML loader without time stamps, and with true and false as the only booleans.
+
+    12:30 and 010, numbers before YAML 1.2, are text.
+    """
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -81,7 +86,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def read_tree(document: Document) -> Tree:
-    """Read YAML, put environment variables in, and keep the places; raises `Refused` with every problem.
+    """Read YAML with environment variables substituted. Raises `Refused` with all problems.
 
     >>> read_tree(Document("c.yaml", "a: [1, x]")).data
     {'a': [1, 'x']}
@@ -91,114 +96,117 @@ def read_tree(document: Document) -> Tree:
         node = reading.loader.get_single_node()
         data = reading.value(node, ()) if node is not None else None
     except yaml.YAMLError as error:
-        raise Refused([_not_yaml(error, document)]) from None
+        raise Refused([_yaml_error(error, document)]) from None
     except RecursionError:
-        raise Refused([Diagnostic("C102", f"{document.name} is nested too deeply", reading.reached)]) from None
-    except (ValueError, OverflowError):  # an escape beyond the characters that there are
+        raise Refused([Diagnostic("C102", f"{document.name} is nested too deeply", reading.current_span)]) from None
+    except (ValueError, OverflowError):  # an escape beyond U+10FFFF
         hint = "An escape is \\u00E9 or \\U0001F525; a backslash itself is \\\\, or stands in 'single quotes'."
-        raise Refused([Diagnostic("C102", "this is no character", reading.reached, hint)]) from None
+        raise Refused([Diagnostic("C102", "this is no character", reading.current_span, hint)]) from None
     if reading.problems:
         raise Refused(reading.problems)
-    return Tree(document, data, reading.places, reading.spelled)
+    return Tree(document, data, reading.spans, reading.scalar_text)
 
 
 class _Reading:
-    """The walk over a document's nodes."""
+    """Traversal of the nodes of a document."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.loader = _Loader("")
         self.problems: list[Diagnostic] = []
-        self.places: dict[Location, Span] = {}
-        self.spelled: dict[Location, str] = {}
-        self._inside: set[int] = set()
-        self._nodes = 0
+        self.spans: dict[Location, Span] = {}
+        self.scalar_text: dict[Location, str] = {}
+        self._open_nodes: set[int] = set()
+        self._node_count = 0
         try:
             self.loader = _Loader(document.text)
         except yaml.YAMLError as error:
-            raise Refused([_not_yaml(error, document)]) from None
+            raise Refused([_yaml_error(error, document)]) from None
 
     @property
-    def reached(self) -> Span:
-        """The character that the loader has come to."""
-        at = min(self.loader.index, max(0, len(self.document.text) - 1))
-        return Span(self.document, at, at + 1)
+    def current_span(self) -> Span:
+        """The span of the loader's current character."""
+        offset = min(self.loader.index, max(0, len(self.document.text) - 1))
+        return Span(self.document, offset, offset + 1)
 
-    def span(self, node: yaml.Node) -> Span:
+    def node_span(self, node: yaml.Node) -> Span:
         return Span(self.document, node.start_mark.index, node.end_mark.index)
 
     def value(self, node: yaml.Node, location: Location) -> object:
-        span = self.places.setdefault(location, self.span(node))
-        self._nodes += 1
-        if self._nodes > _MOST_NODES or id(node) in self._inside:
-            reason = "an alias stands inside what it names" if id(node) in self._inside else f"it has more than {_MOST_NODES:,} values"
+        """The plain data of a node; records spans. Raises `Refused` for a cycle of aliases."""
+        span = self.spans.setdefault(location, self.node_span(node))
+        self._node_count += 1
+        if self._node_count > _MAX_NODES or id(node) in self._open_nodes:
+            reason = "an alias stands inside what it names" if id(node) in self._open_nodes else f"it has more than {_MAX_NODES:,} values"
             raise Refused([Diagnostic("C102", f"this cannot be read: {reason}", span, "Write it out without the alias.")])
-        self._inside.add(id(node))
+        self._open_nodes.add(id(node))
         try:
-            return self._value(node, location, span)
+            return self._plain_value(node, location, span)
         finally:
-            self._inside.discard(id(node))
+            self._open_nodes.discard(id(node))
 
-    def _value(self, node: yaml.Node, location: Location, span: Span) -> object:
+    def _plain_value(self, node: yaml.Node, location: Location, span: Span) -> object:
         match node:
             case yaml.MappingNode():
-                found: dict[str, object] = {}
+                mapping: dict[str, object] = {}
                 for key_node, value_node in node.value:
                     if not isinstance(key_node, yaml.ScalarNode):
-                        self.problems.append(Diagnostic("C102", "a key is a word", self.span(key_node), "Write key: value."))
+                        self.problems.append(Diagnostic("C102", "a key is a word", self.node_span(key_node), "Write key: value."))
                         continue
                     key = str(key_node.value)
                     if _SURROGATE.search(key):
-                        self.problems.append(Diagnostic("C102", "half a surrogate pair is no character", self.span(key_node)))
-                    if key in found:
-                        self.problems.append(Diagnostic("C103", f"{key} is given twice", self.span(key_node), "Keep one of the two."))
-                    self.places[(*location, key, _KEY)] = self.span(key_node)
-                    found[key] = self.value(value_node, (*location, key))
-                return found
+                        self.problems.append(Diagnostic("C102", "half a surrogate pair is no character", self.node_span(key_node)))
+                    if key in mapping:
+                        self.problems.append(Diagnostic("C103", f"{key} is given twice", self.node_span(key_node), "Keep one of the two."))
+                    self.spans[(*location, key, _KEY)] = self.node_span(key_node)
+                    mapping[key] = self.value(value_node, (*location, key))
+                return mapping
             case yaml.SequenceNode():
                 return [self.value(item, (*location, number)) for number, item in enumerate(node.value)]
             case _:
                 try:
-                    plain = self.loader.construct_object(node)
-                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # what the constructors of the tags raise
+                    scalar = self.loader.construct_object(node)
+                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # raised by the constructors of tags
                     tag = str(node.tag).rpartition(":")[2]
                     hint = "Leave the tag out." if "!" in span.text else "Put it in quotes: as a number it is too long."
                     self.problems.append(Diagnostic("C102", f"this is no {tag}", span, hint))
                     return None
-                if isinstance(plain, str) and _SURROGATE.search(plain):
+                if isinstance(scalar, str) and _SURROGATE.search(scalar):
                     self.problems.append(
                         Diagnostic("C102", "half a surrogate pair is no character", span, "Write \\U0001F525, for example.")
                     )
                     return None
-                if isinstance(plain, str):
-                    return self._environment(plain, span)
-                if plain is not None:
-                    self.spelled[location] = node.value
-                return plain
+                if isinstance(scalar, str):
+                    return self._substituted(scalar, span)
+                if scalar is not None:
+                    self.scalar_text[location] = node.value
+                return scalar
 
-    def _environment(self, text: str, span: Span) -> str:
-        def expand(found: re.Match[str]) -> str:
-            value: str | None = os.environ.get(found[1], found[2])
+    def _substituted(self, text: str, span: Span) -> str:
+        def expand(variable: re.Match[str]) -> str:
+            value: str | None = os.environ.get(variable[1], variable[2])
             if value is None:
-                hint = f"Set it, or give a default: ${{{found[1]}:-…}}"
-                self.problems.append(Diagnostic("C104", f"the environment has no variable {found[1]}", span, hint))
+                hint = f"Set it, or give a default: ${{{variable[1]}:-…}}"
+                self.problems.append(Diagnostic("C104", f"the environment has no variable {variable[1]}", span, hint))
                 return ""
             return value
 
         return _ENVIRONMENT.sub(expand, text)
 
 
-def _not_yaml(error: yaml.YAMLError, document: Document) -> Diagnostic:
+def _yaml_error(error: yaml.YAMLError, document: Document) -> Diagnostic:
     match error:
         case yaml.reader.ReaderError():
-            at, reason = error.position, f"the character U+{int(error.character):04X} may not stand in it"
-            return Diagnostic("C102", f"this is not YAML: {reason}", Span(document, at, at + 1), "Save the file as plain text in UTF-8.")
+            offset, reason = error.position, f"the character U+{int(error.character):04X} may not stand in it"
+            return Diagnostic(
+                "C102", f"this is not YAML: {reason}", Span(document, offset, offset + 1), "Save the file as plain text in UTF-8."
+            )
         case yaml.MarkedYAMLError() if error.problem_mark is not None:
-            at, reason = error.problem_mark.index, (error.problem or "").removeprefix("but ")
+            offset, reason = error.problem_mark.index, (error.problem or "").removeprefix("but ")
             hint = (
                 "Indent with spaces."
                 if "'\\t'" in reason
-                else "Is it indented alike, with a space behind each colon, and every bracket and quote closed?"
+                else "Indent alike, put a space behind each colon, and close every bracket and quote."
             )
             if reason.endswith("found ':'"):
                 hint = 'A text that begins with a colon needs quotes: ":roomA".'
@@ -206,16 +214,23 @@ def _not_yaml(error: yaml.YAMLError, document: Document) -> Diagnostic:
                 hint = "Leave the tag (!…) out."
             if "another document" in reason:
                 hint = "A file holds one document: remove what follows ---."
-            return Diagnostic("C102", f"this is not YAML: {reason}", Span(document, at, at + 1), hint)
+            return Diagnostic("C102", f"this is not YAML: {reason}", Span(document, offset, offset + 1), hint)
         case _:
             return Diagnostic("C102", f"this is not YAML: {' '.join(str(error).split())}", Span(document, 0, 0))
 
 
 def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Location]]:
-    """Put `--set key.path=value` options in; returns the locations they set. Raises `Refused` for every option that reaches nothing."""
+    """Apply `--set key.path=value` options to a copy of a tree; also returns the locations set.
+
+    Raises `Refused` with every option of which the path or the value is invalid.
+
+    >>> tree = read_tree(Document("c.yaml", "output: [{path: a}]"))
+    >>> set_values(tree, ["output.0.path=b"])[0].data
+    {'output': [{'path': 'b'}]}
+    """
     data = copy.deepcopy(tree.data)
-    places = dict(tree.places)
-    touched: set[Location] = set()
+    spans = dict(tree.spans)
+    overridden: set[Location] = set()
     problems: list[Diagnostic] = []
     for option in options:
         path, equals, _ = option.partition("=")
@@ -229,21 +244,21 @@ def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Loca
         except Refused as refused:
             problems += refused.diagnostics
             continue
-        if not _put(data, keys, value):
+        if not _set_at(data, keys, value):
             hint = "Positions in a list count from 0; one behind the last adds an entry."
             problems.append(Diagnostic("C105", f"the configuration has no place {path}", Span(document, 0, len(path)), hint))
             continue
-        for location in [old for old in places if old[: len(keys)] == keys]:
-            del places[location]
-        places[keys] = Span(document, len(path) + 1, len(option))
-        touched.add(keys)
+        for location in [old for old in spans if old[: len(keys)] == keys]:
+            del spans[location]
+        spans[keys] = Span(document, len(path) + 1, len(option))
+        overridden.add(keys)
     if problems:
         raise Refused(problems)
-    return Tree(tree.document, data, places), frozenset(touched)
+    return Tree(tree.document, data, spans), frozenset(overridden)
 
 
 def _option_value(document: Document, start: int) -> object:
-    """What stands behind the equals sign, as YAML; an empty text is one, and so is a dash alone, which names standard input."""
+    """The text behind the equals sign as YAML; an empty text is a string, and so is `-`."""
     text = document.text[start:]
     if text == "-":
         return text
@@ -258,21 +273,21 @@ def _option_value(document: Document, start: int) -> object:
         ) from None
 
 
-def _put(target: object, keys: Location, value: object) -> bool:
-    """Set a value in nested data, making what is missing on the way; False where the way leads nowhere."""
+def _set_at(target: object, keys: Location, value: object) -> bool:
+    """Set a value in nested data, adding missing containers; False if the path does not exist."""
     for key, following in zip(keys, (*keys[1:], None), strict=True):
-        new: object = value if following is None else {} if isinstance(following, str) else []
+        item: object = value if following is None else {} if isinstance(following, str) else []
         match target:
             case list() if isinstance(key, int) and key <= len(target):
                 if key == len(target):
-                    target.append(new)
+                    target.append(item)
                 elif following is None:
-                    target[key] = new
+                    target[key] = item
                 target = target[key]
             case dict():
                 name = str(key)
                 if following is None or target.get(name) is None:
-                    target[name] = new
+                    target[name] = item
                 target = target[name]
             case _:
                 return False

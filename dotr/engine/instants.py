@@ -1,7 +1,8 @@
 """The instant: the RDF merge of all elements of one time (semantics.md, section 1).
 
-Blank nodes are local to an element. The name that one gets is a function of the time, the element's text, a count among equal elements,
-and its place in the element: so it does not depend on the order in which the elements come.
+Blank nodes are local to an element. The name of a blank node is a function of the time, the
+element's text, a number among equal elements, and its position in the element, so the name does not
+depend on the order of the elements.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from dotr.model.stream import Instant
-from dotr.model.terms import Term, Triple, with_blanks
+from dotr.model.terms import Term, Triple, rename_blanks
 from dotr.model.time import Micros
 
 
 def merge(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> Instant:
-    """The instant of a time's elements, whose blank nodes are `_:0`, `_:1`, … in order of appearance.
+    """The instant of a time's elements, whose blank nodes are `_:0`, `_:1`, … in order of
+    appearance.
 
     >>> one = (("_:0", "<http://e/p>", '"1"'),)
     >>> instant = merge(7, [one, one])
@@ -25,25 +27,25 @@ def merge(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> Instant:
     True
     """
     merged: list[Triple] = []
-    seen: dict[bytes, int] = {}
+    counts: dict[bytes, int] = {}
     for triples in elements:
         for subject, _, object_ in triples:
             if subject[0] == "_" or object_[1] in ":<":  # a blank node, a triple term, or at worst a literal that begins like one
-                merged += _named(time, triples, seen)
+                merged += _named(time, triples, counts)
                 break
         else:
             merged += triples
     return Instant(time, tuple(merged))
 
 
-def _named(time: Micros, triples: tuple[Triple, ...], seen: dict[bytes, int]) -> list[Triple]:
+def _named(time: Micros, triples: tuple[Triple, ...], counts: dict[bytes, int]) -> list[Triple]:
     text = "\n".join(map(" ".join, triples))
     digest = blake2b(f"{time} {text}".encode(), digest_size=12)
     key = digest.digest()
-    count = seen[key] = seen.get(key, -1) + 1
+    count = counts[key] = counts.get(key, -1) + 1
     prefix = f"_:e{digest.hexdigest()}x{count}x"
 
     def name(blank: Term) -> Term:
         return prefix + blank[2:]
 
-    return [(prefix + s[2:] if s[0] == "_" else s, p, with_blanks(o, name) if o[1] in ":<" else o) for s, p, o in triples]
+    return [(prefix + s[2:] if s[0] == "_" else s, p, rename_blanks(o, name) if o[1] in ":<" else o) for s, p, o in triples]

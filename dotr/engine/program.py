@@ -1,4 +1,6 @@
-"""A program: rules, queries and background knowledge, compiled once, immutable, the same wherever its specification is compiled."""
+"""The compiled program: rules, queries and background knowledge, immutable, the same wherever its
+specification is compiled.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +9,26 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from dotr.diagnostics import Diagnostic, Refused, Severity
-from dotr.engine.answers import StaticAnswers
-from dotr.engine.routing import Router
-from dotr.engine.sharing import share
+from dotr.datalog.background import Knowledge, without_collection
+from dotr.datalog.compiled_cache import CachePolicy, StoreFile, open_background
+from dotr.datalog.compiled_store import CompiledStore
+from dotr.datalog.entailment import rule_set
+from dotr.datalog.inconsistencies import visible_premises
+from dotr.datalog.loading import load_graphs
+from dotr.engine.multi_query import share_queries
+from dotr.engine.router import Router
 from dotr.engine.spec import Inconsistent, ProgramSpec
-from dotr.engine.stage_one import OverBackground, StageOne, planned
+from dotr.engine.stage_one import StageOne, StaticLimitExceeded, plan_source
 from dotr.engine.stage_two import StageTwo
-from dotr.expressions.bounds import BOUNDS, LONGEST_TEXT
-from dotr.knowledge.clashes import visible
-from dotr.knowledge.entailment import rule_set
-from dotr.knowledge.knowledge import Knowledge, uncollected
-from dotr.knowledge.limits import LimitExceeded
-from dotr.knowledge.loading import load_graphs
-from dotr.knowledge.store.cache import Keeping, StoreFile, background
-from dotr.knowledge.store.compiled import CompiledStore
+from dotr.engine.static_answers import StaticAnswers
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
+from dotr.joins.limits import LimitExceeded
 from dotr.languages.datalog import parse_datalog
-from dotr.languages.dotr import RuleSet, compile_rules
+from dotr.languages.rules import RuleSet, compile_rules
+from dotr.layout.keys import SinglePartition
+from dotr.layout.layers import Layout, lay_out
+from dotr.layout.retention import roles
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -31,22 +36,22 @@ from dotr.model.rules import FactSource
 from dotr.model.stream import Fact, Instant
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock
-from dotr.patterns.layout import Layout, lay_out
-from dotr.patterns.partition import Single
-from dotr.patterns.reach import roles
-from dotr.queries import Plan, plan
+from dotr.queries import QueryPlan, plan
 
-_TOLD: Final = 10
-"""Of how many contradictions of the background a user is told."""
+_MAX_CONTRADICTIONS: Final = 10
+"""Contradictions of the background that are reported, at most."""
 
 if TYPE_CHECKING:
     from dotr.engine.session import Session
 
 
 @dataclass(frozen=True)
-class Program:
-    """What `compile_program` makes of a specification. `warnings` are those of its files. `store` is where the background is mapped from
-    (None: it is in memory), `store_made` whether that was made now; `notices` are what there is to be told of that."""
+class CompiledProgram:
+    """A compiled specification.
+
+    `warnings` are those of its files. `store` is the mapped background (None: it is in memory);
+    `store_made`: the store was compiled in this call; `notices` are remarks on the store.
+    """
 
     spec: ProgramSpec
     rules: RuleSet
@@ -60,19 +65,21 @@ class Program:
 
     @cached_property
     def attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
-        """For each composite event its attributes, sorted: the `with` variables of all rules that define it."""
-        found: dict[Label, set[Variable]] = {}
+        """For each composite event its attributes, sorted: the `with` variables of all rules that
+        define it.
+        """
+        variables: dict[Label, set[Variable]] = {}
         for rule in self.rules.rules:
-            found.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
-        return {label: tuple(sorted(names)) for label, names in found.items()}
+            variables.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
+        return {label: tuple(sorted(names)) for label, names in variables.items()}
 
     def stage_two(self, clock: Clock) -> tuple[StageTwo, ...]:
-        """The layers of stage two, lowest first, for a pipeline that writes time like this."""
+        """The layers of stage two, lowest first, for a pipeline with a clock."""
         above = [
             frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
             for layer in self.layout.layers
         ]
-        with uncollected():
+        with without_collection():
             limits = self.spec.limits
             return tuple(
                 StageTwo(layer, self.attributes, clock, read, limits) for layer, read in zip(self.layout.layers, above, strict=True)
@@ -80,64 +87,72 @@ class Program:
 
     def readers(self, streams: Iterable[int]) -> list[str]:
         """The names of the rules that read one of some fact streams."""
-        wanted = set(streams)
+        required = set(streams)
         return sorted(
             placed.rule.name
             for layer in self.layout.layers
             for placed in layer.rules
-            if any(layer.ports[port].stream in wanted for port in placed.ports)
+            if any(layer.ports[port].stream in required for port in placed.ports)
         )
 
-    def asked_as(self, streams: Iterable[int]) -> str:
-        """The label under which rules know the query of one of some fact streams."""
-        wanted = set(streams)
+    def query_label(self, streams: Iterable[int]) -> str:
+        """The label that rules give to the query of one of some fact streams."""
+        required = set(streams)
         for layer in self.layout.layers:
             for placed in layer.rules:
                 for role, port in zip(roles(placed.rule), placed.ports, strict=True):
-                    if layer.ports[port].stream in wanted:
+                    if layer.ports[port].stream in required:
                         return role.origin
         return ""
 
     def session(self) -> Session:
-        """A new run of the program in this process, without any state; its caller advances it (see `Session`)."""
+        """A new run of the program in this process, without any state; its caller advances it (see
+        `Session`).
+        """
         from dotr.engine.session import Session
 
         return Session(self)
 
     @cached_property
     def timed(self) -> bool:
-        """Whether time alone can make a rule fire: there are ticks, or delayed anchors."""
+        """True if time alone can make a rule fire: there are ticks or delayed anchors."""
         return bool(self.stage_one.ticks) or any(placed.rule.anchor.delay for layer in self.layout.layers for placed in layer.rules)
 
     def router(self, buckets: int = 1) -> Router:
         return Router(self.layout, buckets)
 
     @cached_property
-    def _reported(self) -> tuple[tuple[Label, Plan], ...]:
-        """Each label's query, once, with what it projects: shared queries and the rules' own."""
-        questions: dict[tuple[Label, Select], None] = {}
+    def _fact_queries(self) -> tuple[tuple[Label, QueryPlan], ...]:
+        """The plan of each label's query, which projects the reported attributes: shared queries
+        and the queries of rules.
+        """
+        queries: dict[tuple[Label, Select], None] = {}
 
-        def ask(label: Label, query: Select, reported: Sequence[Variable]) -> None:
-            questions.setdefault((label, replace(query, projection=tuple(sorted(reported)))))
+        def add(label: Label, query: Select, reported: Sequence[Variable]) -> None:
+            queries.setdefault((label, replace(query, projection=tuple(sorted(reported)))))
 
         for shared in self.rules.queries:
-            ask(shared.label, shared.query, shared.query.projection)
+            add(shared.label, shared.query, shared.query.projection)
         for rule in self.rules.rules:
             for role in roles(rule):
                 if isinstance(role.source, FactSource) and role.source.period is None:
-                    ask(role.origin, role.source.query, role.source.reported)
-        return tuple((label, plan(query, self.knowledge.background)) for label, query in questions)
+                    add(role.origin, role.source.query, role.source.reported)
+        return tuple((label, plan(query, self.knowledge.background)) for label, query in queries)
 
     @cached_property
     def reported(self) -> Mapping[Label, tuple[Variable, ...]]:
-        """The labels of `facts_of_interest`, each with the attributes that its facts can have, sorted."""
-        found: dict[Label, set[Variable]] = {}
-        for label, asked in self._reported:
-            found.setdefault(label, set()).update(asked.select.projection)
-        return {label: tuple(sorted(names)) for label, names in found.items()}
+        """The labels of `facts_of_interest`, each with the attributes that its facts can have,
+        sorted.
+        """
+        variables: dict[Label, set[Variable]] = {}
+        for label, query_plan in self._fact_queries:
+            variables.setdefault(label, set()).update(query_plan.select.projection)
+        return {label: tuple(sorted(names)) for label, names in variables.items()}
 
     def facts_of_interest(self, instant: Instant) -> list[Fact]:
-        """All facts of all labels at an instant: projected attributes only, before temporal constraints. None where it is rejected."""
+        """All facts of all labels at an instant, with projected attributes only; none where the
+        instant is rejected.
+        """
         BOUNDS.characters = self.spec.limits.literal
         try:
             closure = self.knowledge.close(instant.triples)
@@ -146,16 +161,17 @@ class Program:
         if closure.contradictions and self.stage_one.rejects:
             return []
         events: list[Fact] = []
-        for label, asked in self._reported:
-            for row in asked.at(closure):
-                bound = {name: value for name, value in zip(asked.select.projection, row, strict=True) if value is not None}
+        for label, query_plan in self._fact_queries:
+            for row in query_plan.answers_at(closure):
+                bound = {name: value for name, value in zip(query_plan.select.projection, row, strict=True) if value is not None}
                 events.append(Fact(label, instant.time, bound))
         return events
 
 
-def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = None) -> Program:
-    """Compile a specification; raises `Refused` with every problem of every file. `keeping`: where compiled backgrounds are kept (None: in
-    the user's cache folder), or the one to use."""
+def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None = None) -> CompiledProgram:
+    """Compile a specification; raises `Refused` with every problem of every file. `keeping`: the
+    cache of compiled backgrounds (None: in the user's cache folder), or the store to use.
+    """
     problems: list[Diagnostic] = []
     BOUNDS.characters = LONGEST_TEXT
     ruleset = compile_rules(spec.rules, spec.prefixes)
@@ -173,16 +189,20 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
             problems += refused.diagnostics
         raise Refused(problems)
     try:
-        closed = background(spec.sources, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog], keeping or Keeping.default())
+        closed = open_background(
+            spec.sources, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog], keeping or CachePolicy.default()
+        )
     except Refused as refused:
         raise Refused([*problems, *refused.diagnostics]) from None
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share(ruleset.rules), spec.since)
+    layout = lay_out(share_queries(ruleset.rules), spec.since)
     try:
-        stage_one = StageOne(knowledge, layout.streams, static.of, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits)
+        stage_one = StageOne(
+            knowledge, layout.streams, static.answers, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits
+        )
         static_queries = _static_queries(ruleset, stage_one, static)
-    except OverBackground as over:
+    except StaticLimitExceeded as over:
         raise Refused([*problems, _over_background(layout, ruleset, over)]) from None
     knowledge.limit_to(spec.limits.triples)
     warnings = [
@@ -192,19 +212,21 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
         *_idle_ticks(layout, stage_one),
         *single_partitions(layout),
     ]
-    static.keep()
-    return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.made, closed.notices)
+    static.write()
+    return CompiledProgram(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.is_new, closed.warnings)
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
-    """A warning for each contradiction of the background alone, with what clashes; of many, for the first few."""
+    """A warning for each contradiction of the background alone, with its premises; of many, for the
+    first few.
+    """
     warnings = []
-    for number, found in enumerate(knowledge.contradictions[:_TOLD], 1):
-        said = f"({found.rule}): {', '.join(map(' '.join, visible(found))) or 'by a rule without a body'}"
-        if number == _TOLD < len(knowledge.contradictions):
-            said += f"; and {len(knowledge.contradictions) - _TOLD} more like these"
+    for number, contradiction in enumerate(knowledge.contradictions[:_MAX_CONTRADICTIONS], 1):
+        described = f"({contradiction.rule}): {', '.join(map(' '.join, visible_premises(contradiction))) or 'by a rule without a body'}"
+        if number == _MAX_CONTRADICTIONS < len(knowledge.contradictions):
+            described += f"; and {len(knowledge.contradictions) - _MAX_CONTRADICTIONS} more like these"
         hint = "Mend the graphs, or choose another entailment; what was derived is used all the same."
-        warnings.append(Diagnostic("K401", f"the background contradicts itself {said}", None, hint, Severity.WARNING))
+        warnings.append(Diagnostic("K401", f"the background contradicts itself {described}", None, hint, Severity.WARNING))
     return warnings
 
 
@@ -212,26 +234,26 @@ def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) 
     """A warning for each label whose query has answers of the background alone."""
     background = stage_one.knowledge.background
     plans = {each.select: each for each in stage_one.plans}
-    found: dict[Span, Diagnostic] = {}
+    warnings: dict[Span, Diagnostic] = {}
     for rule in rules.rules:
         for role in roles(rule):
             if not isinstance(role.source, FactSource) or role.source.period is not None:
                 continue
             query = role.source.query
-            asked = plans.get(query) or plans.setdefault(query, planned(role.source, background, static.of, stage_one.limits))
-            if asked.static:
-                found[role.span] = Diagnostic(
+            query_plan = plans.get(query) or plans.setdefault(query, plan_source(role.source, background, static.answers, stage_one.limits))
+            if query_plan.static:
+                warnings[role.span] = Diagnostic(
                     "D501",
                     f"the query of {role.label} has answers that hold of the background alone: they are facts at every instant",
                     role.span,
                     "Add a pattern that only the stream can match.",
                     Severity.WARNING,
                 )
-    return list(found.values())
+    return list(warnings.values())
 
 
-def _over_background(layout: Layout, rules: RuleSet, over: OverBackground) -> Diagnostic:
-    """Why a query is refused that makes too much of the background."""
+def _over_background(layout: Layout, rules: RuleSet, over: StaticLimitExceeded) -> Diagnostic:
+    """The diagnostic of a query whose answers over the background alone go over a limit."""
     of_rules = [placed.rule for layer in layout.layers for placed in layer.rules] + list(rules.rules)
     role = next((role for rule in of_rules for role in roles(rule) if role.source == over.source), None)
     return Diagnostic(
@@ -260,18 +282,20 @@ def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
 
 
 def single_partitions(layout: Layout) -> list[Diagnostic]:
-    """A warning for each rule that runs on one core: none where nothing is remembered, so that instants are spread."""
-    if not layout.operators:
+    """A warning for each rule that runs on one core: none where no rule has state, since instants
+    are then spread over the cores.
+    """
+    if not layout.stateful_operators:
         return []
     return [
         Diagnostic(
             "D502",
-            f"rule {placed.rule.name} cannot be partitioned and runs on one core: {placed.split.why}",
+            f"rule {placed.rule.name} cannot be partitioned and runs on one core: {placed.split.reason}",
             placed.rule.anchor.span,
             "It can where every clause has an equality with an attribute of a label bound before, all tied to one of the anchor's.",
             Severity.WARNING,
         )
         for layer in layout.layers
         for placed in layer.rules
-        if isinstance(placed.split, Single)
+        if isinstance(placed.split, SinglePartition)
     ]

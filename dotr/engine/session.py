@@ -3,133 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final
 
-from dotr.diagnostics import DotrError
-from dotr.engine.events import EPOCH, MICROSECOND, Event, utc
-from dotr.engine.instants import merge
-from dotr.engine.program import Program
-from dotr.engine.routing import Facts
-from dotr.engine.stage_one import Asked
-from dotr.engine.stage_two import Put, StageTwo
-from dotr.fallbacks import Kind, taken
-from dotr.knowledge.clashes import NO_CLASHES, Clash
-from dotr.knowledge.limits import LIMITS
+from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
+from dotr.engine.driver import Engine
+from dotr.engine.output_events import EPOCH, MICROSECOND, Event, utc
+from dotr.engine.program import CompiledProgram
+from dotr.errors.diagnostics import DotrError
+from dotr.errors.fallbacks import FallbackKind, drain_fallbacks
+from dotr.joins.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
-from dotr.model.stream import DeadLetter, Firing, Instant
+from dotr.model.stream import Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.outputs.writing import ntriples, output_order
+from dotr.outputs.writing import ntriples
 
 _LOG: Final = logging.getLogger("dotr")
-
-
-class Engine:
-    """Both stages over closed instants in time order: what the local runtime and a session drive.
-
-    Between instants there are moments at which ticks or delayed anchors stand; they are gone through in the order of time, all layers at
-    one before any at the next. The first and the last time that the engine is told of bound the ticks, and the last one what is waited for.
-    `failed` holds what rules have failed at, or gone over a limit at, until its reader takes it out. `layers` are the program's, where they
-    are compiled already. Where a moment has many firings `put` has them on the way, in no order, and what is returned is the rest.
-    """
-
-    def __init__(self, program: Program, clock: Clock, layers: Sequence[StageTwo] | None = None, put: Put | None = None) -> None:
-        self.program = program
-        self._layers = program.stage_two(clock) if layers is None else layers
-        self._put = put
-        self._router = program.router()
-        self._states = [layer.start() for layer in self._layers]
-        self._timed = program.timed
-        self._passed: Micros | None = None
-        self.failed: list[DeadLetter] = []
-
-    def step(self, instant: Instant) -> tuple[list[Firing], Asked]:
-        """The firings of an instant later than all before, in order of rule name, then attributes, after those of the moments before it;
-        and what stage one found. Nothing has happened where that was rejected."""
-        asked = self.ask(instant)
-        return [] if asked.rejected else self.take(instant.time, asked), asked
-
-    def ask(self, instant: Instant) -> Asked:
-        """What stage one finds; nothing has happened yet."""
-        return self.program.stage_one.facts(instant)
-
-    def take(self, time: Micros, asked: Asked) -> list[Firing]:
-        """The firings of an instant that was asked and is not rejected, as `step` gives them."""
-        if not self._timed:
-            return self._moment(time, asked.facts) if asked.facts else []
-        earlier = [firing for firings in self.passing(time - 1) for firing in firings]
-        self._passed = time
-        return earlier + self._moment(time, {**asked.facts, **self.program.stage_one.ticks_at(time)})
-
-    def passing(self, until: Micros) -> Iterator[list[Firing]]:
-        """The firings of each moment up to a time, while no instant comes."""
-        if self._timed:
-            if self._passed is None:
-                return  # before the first instant
-            while (time := self._next(self._passed)) is not None and time <= until:
-                self._passed = time
-                yield self._moment(time, self.program.stage_one.ticks_at(time))
-
-    def advance(self, time: Micros) -> Iterator[list[Firing]]:
-        """The firings of each moment up to a time later than all before: it counts like an instant at which nothing holds."""
-        if self._passed is None:
-            self._passed = time - 1
-        yield from self.passing(time)
-        self._passed = time
-
-    def finish(self) -> Iterator[list[Firing]]:
-        """The stream is over: the firings of each moment at which something stands that was waited for."""
-        while self._timed and (time := self._due()) is not None:
-            yield self._moment(time, {}, ended=True)
-
-    def _due(self) -> Micros | None:
-        """When the next delayed anchor stands."""
-        times = [layer.due(state) for layer, state in zip(self._layers, self._states, strict=True)]
-        return min([time for time in times if time is not None], default=None)
-
-    def _next(self, passed: Micros) -> Micros | None:
-        """The next moment after all before, if no instant comes first."""
-        due, tick = self._due(), self.program.stage_one.next_tick(passed)
-        return due if tick is None else tick if due is None else min(due, tick)
-
-    def _moment(self, time: Micros, facts: Facts, *, ended: bool = False) -> list[Firing]:
-        """All layers at one time; the firings are in order of rule name, then attributes."""
-        firings: list[Firing] = []
-        deliveries = self._router.facts(facts)
-        for number, layer in enumerate(self._layers):
-            arrivals = deliveries[number].get(0)
-            if not arrivals:
-                if not self._timed or layer.due(self._states[number]) != time:
-                    continue
-                arrivals = {}
-            step = layer.step(self._states[number], time, arrivals, ended=ended, put=self._put)
-            firings += step.firings
-            if step.failed:
-                self.failed += step.failed
-            if step.events and number + 1 < len(self._layers):
-                for above, further in enumerate(self._router.events(step.events, number)):
-                    for port, events in further.get(0, {}).items():
-                        deliveries[above].setdefault(0, {}).setdefault(port, []).extend(events)
-        if len(firings) > 1:
-            firings.sort(key=output_order)
-        return firings
-
-    def reload(self) -> None:
-        """Write all state and read it back, as a runtime does between batches."""
-        self._states = [layer.restore(state.encode()) for layer, state in zip(self._layers, self._states, strict=True)]
-
-    @property
-    def held(self) -> list[list[int]]:
-        """How many events each port of each layer holds."""
-        return [state.held for state in self._states]
-
-    @property
-    def remembered(self) -> int:
-        """How many events the state holds."""
-        return sum(map(len, self._states))
 
 
 class SessionError(DotrError, ValueError):
@@ -137,18 +29,18 @@ class SessionError(DotrError, ValueError):
 
 
 class Session:
-    """A program with state, run in this process and advanced by its caller, one instant after the
+    """A program with state, run in this process and advanced by its caller, instant by instant.
+
+    `CompiledProgram.session` makes one. The first call of `advance` decides the form of times:
+    integers that count the program's unit, or date-times. As a context manager a session is
+    finished at the end of the block; pending events are then dropped, unless `finish` is called
+    before. A session is not thread-safe; sessions of one program are independent of each
     other.
 
-    `Program.session` makes one. The first call of `advance` decides how times are written: integers
-    that count the program's unit, or date-times. As a context manager a session is finished at the
-    end of the block; events that were still waiting are then lost, unless `finish` is called
-    before. A session is not thread-safe; sessions of one program are independent of each other.
-
     Attributes:
-        clashes: the contradictions found in the last instant, each with the name of the violated
-            rule (`rule`) and the triples that violate it (`premises`). A program that rejects
-            inconsistent instants makes no events of such an instant.
+        inconsistencies: the contradictions found in the last instant, each with the name of the
+            violated rule (`rule`) and the triples that violate it (`premises`). A program that
+            rejects inconsistent instants makes no events of such an instant.
 
     >>> from dotr.engine.program import compile_program
     >>> from dotr.engine.spec import ProgramSpec
@@ -165,16 +57,16 @@ class Session:
     2024-02-29 12:30:00+00:00
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: CompiledProgram) -> None:
         self._program = program
         self._unit = program.spec.unit
         self._nesting = program.spec.limits.nesting
         self._dated: bool | None = None
-        self._running: Engine | None = None
+        self._engine: Engine | None = None
         self._last: Micros | None = None
         self._finished = False
-        self._told: set[tuple[Kind, str]] = set()
-        self.clashes: Sequence[Clash] = NO_CLASHES
+        self._warned: set[tuple[FallbackKind, str]] = set()
+        self.inconsistencies: Sequence[Inconsistency] = NO_INCONSISTENCIES
 
     def __enter__(self) -> Session:
         return self
@@ -187,8 +79,8 @@ class Session:
 
         Args:
             time: the time of the instant, later than that of every call before. An `int` counts the
-                program's unit (seconds, where `Program.load` names none); a `datetime` without a
-                zone is UTC. The first call decides which of both a session takes.
+                program's unit (seconds by default); a `datetime` without a zone is UTC. The first
+                call decides which of both a session takes.
             graphs: the graphs of the instant, which is their merge. Each is Turtle text, in which
                 the program's prefixes may be used, or an iterable of triples, whose terms are
                 N-Triples text or terms of pyoxigraph, rdflib or `dotr.IRI`. Blank nodes are local
@@ -208,28 +100,31 @@ class Session:
             raise SessionError("the session is finished")
         now, dated = self._micros(time), isinstance(time, datetime)
         if self._last is not None and now <= self._last:
-            raise SessionError(f"time {time} is not after {self._shown(self._last)}, the last one")
+            raise SessionError(f"time {time} is not after {self._caller_time(self._last)}, the last one")
         try:
             elements = [self._read(graph) for graph in graphs]
         except ValueError as error:
             raise SessionError(str(error)) from None
-        engine = self._started(dated)
+        engine = self._start(dated)
         self._last = now
         if not elements:
             return self._events(engine, engine.advance(now))
-        firings, asked = engine.step(merge(now, elements))
-        self.clashes = asked.clashes
-        if asked.exceeded:
-            label = self._program.asked_as(asked.over)
+        firings, closed = engine.step(now, elements)
+        facts = closed.facts
+        self.inconsistencies = facts.inconsistencies
+        if facts.exceeded:
+            label = self._program.query_label(facts.over)
             where = f"the query {label}" if label else "the closure"
-            _LOG.warning("the instant %s is left out, it goes over a limit: %s in %s", self._shown(now), asked.exceeded, where)
-        for streams, reason in asked.failed:
+            _LOG.warning("the instant %s is left out, it goes over a limit: %s in %s", self._caller_time(now), facts.exceeded, where)
+        for each in closed.rejected:
+            if each.reason is Reason.FAILED:
+                _LOG.warning("graph %d of the instant %s is left out, it fails: %s", each.element + 1, self._caller_time(now), each.why)
+        for streams, reason in facts.failed:
             _LOG.warning("the query of rule %s fails: %s", ", ".join(self._program.readers(streams)), reason)
-        return self._events(engine, engine.advance(now) if asked.rejected else [firings])
+        return self._events(engine, engine.advance(now) if facts.rejected else [firings])
 
     def finish(self) -> list[Event]:
-        """End the stream at the last time advanced to, and return the events that were waiting for
-        a later time.
+        """End the stream at the last time advanced to, and return the events of delayed anchors.
 
         Returns:
             The events of delayed anchors that were not due yet, in order of time; timers do not
@@ -238,7 +133,7 @@ class Session:
         if self._finished:
             return []
         self._finished = True
-        return self._events(self._running, self._running.finish()) if self._running is not None else []
+        return self._events(self._engine, self._engine.finish()) if self._engine is not None else []
 
     def _read(self, graph: str | Iterable[Iterable[object]]) -> tuple[Triple, ...]:
         return (
@@ -246,8 +141,7 @@ class Session:
         )
 
     def _micros(self, time: int | datetime) -> Micros:
-        """The time in microseconds since 1970; raises SessionError where it is none that this
-        session takes."""
+        """The time in µs since 1970; raises `SessionError` where this session does not take it."""
         dated = isinstance(time, datetime)
         if not dated and type(time) is not int:
             raise SessionError(f"{time!r} is no time: it is an integer that counts the program's unit, or a datetime")
@@ -264,35 +158,35 @@ class Session:
             raise SessionError(f"{time} is no time that can be: is the program's unit right?")
         return now
 
-    def _started(self, dated: bool) -> Engine:
+    def _start(self, dated: bool) -> Engine:
         """The engine; the first time decides how it writes times."""
-        if self._running is None:
+        if self._engine is None:
             self._dated = dated
-            self._running = Engine(self._program, Clock(self._unit, dated))
-        return self._running
+            self._engine = Engine(self._program, Clock(self._unit, dated))
+        return self._engine
 
-    def _shown(self, micros: Micros) -> int | datetime:
+    def _caller_time(self, micros: Micros) -> int | datetime:
         """A time as the caller writes it; a date-time where the unit cannot hold it."""
         return utc(micros) if self._dated or micros % self._unit.value else micros // self._unit.value
 
     def _events(self, engine: Engine, moments: Iterable[Sequence[Firing]]) -> list[Event]:
-        made = [
-            Event(self._shown(each.time), each.rule, each.event, dict(each.attributes), ntriples(each.graph))
+        events = [
+            Event(self._caller_time(each.time), each.rule, each.event, dict(each.attributes), ntriples(each.graph))
             for firings in moments
             for each in firings
         ]
-        for letter in engine.failed:
-            _LOG.warning("%s:%d: %s", letter.file, letter.line, letter.why)
+        for dead_letter in engine.failed:
+            _LOG.warning("%s:%d: %s", dead_letter.file, dead_letter.line, dead_letter.why)
         engine.failed.clear()
-        for found in taken():
-            if (found.kind, found.place) not in self._told:
-                self._told.add((found.kind, found.place))
-                _LOG.warning("%s", found)
-        return made
+        for fallback in drain_fallbacks():
+            if (fallback.kind, fallback.place) not in self._warned:
+                self._warned.add((fallback.kind, fallback.place))
+                _LOG.warning("%s", fallback)
+        return events
 
 
 def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nesting) -> tuple[Triple, ...]:
-    """Triples of terms, read as an element's graph is; raises ValueError with the reason in words.
+    """Triples of terms, read as an element's graph is; raises `ValueError` with the reason.
 
     >>> read_triples([("_:x", "<http://e/p>", '"1"^^<http://www.w3.org/2001/XMLSchema#string>')])
     (('_:0', '<http://e/p>', '"1"'),)
@@ -314,6 +208,6 @@ def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nest
 
 
 def _written(term: object) -> str:
-    """A term's N-Triples text; rdflib's terms are texts that lack the brackets, and say it by n3()."""
+    """A term's N-Triples text. Terms of rdflib are strings without brackets; `n3()` adds them."""
     n3 = getattr(term, "n3", None)
     return str(n3() if callable(n3) else term)

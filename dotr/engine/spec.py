@@ -1,4 +1,6 @@
-"""What a program is made from, as data: it can be written as JSON, sent to another process, and compiled there to the same program."""
+"""The specification of a program as data: written as JSON and compiled in another process, it gives
+the same program.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,17 @@ from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import blake2b
 
-from dotr.knowledge.entailment import Entailment
-from dotr.knowledge.limits import LIMITS, Limits
-from dotr.knowledge.sources import Sources
+from dotr.datalog.entailment import Entailment
+from dotr.datalog.sources import Sources
+from dotr.joins.limits import LIMITS, Limits
 from dotr.model.places import Document
 from dotr.model.time import Micros, Unit
 
 
 class Inconsistent(Enum):
-    """The configuration's `knowledge.inconsistent`: what becomes of an instant that contradicts itself or the background. It is reported,
-    and its facts are those of what was derived; or it is rejected, and makes no instant."""
+    """The configuration's `knowledge.inconsistent`: an instant that contradicts itself or the
+    background is reported and used, or rejected.
+    """
 
     REPORT = "report"
     REJECT = "reject"
@@ -25,8 +28,11 @@ class Inconsistent(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProgramSpec:
-    """The texts of rules and Datalog, the paths of graphs, and what applies to all of them. Graph paths are read where the program
-    is compiled. `since`, by name: the rules that came to be at that time of the stream, and see nothing older."""
+    """The texts of rules and Datalog, the paths of graphs, and the settings.
+
+    Graphs are read where the program is compiled. `since` maps the name of a rule that was added
+    later to the time of its addition, in µs since 1970; the rule uses no older events.
+    """
 
     rules: tuple[Document, ...] = ()
     datalog: tuple[Document, ...] = ()
@@ -73,20 +79,22 @@ class ProgramSpec:
             Entailment(data["entailment"]),
             data["axiomatic"],
             data["prefixes"],
-            Unit.of_written(data["unit"]),
+            Unit.from_written(data["unit"]),
             Inconsistent(data["inconsistent"]),
-            Limits.of_json(data["limits"]),
+            Limits.from_json(data["limits"]),
             data["since"],
         )
 
     @property
     def sources(self) -> Sources:
-        """What its background knowledge is made from."""
+        """The sources of the background knowledge."""
         return Sources(self.graphs, self.datalog, self.entailment, self.axiomatic, self.prefixes)
 
     @property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits that change with every text of the program and with the bytes of its graphs, not with their places."""
+        """A digest of 32 hexadecimal digits over the texts of the program and the bytes of its
+        graphs, not over their paths.
+        """
         digest = blake2b(digest_size=16)
         for documents in (self.rules, self.datalog):
             for text in sorted(document.text for document in documents):

@@ -1,8 +1,10 @@
 """Stage one: the facts of interest of an instant. No state.
 
-The instant is closed over the background, then only those queries are asked whose answers can differ from the background's own: they
-are found by the predicates that the instant brought. Cost: the instant's triples and what they derive, whatever the background holds
-and however many queries wait for something else.
+Idea: the instant is closed over the background; then only those queries are evaluated whose answers
+can differ from those of the background alone. An index from the predicates of the delta to queries
+finds them.
+Cost: proportional to the delta (the instant's triples and their conclusions), independent of the
+size of the background and of the number of other queries.
 """
 
 from __future__ import annotations
@@ -12,95 +14,113 @@ from functools import partial
 from operator import itemgetter
 from typing import NamedTuple, cast
 
-from dotr.diagnostics import DotrError
-from dotr.expressions.bounds import BOUNDS
-from dotr.fallbacks import Kind, answered, caught, described
-from dotr.knowledge.clashes import NO_CLASHES, Clash, clashes
-from dotr.knowledge.closure import Closure
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.limits import LIMITS, LimitExceeded, Limits
-from dotr.knowledge.triples import TripleIndex
+from dotr.datalog.background import Knowledge
+from dotr.datalog.closure import Closure
+from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency, inconsistencies
+from dotr.errors.diagnostics import DotrError
+from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
+from dotr.expressions.literal_limits import BOUNDS
+from dotr.joins.branch_loops import AnswerRow
+from dotr.joins.limits import LIMITS, LimitExceeded, Limits
+from dotr.layout.event_order import AttributeValues, sort_by_tie
 from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Micros
-from dotr.patterns.ties import Values, in_tie_order
-from dotr.queries import Plan, Unit, columns, plan, units
-from dotr.queries.loops import Row
-from dotr.queries.plan import Static, found_now
-from dotr.queries.together import Found
+from dotr.queries import JoinGroup, QueryPlan, canonical_columns, join_groups, plan
+from dotr.queries.plan import StaticAnswers, compute_static
+from dotr.queries.shared_joins import RowsByKey
+from dotr.store.triples import TripleIndex
 
 
-class Asked(NamedTuple):
-    """What an instant holds: its facts by stream, and the contradictions found in it. Where it is `rejected` for these, it holds
-    nothing, and is no instant; so it is where it went over a limit: `exceeded` says which, and `over` which streams' query did, if one.
-    `failed` are queries that have failed twice, as the streams that they feed, with the error."""
+class InstantFacts(NamedTuple):
+    """The result of stage one.
 
-    facts: Mapping[int, Sequence[Values]]
-    clashes: Sequence[Clash]
+    `facts` are the facts by stream. A `rejected` instant has no facts and does not count as an
+    instant: it is inconsistent, or goes over the limit `exceeded` in the query that feeds the
+    streams `over` (none: in the closure). `failed` has the streams and the error of each query that
+    failed twice.
+    """
+
+    facts: Mapping[int, Sequence[AttributeValues]]
+    inconsistencies: Sequence[Inconsistency]
     rejected: bool = False
     exceeded: str = ""
     failed: Sequence[tuple[tuple[int, ...], str]] = ()
     over: tuple[int, ...] = ()
 
 
-class _Over(Exception):
-    """A query goes over a limit."""
+class _QueryLimitExceeded(Exception):
+    """A query that goes over a limit."""
 
     def __init__(self, number: int, error: LimitExceeded) -> None:
         super().__init__(str(error))
         self.number = number
 
 
-class OverBackground(DotrError):
-    """What a query has over the background alone goes over a limit."""
+class StaticLimitExceeded(DotrError):
+    """A query whose answers over the background alone go over a limit."""
 
     def __init__(self, source: FactSource, error: LimitExceeded) -> None:
         super().__init__(str(error))
         self.source = source
 
 
-def planned(source: FactSource, background: TripleIndex, static: Static, limits: Limits) -> Plan:
-    """The plan of a source's query; raises `OverBackground`."""
+def plan_source(source: FactSource, background: TripleIndex, static: StaticAnswers, limits: Limits) -> QueryPlan:
+    """The plan of a source's query; raises `StaticLimitExceeded`."""
     try:
         return plan(source.query, background, static, limits)
     except LimitExceeded as error:
-        raise OverBackground(source, error) from None
+        raise StaticLimitExceeded(source, error) from None
 
 
-class Ticks(NamedTuple):
+class TickStream(NamedTuple):
     """A stream of ticks: its period, and the answers of the background, in the tie order."""
 
     stream: int
     period: Micros
-    rows: Sequence[Values]
+    rows: Sequence[AttributeValues]
 
 
-class Fed(NamedTuple):
-    """A stream that a plan feeds, its attributes, and how its values stand in the plan's rows (None: in order)."""
+def next_multiple(periods: Sequence[Micros], after: Micros) -> Micros | None:
+    """The first time after another that is a multiple of one of the periods.
+
+    >>> next_multiple([10, 4], -11), next_multiple([10, 4], 4), next_multiple([], 4)
+    (-10, 8, None)
+    """
+    return min([(after // period + 1) * period for period in periods], default=None)
+
+
+class StreamBinding(NamedTuple):
+    """A stream that a plan feeds: its number, its attributes, and the projection of the plan's rows
+    to them (None: as they are).
+    """
 
     stream: int
     names: tuple[Variable, ...]
-    chosen: Callable[[Row], Values] | None = None
+    project: Callable[[AnswerRow], AttributeValues] | None = None
 
-    def values(self, rows: list[Row]) -> list[Values]:
-        return rows if self.chosen is None else list(map(self.chosen, rows))
+    def values(self, rows: list[AnswerRow]) -> list[AttributeValues]:
+        return rows if self.project is None else list(map(self.project, rows))
 
-    def facts(self, rows: list[Row]) -> Sequence[Values]:
+    def facts(self, rows: list[AnswerRow]) -> Sequence[AttributeValues]:
         """The plan's rows as facts, in the tie order of the stream."""
-        return in_tie_order(self.names, self.values(rows))
+        return sort_by_tie(self.names, self.values(rows))
 
 
 class StageOne:
-    """The compiled queries of a program over its knowledge; `ticks` are the streams that no instant is asked for. `rejects`: inconsistent
-    instants are."""
+    """The compiled queries of a program over its knowledge.
+
+    `ticks` are the streams of ticks, which no instant feeds. `rejects`: inconsistent instants are
+    rejected.
+    """
 
     def __init__(
         self,
         knowledge: Knowledge,
         streams: Sequence[FactSource],
-        static: Static = found_now,
+        static: StaticAnswers = compute_static,
         *,
         rejects: bool = False,
         limits: Limits = LIMITS,
@@ -108,189 +128,207 @@ class StageOne:
         self.knowledge = knowledge
         self.limits = limits
         self.rejects = rejects
-        self.plans: list[Plan] = []
+        self.plans: list[QueryPlan] = []
         numbers: dict[Select, int] = {}
         orders: list[tuple[Variable, ...]] = []
-        self.ticks: list[Ticks] = []
-        self._streams: list[list[Fed]] = []
+        self.ticks: list[TickStream] = []
+        self._bindings: list[list[StreamBinding]] = []
         for stream, source in enumerate(streams):
             if source.period is not None:
-                rows = list(planned(source, knowledge.background, static, limits).static)
+                rows = list(plan_source(source, knowledge.background, static, limits).static)
                 if rows:
-                    self.ticks.append(Ticks(stream, source.period, in_tie_order(source.attributes, rows)))
+                    self.ticks.append(TickStream(stream, source.period, sort_by_tie(source.attributes, rows)))
                 continue
-            asked, order = columns(source.query)
-            number = numbers.setdefault(asked, len(self.plans))
+            query, order = canonical_columns(source.query)
+            number = numbers.setdefault(query, len(self.plans))
             if number == len(self.plans):
-                self.plans.append(planned(source, knowledge.background, static, limits))
-                self._streams.append([])
+                self.plans.append(plan_source(source, knowledge.background, static, limits))
+                self._bindings.append([])
                 orders.append(order)
-            chosen = None if order == orders[number] else itemgetter(*map(orders[number].index, order))
-            self._streams[number].append(Fed(stream, source.attributes, chosen))
-        self._first = [fed[0].stream for fed in self._streams]
+            project = None if order == orders[number] else itemgetter(*map(orders[number].index, order))
+            self._bindings[number].append(StreamBinding(stream, source.attributes, project))
+        self._first_stream = [binding[0].stream for binding in self._bindings]
         self._names = [source.attributes for source in streams]
-        self._plan_of = {stream: number for number, feds in enumerate(self._streams) for stream, _, _ in feds}
-        together = [number for number, each in enumerate(self.plans) if each.deltas is not None]
-        self._statics = [number for number in together if self.plans[number].static]
-        self._whole = {
-            self._first[number]: number for number in together if self.plans[number].static or self.plans[number].select.distinct
+        self._plan_of = {stream: number for number, bindings in enumerate(self._bindings) for stream, _, _ in bindings}
+        joined = [number for number, each in enumerate(self.plans) if each.delta_queries is not None]
+        self._static_plans = [number for number in joined if self.plans[number].static]
+        self._completed_plans = {
+            self._first_stream[number]: number for number in joined if self.plans[number].static or self.plans[number].select.distinct
         }
-        self._copied = {self._first[number]: self._streams[number] for number in together if len(self._streams[number]) > 1}
-        self._always: list[int] = []
-        self._by_predicate: dict[Term, list[int]] = {}
+        self._shared_bindings = {self._first_stream[number]: self._bindings[number] for number in joined if len(self._bindings[number]) > 1}
+        self._untriggered_plans: list[int] = []
+        self._plans_by_predicate: dict[Term, list[int]] = {}
         for number, each in enumerate(self.plans):
-            if each.deltas is not None:
+            if each.delta_queries is not None:
                 continue
             if each.triggers is None or each.static:
-                self._always.append(number)
+                self._untriggered_plans.append(number)
             else:
                 for predicate in each.triggers:
-                    self._by_predicate.setdefault(predicate, []).append(number)
-        self._units_always: list[Unit] = []
-        self._units: dict[Term, list[Unit]] = {}
-        for unit in units(self.plans, knowledge.background, limits, self._first):
-            (self._units_always if unit.trigger is None else self._units.setdefault(unit.trigger, [])).append(unit)
+                    self._plans_by_predicate.setdefault(predicate, []).append(number)
+        self._untriggered_groups: list[JoinGroup] = []
+        self._groups_by_trigger: dict[Term, list[JoinGroup]] = {}
+        for group in join_groups(self.plans, knowledge.background, limits, self._first_stream):
+            (self._untriggered_groups if group.trigger is None else self._groups_by_trigger.setdefault(group.trigger, [])).append(group)
 
     @property
     def may_reject(self) -> bool:
-        """Whether an instant's elements may become dead letters here."""
-        return self.rejects or self.knowledge.computes
+        """True if elements of an instant may become dead letters in stage one."""
+        return self.rejects or self.knowledge.computes_terms
 
-    def facts(self, instant: Instant) -> Asked:
+    def evaluate(self, instant: Instant) -> InstantFacts:
         """The facts of interest at an instant, each stream's in the tie order."""
         BOUNDS.characters = self.limits.literal
         try:
             return self._facts(instant)
-        except _Over as over:
-            return Asked({}, NO_CLASHES, rejected=True, exceeded=str(over), over=tuple(fed.stream for fed in self._streams[over.number]))
+        except _QueryLimitExceeded as over:
+            return InstantFacts(
+                {},
+                NO_INCONSISTENCIES,
+                rejected=True,
+                exceeded=str(over),
+                over=tuple(binding.stream for binding in self._bindings[over.number]),
+            )
 
-    def _facts(self, instant: Instant) -> Asked:
+    def _facts(self, instant: Instant) -> InstantFacts:
         try:
             closure = self.knowledge.close(instant.triples)
         except LimitExceeded as error:
-            return Asked({}, NO_CLASHES, rejected=True, exceeded=str(error))
-        clashing = NO_CLASHES
+            return InstantFacts({}, NO_INCONSISTENCIES, rejected=True, exceeded=str(error))
+        contradictions = NO_INCONSISTENCIES
         if closure.contradictions:
-            clashing = clashes(closure, instant.triples)
+            contradictions = inconsistencies(closure, instant.triples)
             if self.rejects:
-                return Asked({}, clashing, rejected=True)
+                return InstantFacts({}, contradictions, rejected=True)
         failed: list[tuple[tuple[int, ...], str]] = []
         if closure.removed is not None:
-            return Asked(self._amended(closure, closure.removed, failed), clashing, failed=failed)
-        new = closure.new
-        apart: set[int] = set()
-        found: Found = {}
-        waiting = self._units
-        for predicate in new.by_subject:
+            return InstantFacts(self._facts_after_retraction(closure, closure.removed, failed), contradictions, failed=failed)
+        delta = closure.delta
+        separate: set[int] = set()
+        rows_by_stream: RowsByKey = {}
+        waiting = self._groups_by_trigger
+        for predicate in delta.by_subject:
             due = waiting.get(predicate)
             if due is not None:
-                self._ask(due, new, found, apart)
-        if self._units_always:
-            self._ask(self._units_always, new, found, apart)
-        facts: dict[int, Sequence[Values]] = self._finished(found, apart)
-        for number in [*self._due(new), *sorted(apart)] if apart else self._due(new):
+                self._evaluate_groups(due, delta, rows_by_stream, separate)
+        if self._untriggered_groups:
+            self._evaluate_groups(self._untriggered_groups, delta, rows_by_stream, separate)
+        facts: dict[int, Sequence[AttributeValues]] = self._facts_of_rows(rows_by_stream, separate)
+        for number in [*self._triggered_plans(delta), *sorted(separate)] if separate else self._triggered_plans(delta):
             try:
-                answers = self.plans[number].answers(new)
+                answers = self.plans[number].answers(delta)
             except Exception as error:
-                answers = self._again(number, error, partial(self.plans[number].answers, new), failed)
+                answers = self._retry(number, error, partial(self.plans[number].answers, delta), failed)
             if answers:
-                self._check(number, answers)
-                for fed in self._streams[number]:
-                    facts[fed.stream] = fed.facts(answers)
-        return Asked(facts, clashing, failed=failed)
+                self._check_rows(number, answers)
+                for binding in self._bindings[number]:
+                    facts[binding.stream] = binding.facts(answers)
+        return InstantFacts(facts, contradictions, failed=failed)
 
-    def _finished(self, found: Found, apart: Collection[int]) -> dict[int, Sequence[Values]]:
-        """The facts of what the units have found, each plan's under its first stream; of those plans that are to be asked apart, none."""
-        for number in self._statics:
-            found.setdefault(self._first[number], [])
-        for number in apart:
-            found.pop(self._first[number], None)
-        facts = cast(dict[int, Sequence[Values]], found)
-        if self._whole:
-            for stream in self._whole.keys() & found.keys():
-                found[stream] = self.plans[self._whole[stream]].whole(found[stream])
-        if self._copied:
-            for first in self._copied.keys() & found.keys():
-                for fed in self._copied[first]:
-                    facts[fed.stream] = fed.values(found[first])
-        for stream, rows in found.items():
+    def _facts_of_rows(self, rows_by_stream: RowsByKey, separate: Collection[int]) -> dict[int, Sequence[AttributeValues]]:
+        """The facts of the rows that join groups found, each plan's under its first stream, without
+        the plans in `separate`.
+        """
+        for number in self._static_plans:
+            rows_by_stream.setdefault(self._first_stream[number], [])
+        for number in separate:
+            rows_by_stream.pop(self._first_stream[number], None)
+        facts = cast(dict[int, Sequence[AttributeValues]], rows_by_stream)
+        if self._completed_plans:
+            for stream in self._completed_plans.keys() & rows_by_stream.keys():
+                rows_by_stream[stream] = self.plans[self._completed_plans[stream]].with_static(rows_by_stream[stream])
+        if self._shared_bindings:
+            for first in self._shared_bindings.keys() & rows_by_stream.keys():
+                for binding in self._shared_bindings[first]:
+                    facts[binding.stream] = binding.values(rows_by_stream[first])
+        for stream, rows in rows_by_stream.items():
             if len(rows) > 1:
                 number = self._plan_of[stream]
-                self._check(number, rows)
-                facts[stream] = in_tie_order(self._names[stream], rows)
+                self._check_rows(number, rows)
+                facts[stream] = sort_by_tie(self._names[stream], rows)
         return facts
 
-    def _check(self, number: int, answers: Sequence[Row]) -> None:
+    def _check_rows(self, number: int, answers: Sequence[AnswerRow]) -> None:
         if len(answers) > self.limits.rows:
-            raise _Over(number, LimitExceeded(self.limits.rows, "rows"))
+            raise _QueryLimitExceeded(number, LimitExceeded(self.limits.rows, "rows"))
 
-    def _amended(self, closure: Closure, removed: TripleIndex, failed: list[tuple[tuple[int, ...], str]]) -> dict[int, Sequence[Values]]:
-        """The facts of an instant that takes back some of what the background concludes: each plan is asked by itself."""
-        facts: dict[int, Sequence[Values]] = {}
-        changed = closure.new.by_subject.keys() | removed.by_subject.keys()
-        for number, (each, streams) in enumerate(zip(self.plans, self._streams, strict=True)):
+    def _facts_after_retraction(
+        self, closure: Closure, removed: TripleIndex, failed: list[tuple[tuple[int, ...], str]]
+    ) -> dict[int, Sequence[AttributeValues]]:
+        """The facts of an instant that retracts conclusions of the background; each plan is
+        evaluated by itself.
+        """
+        facts: dict[int, Sequence[AttributeValues]] = {}
+        changed = closure.delta.by_subject.keys() | removed.by_subject.keys()
+        for number, (each, streams) in enumerate(zip(self.plans, self._bindings, strict=True)):
             if each.static or each.triggers is None or not changed.isdisjoint(each.triggers):
                 try:
-                    rows = each.at(closure)
+                    rows = each.answers_at(closure)
                 except Exception as error:
-                    rows = self._again(number, error, partial(each.at, closure), failed)
-                self._check(number, rows)
-                for fed in streams if rows else ():
-                    facts[fed.stream] = fed.facts(rows)
+                    rows = self._retry(number, error, partial(each.answers_at, closure), failed)
+                self._check_rows(number, rows)
+                for binding in streams if rows else ():
+                    facts[binding.stream] = binding.facts(rows)
         return facts
 
-    def _again(self, number: int, first: Exception, ask: Callable[[], list[Row]], failed: list[tuple[tuple[int, ...], str]]) -> list[Row]:
-        """A plan that has failed once is asked again. Raises `_Over` where it goes over a limit."""
+    def _retry(
+        self, number: int, first: Exception, evaluate: Callable[[], list[AnswerRow]], failed: list[tuple[tuple[int, ...], str]]
+    ) -> list[AnswerRow]:
+        """The answers of a plan that has failed once; raises `_QueryLimitExceeded` where the plan
+        goes over a limit.
+        """
         if isinstance(first, LimitExceeded):
-            raise _Over(number, first) from None
-        caught(first, Kind.QUERY)
+            raise _QueryLimitExceeded(number, first) from None
+        reraise_in_tests(first, FallbackKind.QUERY)
         try:
-            rows = ask()
+            rows = evaluate()
         except LimitExceeded as error:
-            raise _Over(number, error) from None
+            raise _QueryLimitExceeded(number, error) from None
         except Exception as error:
-            failed.append((tuple(fed.stream for fed in self._streams[number]), described(error)))
+            failed.append((tuple(binding.stream for binding in self._bindings[number]), error_line(error)))
             return []
-        answered(first, Kind.QUERY)
+        record_fallback(first, FallbackKind.QUERY)
         return rows
 
-    def _ask(self, due: Sequence[Unit], new: TripleIndex, found: Found, apart: set[int]) -> None:
-        """Add what the units find; the plans of a unit that fails are to be asked apart from each other."""
-        background, size = self.knowledge.background, len(new.triples)
-        for unit in due:
+    def _evaluate_groups(self, due: Sequence[JoinGroup], delta: TripleIndex, rows_by_stream: RowsByKey, separate: set[int]) -> None:
+        """Add the rows of join groups to `found`, and to `separate` the plans of groups that fail,
+        to be evaluated one by one.
+        """
+        background, size = self.knowledge.background, len(delta.triples)
+        for group in due:
             try:
-                if size <= unit.safe:
-                    unit.few(background, new, found)
+                if size <= group.safe_size:
+                    group.evaluate_uncounted(background, delta, rows_by_stream)
                 else:
-                    unit.answers(background, new, found)
-            except LimitExceeded:  # a plan by itself says which of them goes over it
-                apart.update(unit.plans)
+                    group.evaluate(background, delta, rows_by_stream)
+            except LimitExceeded:  # the plans by themselves show which goes over the limit
+                separate.update(group.plans)
             except Exception as error:
-                caught(error, Kind.TOGETHER)
-                answered(error, Kind.TOGETHER)
-                apart.update(unit.plans)
+                reraise_in_tests(error, FallbackKind.TOGETHER)
+                record_fallback(error, FallbackKind.TOGETHER)
+                separate.update(group.plans)
 
     def next_tick(self, after: Micros) -> Micros | None:
         """The first time after another at which there are ticks.
 
         >>> stage = StageOne(Knowledge.load([], []), [])
-        >>> stage.ticks = [Ticks(0, 10, [()]), Ticks(1, 4, [()])]
+        >>> stage.ticks = [TickStream(0, 10, [()]), TickStream(1, 4, [()])]
         >>> stage.next_tick(-11), stage.next_tick(4), sorted(stage.ticks_at(8)), sorted(stage.ticks_at(20))
         (-10, 8, [1], [0, 1])
         """
-        return min([(after // each.period + 1) * each.period for each in self.ticks]) if self.ticks else None
+        return next_multiple([each.period for each in self.ticks], after)
 
-    def ticks_at(self, time: Micros) -> dict[int, Sequence[Values]]:
+    def ticks_at(self, time: Micros) -> dict[int, Sequence[AttributeValues]]:
         """The ticks of a time, by stream."""
         return {each.stream: each.rows for each in self.ticks if time % each.period == 0}
 
-    def _due(self, new: TripleIndex) -> Sequence[int]:
-        """Those plans that are answered one by one."""
-        if not self._by_predicate:
-            return self._always
-        by_predicate = self._by_predicate
-        due = dict.fromkeys(self._always)
-        for predicate in new.by_subject:
+    def _triggered_plans(self, delta: TripleIndex) -> Sequence[int]:
+        """The plans outside join groups that the instant's new triples trigger."""
+        if not self._plans_by_predicate:
+            return self._untriggered_plans
+        by_predicate = self._plans_by_predicate
+        due = dict.fromkeys(self._untriggered_plans)
+        for predicate in delta.by_subject:
             waiting = by_predicate.get(predicate)
             if waiting is not None:
                 due.update(dict.fromkeys(waiting))

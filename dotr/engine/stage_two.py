@@ -1,9 +1,12 @@
 """Stage two: one layer's step, from events that arrive at an instant to output graphs.
 
-`step` is a function of the partition's state, the time and the arrivals; the state is data that `encode` and `restore` move between
-processes. A firing's fresh names are a function of its match, so a replay writes the same graph.
-Cost: about 3 µs a firing where many rules fire on the same events: what of a firing the events decide is written once for all of them.
-Memory: where the caller takes firings on the way, a moment's are never all there; its composite events that other rules read are.
+Invariant: `step` is a function of the partition's state, the time and the arrivals. State is data
+that `encode` and `restore` move between processes. Fresh names are a function of the match, so a
+replay writes the same graph.
+Cost: about 3 µs a firing where many rules fire on the same events; the text that depends on the
+events alone is written once for all of these rules.
+Memory: where the caller takes firings in chunks, a moment's firings are never all in memory; its
+composite events that other rules read are.
 """
 
 from __future__ import annotations
@@ -12,73 +15,89 @@ import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final, NamedTuple, TypeAlias
 
-from dotr.expressions.bounds import BOUNDS
-from dotr.fallbacks import Kind, answered, caught, described
-from dotr.knowledge.limits import LIMITS, Limits
+from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
+from dotr.expressions.literal_limits import BOUNDS
+from dotr.joins.limits import LIMITS, Limits
+from dotr.layout.event_order import AttributeValues
+from dotr.layout.layers import Layer
+from dotr.layout.retention import positive_roles
 from dotr.model.rules import Absent, Choose, Clause, FactSource
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.outputs import compile_template, digest_of, match_text
-from dotr.outputs.templates import Make
-from dotr.patterns.failing import Excess, Failure
-from dotr.patterns.happened import Happened, Matched
-from dotr.patterns.layout import Layer
+from dotr.outputs.templates import InstantiateTemplate
+from dotr.patterns.events import Match, StoredEvent
 from dotr.patterns.operator import Arrival, Arrivals, Operator
-from dotr.patterns.reach import positive_roles
+from dotr.patterns.rule_failures import LimitExcess, RuleFailure
 from dotr.patterns.state import State
-from dotr.patterns.ties import Values
 
 
-class Step(NamedTuple):
-    """What a layer's partition did at an instant: its firings (the rest of them, where they were many), the composite events it made that
-    the layers above read, and a dead letter for each anchor that a rule has failed at twice, or gone over a limit at: it names the rule and
-    its place."""
+class LayerResult(NamedTuple):
+    """The result of one step of a layer's partition.
+
+    `firings` are the firings, or the rest of them where there were many; `events` the composite
+    events that higher layers read; `failed` a dead letter for each anchor at which a rule failed
+    twice or went over a limit, with the rule and its place.
+    """
 
     firings: list[Firing]
     events: list[tuple[Label, Arrival]]
     failed: Sequence[DeadLetter] = ()
 
 
-class _Writer(NamedTuple):
-    """What writes the firings of a rule; `labels` are those of its positive roles. Rules alike in labels or attributes hold one object."""
+class _RuleWriter(NamedTuple):
+    """The compiled template of a rule and the constants of its firings. `labels` are those of its
+    positive roles. Rules with equal labels or attributes share one tuple.
+    """
 
     rule: str
     encoded: bytes
     event: Label
-    above: bool
+    is_read_above: bool
     labels: tuple[Label, ...]
     attributes: tuple[Variable, ...]
-    named: bool
-    make: Make
+    has_fresh_names: bool
+    instantiate: InstantiateTemplate
 
 
-class _Writers(dict[int, _Writer]):
-    """What writes the firings of each rule of a layer, by the rule's number; made when it first fires, as most of many rules hardly do."""
+class _RuleWriters(dict[int, _RuleWriter]):
+    """The writers of a layer's rules by number, each compiled when its rule first fires: of many
+    rules most rarely fire.
+    """
 
     def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], above: Set[Label]) -> None:
         self._layer = layer
         self._attributes = attributes
         self._above = above
-        self._one: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._interned: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def __missing__(self, number: int) -> _Writer:
+    def __missing__(self, number: int) -> _RuleWriter:
         rule = self._layer.rules[number].rule
         labels, names = tuple(role.label for role in positive_roles(rule)), self._attributes[rule.event]
-        labels, names = self._one.setdefault(labels, labels), self._one.setdefault(names, names)
-        made = compile_template(rule.template, names)
-        writer = self[number] = _Writer(
-            rule.name, rule.name.encode(), rule.event, rule.event in self._above, labels, names, made.named, made.instance
+        labels, names = self._interned.setdefault(labels, labels), self._interned.setdefault(names, names)
+        template = compile_template(rule.template, names)
+        writer = self[number] = _RuleWriter(
+            rule.name,
+            rule.name.encode(),
+            rule.event,
+            rule.event in self._above,
+            labels,
+            names,
+            template.has_fresh_names,
+            template.instantiate,
         )
         return writer
 
 
-Put: TypeAlias = Callable[[list[Firing]], None]
-"""Takes firings of a moment that has many, before it is over, in no order."""
+EmitFirings: TypeAlias = Callable[[list[Firing]], None]
+"""A consumer of firings, in chunks and in no order, before their moment is over."""
 
 
-class Untaken(BaseException):
-    """What takes firings has failed: that is no rule's fault. Nothing that waits for errors of rules may catch it."""
+class OutputFailed(BaseException):
+    """A failure of the caller that takes firings; a `BaseException`, so that handlers of rule
+    failures do not catch it.
+    """
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -86,8 +105,9 @@ class Untaken(BaseException):
 
 
 class StageTwo:
-    """A compiled layer and the templates of its rules. `above` are the composite events that higher layers read, `literal` are the
-    characters that a computed literal may have."""
+    """A compiled layer and the templates of its rules. `above` are the composite events that higher
+    layers read.
+    """
 
     def __init__(
         self,
@@ -100,7 +120,7 @@ class StageTwo:
         self._layer = layer
         self._limits = limits
         self._operator = Operator(layer, attributes, clock, limits)
-        self._writers = _Writers(layer, attributes, above)
+        self._writers = _RuleWriters(layer, attributes, above)
 
     def start(self) -> State:
         """The state of a partition before the first instant."""
@@ -110,9 +130,9 @@ class StageTwo:
         """The state that `State.encode` wrote; raises `StateError`."""
         return self._operator.restore(written)
 
-    def due(self, state: State) -> Micros | None:
-        """When the next delayed anchor stands."""
-        return self._operator.due(state)
+    def next_due(self, state: State) -> Micros | None:
+        """The time of the next delayed anchor; None: there is none."""
+        return self._operator.next_due(state)
 
     def step(
         self,
@@ -122,77 +142,86 @@ class StageTwo:
         partition: int = 0,
         *,
         ended: bool = False,
-        put: Put | None = None,
-    ) -> Step:
-        """Run the layer at a moment later than all before, and not later than one that is `due`; changes the state in place. `ended`: the
-        last instant is over, so that nothing more is waited for. Where there are many firings, `put` has them on the way."""
+        emit: EmitFirings | None = None,
+    ) -> LayerResult:
+        """The result of a moment; changes the state in place.
+
+        The time is later than all before, and not later than `next_due`. `ended`: the last instant
+        is over. `emit` takes firings in chunks, in no order, where there are many.
+        """
         BOUNDS.characters = self._limits.literal
         operator = self._operator
-        if put is None:
-            matched, many = operator.step(state, time, arrivals, partition, ended=ended), None
+        if emit is None:
+            matched, chunks = operator.step(state, time, arrivals, partition, ended=ended), None
         else:
-            many = _Many(self, time, put)
+            chunks = _ChunkWriter(self, time, emit)
             try:
-                matched = operator.step(state, time, arrivals, partition, ended=ended, take=many.take)
-            except Untaken as untaken:
-                raise untaken.error from None
-        if not matched and not operator.told and (many is None or many.none):
+                matched = operator.step(state, time, arrivals, partition, ended=ended, emit=chunks.write)
+            except OutputFailed as failure:
+                raise failure.error from None
+        if not matched and not operator.failures and (chunks is None or chunks.is_empty):
             return _NOTHING
-        done = self.whole(time, matched, {} if many is None else many.seen)
-        if many is not None and not many.none:
-            done = Step(done.firings, many.events + done.events, [*many.failed, *done.failed])
-        if operator.told:
-            told = [self._letter(time, each) for each in operator.told]
-            operator.told.clear()
-            done = done._replace(failed=[*dict.fromkeys(told), *done.failed])
-        return done
+        result = self.write_firings(time, matched, {} if chunks is None else chunks.repeats)
+        if chunks is not None and not chunks.is_empty:
+            result = LayerResult(result.firings, chunks.events + result.events, [*chunks.failed, *result.failed])
+        if operator.failures:
+            letters = [self._dead_letter(time, each) for each in operator.failures]
+            operator.failures.clear()
+            result = result._replace(failed=[*dict.fromkeys(letters), *result.failed])
+        return result
 
-    def whole(self, time: Micros, matched: Sequence[Matched], seen: dict[bytes, int]) -> Step:
-        """The firings of matches, but for those whose graphs cannot be made; `seen` has those before them that may be equal."""
-        before = seen.copy() if seen else {}
+    def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
+        """The firings of matches, without those whose graphs cannot be written. `repeats` counts
+        equal matches by digest, earlier chunks included.
+        """
+        before = repeats.copy() if repeats else {}
         try:
-            return self._written(time, matched, seen)
+            return self._write(time, matched, repeats)
         except Exception as error:
-            seen.clear()
-            seen.update(before)
-            return self._apart(time, matched, seen, error)
+            repeats.clear()
+            repeats.update(before)
+            return self._write_each(time, matched, repeats, error)
 
-    def _apart(self, time: Micros, matched: Sequence[Matched], seen: dict[bytes, int], first: Exception) -> Step:
-        """The firings of those matches whose graphs can be made, after an error has come first."""
-        caught(first, Kind.GRAPHS)
-        left: list[Matched] = []
+    def _write_each(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int], first: Exception) -> LayerResult:
+        """The firings of the matches that can be written one by one, after `first` was raised for
+        all together.
+        """
+        reraise_in_tests(first, FallbackKind.GRAPHS)
+        writable: list[Match] = []
         failed: list[DeadLetter] = []
         for each in matched:
             try:
-                self._written(time, [each], {})
+                self._write(time, [each], {})
             except Exception as error:
-                failed.append(self._letter(time, Failure(each.rule, each.bound[0], described(error))))
+                failed.append(self._dead_letter(time, RuleFailure(each.rule, each.bound[0], error_line(error))))
             else:
-                left.append(each)
+                writable.append(each)
         if not failed:
-            answered(first, Kind.GRAPHS)
-        return self._written(time, left, seen)._replace(failed=failed)
+            record_fallback(first, FallbackKind.GRAPHS)
+        return self._write(time, writable, repeats)._replace(failed=failed)
 
-    def _letter(self, time: Micros, told: Failure | Excess) -> DeadLetter:
-        placed = self._layer.rules[told.rule]
+    def _dead_letter(self, time: Micros, failure: RuleFailure | LimitExcess) -> DeadLetter:
+        placed = self._layer.rules[failure.rule]
         rule, names = placed.rule, self._layer.ports[placed.ports[0]].attributes
-        attributes = {name: term for name, term in zip(names, told.anchor.values, strict=True) if term is not None}
+        attributes = {name: term for name, term in zip(names, failure.anchor.values, strict=True) if term is not None}
         line, _ = rule.span.line_column
-        if isinstance(told, Failure):
+        if isinstance(failure, RuleFailure):
             reason, text = Reason.FAILED, json.dumps({"event": rule.anchor.label, "attributes": attributes}, ensure_ascii=False)
-            why = f"rule {rule.name} fails at it: {told.error}"
+            why = f"rule {rule.name} fails at it: {failure.error}"
         else:
             source, limits = rule.anchor.source, self._limits
             shown = {name: term for name, term in attributes.items() if not isinstance(source, FactSource) or name in source.reported}
             anchor = f"{rule.anchor.label} {json.dumps(shown, ensure_ascii=False)}"
-            most = f"{limits.probes:,} candidates tried" if told.probes else f"{limits.matches:,} matches of a branch"
-            clause = _described(rule.clauses[told.place - 1])
+            most = f"{limits.probes:,} candidates tried" if failure.probes else f"{limits.matches:,} matches of a branch"
+            clause = _described(rule.clauses[failure.place - 1])
             reason, text = Reason.LIMIT, rule.name
             why = f"rule {rule.name} goes over a limit at its anchor {anchor}: more than {most}, at the clause {clause}"
         return DeadLetter(reason, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
 
-    def _written(self, time: Micros, matched: Sequence[Matched], seen: dict[bytes, int]) -> Step:
-        """The firings of matches; those of rules that fire on the same events come one after the other and hold the same objects."""
+    def _write(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
+        """The firings of matches. Matches of the same events follow each other, and their firings
+        share objects.
+        """
         writers, new = self._writers, tuple.__new__
         firings: list[Firing] = []
         events: list[tuple[Label, Arrival]] = []
@@ -203,60 +232,63 @@ class StageTwo:
         last_names: object = None
         pairs: _Pairs = ()
         for number, ordinal, bound, values in matched:
-            rule, encoded, event, above, labels, names, named, make = writers[number]
-            if named:
+            rule, encoded, event, is_read_above, labels, names, has_fresh_names, instantiate = writers[number]
+            if has_fresh_names:
                 if bound is not last_bound or labels is not last_labels:
                     text = match_text(time, _named(labels, bound), 0)
                     last_bound, last_labels = bound, labels
                 digest = digest_of(encoded, text)
-                if digest in seen:
-                    again = seen[digest] = seen[digest] + 1
+                if digest in repeats:
+                    again = repeats[digest] = repeats[digest] + 1
                     digest = digest_of(encoded, match_text(time, _named(labels, bound), again))
                 else:
-                    seen[digest] = 0
+                    repeats[digest] = 0
             if values is not last_values or names is not last_names:
                 pairs = tuple([(name, value) for name, value in zip(names, values, strict=True) if value is not None])
                 last_values, last_names = values, names
-            graph, dropped = make(values, digest)
+            graph, dropped = instantiate(values, digest)
             firings.append(new(Firing, (time, rule, event, pairs, graph, dropped)))
-            if above:
+            if is_read_above:
                 events.append((event, (ordinal, values)))
-        return Step(firings, events)
+        return LayerResult(firings, events)
 
 
-class _Many:
-    """The firings of a moment that has many, on their way. Equal matches have equal anchors, and those stand beside each other: so `seen`
-    forgets what it has of others."""
+class _ChunkWriter:
+    """The firings of a moment that has many, in chunks.
 
-    def __init__(self, stage: StageTwo, time: Micros, put: Put) -> None:
+    Equal matches have equal anchors, and equal anchors follow each other, so `repeats` is cleared
+    at each new anchor.
+    """
+
+    def __init__(self, stage: StageTwo, time: Micros, emit: EmitFirings) -> None:
         self._stage = stage
         self._time = time
-        self._put = put
-        self._anchor: Values | None = None
-        self.none = True
-        self.seen: dict[bytes, int] = {}
+        self._emit = emit
+        self._anchor: AttributeValues | None = None
+        self.is_empty = True
+        self.repeats: dict[bytes, int] = {}
         self.events: list[tuple[Label, Arrival]] = []
         self.failed: list[DeadLetter] = []
 
-    def take(self, matched: list[Matched]) -> None:
-        """Writes matches as firings, some at a time."""
-        self.none = False
-        for start in range(0, len(matched), _PIECE):
-            some = matched[start : start + _PIECE]
-            if some[0].bound[0].values != self._anchor:
-                self.seen.clear()
-            self._anchor = some[-1].bound[0].values
-            done = self._stage.whole(self._time, some, self.seen)
-            self.events += done.events
-            self.failed += done.failed
+    def write(self, matched: list[Match]) -> None:
+        """Write matches as firings, a chunk at a time."""
+        self.is_empty = False
+        for start in range(0, len(matched), _CHUNK_SIZE):
+            chunk = matched[start : start + _CHUNK_SIZE]
+            if chunk[0].bound[0].values != self._anchor:
+                self.repeats.clear()
+            self._anchor = chunk[-1].bound[0].values
+            result = self._stage.write_firings(self._time, chunk, self.repeats)
+            self.events += result.events
+            self.failed += result.failed
             try:
-                self._put(done.firings)
+                self._emit(result.firings)
             except Exception as error:
-                raise Untaken(error) from error
+                raise OutputFailed(error) from error
 
 
 def _described(clause: Clause) -> str:
-    """A clause as a user knows it, without its window."""
+    """A clause in the syntax of the rule language, without its window."""
     label = clause.role.label
     match clause:
         case Choose(_, mode, _, count):
@@ -267,13 +299,13 @@ def _described(clause: Clause) -> str:
             return f"?{clause.variable} = {clause.function.lower()}(…) of {label}"
 
 
-def _named(labels: Sequence[Label], bound: Sequence[Happened]) -> list[tuple[Label, Micros, Values]]:
+def _named(labels: Sequence[Label], bound: Sequence[StoredEvent]) -> list[tuple[Label, Micros, AttributeValues]]:
     return [(label, event.time, event.values) for label, event in zip(labels, bound, strict=True)]
 
 
-_NOTHING = Step([], [])
+_NOTHING = LayerResult([], [])
 
-_PIECE: Final = 5_000
-"""Matches that are written as firings at a time, where there are many."""
+_CHUNK_SIZE: Final = 5_000
+"""Matches in a chunk of firings."""
 
 _Pairs: TypeAlias = tuple[tuple[Variable, Term], ...]

@@ -1,8 +1,8 @@
-"""The values of SPARQL's terms, and the one evaluator of SPARQL's expressions."""
+"""Values of RDF terms, and the evaluator of SPARQL's expressions for both stages and for Datalog."""
 
 from dotr.expressions.aggregates import AGGREGATES, aggregate
 from dotr.expressions.compile import Parameter, condition, conjunction, evaluator
-from dotr.expressions.orders import equality_key, order_key, sort_key
+from dotr.expressions.sort_keys import equality_key, order_key, sort_key
 from dotr.expressions.values import VALUES, write
 
 __all__ = [

@@ -1,7 +1,9 @@
-"""SPARQL's aggregates of a group's terms (SPARQL 1.1, section 18.5.1), the same whatever the order of the terms.
+"""SPARQL's aggregates of a group's terms (SPARQL 1.1, section 18.5.1).
 
-A None among the terms is an error of the aggregated expression: COUNT and SAMPLE pass it over, the others err. A sum with doubles is the
-exact sum of all its numbers, decimals among them, rounded once; decimals are exact, and their average is a quotient of 18 places.
+Invariant: the result is independent of the order of the terms. None among the terms is an error of
+the aggregated expression: COUNT and SAMPLE skip it, the others err. A sum with doubles is the exact
+sum of all numbers, rounded once; sums of decimals are exact, and their average has 18 decimal
+places.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from functools import reduce
 from math import fsum, isinf, isnan, nan
 from typing import Final
 
-from dotr.expressions.bounds import BOUNDS
-from dotr.expressions.exact import EXACT
+from dotr.expressions.decimals import EXACT
+from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.operators import divide
-from dotr.expressions.orders import order_key
+from dotr.expressions.sort_keys import order_key
 from dotr.expressions.values import NUMERIC, VALUES, Number, Single, single, write
 from dotr.model.algebra import AggregateCall
 from dotr.model.terms import Term, is_iri, is_literal, literal, literal_parts
@@ -24,16 +26,17 @@ from dotr.model.terms import Term, is_iri, is_literal, literal, literal_parts
 Terms = Sequence[Term | None]
 
 
-def _kept(terms: Terms, distinct: bool) -> Iterable[Term | None]:
+def _members(terms: Terms, distinct: bool) -> Iterable[Term | None]:
     return dict.fromkeys(terms) if distinct else terms
 
 
 def count(terms: Terms, distinct: bool = False) -> Term | None:
-    return write(sum(term is not None for term in _kept(terms, distinct)))
+    """COUNT: the number of terms without errors."""
+    return write(sum(term is not None for term in _members(terms, distinct)))
 
 
 def total(numbers: Sequence[Number]) -> Number | None:
-    """The sum in the widest of the numbers' types.
+    """The sum in the widest type among the numbers; None for a decimal with too many digits.
 
     >>> total([]), total([1, Decimal("0.1")]), total([1e16, 1.0, -1e16]), total([Decimal("0.1"), Decimal("0.2"), 0.0])
     (0, Decimal('1.1'), 1.0, 0.3)
@@ -56,7 +59,7 @@ def _float_sum(numbers: Sequence[Number]) -> float:
         return float(special[0]) if len(set(special)) == 1 else nan
     try:
         doubles = [float(n) for n in numbers]
-        if doubles == numbers:  # Python compares exactly: nothing is rounded yet
+        if doubles == numbers:  # Python compares exactly: no conversion has rounded
             return fsum(doubles)
     except OverflowError:
         pass
@@ -71,12 +74,12 @@ def _nearest(number: Fraction) -> float:
 
 
 def _numbers(terms: Terms, distinct: bool) -> list[Number] | None:
-    values = [VALUES[term] for term in _kept(terms, distinct)]
+    values = [VALUES[term] for term in _members(terms, distinct)]
     return None if any(type(v) not in NUMERIC for v in values) else values  # type: ignore[return-value]
 
 
 def sum_(terms: Terms, distinct: bool = False) -> Term | None:
-    """SUM: of nothing 0; an error where one is no number.
+    """SUM: 0 for no terms, an error if a term is no number.
 
     >>> print(sum_([]), sum_(['"a"']))
     "0"^^<http://www.w3.org/2001/XMLSchema#integer> None
@@ -86,38 +89,38 @@ def sum_(terms: Terms, distinct: bool = False) -> Term | None:
 
 
 def average(terms: Terms, distinct: bool = False) -> Term | None:
-    """AVG: of nothing 0, as SPARQL has it (a clause of a rule leaves its variable unbound then)."""
+    """AVG: 0 for no terms, as in SPARQL (a clause of a rule then leaves its variable unbound)."""
     numbers = _numbers(terms, distinct)
     if numbers is None:
         return None
-    whole = total(numbers)
-    return write(whole if not numbers or whole is None else divide(whole, len(numbers)))
+    result = total(numbers)
+    return write(result if not numbers or result is None else divide(result, len(numbers)))
 
 
 def least(terms: Terms, distinct: bool = False) -> Term | None:
-    """MIN, in the order of ORDER BY; of nothing an error."""
+    """MIN, in the order of ORDER BY; an error for no terms."""
     return None if not terms or None in terms else min(terms, key=order_key)
 
 
 def greatest(terms: Terms, distinct: bool = False) -> Term | None:
-    """MAX, in the order of ORDER BY; of nothing an error."""
+    """MAX, in the order of ORDER BY; an error for no terms."""
     return None if not terms or None in terms else max(terms, key=order_key)
 
 
 def sample(terms: Terms, distinct: bool = False) -> Term | None:
-    """SAMPLE: the least by code point."""
+    """SAMPLE: the least term by code point."""
     return min((term for term in terms if term is not None), default=None)
 
 
 def group_concat(terms: Terms, distinct: bool = False, separator: str = " ") -> Term | None:
-    """GROUP_CONCAT of the terms' texts, in the order of the terms by code point.
+    """GROUP_CONCAT of the terms' texts, in code point order of the terms.
 
     >>> group_concat(['"b"', '"a"@en', '"b"'], separator=","), group_concat([])
     ('"a,b,b"', '""')
     """
     if any(term is None or not (is_literal(term) or is_iri(term)) for term in terms):
         return None
-    ordered = sorted(term for term in _kept(terms, distinct) if term is not None)
+    ordered = sorted(term for term in _members(terms, distinct) if term is not None)
     texts = [literal_parts(t)[0] if is_literal(t) else t[1:-1] for t in ordered]
     if sum(map(len, texts)) + len(separator) * max(0, len(texts) - 1) > BOUNDS.characters:
         return None
@@ -133,11 +136,15 @@ AGGREGATES: Final[dict[str, Callable[..., Term | None]]] = {
     "SAMPLE": sample,
     "GROUP_CONCAT": group_concat,
 }
-"""By the name in an `AggregateCall`; each takes the terms and `distinct`, GROUP_CONCAT a `separator` too."""
+"""Aggregates by the name in an `AggregateCall`; parameters: terms, `distinct`, and for GROUP_CONCAT
+`separator`.
+"""
 
 
 def aggregate(call: AggregateCall) -> Callable[[Terms], Term | None]:
-    """What an aggregate makes of the terms of its argument; `COUNT(*)` takes any term a solution.
+    """The function of an aggregate call, from the terms of its argument to its result.
+
+    `COUNT(*)` takes one arbitrary term for each solution.
 
     >>> aggregate(AggregateCall("COUNT", True, None))(['"a"', '"a"', None])
     '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'

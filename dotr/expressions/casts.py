@@ -1,4 +1,7 @@
-"""Casts to the XML Schema data types (SPARQL 1.1, section 17.5; XPath functions, section 19.1): value to value, None is an error."""
+"""Casts to XML Schema data types (SPARQL 1.1, section 17.5; XPath functions, section 19.1).
+
+Casts map values to values; None is an error.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,15 @@ from decimal import Decimal
 from math import isnan
 from typing import Any, Final
 
-from dotr.expressions.bounds import fits
-from dotr.expressions.dates import Date, DateTime, DayTime, Duration, Moment, Time, YearMonth
-from dotr.expressions.exact import plain
+from dotr.expressions.datetimes import Date, DateTime, DayTime, Duration, TemporalValue, Time, YearMonth
+from dotr.expressions.decimals import plain
+from dotr.expressions.literal_limits import fits
 from dotr.expressions.operators import to_double, to_single
 from dotr.expressions.values import (
     NUMERIC,
     NUMERIC_READERS,
     READERS,
-    Blank,
+    BlankNode,
     Iri,
     Lang,
     Single,
@@ -31,7 +34,9 @@ _SPACE: Final = " \t\n\r"
 
 
 def to_string(value: Any) -> str | None:
-    """xsd:string, of literals and IRIs; a double between 1e-6 and 1e6 is written plainly. What is too long is an error.
+    """xsd:string of a literal or an IRI; a double between 1e-6 and 1e6 is written without exponent.
+
+    None for other terms, and for a text longer than a literal may be.
 
     >>> to_string(1.0), to_string(1e7), to_string(Decimal("2.50")), to_string(True)
     ('1', '1.0E7', '2.5', 'true')
@@ -58,7 +63,7 @@ def _text(value: Any) -> str | None:
         return literal_parts(value.term)[0]
     if kind is Lang:
         return str(value.text)
-    return None if kind is Blank or kind is TripleTerm else str(value)
+    return None if kind is BlankNode or kind is TripleTerm else str(value)
 
 
 def _to_number(datatype: str, value: Any) -> Value | None:
@@ -84,6 +89,7 @@ def _to_number(datatype: str, value: Any) -> Value | None:
 
 
 def to_boolean(value: Any) -> bool | None:
+    """xsd:boolean of a boolean, a number or a string."""
     kind = type(value)
     if kind is bool:
         return bool(value)
@@ -93,11 +99,11 @@ def to_boolean(value: Any) -> bool | None:
     return read if isinstance(read, bool) else None
 
 
-def _to_moment(datatype: str, value: Any) -> Value | None:
+def _to_temporal(datatype: str, value: Any) -> Value | None:
     kind = type(value)
     if kind is str:
         return READERS[datatype](value.strip(_SPACE))
-    if not isinstance(value, Moment):
+    if not isinstance(value, TemporalValue):
         return None
     if kind.datatype == datatype:
         return value  # type: ignore[return-value]
@@ -121,7 +127,7 @@ def _to_duration(datatype: str, value: Any) -> Value | None:
     return YearMonth(value.months, 0) if datatype == YearMonth.datatype else Duration(value.months, value.seconds)
 
 
-def _bound(cast: Callable[[str, Any], Value | None], datatype: str) -> Callable[[Any], Value | None]:
+def _to_datatype(cast: Callable[[str, Any], Value | None], datatype: str) -> Callable[[Any], Value | None]:
     return lambda value: cast(datatype, value)
 
 
@@ -130,9 +136,9 @@ CASTS: Final[dict[str, Callable[[Any], Value | None]]] = {
     for datatype, cast in {
         XSD + "string": to_string,
         XSD + "boolean": to_boolean,
-        **{name: _bound(_to_number, name) for name in NUMERIC_READERS},
-        **{kind.datatype: _bound(_to_moment, kind.datatype) for kind in (DateTime, Date, Time)},
-        **{kind.datatype: _bound(_to_duration, kind.datatype) for kind in (Duration, DayTime, YearMonth)},
+        **{name: _to_datatype(_to_number, name) for name in NUMERIC_READERS},
+        **{kind.datatype: _to_datatype(_to_temporal, kind.datatype) for kind in (DateTime, Date, Time)},
+        **{kind.datatype: _to_datatype(_to_duration, kind.datatype) for kind in (Duration, DayTime, YearMonth)},
     }.items()
 }
-"""The function of each data type that can be cast to, by its name in an expression: the IRI in angle brackets."""
+"""The cast to each data type, by its name in an expression: the IRI in angle brackets."""

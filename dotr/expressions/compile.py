@@ -1,9 +1,13 @@
-"""Expressions compiled to Python functions of terms (SPARQL 1.1, section 17), for both stages and for Datalog.
+"""Expressions compiled to Python functions of terms (SPARQL 1.1, section 17), for both stages and
+for Datalog.
 
-Idea: an expression becomes straight-line Python in which every sub-expression is a local variable, as a term, as a value (`values.py`) or
-as a truth value, whichever its user wants; None is "unbound" and "error", so that SPARQL's logic of errors is plain `is True`,
-`is False`, `is None`. Constants are read once; values of terms come from the cache; comparisons with a number are compared in place.
-Cost: `?v > 60` about 0.1 µs, `?speed < 0.6 * Last.?speed` about 0.7 µs, when the terms have been met; compiling 0.3 ms.
+Idea: an expression becomes straight-line Python with a local variable for every sub-expression, in
+the form that its consumer needs: term, value (`values.py`) or truth value. None is "unbound" and
+"error", so that SPARQL's three-valued logic is plain `is True`, `is False`, `is None`. Constants
+are parsed at compile time; values of terms come from a cache; comparisons with a number are
+inlined.
+Cost: `?v > 60` about 0.1 µs, `?speed < 0.6 * Last.?speed` about 0.7 µs for cached terms; compiling
+0.3 ms.
 """
 
 from __future__ import annotations
@@ -17,8 +21,8 @@ from dotr.codegen import define
 from dotr.codegen.printer import printed
 from dotr.codegen.tree import Assign, CodeNode, GeneratedFunction, IfElse, Return, SkipIf
 from dotr.expressions import operators
-from dotr.expressions.functions import FUNCTIONS, Form, Function
-from dotr.expressions.membership import Members
+from dotr.expressions.functions import FUNCTIONS, ArgumentForm, Function
+from dotr.expressions.membership import ConstantSet
 from dotr.expressions.operators import SAME, to_double
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, VALUES, read, write
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
@@ -26,7 +30,9 @@ from dotr.model.terms import FALSE, TRUE, XSD, Term, is_literal, is_triple, lite
 from dotr.model.traverse import conjuncts, operands
 
 Parameter: TypeAlias = Var | Attribute | TimeOf | Exists
-"""What an expression is a function of. The term of an `Exists` is TRUE or FALSE: whether it holds (`NOT EXISTS`: whether it does not)."""
+"""A parameter of an expression. The argument for an `Exists` is TRUE or FALSE, with NOT already
+applied.
+"""
 
 _COMPARISONS: Final = {
     "=": operators.equal,
@@ -48,12 +54,12 @@ _TRUTHS: Final = frozenset((*_COMPARISONS, "!", "&&", "||", "IN", "NOT IN", "BOU
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _PYTHON: Final = {"=": "==", "!=": "!=", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 _DEEPEST: Final = 60
-"""Blocks in each other; Python reads less than 100."""
+"""The deepest nesting of blocks; Python's parser accepts fewer than 100."""
 _NAN: Final = frozenset((literal("NaN", XSD + "double"), literal("NaN", XSD + "float")))
 
 
 def condition(expression: Expression, parameters: Sequence[Parameter]) -> Callable[..., bool]:
-    """Whether an expression holds, as a function of its parameters' terms (None: unbound); an error does not hold.
+    """Compiles an expression to a test of its parameters' terms (None: unbound); an error is false.
 
     >>> hot = condition(Call(">", (Var("v"), Const('"60"^^<http://www.w3.org/2001/XMLSchema#integer>'))), [Var("v")])
     >>> hot('"61.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'), hot('"61"'), hot(None)
@@ -63,8 +69,10 @@ def condition(expression: Expression, parameters: Sequence[Parameter]) -> Callab
 
 
 def conjunction(expressions: Sequence[Expression], parameters: Sequence[Parameter]) -> Callable[..., bool]:
-    """Whether every one of the expressions holds; none of them: always."""
-    code = _Code(parameters)
+    """Compiles expressions to one test that holds if all of them do; without expressions it always
+    holds.
+    """
+    code = _ExpressionWriter(parameters)
     for expression in expressions:
         for conjunct in conjuncts(expression):
             truth = code.truth(conjunct)
@@ -74,20 +82,26 @@ def conjunction(expressions: Sequence[Expression], parameters: Sequence[Paramete
 
 
 def evaluator(expression: Expression, parameters: Sequence[Parameter]) -> Callable[..., Term | None]:
-    """The term of an expression, as a function of its parameters' terms; None for an error.
+    """Compiles an expression to a function from its parameters' terms (None: unbound) to its term.
+
+    None is an error. Raises `ValueError` for an attribute, time or EXISTS that is no parameter.
 
     >>> double = evaluator(Call("*", (Var("v"), Const('"2"^^<http://www.w3.org/2001/XMLSchema#integer>'))), [Var("v")])
     >>> double('"1.50"^^<http://www.w3.org/2001/XMLSchema#decimal>'), double(None)
     ('"3"^^<http://www.w3.org/2001/XMLSchema#decimal>', None)
     """
-    code = _Code(parameters)
+    code = _ExpressionWriter(parameters)
     term = code.term(expression)
     code.add(Return(term))
     return code.function()
 
 
-class _Code:
-    """The body of a function being written. `term`, `value` and `truth` write what computes an expression and give the name it has then."""
+class _ExpressionWriter:
+    """A writer of the body of one function.
+
+    `term`, `value` and `truth` append the statements that compute an expression, in the form of
+    their name, and return the Python name of the result.
+    """
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
         self._parameters = {parameter: f"p{i}" for i, parameter in enumerate(parameters)}
@@ -97,11 +111,11 @@ class _Code:
         self._arguments = len(parameters)
         self._body: list[CodeNode] = []
         self._block = self._body  # where the next statement goes
-        self._depth = 1  # of blocks in each other
+        self._depth = 1  # nesting of blocks
         self._names = 0
         self._globals: dict[str, object] = {"V": VALUES, "W": write, "EBV": operators.truth, "SAME": SAME, "EXACT": EXACT_TYPES}
         self._globals |= {"int": int, "Decimal": Decimal, "float": float, "type": type, "NAN": _NAN, "TRUE": TRUE, "FALSE": FALSE}
-        self._known: list[dict[str, str]] = [{}]  # values of parameters already looked up, by block
+        self._looked_up: list[dict[str, str]] = [{}]  # names of parameters' values in scope, by block
 
     def add(self, statement: CodeNode) -> None:
         """Appends a statement to the innermost block."""
@@ -118,54 +132,56 @@ class _Code:
 
     @contextmanager
     def block(self) -> Iterator[list[CodeNode]]:
-        """A block of its own: values that it looks up are not known outside."""
+        """A nested block; values that the block looks up go out of scope after it."""
         outer, self._block = self._block, []
-        self._known.append({})
+        self._looked_up.append({})
         self._depth += 1
         yield self._block
         self._depth -= 1
-        self._known.pop()
+        self._looked_up.pop()
         self._block = outer
 
     @contextmanager
     def guarded(self, condition: str) -> Iterator[None]:
-        """A block that is done where the condition holds."""
+        """A block that runs if the condition holds."""
         with self.block() as block:
             yield
         self.add(IfElse([(condition, block)]))
 
-    def new(self) -> str:
+    def fresh_name(self) -> str:
         self._names += 1
         return f"x{self._names}"
 
-    def bind(self, thing: object) -> str:
+    def constant(self, thing: object) -> str:
         self._names += 1
         name = f"K{self._names}"
         self._globals[name] = thing
         return name
 
     def assign(self, text: str) -> str:
-        name = self.new()
+        name = self.fresh_name()
         self.set(name, text)
         return name
 
-    def _apart(self, expression: Expression, form: str) -> str:
-        """An expression as a function of its own, where Python allows no more blocks in each other; empty where it does."""
+    def _as_function(self, expression: Expression, form: str) -> str:
+        """Compiles an expression to a separate function if blocks are nested too deep; else returns
+        an empty name.
+        """
         if self._depth < _DEEPEST or not isinstance(expression, Call):
             return ""
-        code = _Code(tuple(self._parameters))
+        code = _ExpressionWriter(tuple(self._parameters))
         name = getattr(code, form)(expression)
         code.add(Return(name))
-        return self.assign(f"{self.bind(code.function())}({', '.join(self._parameters.values())})")
+        return self.assign(f"{self.constant(code.function())}({', '.join(self._parameters.values())})")
 
     # --- the three forms ---
 
     def term(self, expression: Expression) -> str:
-        if name := self._apart(expression, "term"):
+        if name := self._as_function(expression, "term"):
             return name
         match expression:
             case Const(term):
-                return self.bind(term)
+                return self.constant(term)
             case Var() | Attribute() | TimeOf() | Exists():
                 return self._parameter(expression)
             case Call("IF", _):
@@ -176,18 +192,18 @@ class _Code:
                 if self._gives_truth(function):
                     name = self.truth(expression)
                     return self.assign(f"TRUE if {name} is True else FALSE if {name} is False else None")
-                if function in FUNCTIONS and FUNCTIONS[function].result is Form.TERM:
+                if function in FUNCTIONS and FUNCTIONS[function].result is ArgumentForm.TERM:
                     return self._apply(FUNCTIONS[function], expression)
                 return self.assign(f"W({self.value(expression)})")
             case _:
                 assert_never(expression)
 
     def value(self, expression: Expression) -> str:
-        if name := self._apart(expression, "value"):
+        if name := self._as_function(expression, "value"):
             return name
         match expression:
             case Const(term):
-                return self.bind(read(term))
+                return self.constant(read(term))
             case Var() | Attribute() | TimeOf() | Exists():
                 return self._value_of(self._parameter(expression))
             case Call("IF", _):
@@ -199,17 +215,17 @@ class _Code:
                     return self.truth(expression)
                 if function in _ARITHMETIC:
                     names = ", ".join([self.value(a) for a in arguments])
-                    return self.assign(f"{self.bind(_ARITHMETIC[function])}({names})")
+                    return self.assign(f"{self.constant(_ARITHMETIC[function])}({names})")
                 if is_chain(function):
                     return self._chain(function, arguments)
-                if FUNCTIONS[function].result is Form.TERM:
+                if FUNCTIONS[function].result is ArgumentForm.TERM:
                     return self.assign(f"V[{self._apply(FUNCTIONS[function], expression)}]")
                 return self._apply(FUNCTIONS[function], expression)
             case _:
                 assert_never(expression)
 
     def truth(self, expression: Expression) -> str:
-        if name := self._apart(expression, "truth"):
+        if name := self._as_function(expression, "truth"):
             return name
         match expression:
             case Const(term):
@@ -241,10 +257,10 @@ class _Code:
 
     @staticmethod
     def _gives_truth(function: str) -> bool:
-        return function in _TRUTHS or (function in FUNCTIONS and FUNCTIONS[function].result is Form.TRUTH)
+        return function in _TRUTHS or (function in FUNCTIONS and FUNCTIONS[function].result is ArgumentForm.TRUTH)
 
     def _parameter(self, expression: Parameter) -> str:
-        """A variable that is no parameter is never bound."""
+        """The Python name of a parameter; a variable that is no parameter is never bound."""
         if expression in self._parameters:
             return self._parameters[expression]
         if isinstance(expression, Var):
@@ -252,32 +268,35 @@ class _Code:
         raise ValueError(f"{expression} is no parameter of the expression")
 
     def _value_of(self, parameter: str) -> str:
-        for known in self._known:
+        for known in self._looked_up:
             if parameter in known:
                 return known[parameter]
-        self._known[-1][parameter] = name = self.assign(f"V[{parameter}]")
+        self._looked_up[-1][parameter] = name = self.assign(f"V[{parameter}]")
         return name
 
     def _apply(self, function: Function, call: Call) -> str:
         forms = (*function.parameters, *[function.parameters[-1]] * (len(call.arguments) - len(function.parameters)))
         if not function.least <= len(call.arguments) <= function.most:
             raise ValueError(f"{call.function} does not take {len(call.arguments)} arguments")
-        names = [self.term(a) if form is Form.TERM else self.value(a) for a, form in zip(call.arguments, forms, strict=False)]
-        result = f"{self.bind(function.run)}({', '.join(names)})"
+        names = [self.term(a) if form is ArgumentForm.TERM else self.value(a) for a, form in zip(call.arguments, forms, strict=False)]
+        result = f"{self.constant(function.run)}({', '.join(names)})"
         missing = " or ".join(f"{n} is None" for n in names)
         return self.assign(f"None if {missing} else {result}" if names else result)
 
     def _chain(self, operators: str, arguments: Sequence[Expression]) -> str:
-        """Arithmetic of many operands, from the left."""
+        """Arithmetic of many operands, left-associative."""
         first, *others = arguments
         result = self.assign(self.value(first))
         for operator, operand in zip(operators, others, strict=True):
             value = self.value(operand)
-            self.set(result, f"{self.bind(_ARITHMETIC[operator])}({result}, {value})")
+            self.set(result, f"{self.constant(_ARITHMETIC[operator])}({result}, {value})")
         return result
 
     def _logical(self, call: Call, *, decided: str) -> str:
-        """`&&` is decided by False, `||` by True, on any side; else an error on any side is an error. `?a || ?b`, with truths x1 and x2:
+        """`&&` is decided by False, `||` by True, on any side; else an error on any side is an
+        error.
+
+        `?a || ?b`, with truth values x1 and x2:
 
         x3 = x1
         if x3 is not True:
@@ -321,9 +340,9 @@ class _Code:
         return result
 
     def _in(self, tested: Expression, members: tuple[Expression, ...]) -> str:
-        """`x IN (a, b)` is `x = a || x = b`; constants are looked up. What errs is in no list, and not outside an empty one either.
-
-        `?x IN (1, 2, ?y)`, where the members 1 and 2 are K2 and x3 is `?x = ?y`:
+        """`x IN (a, b)` is `x = a || x = b`; constants are looked up. An error on the left is an
+        error, even for an empty list. `?x IN (1, 2, ?y)`, where the members 1 and 2 are K2 and x3
+        is `?x = ?y`:
 
             x1 = False
             x1 = K2[p0]
@@ -336,7 +355,7 @@ class _Code:
         constants = [m.term for m in members if isinstance(m, Const)]
         result = self.assign("False")
         if constants:
-            self.set(result, f"{self.bind(Members(constants))}[{self.term(tested)}]")
+            self.set(result, f"{self.constant(ConstantSet(constants))}[{self.term(tested)}]")
         for member in members:
             if not isinstance(member, Const):
                 with self.guarded(f"{result} is not True"):
@@ -350,11 +369,12 @@ class _Code:
             return self._compare(_MIRRORED[function], right, left)
         if isinstance(right, Const):
             return self._compare_constant(function, left, right.term)
-        slow, python = self.bind(_COMPARISONS[function]), _PYTHON[function]
-        result = self.new()
+        slow, python = self.constant(_COMPARISONS[function]), _PYTHON[function]
+        result = self.fresh_name()
         simple = isinstance(left, Var | Attribute) and isinstance(right, Var | Attribute)
         if simple and function in ("=", "!="):
-            # An IRI or a blank node (what is at least `<=`) is equal to itself alone, any other term to itself but for NaN.
+            # Terms at or above '<=' are IRIs and blank nodes (triple terms start with '<<'), which
+            # equal themselves alone; any other term equals itself, except NaN.
             a, b = self._parameter(left), self._parameter(right)  # type: ignore[arg-type]
             if "None" in (a, b):
                 return "None"
@@ -374,18 +394,18 @@ class _Code:
         return result
 
     def _compare_constant(self, function: str, left: Expression, term: Term) -> str:
-        slow, python = self.bind(_COMPARISONS[function]), _PYTHON[function]
+        slow, python = self.constant(_COMPARISONS[function]), _PYTHON[function]
         if not is_literal(term) and not is_triple(term):
             name = self.term(left)
             if function in ("=", "!="):
-                return self.assign(f"None if {name} is None else {name} {python} {self.bind(term)}")
+                return self.assign(f"None if {name} is None else {name} {python} {self.constant(term)}")
             return "None"
         constant = read(term)
-        k = self.bind(constant)
+        k = self.constant(constant)
         a = self.value(left)
         if type(constant) not in NUMERIC:
             return self.assign(f"{slow}({a}, {k})")
         kind = self.assign(f"type({a})")
-        as_double = self.bind(to_double(constant))  # type: ignore[arg-type]
+        as_double = self.constant(to_double(constant))  # type: ignore[arg-type]
         exact = f"{a} {python} {k} if {kind} is int or {kind} is Decimal else " if type(constant) in EXACT_TYPES else ""
         return self.assign(f"{exact}{a} {python} {as_double} if {kind} is float else {slow}({a}, {k})")

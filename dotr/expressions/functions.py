@@ -1,5 +1,6 @@
-"""SPARQL's functions (SPARQL 1.1, section 17.4; 1.2 for triple terms) as a table: how each takes its arguments, what it gives, what
-computes it."""
+"""Table of SPARQL's functions (SPARQL 1.1, section 17.4; 1.2 for triple terms): argument forms,
+result form, implementation.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ from urllib.parse import urljoin
 from pyoxigraph import NamedNode
 
 from dotr.expressions import regexes, strings
-from dotr.expressions.bounds import fits
 from dotr.expressions.casts import CASTS
-from dotr.expressions.dates import Date, DateTime, DayTime, Time, zone_name
-from dotr.expressions.exact import EXACT
+from dotr.expressions.datetimes import Date, DateTime, DayTime, Time, zone_name
+from dotr.expressions.decimals import EXACT
+from dotr.expressions.literal_limits import fits
 from dotr.expressions.values import NUMERIC, Iri, Lang, Number, Single, Value
 from dotr.model.terms import (
     RDF,
@@ -36,8 +37,10 @@ from dotr.model.terms import (
 )
 
 
-class Form(Enum):
-    """How an argument or a result is handed over: as a term, as its value, or as a truth value (which is a value too)."""
+class ArgumentForm(Enum):
+    """The form of an argument or a result: a term, its value, or a truth value (which is a value
+    too).
+    """
 
     TERM = auto()
     VALUE = auto()
@@ -46,11 +49,15 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`run` gets no None, and gives None for an error. The last form of `parameters` stands for all further arguments."""
+    """A function of expressions.
+
+    `run`: the implementation, called without None, which returns None for an error. `parameters`:
+    the forms of the arguments; the last one repeats. `least`, `most`: the numbers of arguments.
+    """
 
     run: Callable[..., Any]
-    parameters: tuple[Form, ...]
-    result: Form
+    parameters: tuple[ArgumentForm, ...]
+    result: ArgumentForm
     least: int
     most: int
 
@@ -75,7 +82,7 @@ _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\x00-\x20<>\"{}|^`\\]
 
 
 def _iri(term: Term, base: Term = "") -> Term | None:
-    """IRI(): of an IRI, or of a string with an absolute IRI; one that is relative is resolved against the query's BASE."""
+    """IRI() of an IRI or of a string; a relative IRI is resolved against the query's BASE."""
     if is_iri(term):
         return term
     if not is_literal(term):
@@ -92,7 +99,8 @@ def _iri(term: Term, base: Term = "") -> Term | None:
 
 
 def _is_readable(text: str) -> bool:
-    """Whether it is an IRI to a reader of RDF, so that what is written with it can be read (RFC 3987).
+    """Tests whether an RDF parser accepts the IRI (RFC 3987), so that output with it can be read
+    back.
 
     >>> _is_readable("http://e/%C3%A9"), _is_readable("http://e/100%")
     (True, False)
@@ -127,8 +135,9 @@ _DEEPEST: Final = 64
 
 
 def _triple(subject: Term, predicate: Term, object: Term) -> Term | None:
-    """TRIPLE(): an error too where the terms inside of each other would be more than a record may bring, or the text longer than a literal
-    may be."""
+    """TRIPLE(); an error for triple terms nested deeper than a record's, or longer than a literal
+    may be.
+    """
     inner = object
     for _ in range(_DEEPEST):
         if not is_triple(inner):
@@ -140,8 +149,8 @@ def _triple(subject: Term, predicate: Term, object: Term) -> Term | None:
     return term if term is not None and fits(term) else None
 
 
-def _part(place: int) -> Callable[[Term], Term | None]:
-    return lambda term: triple_parts(term)[place] if is_triple(term) else None
+def _part(index: int) -> Callable[[Term], Term | None]:
+    return lambda term: triple_parts(term)[index] if is_triple(term) else None
 
 
 def _is_numeric(value: Value) -> bool:
@@ -164,7 +173,7 @@ def _floor(a: Any) -> Number | None:
 
 
 def _round(a: Any) -> Number | None:
-    """The nearest whole number, of two the greater (fn:round).
+    """The nearest whole number, the greater of two (fn:round).
 
     >>> _round(Decimal("2.5")), _round(-2.5), _round(Decimal("-2.5")), _round(0.49999999999999994), _round(3)
     (Decimal('3'), -2.0, Decimal('-2'), 0.0, 3)
@@ -208,59 +217,61 @@ def _tz(a: Any) -> str | None:
     return zone_name(a) if type(a) in (DateTime, Date, Time) else None
 
 
-def _of(run: Callable[..., Any], parameters: tuple[Form, ...], result: Form, most: int | None = None) -> Function:
+def _function(run: Callable[..., Any], parameters: tuple[ArgumentForm, ...], result: ArgumentForm, most: int | None = None) -> Function:
     return Function(run, parameters, result, len(parameters), len(parameters) if most is None else most)
 
 
-_T, _V, _B = Form.TERM, Form.VALUE, Form.TRUTH
+_T, _V, _B = ArgumentForm.TERM, ArgumentForm.VALUE, ArgumentForm.TRUTH
 _ANY_NUMBER: Final = 1 << 16
 
 FUNCTIONS: Final[dict[str, Function]] = {
-    "STR": _of(_str, (_T,), _V),
-    "LANG": _of(_lang, (_T,), _V),
-    "DATATYPE": _of(_datatype, (_T,), _T),
-    "IRI": _of(_iri, (_T,), _T, 2),
-    "STRDT": _of(_strdt, (_V, _V), _T),
-    "STRLANG": _of(_strlang, (_V, _V), _V),
-    "SAMETERM": _of(_same_term, (_T, _T), _B),
-    "ISIRI": _of(is_iri, (_T,), _B),
-    "ISBLANK": _of(is_blank, (_T,), _B),
-    "ISLITERAL": _of(is_literal, (_T,), _B),
-    "ISNUMERIC": _of(_is_numeric, (_V,), _B),
-    "ISTRIPLE": _of(is_triple, (_T,), _B),
-    "TRIPLE": _of(_triple, (_T, _T, _T), _T),
-    **{name: _of(_part(place), (_T,), _T) for place, name in enumerate(("SUBJECT", "PREDICATE", "OBJECT"))},
-    "LANGMATCHES": _of(strings.langmatches, (_V, _V), _B),
-    "STRLEN": _of(strings.strlen, (_V,), _V),
-    "SUBSTR": _of(strings.substr, (_V, _V), _V, 3),
-    "UCASE": _of(strings.ucase, (_V,), _V),
-    "LCASE": _of(strings.lcase, (_V,), _V),
-    "STRSTARTS": _of(strings.strstarts, (_V, _V), _B),
-    "STRENDS": _of(strings.strends, (_V, _V), _B),
-    "CONTAINS": _of(strings.contains, (_V, _V), _B),
-    "STRBEFORE": _of(strings.strbefore, (_V, _V), _V),
-    "STRAFTER": _of(strings.strafter, (_V, _V), _V),
-    "ENCODE_FOR_URI": _of(strings.encode_for_uri, (_V,), _V),
+    "STR": _function(_str, (_T,), _V),
+    "LANG": _function(_lang, (_T,), _V),
+    "DATATYPE": _function(_datatype, (_T,), _T),
+    "IRI": _function(_iri, (_T,), _T, 2),
+    "STRDT": _function(_strdt, (_V, _V), _T),
+    "STRLANG": _function(_strlang, (_V, _V), _V),
+    "SAMETERM": _function(_same_term, (_T, _T), _B),
+    "ISIRI": _function(is_iri, (_T,), _B),
+    "ISBLANK": _function(is_blank, (_T,), _B),
+    "ISLITERAL": _function(is_literal, (_T,), _B),
+    "ISNUMERIC": _function(_is_numeric, (_V,), _B),
+    "ISTRIPLE": _function(is_triple, (_T,), _B),
+    "TRIPLE": _function(_triple, (_T, _T, _T), _T),
+    **{name: _function(_part(index), (_T,), _T) for index, name in enumerate(("SUBJECT", "PREDICATE", "OBJECT"))},
+    "LANGMATCHES": _function(strings.langmatches, (_V, _V), _B),
+    "STRLEN": _function(strings.strlen, (_V,), _V),
+    "SUBSTR": _function(strings.substr, (_V, _V), _V, 3),
+    "UCASE": _function(strings.ucase, (_V,), _V),
+    "LCASE": _function(strings.lcase, (_V,), _V),
+    "STRSTARTS": _function(strings.strstarts, (_V, _V), _B),
+    "STRENDS": _function(strings.strends, (_V, _V), _B),
+    "CONTAINS": _function(strings.contains, (_V, _V), _B),
+    "STRBEFORE": _function(strings.strbefore, (_V, _V), _V),
+    "STRAFTER": _function(strings.strafter, (_V, _V), _V),
+    "ENCODE_FOR_URI": _function(strings.encode_for_uri, (_V,), _V),
     "CONCAT": Function(strings.concat, (_V,), _V, 0, _ANY_NUMBER),
-    "REGEX": _of(regexes.regex, (_V, _V), _B, 3),
-    "REPLACE": _of(regexes.replace, (_V, _V, _V), _V, 4),
-    "ABS": _of(_abs, (_V,), _V),
-    "CEIL": _of(_ceil, (_V,), _V),
-    "FLOOR": _of(_floor, (_V,), _V),
-    "ROUND": _of(_round, (_V,), _V),
-    "YEAR": _of(_field("year", DateTime, Date), (_V,), _V),
-    "MONTH": _of(_field("month", DateTime, Date), (_V,), _V),
-    "DAY": _of(_field("day", DateTime, Date), (_V,), _V),
-    "HOURS": _of(_field("hour", DateTime, Time), (_V,), _V),
-    "MINUTES": _of(_field("minute", DateTime, Time), (_V,), _V),
-    "SECONDS": _of(_seconds, (_V,), _V),
-    "TIMEZONE": _of(_timezone, (_V,), _V),
-    "TZ": _of(_tz, (_V,), _V),
-    "MD5": _of(strings.md5, (_V,), _V),
-    "SHA1": _of(strings.sha1, (_V,), _V),
-    "SHA256": _of(strings.sha256, (_V,), _V),
-    "SHA384": _of(strings.sha384, (_V,), _V),
-    "SHA512": _of(strings.sha512, (_V,), _V),
-    **{name: _of(cast, (_V,), _V) for name, cast in CASTS.items()},
+    "REGEX": _function(regexes.regex, (_V, _V), _B, 3),
+    "REPLACE": _function(regexes.replace, (_V, _V, _V), _V, 4),
+    "ABS": _function(_abs, (_V,), _V),
+    "CEIL": _function(_ceil, (_V,), _V),
+    "FLOOR": _function(_floor, (_V,), _V),
+    "ROUND": _function(_round, (_V,), _V),
+    "YEAR": _function(_field("year", DateTime, Date), (_V,), _V),
+    "MONTH": _function(_field("month", DateTime, Date), (_V,), _V),
+    "DAY": _function(_field("day", DateTime, Date), (_V,), _V),
+    "HOURS": _function(_field("hour", DateTime, Time), (_V,), _V),
+    "MINUTES": _function(_field("minute", DateTime, Time), (_V,), _V),
+    "SECONDS": _function(_seconds, (_V,), _V),
+    "TIMEZONE": _function(_timezone, (_V,), _V),
+    "TZ": _function(_tz, (_V,), _V),
+    "MD5": _function(strings.md5, (_V,), _V),
+    "SHA1": _function(strings.sha1, (_V,), _V),
+    "SHA256": _function(strings.sha256, (_V,), _V),
+    "SHA384": _function(strings.sha384, (_V,), _V),
+    "SHA512": _function(strings.sha512, (_V,), _V),
+    **{name: _function(cast, (_V,), _V) for name, cast in CASTS.items()},
 }
-"""All but what decides which of its arguments to look at: `&&`, `||`, `!`, IF, COALESCE, IN, BOUND (`compile.py` has these)."""
+"""All functions but those that do not evaluate all arguments: `&&`, `||`, `!`, IF, COALESCE, IN,
+BOUND (in `compile.py`).
+"""

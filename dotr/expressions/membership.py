@@ -1,8 +1,10 @@
-"""`x IN (constants)` by look-up: the constants by the key of what can be equal to them (`orders.py`).
+"""Set membership for `x IN (constants)`, by equality keys (`sort_keys.equality_key`).
 
-Invariant: a term that equals none of the constants errs with one of them exactly if it errs with the first of that one's type: whether `=`
-errs on two terms that are not equal depends on their types alone. Triple terms, whose parts have types, are compared with one another.
-Cost: a look-up for a term met before; for a new one a comparison with the few constants of its key, and with one constant of each type.
+Invariant: for unequal terms, `=` errs or not depending on their types alone, so that one constant
+of each type decides between False and an error. Triple terms have typed parts and are compared one
+by one.
+Cost: a look-up for a cached term; otherwise a comparison with the constants of the same key and
+with one constant of each type.
 """
 
 from __future__ import annotations
@@ -11,16 +13,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from dotr.expressions.operators import equal
-from dotr.expressions.orders import equality_key
+from dotr.expressions.sort_keys import equality_key
 from dotr.expressions.values import VALUES, TripleTerm, read
 from dotr.model.terms import Term
 
 
-class Members(dict[Term | None, bool | None]):
-    """Term → whether it is one of the constants (None: an error), found when first asked for; emptied when it has grown to `limit` terms.
+class ConstantSet(dict[Term | None, bool | None]):
+    """A cache from terms to membership among the constants (None: an error), emptied at `limit` terms.
 
     >>> from dotr.model.terms import XSD, literal
-    >>> members = Members(['"a"', literal("25", XSD + "integer")])
+    >>> members = ConstantSet(['"a"', literal("25", XSD + "integer")])
     >>> members[literal("25.0", XSD + "decimal")], members['"b"'], members['"b"@en'], members["<http://example.org/a>"], members[None]
     (True, None, False, False, None)
     """
@@ -29,21 +31,21 @@ class Members(dict[Term | None, bool | None]):
 
     def __init__(self, constants: Iterable[Term]) -> None:
         super().__init__()
-        self._alike: dict[str, list[Any]] = {}
-        self._types: dict[object, Any] = {}
+        self._by_key: dict[str, list[Any]] = {}
+        self._by_type: dict[object, Any] = {}
         for term in constants:
             value = read(term)
-            self._alike.setdefault(equality_key(term), []).append(value)
-            self._types.setdefault(term if type(value) is TripleTerm else type(value), value)
+            self._by_key.setdefault(equality_key(term), []).append(value)
+            self._by_type.setdefault(term if type(value) is TripleTerm else type(value), value)
 
     def __missing__(self, term: Term | None) -> bool | None:
         if len(self) >= self.limit:
             self.clear()
-        self[term] = result = None if term is None else self._find(term)
+        self[term] = result = None if term is None else self._is_member(term)
         return result
 
-    def _find(self, term: Term) -> bool | None:
+    def _is_member(self, term: Term) -> bool | None:
         value = VALUES[term]
-        if any(equal(value, constant) for constant in self._alike.get(equality_key(term), ())):
+        if any(equal(value, constant) for constant in self._by_key.get(equality_key(term), ())):
             return True
-        return None if any(equal(value, constant) is None for constant in self._types.values()) else False
+        return None if any(equal(value, constant) is None for constant in self._by_type.values()) else False

@@ -1,9 +1,11 @@
-"""The operators of SPARQL over values (SPARQL 1.1, section 17.3): `None` in is an error, `None` out is an error.
+"""Operators of SPARQL over values (SPARQL 1.1, section 17.3); None is an error, as argument and as
+result.
 
-Numbers are promoted integer → decimal → float → double. `=` and `!=` are those of section 17.4.1.7: two literals that are not known to be
-equal are an error, unless one has a language tag (the W3C tests of open worlds hold it to be different from every other), or both
-are a date, time or date-time. Triple terms are equal where their parts are (SPARQL 1.2). Beyond SPARQL's table, as XPath has them: order of
-dates, times and durations, their differences and sums.
+Numbers are promoted integer → decimal → float → double. `=` and `!=` follow section 17.4.1.7: two
+literals that are not known to be equal are an error, unless one has a language tag (by the W3C's
+tests of open worlds different from every other literal), or both are a date, time or date-time.
+Triple terms are equal if their parts are (SPARQL 1.2). Beyond SPARQL's table, as in XPath: order of
+dates, times and durations, and their differences and sums.
 """
 
 from __future__ import annotations
@@ -13,16 +15,27 @@ from decimal import Decimal, DecimalException
 from math import copysign, inf, isnan, nan
 from typing import Any, Final
 
-from dotr.expressions.bounds import DIGITS
-from dotr.expressions.dates import Date, DateTime, DayTime, Duration, Moment, Time, YearMonth, moved, scaled, since
-from dotr.expressions.exact import EXACT, quotient
-from dotr.expressions.values import EXACT_TYPES, NUMERIC, Blank, Iri, Lang, Number, Single, TripleTerm, Unknown, Value, single
+from dotr.expressions.datetimes import (
+    Date,
+    DateTime,
+    DayTime,
+    Duration,
+    TemporalValue,
+    Time,
+    YearMonth,
+    add_duration,
+    day_time_of,
+    difference,
+)
+from dotr.expressions.decimals import EXACT, quotient
+from dotr.expressions.literal_limits import DIGITS
+from dotr.expressions.values import EXACT_TYPES, NUMERIC, BlankNode, Iri, Lang, Number, Single, TripleTerm, Unknown, Value, single
 
-_NODES: Final = frozenset((Iri, Blank))
+_NODES: Final = frozenset((Iri, BlankNode))
 _MOMENTS: Final = frozenset((DateTime, Date, Time))
 _DURATIONS: Final = frozenset((Duration, DayTime, YearMonth))
 SAME: Final = frozenset((int, Decimal, float, Single, str, bool))
-"""Types whose `=` and `<` are Python's, where both sides have one type."""
+"""Types whose `=` and `<` are Python's if both sides have the same type."""
 
 
 def to_double(number: Number) -> float:
@@ -38,11 +51,14 @@ def to_double(number: Number) -> float:
 
 
 def to_single(number: Number) -> Single:
+    """The float nearest to a number."""
     return number if type(number) is Single else single(to_double(number))
 
 
 def promoted(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two numbers in the wider of their types; integers and decimals compare and add exactly as they are."""
+    """Two numbers in the wider of their types; integers and decimals stay, since Python compares
+    them exactly.
+    """
     ta, tb = type(a), type(b)
     if ta is float or tb is float:
         return to_double(a), to_double(b)
@@ -77,12 +93,13 @@ def equal(a: Any, b: Any) -> bool | None:
 
 
 def _equal_parts(a: TripleTerm, b: TripleTerm) -> bool | None:
-    """`=` of all parts, joined by `&&`."""
-    found = [equal(one, other) for one, other in zip(a.parts, b.parts, strict=True)]
-    return False if False in found else None if None in found else True
+    """The conjunction (`&&`) of `=` of all parts."""
+    results = [equal(one, other) for one, other in zip(a.parts, b.parts, strict=True)]
+    return False if False in results else None if None in results else True
 
 
 def unequal(a: Any, b: Any) -> bool | None:
+    """SPARQL's `!=`."""
     same = equal(a, b)
     return None if same is None else not same
 
@@ -109,10 +126,12 @@ def less(a: Any, b: Any) -> bool | None:
 
 
 def greater(a: Any, b: Any) -> bool | None:
+    """SPARQL's `>`."""
     return less(b, a)
 
 
 def at_most(a: Any, b: Any) -> bool | None:
+    """SPARQL's `<=`."""
     ta, tb = type(a), type(b)
     if ta is tb and ta in SAME:
         return bool(a <= b)
@@ -124,6 +143,7 @@ def at_most(a: Any, b: Any) -> bool | None:
 
 
 def at_least(a: Any, b: Any) -> bool | None:
+    """SPARQL's `>=`."""
     return at_most(b, a)
 
 
@@ -142,14 +162,15 @@ def truth(value: Any) -> bool | None:
         return bool(value)
     if kind is Lang:
         return bool(value.text)
-    return False if kind is Unknown and value.broken else None
+    return False if kind is Unknown and value.is_ill_typed else None
 
 
 # --- arithmetic ---
 
 
 def add(a: Any, b: Any) -> Value | None:
-    """
+    """The sum of numbers, of durations, or of a date or date-time and a duration.
+
     >>> add(1, Decimal("0.1")), add(1, 0.5), add("1", 1)
     (Decimal('1.1'), 1.5, None)
     """
@@ -159,11 +180,11 @@ def add(a: Any, b: Any) -> Value | None:
     if ta in NUMERIC and tb in NUMERIC:
         return _exactly(EXACT.add, a, b) if ta in EXACT_TYPES and tb in EXACT_TYPES else _inexactly(float.__add__, a, b)
     if ta in _MOMENTS and tb in _DURATIONS:
-        return _moved(a, b)
+        return _add_duration(a, b)
     if ta in _DURATIONS and tb in _MOMENTS:
-        return _moved(b, a)
+        return _add_duration(b, a)
     if ta is tb and ta is DayTime:
-        return _scaled(a, 1, b)
+        return _scaled_sum(a, 1, b)
     if ta is tb and ta is YearMonth:
         months = a.months + b.months
         return YearMonth(months, 0) if -_MONTHS < months < _MONTHS else None
@@ -171,6 +192,7 @@ def add(a: Any, b: Any) -> Value | None:
 
 
 def subtract(a: Any, b: Any) -> Value | None:
+    """The difference of numbers or durations, of two instants, or of an instant and a duration."""
     ta, tb = type(a), type(b)
     if ta is int and tb is int:
         return a - b  # type: ignore[no-any-return]
@@ -178,7 +200,7 @@ def subtract(a: Any, b: Any) -> Value | None:
         return _exactly(EXACT.subtract, a, b) if ta in EXACT_TYPES and tb in EXACT_TYPES else _inexactly(float.__sub__, a, b)
     if ta in _MOMENTS and ta is tb:
         try:
-            return since(a, b)
+            return difference(a, b)
         except DecimalException:
             return None
     if tb in _DURATIONS:
@@ -190,7 +212,8 @@ _WIDEST: Final = 10**DIGITS
 
 
 def multiply(a: Any, b: Any) -> Value | None:
-    """
+    """The product of numbers, or of a number and a dayTimeDuration.
+
     >>> multiply(Decimal("0.6"), 25), multiply(2.0, Decimal("0.5"))
     (Decimal('15.0'), 1.0)
     """
@@ -201,12 +224,13 @@ def multiply(a: Any, b: Any) -> Value | None:
     if ta in NUMERIC and tb in NUMERIC:
         return _exactly(EXACT.multiply, a, b) if ta in EXACT_TYPES and tb in EXACT_TYPES else _inexactly(float.__mul__, a, b)
     if ta in NUMERIC and tb is DayTime:
-        return _scaled(b, a)
-    return _scaled(a, b) if ta is DayTime and tb in NUMERIC else None
+        return _scaled_sum(b, a)
+    return _scaled_sum(a, b) if ta is DayTime and tb in NUMERIC else None
 
 
 def divide(a: Any, b: Any) -> Value | None:
-    """
+    """The quotient of numbers, or of a dayTimeDuration and a number or a dayTimeDuration.
+
     >>> divide(7, 2), divide(1, 0), divide(1.0, 0), divide(6, Decimal(3))
     (Decimal('3.5'), None, inf, Decimal('2'))
     """
@@ -220,7 +244,7 @@ def divide(a: Any, b: Any) -> Value | None:
     if ta is DayTime and tb in NUMERIC:
         exact = _exact(b)
         parts = None if exact is None else quotient(a.seconds, exact)
-        return None if parts is None else scaled(a, parts)
+        return None if parts is None else day_time_of(a, parts)
     return quotient(a.seconds, b.seconds) if ta is DayTime and tb is DayTime else None
 
 
@@ -244,9 +268,9 @@ def _inexactly(operation: Callable[[float, float], float], a: Any, b: Any) -> fl
     return result if type(a) is float else single(result)
 
 
-def _moved(moment: Moment, by: Duration) -> Value | None:
+def _add_duration(moment: TemporalValue, duration: Duration) -> Value | None:
     try:
-        return moved(moment, by)
+        return add_duration(moment, duration)
     except DecimalException:
         return None
 
@@ -257,14 +281,14 @@ def _exact(number: Number) -> int | Decimal | None:
     return number
 
 
-def _scaled(duration: DayTime, factor: Number, more: DayTime | None = None) -> Value | None:
-    """So many times a duration, and another one."""
+def _scaled_sum(duration: DayTime, factor: Number, addend: DayTime | None = None) -> Value | None:
+    """A multiple of a duration, plus another duration."""
     exact = _exact(factor)
     try:
         if exact is None:
             return None
         seconds = EXACT.multiply(Decimal(duration.seconds), Decimal(exact))
-        return scaled(duration, seconds if more is None else EXACT.add(seconds, Decimal(more.seconds)))
+        return day_time_of(duration, seconds if addend is None else EXACT.add(seconds, Decimal(addend.seconds)))
     except DecimalException:
         return None
 
@@ -273,6 +297,7 @@ _MONTHS: Final = 10**4000
 
 
 def negative(a: Any) -> Value | None:
+    """Unary minus of a number or a duration."""
     ta = type(a)
     if ta in NUMERIC:
         return -a if ta is int else a.copy_negate() if ta is Decimal else ta(-a)  # type: ignore[no-any-return]
@@ -280,4 +305,5 @@ def negative(a: Any) -> Value | None:
 
 
 def positive(a: Any) -> Value | None:
+    """Unary plus of a number."""
     return a if type(a) in NUMERIC else None

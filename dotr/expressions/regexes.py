@@ -1,7 +1,10 @@
-r"""REGEX and REPLACE by RE2: time linear in the text, whatever the pattern (SPARQL 1.1, sections 17.4.3.14 and 15).
+r"""REGEX and REPLACE by RE2, in time linear in the text for every pattern (SPARQL 1.1, sections
+17.4.3.14 and 15).
 
-XPath's patterns are rewritten into RE2's: `\d`, `\w`, `\s`, `\i`, `\c` mean what XPath says, in classes too, and the flags `s m i x q`
-are XPath's. Refused, each with a reason: back-references, look-around, class subtraction (`[a-z-[aeiou]]`), blocks (`\p{IsGreek}`).
+Idea: XPath's patterns are rewritten into RE2's: `\d`, `\w`, `\s`, `\i`, `\c` (in classes too) and
+the flags `s m i x q` have XPath's meaning. Unsupported, each with its own message: back-references,
+look-around, class subtraction (`[a-z-[aeiou]]`), blocks (`\p{IsGreek}`).
+Kept by hand: no library translates XPath's patterns to RE2.
 """
 
 from __future__ import annotations
@@ -12,9 +15,9 @@ from typing import Any, Final
 
 import re2
 
-from dotr.diagnostics import DotrError
-from dotr.expressions.bounds import BOUNDS
-from dotr.expressions.strings import Text, like, text_of
+from dotr.errors.diagnostics import DotrError
+from dotr.expressions.literal_limits import BOUNDS
+from dotr.expressions.strings import StringValue, text_of, with_tag_of
 from dotr.expressions.values import Value
 
 _WORD: Final = r"\p{L}\p{M}\p{N}\p{S}"
@@ -29,15 +32,15 @@ _COMPLEMENTS: Final = {"S": r" \t\n\r", "I": _NAME_START, "C": _NAME}
 
 
 class Unsupported(DotrError, ValueError):
-    """A pattern that is wrong, or that RE2 cannot match in linear time."""
+    """An ill-formed pattern, or one that RE2 cannot match in linear time."""
 
 
-def problem(pattern: str, flags: str = "") -> str:
-    r"""Why a pattern cannot be used, or an empty string.
+def unsupported_reason(pattern: str, flags: str = "") -> str:
+    r"""The reason for which a pattern is unsupported, or an empty string.
 
-    >>> problem("^a+$", "i"), problem(r"(a)\1")
+    >>> unsupported_reason("^a+$", "i"), unsupported_reason(r"(a)\1")
     ('', 'back-references (\\1) are not supported: they cannot be matched in linear time')
-    >>> problem("(?<=a)b")
+    >>> unsupported_reason("(?<=a)b")
     'look-ahead and look-behind are not supported: they cannot be matched in linear time'
     """
     try:
@@ -49,7 +52,7 @@ def problem(pattern: str, flags: str = "") -> str:
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str, flags: str) -> Any:
-    """RE2's pattern for XPath's pattern and flags (raises `Unsupported`)."""
+    """Compiles an XPath pattern with its flags to an RE2 pattern. Raises `Unsupported`."""
     for flag in flags:
         if flag not in "smixq":
             raise Unsupported(f"the flag {flag} is not one of s, m, i, x, q")
@@ -93,10 +96,10 @@ def _rewritten(pattern: str, spaced: bool) -> str:
             if pattern[position : position + 1] == "^":
                 parts.append("^")
                 position += 1
-        elif char == "(" and (look := re.match(r"\?(<?[=!]|>)", pattern[position:])):
+        elif char == "(" and (assertion := re.match(r"\?(<?[=!]|>)", pattern[position:])):
             raise Unsupported(
                 "atomic groups are not supported"
-                if look[1] == ">"
+                if assertion[1] == ">"
                 else "look-ahead and look-behind are not supported: they cannot be matched in linear time"
             )
         elif not (spaced and char in " \t\n\r"):
@@ -120,7 +123,7 @@ def _escape(char: str, rest: str, *, inside: bool) -> str:
 
 
 def regex(text: Value, pattern: Value, flags: Value = "") -> bool | None:
-    """REGEX: whether the pattern is found somewhere in the text."""
+    """REGEX: tests whether the pattern matches somewhere in the text."""
     subject = text_of(text)
     if subject is None or type(pattern) is not str or type(flags) is not str:
         return None
@@ -130,8 +133,10 @@ def regex(text: Value, pattern: Value, flags: Value = "") -> bool | None:
         return None
 
 
-def replace(text: Value, pattern: Value, replacement: Value, flags: Value = "") -> Text | None:
-    r"""REPLACE: every match replaced; `$1` is a group, `$0` the match, `\$` and `\\` are themselves.
+def replace(text: Value, pattern: Value, replacement: Value, flags: Value = "") -> StringValue | None:
+    r"""REPLACE of every match; `$1` is a group, `$0` the match, `\$` and `\\` are literal.
+
+    None (an error) for a pattern that matches the empty string and for an ill-formed replacement.
 
     >>> replace("abcd", "b", "Z"), replace("abcb", "(b)", "[$1]"), replace("a", "x*", "y"), replace("A", "a", "b", "i")
     ('aZcd', 'a[b]c[b]', None, 'b')
@@ -145,28 +150,28 @@ def replace(text: Value, pattern: Value, replacement: Value, flags: Value = "") 
         return None
     if matcher.search("") is not None:
         return None
-    template = [replacement] if "q" in flags else _template(replacement, matcher.groups)
+    template = [replacement] if "q" in flags else _replacement_parts(replacement, matcher.groups)
     if template is None:
         return None
     parts: list[str] = []
-    end, left = 0, BOUNDS.characters
+    end, remaining = 0, BOUNDS.characters
     for match in matcher.finditer(subject):
         start, stop = match.span()
         if start == stop:
             continue
         parts.append(subject[end:start])
-        left -= start - end
+        remaining -= start - end
         for piece in template:
             parts.append(piece if isinstance(piece, str) else match.group(piece) or "")
-            left -= len(parts[-1])
-            if left < 0:
+            remaining -= len(parts[-1])
+            if remaining < 0:
                 return None
         end = stop
-    return like(text, "".join(parts) + subject[end:])
+    return with_tag_of(text, "".join(parts) + subject[end:])
 
 
-def _template(replacement: str, groups: int) -> list[str | int] | None:
-    """The parts of a replacement: texts, and numbers of groups; None where it is not one (XPath FORX0004)."""
+def _replacement_parts(replacement: str, groups: int) -> list[str | int] | None:
+    """The parts of a replacement: texts and numbers of groups; None if ill-formed (XPath FORX0004)."""
     parts: list[str | int] = []
     position = 0
     while position < len(replacement):
@@ -181,11 +186,11 @@ def _template(replacement: str, groups: int) -> list[str | int] | None:
             digits = re.match("[0-9]+", replacement[position:])
             if digits is None:
                 return None
-            taken = digits[0]
-            while len(taken) > 1 and int(taken) > groups:
-                taken = taken[:-1]
-            parts.append(int(taken) if int(taken) <= groups else "")
-            position += len(taken)
+            group = digits[0]
+            while len(group) > 1 and int(group) > groups:
+                group = group[:-1]
+            parts.append(int(group) if int(group) <= groups else "")
+            position += len(group)
         else:
             plain = _PLAIN.match(replacement, position - 1)
             assert plain is not None

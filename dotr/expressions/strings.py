@@ -1,4 +1,6 @@
-"""SPARQL's functions on strings (SPARQL 1.1, section 17.4.3): plain strings are `str`, tagged ones `Lang`; None is an error."""
+"""SPARQL's string functions (SPARQL 1.1, section 17.4.3) over `str` and, with a language tag,
+`Lang`; None is an error.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +9,32 @@ from math import floor, inf, isnan
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
-from dotr.expressions.bounds import BOUNDS, fits
+from dotr.expressions.literal_limits import BOUNDS, fits
 from dotr.expressions.operators import to_double
 from dotr.expressions.values import NUMERIC, Lang, Value
 
-Text: TypeAlias = str | Lang
+StringValue: TypeAlias = str | Lang
 
 _MAX_CHAR: Final = 0x10FFFF
 
 
 def text_of(value: Value) -> str | None:
-    """The characters of a string, tagged or not."""
+    """The characters of a string, with or without language tag; None for other values."""
     return value if type(value) is str else value.text if type(value) is Lang else None
 
 
-def like(value: Value, text: str) -> Text | None:
-    """A text with the language tag of the value it was made from; None where it is too long."""
+def with_tag_of(value: Value, text: str) -> StringValue | None:
+    """A text with the language tag, if any, of the value from which it was computed; None if too
+    long.
+    """
     if not fits(text):
         return None
     return Lang(text, value.tag) if type(value) is Lang else text
 
 
 def _pair(a: Value, b: Value) -> tuple[str, str] | None:
-    """The characters of two strings whose tags are compatible: the second has none, or both have the same (17.4.3.1.2).
+    """The characters of two strings whose tags are compatible: the second has none, or both have
+    the same (17.4.3.1.2).
 
     >>> _pair(Lang("warm", "en"), "a"), _pair("warm", Lang("a", "en"))
     (('warm', 'a'), None)
@@ -43,12 +48,13 @@ def _pair(a: Value, b: Value) -> tuple[str, str] | None:
 
 
 def strlen(a: Value) -> int | None:
+    """STRLEN, in code points."""
     text = text_of(a)
     return None if text is None else len(text)
 
 
-def substr(a: Value, start: Value, length: Value | None = None) -> Text | None:
-    """Characters from `start` on, counted from 1 (XPath fn:substring).
+def substr(a: Value, start: Value, length: Value | None = None) -> StringValue | None:
+    """SUBSTR: characters from `start`, counted from 1 (XPath fn:substring).
 
     >>> substr("foobar", 4), substr("foobar", 0, 3), substr(Lang("foobar", "en"), 2, 1.5)
     ('bar', 'fo', Lang(text='oo', tag='en'))
@@ -59,66 +65,74 @@ def substr(a: Value, start: Value, length: Value | None = None) -> Text | None:
     first = _rounded(to_double(start))  # type: ignore[arg-type]
     last = first + (inf if length is None else _rounded(to_double(length)))  # type: ignore[arg-type]
     if isnan(first) or isnan(last):
-        return like(a, "")
+        return with_tag_of(a, "")
     low = int(max(1.0, min(first, len(text) + 1.0)))
     high = int(max(1.0, min(last, len(text) + 1.0)))
-    return like(a, text[low - 1 : high - 1])
+    return with_tag_of(a, text[low - 1 : high - 1])
 
 
 def _rounded(number: float) -> float:
     return number if number - number != 0 else float(floor(number + 0.5))
 
 
-def ucase(a: Value) -> Text | None:
+def ucase(a: Value) -> StringValue | None:
+    """UCASE."""
     text = text_of(a)
-    return None if text is None else like(a, text.upper())
+    return None if text is None else with_tag_of(a, text.upper())
 
 
-def lcase(a: Value) -> Text | None:
+def lcase(a: Value) -> StringValue | None:
+    """LCASE."""
     text = text_of(a)
-    return None if text is None else like(a, text.lower())
+    return None if text is None else with_tag_of(a, text.lower())
 
 
 def strstarts(a: Value, b: Value) -> bool | None:
+    """STRSTARTS, of compatible strings."""
     pair = _pair(a, b)
     return None if pair is None else pair[0].startswith(pair[1])
 
 
 def strends(a: Value, b: Value) -> bool | None:
+    """STRENDS, of compatible strings."""
     pair = _pair(a, b)
     return None if pair is None else pair[0].endswith(pair[1])
 
 
 def contains(a: Value, b: Value) -> bool | None:
+    """CONTAINS, of compatible strings."""
     pair = _pair(a, b)
     return None if pair is None else pair[1] in pair[0]
 
 
-def strbefore(a: Value, b: Value) -> Text | None:
-    """
+def strbefore(a: Value, b: Value) -> StringValue | None:
+    """STRBEFORE, of compatible strings; the plain empty string without an occurrence.
+
     >>> strbefore(Lang("abc", "en"), "b"), strbefore("abc", "xyz"), strbefore(Lang("abc", "en"), ""), strbefore(Lang("abc", "en"), "z")
     (Lang(text='a', tag='en'), '', Lang(text='', tag='en'), '')
     """
     pair = _pair(a, b)
     if pair is None:
         return None
-    before, found, _ = pair[0].partition(pair[1]) if pair[1] else ("", "found", "")
-    return like(a, before) if found else ""
+    before, separator, _ = pair[0].partition(pair[1]) if pair[1] else ("", "found", "")
+    return with_tag_of(a, before) if separator else ""
 
 
-def strafter(a: Value, b: Value) -> Text | None:
-    """
+def strafter(a: Value, b: Value) -> StringValue | None:
+    """STRAFTER, of compatible strings; the plain empty string without an occurrence.
+
     >>> strafter("abc", "b"), strafter(Lang("abc", "en"), ""), strafter(Lang("abc", "en"), "z")
     ('c', Lang(text='abc', tag='en'), '')
     """
     pair = _pair(a, b)
     if pair is None:
         return None
-    _, found, after = pair[0].partition(pair[1]) if pair[1] else ("", "found", pair[0])
-    return like(a, after) if found else ""
+    _, separator, after = pair[0].partition(pair[1]) if pair[1] else ("", "found", pair[0])
+    return with_tag_of(a, after) if separator else ""
 
 
 def encode_for_uri(a: Value) -> str | None:
+    """ENCODE_FOR_URI."""
     text = text_of(a)
     if text is None or not fits(text):
         return None
@@ -126,8 +140,9 @@ def encode_for_uri(a: Value) -> str | None:
     return encoded if fits(encoded) else None
 
 
-def concat(*values: Value) -> Text | None:
-    """
+def concat(*values: Value) -> StringValue | None:
+    """CONCAT, with the language tag that all strings share.
+
     >>> concat(Lang("a", "en"), Lang("b", "en")), concat(Lang("a", "en"), "b"), concat(), concat("a", 1)
     (Lang(text='ab', tag='en'), 'ab', '', None)
     """
@@ -136,14 +151,14 @@ def concat(*values: Value) -> Text | None:
         return None
     if sum([len(t) for t in texts if t is not None]) > BOUNDS.characters:
         return None
-    whole = "".join(t for t in texts if t is not None)
+    text = "".join(t for t in texts if t is not None)
     tags = {v.tag if type(v) is Lang else None for v in values}
     tag = tags.pop() if len(tags) == 1 else None
-    return whole if tag is None else Lang(whole, tag)
+    return text if tag is None else Lang(text, tag)
 
 
 def langmatches(tag: Value, range_: Value) -> bool | None:
-    """Basic filtering (RFC 4647, section 3.3.1).
+    """LANGMATCHES: basic filtering (RFC 4647, section 3.3.1).
 
     >>> langmatches("en-gb", "EN"), langmatches("eng", "en"), langmatches("", "*")
     (True, False, False)

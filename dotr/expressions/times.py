@@ -1,4 +1,6 @@
-"""Times as text and as terms: ISO 8601 in UTC, or integers of a unit (interface.md, Configuration)."""
+"""Times of the stream as text and as terms: ISO 8601 in UTC, or integers of a unit (interface.md,
+Configuration).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def iso(micros: Micros) -> str:
-    """The date-time in UTC, with a fraction only where there is one.
+    """The ISO 8601 date-time in UTC of a time in µs since 1970, without trailing zeros of the
+    fraction.
 
     >>> iso(1_406_879_400_000_000), iso(1_500_000)
     ('2014-08-01T07:50:00Z', '1970-01-01T00:00:01.5Z')
@@ -22,10 +25,13 @@ def iso(micros: Micros) -> str:
     return (text.rstrip("0") if "." in text else text) + "Z"
 
 
-def written(micros: Micros, clock: Clock) -> str | int:
-    """A time as the pipeline writes it; a time that the unit cannot hold is a date-time.
+def format_time(micros: Micros, clock: Clock) -> str | int:
+    """A time in µs since 1970 as the program writes it: a date-time, or an integer of the clock's
+    unit.
 
-    >>> written(12_000_000, Clock()), written(12_500_000, Clock())
+    A time that is no multiple of the unit is a date-time.
+
+    >>> format_time(12_000_000, Clock()), format_time(12_500_000, Clock())
     (12, '1970-01-01T00:00:12.5Z')
     """
     if clock.dated or micros % clock.unit.value:
@@ -35,10 +41,10 @@ def written(micros: Micros, clock: Clock) -> str | int:
 
 @lru_cache(maxsize=4096)
 def time_term(micros: Micros, clock: Clock) -> Term:
-    """`time(L)`: an xsd:dateTime, or an xsd:integer where the pipeline writes integers.
+    """The term of `time(L)`: an xsd:integer or an xsd:dateTime, as `format_time` writes the time.
 
     >>> time_term(12_000_000, Clock())
     '"12"^^<http://www.w3.org/2001/XMLSchema#integer>'
     """
-    value = written(micros, clock)
+    value = format_time(micros, clock)
     return f'"{value}"^^<{XSD}integer>' if isinstance(value, int) else f'"{value}"^^<{XSD}dateTime>'

@@ -1,10 +1,11 @@
-"""The value of a term, and the term of a computed value (SPARQL 1.1, section 17.1; XSD 1.1 part 2).
+"""Values of terms, and terms of computed values (SPARQL 1.1, section 17.1; XSD 1.1 part 2).
 
-A value is a Python object whose exact type says its data type: `int` (xsd:integer and what derives from it), `Decimal`, `float`
-(xsd:double), `Single` (xsd:float), `bool`, `str` (xsd:string), `Lang`, the kinds of `dates.py`, `Iri`, `Blank`,
-`TripleTerm`, and `Unknown` for literals whose value we cannot know, ill-typed ones among them. Nothing unbound and no error has a value:
-both are None.
-`VALUES` maps a term to its value: a dictionary look-up (30 ns) for a term seen before, 1 to 3 µs for a new one; it is bounded.
+A value is a Python object whose exact type is its data type: `int` (xsd:integer and the types
+derived from it), `Decimal`, `float` (xsd:double), `Single` (xsd:float), `bool`, `str` (xsd:string),
+`Lang`, the classes of `datetimes.py`, `Iri`, `BlankNode`, `TripleTerm`, and `Unknown` for ill-typed
+literals and literals of other data types. Unbound and error are None.
+Cost: `VALUES`, a bounded cache from terms to values, takes 30 ns for a cached term, 1 to 3 µs for a
+new one.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from decimal import Decimal
 from math import inf, isinf, isnan, nan
 from typing import Final, TypeAlias
 
-from dotr.expressions.bounds import countable, fits
-from dotr.expressions.dates import (
+from dotr.expressions.datetimes import (
     Date,
     DateTime,
     Duration,
@@ -30,7 +30,8 @@ from dotr.expressions.dates import (
     read_time,
     read_year_month,
 )
-from dotr.expressions.exact import plain
+from dotr.expressions.decimals import plain
+from dotr.expressions.literal_limits import fits, fits_digits
 from dotr.model.terms import FALSE, TRUE, XSD, Term, literal, literal_parts, triple_parts
 
 
@@ -42,36 +43,48 @@ class Single(float):
 
 @dataclass(frozen=True, slots=True)
 class Lang:
+    """An rdf:langString; `tag` in lower case."""
+
     text: str
     tag: str
 
 
 @dataclass(frozen=True, slots=True)
 class Iri:
+    """An IRI, by its term."""
+
     term: Term
 
 
 @dataclass(frozen=True, slots=True)
-class Blank:
+class BlankNode:
+    """A blank node, by its term."""
+
     term: Term
 
 
 @dataclass(frozen=True, slots=True)
 class TripleTerm:
+    """A triple term with the values of subject, predicate and object."""
+
     term: Term
     parts: tuple[Value, Value, Value]
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """`broken`: the data type is boolean or numeric and the text is none of its forms (its effective boolean value is false)."""
+    """A literal of an unknown data type or with an ill-formed text.
+
+    `is_ill_typed`: the data type is boolean or numeric and the text ill-formed; the effective
+    boolean value is then false.
+    """
 
     term: Term
-    broken: bool
+    is_ill_typed: bool
 
 
 Number: TypeAlias = int | Decimal | float
-Value: TypeAlias = Number | bool | str | Lang | DateTime | Date | Time | Duration | Iri | Blank | TripleTerm | Unknown
+Value: TypeAlias = Number | bool | str | Lang | DateTime | Date | Time | Duration | Iri | BlankNode | TripleTerm | Unknown
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
@@ -79,7 +92,7 @@ _DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[
 _SPECIAL: Final = {"INF": inf, "+INF": inf, "-INF": -inf, "NaN": nan}
 _BOOLEAN: Final = {"true": True, "1": True, "false": False, "0": False}
 _LONGEST: Final = 4300
-"""Characters of an integer that Python reads itself by default."""
+"""The longest text that Python by default converts to an integer."""
 
 _RANGES: Final[dict[str, tuple[int | None, int | None]]] = {
     "integer": (None, None),
@@ -100,7 +113,7 @@ _RANGES: Final[dict[str, tuple[int | None, int | None]]] = {
 
 def _integer(low: int | None, high: int | None) -> Callable[[str], int | None]:
     def read(text: str) -> int | None:
-        if _INTEGER.fullmatch(text) is None or not countable(text):
+        if _INTEGER.fullmatch(text) is None or not fits_digits(text):
             return None
         value = int(text) if len(text) <= _LONGEST else int(Decimal(text))
         return None if (low is not None and value < low) or (high is not None and value > high) else value
@@ -109,10 +122,12 @@ def _integer(low: int | None, high: int | None) -> Callable[[str], int | None]:
 
 
 def read_decimal(text: str) -> Decimal | None:
-    return Decimal(text) if _DECIMAL.fullmatch(text) and countable(text) else None
+    """The value of the text of an xsd:decimal; None if ill-formed or too long."""
+    return Decimal(text) if _DECIMAL.fullmatch(text) and fits_digits(text) else None
 
 
 def read_double(text: str) -> float | None:
+    """The value of the text of an xsd:double; None if ill-formed."""
     return float(text) if _DOUBLE.fullmatch(text) else _SPECIAL.get(text)
 
 
@@ -122,6 +137,7 @@ def single(number: float) -> Single:
 
 
 def read_float(text: str) -> Single | None:
+    """The value of the text of an xsd:float; None if ill-formed."""
     value = read_double(text)
     return None if value is None else single(value)
 
@@ -146,13 +162,13 @@ READERS: Final[dict[str, Callable[[str], Value | None]]] = {
 
 
 def read(term: Term) -> Value:
-    """The value of a term, without the cache.
+    """The value of a term, uncached; `VALUES[term]` is the cached value.
 
     >>> from dotr.model.terms import XSD, literal
     >>> read('"warm"'), read(literal("025", XSD + "integer")), read(literal("2.50", XSD + "decimal")), read(literal("1e0", XSD + "double"))
     ('warm', 25, Decimal('2.50'), 1.0)
     >>> read(literal("cold", XSD + "integer"))
-    Unknown(term='"cold"^^<http://www.w3.org/2001/XMLSchema#integer>', broken=True)
+    Unknown(term='"cold"^^<http://www.w3.org/2001/XMLSchema#integer>', is_ill_typed=True)
     """
     if term[0] == "<":
         if term[1] != "<":
@@ -160,7 +176,7 @@ def read(term: Term) -> Value:
         subject, predicate, object = triple_parts(term)
         return TripleTerm(term, (read(subject), read(predicate), read(object)))
     if term[0] == "_":
-        return Blank(term)
+        return BlankNode(term)
     lexical, datatype, language = literal_parts(term)
     if language:
         return Lang(lexical, language)
@@ -171,8 +187,8 @@ def read(term: Term) -> Value:
     return Unknown(term, datatype in NUMERIC_READERS or datatype == XSD + "boolean") if value is None else value
 
 
-class _Values(dict[Term | None, Value | None]):
-    """Term → value, read when first asked for; emptied when it has grown to `limit` terms."""
+class _ValueCache(dict[Term | None, Value | None]):
+    """A cache from terms to values, emptied at `limit` terms; None maps to None."""
 
     limit = 1 << 16
 
@@ -184,7 +200,7 @@ class _Values(dict[Term | None, Value | None]):
         return value
 
 
-VALUES: Final = _Values()
+VALUES: Final = _ValueCache()
 
 NUMERIC: Final = frozenset((int, Decimal, float, Single))
 EXACT_TYPES: Final = frozenset((int, Decimal))
@@ -221,7 +237,7 @@ def write(value: Value | None) -> Term | None:
             return f'"{scientific(value)}{_DOUBLE_END}'
         case Lang(text, tag):
             return literal(text, language=tag)
-        case Iri(term) | Blank(term) | TripleTerm(term) | Unknown(term):
+        case Iri(term) | BlankNode(term) | TripleTerm(term) | Unknown(term):
             return term
         case DateTime() | Date() | Time() | Duration():
             text = str(value)
@@ -231,12 +247,12 @@ def write(value: Value | None) -> Term | None:
 
 
 _SHORT: Final = 10**18
-"""Integers below it are written without a look at their length."""
+"""Integers below are short enough to be written without a check of the limits."""
 
 
 def _long(value: int | Decimal, end: str) -> Term | None:
     text = plain(value)
-    return f'"{text}{end}' if fits(text) and countable(text) else None
+    return f'"{text}{end}' if fits(text) and fits_digits(text) else None
 
 
 def scientific(number: float) -> str:

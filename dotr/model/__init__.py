@@ -1,1 +1,1 @@
-"""The nouns of the project: frozen values that compute nothing."""
+"""Data model shared by all packages: frozen values without behaviour beyond small accessors."""

@@ -1,4 +1,4 @@
-"""Datalog over triples as data."""
+"""Datalog rules over triples."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from dotr.model.terms import Variable
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Negation as failure: no way to make all of these hold; variables that occur only here are existential (semantics.md, 2)."""
+    """Negation as failure: no substitution makes all atoms of `body` hold.
+
+    Variables that occur only in `body` are existential (semantics.md, section 2).
+    """
 
     body: tuple[TriplePattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class FilterItem:
     """`FILTER(…)`: an error derives nothing."""
 
     __test__: ClassVar[bool] = False
@@ -34,26 +37,30 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
-    """`AGGREGATE(… ON ?key … BIND COUNT(?v) AS ?n …)`: one row a group, with its keys and results.
+class GroupAggregate:
+    """`AGGREGATE(… ON ?key … BIND COUNT(?v) AS ?n …)`: one row per group, of its keys and results.
 
-    The groups are those of the solutions of `body` by the terms of `keys`; without keys there is one group, of no solutions too. A group
-    of which a result errs has no row. Variables of `body` that are no keys are its own.
+    The solutions of `body` are grouped by the terms of `keys`. Without keys there is a single
+    group, which may be empty. A group with an error in a result has no row. Variables of `body`
+    other than the keys are local.
     """
 
-    body: tuple[TriplePattern | Test | Bind, ...]
+    body: tuple[TriplePattern | FilterItem | Bind, ...]
     keys: tuple[Variable, ...]
     results: tuple[tuple[Variable, AggregateCall], ...]
 
 
-BodyItem: TypeAlias = TriplePattern | Not | Test | Bind | Aggregate
+BodyItem: TypeAlias = TriplePattern | Not | FilterItem | Bind | GroupAggregate
 
 
 @dataclass(frozen=True, slots=True)
 class DatalogRule:
-    """`head, … :- body, … .`; the order of the body has no meaning. `name` is a W3C row's name or file:line.
+    """`head, … :- body, … .`
 
-    `of_rule_set`: it is a row of a rule set, which is closed in every stratum and sees the rule set's own (hidden) predicates.
+    - `name`: the name of a row of a W3C rule set, or file:line.
+    - `body`: items whose order has no meaning.
+    - `of_rule_set`: the rule is a row of a built-in rule set, which is evaluated in every stratum
+      and may use the hidden predicates of the rule set.
     """
 
     name: str

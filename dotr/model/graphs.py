@@ -1,7 +1,7 @@
-"""Directed graphs: strongly connected components in topological order, and shortest paths. No function recurses.
+"""Directed graphs: strongly connected components in topological order, and shortest paths.
 
-A graph is a function from a node to its successors, called once for each node that is reached. An order of nodes without cycles is left to
-the standard library (`graphlib`).
+A graph is a function from a node to its successors, called once per reached node. No function
+recurses. Acyclic graphs are ordered by the standard library (`graphlib`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ _Vertex = TypeVar("_Vertex", bound=Hashable)
 
 
 def strong_components(roots: Iterable[_Vertex], successors: Callable[[_Vertex], Iterable[_Vertex]]) -> Iterator[list[_Vertex]]:
-    """The strongly connected components of all that can be reached from some nodes (Tarjan 1972).
+    """Yield the strongly connected components of the nodes reachable from `roots` (Tarjan 1972).
 
-    Order: a component comes after all that its nodes lead to, so that dependencies come before their dependents.
+    Order: reverse topological, so dependencies come before their dependents.
     Cost: linear in nodes and edges.
 
     >>> graph = {"a": "b", "b": "ac", "c": ""}
@@ -25,13 +25,14 @@ def strong_components(roots: Iterable[_Vertex], successors: Callable[[_Vertex], 
     """
     index: dict[_Vertex, int] = {}
     low: dict[_Vertex, int] = {}
-    # Nodes whose component is not complete, in the order in which they were met; and the path of the depth-first search.
-    open_: dict[_Vertex, None] = {}
+    # Nodes of incomplete components, in the order of discovery.
+    incomplete: dict[_Vertex, None] = {}
+    # Path of the depth-first search.
     path: list[tuple[_Vertex, Iterator[_Vertex]]] = []
 
     def enter(node: _Vertex) -> None:
         index[node] = low[node] = len(index)
-        open_[node] = None
+        incomplete[node] = None
         path.append((node, iter(successors(node))))
 
     for root in roots:
@@ -43,24 +44,24 @@ def strong_components(roots: Iterable[_Vertex], successors: Callable[[_Vertex], 
                 if successor not in index:
                     enter(successor)
                     break
-                if successor in open_:
+                if successor in incomplete:
                     low[node] = min(low[node], index[successor])
             else:
                 path.pop()
                 if path:
                     low[path[-1][0]] = min(low[path[-1][0]], low[node])
                 if low[node] == index[node]:
-                    component = [open_.popitem()[0]]
+                    component = [incomplete.popitem()[0]]
                     while component[-1] != node:
-                        component.append(open_.popitem()[0])
+                        component.append(incomplete.popitem()[0])
                     yield component
 
 
 def components(edges: Iterable[tuple[_Vertex, _Vertex]]) -> dict[_Vertex, int]:
-    """The strongly connected component of each node of some edges, as a number.
+    """Return the number of the strongly connected component of each node of some edges.
 
-    >>> of = components([("A", "B"), ("B", "A"), ("B", "C")])
-    >>> of["A"] == of["B"], of["B"] == of["C"]
+    >>> component = components([("A", "B"), ("B", "A"), ("B", "C")])
+    >>> component["A"] == component["B"], component["B"] == component["C"]
     (True, False)
     """
     following: dict[_Vertex, list[_Vertex]] = {}
@@ -73,23 +74,25 @@ def components(edges: Iterable[tuple[_Vertex, _Vertex]]) -> dict[_Vertex, int]:
 def shortest_path(
     start: _Vertex, end: _Vertex, successors: Callable[[_Vertex], Iterable[_Vertex]], within: Container[_Vertex] | None = None
 ) -> list[_Vertex]:
-    """The nodes of a shortest path, both ends included; through no other nodes than `within`. Raises `ValueError` where there is none.
+    """Return the nodes of a shortest path from `start` to `end`, both included.
+
+    `within` restricts the intermediate nodes and `end`. Raises `ValueError` where no path exists.
 
     >>> graph = {"a": "bc", "b": "c", "c": "d", "d": ""}
     >>> shortest_path("a", "d", graph.__getitem__)
     ['a', 'c', 'd']
     """
-    before: dict[_Vertex, _Vertex] = {start: start}
-    waiting = deque([start])
-    while waiting and end not in before:
-        node = waiting.popleft()
+    predecessor: dict[_Vertex, _Vertex] = {start: start}
+    queue = deque([start])
+    while queue and end not in predecessor:
+        node = queue.popleft()
         for successor in successors(node):
-            if successor not in before and (within is None or successor in within):
-                before[successor] = node
-                waiting.append(successor)
-    if end not in before:
+            if successor not in predecessor and (within is None or successor in within):
+                predecessor[successor] = node
+                queue.append(successor)
+    if end not in predecessor:
         raise ValueError(f"no path leads from {start} to {end}")
     path = [end]
     while path[-1] != start:
-        path.append(before[path[-1]])
+        path.append(predecessor[path[-1]])
     return path[::-1]

@@ -1,4 +1,4 @@
-"""Where something stands in a file: kept from the parser to the last error message."""
+"""Documents, and spans of their text, which every parsed value keeps for later error messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text that was read and the name it goes by in messages (a path as the user wrote it)."""
+    """A text and its name in messages (a path as the user wrote it)."""
 
     name: str
     text: str
@@ -15,7 +15,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a document: offsets into its text, `start <= end`.
+    """A range of a document: offsets of its first character and of the character after its last.
 
     >>> Span(Document("fire.dotr", "rule R\\ndefine"), 7, 13).line_column
     (2, 1)
@@ -33,4 +33,5 @@ class Span:
 
     @property
     def text(self) -> str:
+        """The text of the range."""
         return self.document.text[self.start : self.end]

@@ -1,4 +1,4 @@
-"""Temporal rules as data: what every language of `dotr.languages` is compiled to (semantics.md, sections 3 to 5)."""
+"""Temporal rules: the target of every rule language in `dotr.languages` (semantics.md, 3 to 5)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from dotr.model.time import Interval, Micros
 
 @dataclass(frozen=True, slots=True)
 class FactSource:
-    """Facts of interest of one query. `query` is the SELECT without its temporal constraints, projecting `attributes`: the projected
-    variables and the hidden ones that this rule's constraints need, sorted by name. `reported` are the projected ones alone.
+    """The facts of interest of one query.
 
-    With a `period` they are no facts of instants but ticks (`every 10 min for [ … ]`): at each multiple of the period, one for each answer
-    of the background alone. `every 10 min` without a query has the query of no patterns, whose one answer is empty.
+    - `query`: the SELECT without its temporal constraints, which projects `attributes`.
+    - `attributes`: sorted by name, the projected variables and the hidden ones that the constraints
+      of the rule need.
+    - `reported`: the projected variables alone.
+    - `period`: in µs; None for facts of instants. Otherwise the source yields ticks (`every 10 min
+      for [ … ]`): at each multiple of the period one for each answer over the background alone.
+      `every 10 min` has the empty pattern as its query, which has one empty answer.
     """
 
     query: Select
@@ -30,7 +34,10 @@ class FactSource:
 
 @dataclass(frozen=True, slots=True)
 class EventSource:
-    """Composite events: the union of those of all rules that define the event, with all their attributes, sorted by name."""
+    """Composite events of all rules that define `event`.
+
+    `attributes`: those of all these rules, sorted by name.
+    """
 
     event: Label
     attributes: tuple[Variable, ...]
@@ -41,14 +48,16 @@ Source: TypeAlias = FactSource | EventSource
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """An event's place in a rule: a label, where its events come from, and the temporal constraints that choose among them.
+    """An event of a rule: its label, its source, and the constraints on candidates.
 
-    `origin` is the label of the shared query or event that the role reads (`last Fire as Old`: label Old, origin Fire).
-    In a constraint, `Var(v)` is an attribute of the candidate, `Attribute(M, v)` one of a label bound before (where M was
-    aggregated before, its aggregate's variable), and `TimeOf(label)` the time of this candidate or of a label bound before. The constraints
-    are conjuncts.
-
-    An anchor may have a `delay`: its event stands in the match at that much after its own time, to which only `TimeOf` refers.
+    - `origin`: the label of the shared query or event that is read (`last Fire as Old`: label Old,
+      origin Fire).
+    - `constraints`: conjuncts over a candidate. `Var(v)` is an attribute of the candidate,
+      `Attribute(M, v)` an attribute of a label bound before (or, where M was aggregated before, the
+      variable of its aggregate), `TimeOf(label)` the time of the candidate or of a label bound
+      before.
+    - `delay`: in µs, of an anchor. In the match the event has its own time plus the delay; `TimeOf`
+      refers to its own time.
     """
 
     label: Label
@@ -69,13 +78,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """`between R1 and R2`: strictly between the two bound events in time, whichever is the earlier."""
+    """`between R1 and R2`: strictly between the times of two bound events, in either order."""
 
     first: Label
     second: Label
 
 
 class Mode(Enum):
+    """Selection mode of a clause."""
+
     EACH = "each"
     LAST = "last"
     FIRST = "first"
@@ -83,7 +94,7 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """`each E`, `last E`, `first E`; `last n E` and `first n E` have a count."""
+    """`each E`, `last E`, `first E`; with a count, `last n E` and `first n E`."""
 
     role: Role
     mode: Mode
@@ -116,7 +127,11 @@ Clause: TypeAlias = Choose | Absent | Aggregate
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """`with Event.?variable = expression`; aggregates are `Var`, attributes of bound events `Attribute`."""
+    """`with Event.?variable = expression`.
+
+    In the expression an aggregate of the rule is a `Var`, an attribute of a bound event an
+    `Attribute`.
+    """
 
     variable: Variable
     expression: Expression
@@ -124,6 +139,8 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
+    """A temporal rule: anchor, clauses in binding order, condition, and the event it defines."""
+
     name: str
     documentation: str
     event: Label
@@ -138,7 +155,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class SharedQuery:
-    """`query L = [ … ]`: reported as facts of interest under its label even where no rule reads it."""
+    """`query L = [ … ]`: its facts of interest are reported also if no rule reads them."""
 
     label: Label
     query: Select

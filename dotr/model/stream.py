@@ -1,4 +1,7 @@
-"""What flows: elements, instants, events and what could not flow (semantics.md, sections 1, 3 and 6)."""
+"""Values of the stream: elements, instants, facts, firings and dead letters.
+
+Source: semantics.md, sections 1, 3 and 6.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,21 @@ from dotr.model.time import Micros
 
 
 class Element(NamedTuple):
-    """A time-stamped RDF graph as read: its blank nodes are `_:0`, `_:1`, … in order of appearance in the triples, local to it."""
+    """A time-stamped RDF graph of an input.
+
+    - `time`: in µs since 1970.
+    - `triples`: their blank nodes are local, named `_:0`, `_:1`, … in order of appearance.
+    """
 
     time: Micros
     triples: tuple[Triple, ...]
 
 
 class Instant(NamedTuple):
-    """The RDF merge of all elements of one time; its blank nodes have their final names. May be empty: it is an instant all the same."""
+    """The RDF merge of all elements of one time; blank nodes have their final names.
+
+    An instant without triples is an instant. `time` is in µs since 1970.
+    """
 
     time: Micros
     triples: tuple[Triple, ...]
@@ -35,8 +45,14 @@ class Fact:
 
 
 class Firing(NamedTuple):
-    """One match of a rule, as it leaves the engine. `attributes` are (name, term) pairs sorted by name; `graph` the output graph's triples,
-    in the template's order, each once; `dropped` counts the triples that could not be written (semantics.md, section 5)."""
+    """One match of a rule, in the form in which sinks write it.
+
+    - `time`: in µs since 1970.
+    - `attributes`: (name, term) pairs, sorted by name.
+    - `graph`: triples of the output graph, without duplicates, in the order of the template.
+    - `dropped`: number of triples that are not valid RDF and were left out (semantics.md, section
+      5).
+    """
 
     time: Micros
     rule: str
@@ -47,8 +63,11 @@ class Firing(NamedTuple):
 
 
 class Reason(Enum):
-    """Why an element became a dead letter. IDLE: not late, but its instant had closed while its input was declared idle; SECOND: the second
-    one of a time in an input whose every element is an instant."""
+    """Reason for which an element became a dead letter.
+
+    IDLE: the instant had closed while the input was declared idle. SECOND: another element had the
+    same time, in an input where every element is an instant.
+    """
 
     LATE = "late"
     UNREADABLE = "unreadable"
@@ -60,8 +79,13 @@ class Reason(Enum):
 
 
 class DeadLetter(NamedTuple):
-    """What was not processed: nothing is lost. `line` counts from 1; `time` is None where none could be read; `text` is the
-    element's own text; `why` says in a sentence what was wrong."""
+    """An element that was rejected.
+
+    - `line`: counted from 1.
+    - `time`: in µs since 1970; None where none could be read.
+    - `text`: the source text of the element.
+    - `why`: a sentence for the user.
+    """
 
     reason: Reason
     input: str

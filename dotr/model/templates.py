@@ -1,4 +1,4 @@
-"""Graph templates as data: `define`, and the `map` of a CSV input."""
+"""Graph templates: `define` of a rule, and `map` of a CSV input."""
 
 from __future__ import annotations
 
@@ -11,35 +11,38 @@ from dotr.model.algebra import Const, Var
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A `dotr_id…` name: an IRI that no other firing has."""
+    """A `dotr_id…` name: an IRI that is new for each firing."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A blank node of the template (`[]`, `[ … ]`, `_:b`, a list's node): fresh for every instance of the template."""
+    """A blank node of the template (`[]`, `[ … ]`, `_:b`, a list node): new per instantiation."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`{column}` as a whole term: a JSON number becomes an integer, decimal or double, other text a string."""
+    """`{column}` as a term of its own.
+
+    A JSON number becomes an integer, decimal or double; any other text becomes a string.
+    """
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class CellIri:
-    """An IRI with cells in it, percent-encoded: text and cells in turn."""
+    """An IRI with cells: text and cells in turn; cell contents are percent-encoded."""
 
     parts: tuple[str | Cell, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CellLiteral:
-    """Quoted text with cells in it, with its datatype IRI or language tag."""
+    """A quoted literal with cells, with its datatype IRI or language tag."""
 
     parts: tuple[str | Cell, ...]
     datatype: str
@@ -48,7 +51,7 @@ class CellLiteral:
 
 @dataclass(frozen=True, slots=True)
 class TemplateTerm:
-    """`<<( s p o )>>` with something in it that is not settled; where its parts are no triple, there is no term."""
+    """A triple term with at least one variable part; no term where the parts form no RDF triple."""
 
     subject: TemplateSlot
     predicate: TemplateSlot
@@ -62,13 +65,13 @@ TemplateTriple: TypeAlias = tuple[TemplateSlot, TemplateSlot, TemplateSlot]
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The triples in the order in which the text states them."""
+    """Triples in the order of the text."""
 
     triples: tuple[TemplateTriple, ...]
 
 
 def leaves(template: Template) -> Iterator[TemplateLeaf]:
-    """What stands in a template's triples, and inside of its triple terms, in the order of the text."""
+    """Yield the slots of a template in the order of the text, also those inside triple terms."""
     for triple in template.triples:
         yield from _leaves(triple)
 

@@ -1,13 +1,17 @@
-"""RDF terms as their canonical N-Triples text.
+"""RDF terms as canonical N-Triples text.
 
-A term is a `str`: `<http://example.org/a>`, `"25"^^<http://www.w3.org/2001/XMLSchema#integer>`, `"warm"@en`, `_:b0`. Two terms are
-the same RDF term exactly if their texts are equal, so joins are dictionary look-ups, the tie order (semantics.md, section 4) is
-the order of `str`, and a state, a checkpoint and an output graph hold terms as they are. Canonical means: the escapes of
-`escaped` and no others, no `^^xsd:string`, language tags in lower case; a triple term (RDF 1.2) is `<<( s p o )>>` around three canonical
-terms. Values (numbers, times) live in `dotr.expressions`.
+A term is a `str`: `<http://example.org/a>`, `"25"^^<http://www.w3.org/2001/XMLSchema#integer>`,
+`"warm"@en`, `_:b0`, or a triple term (RDF 1.2) `<<( s p o )>>` of three terms. Values (numbers,
+times) are in `dotr.expressions`.
 
-Order of texts: literals (`"`), triple terms (`<<`), IRIs (`<` and a letter), blank nodes (`_`). Hot paths use it: what is at least `<=` may
-be a subject. Where what is no literal is told by two characters, `t[1] == "<"` says that it is a triple term.
+Invariant: two terms are the same RDF term exactly if their texts are equal. Canonical text has the
+escapes of `escaped` and no others, no `^^xsd:string`, and language tags in lower case. So joins are
+dictionary look-ups, the tie order (semantics.md, section 4) is that of `str`, and state and output
+graphs hold terms unchanged.
+
+Order of texts: literals (`"`), triple terms (`<<`), IRIs (`<` and a letter), blank nodes (`_`). Hot
+paths rely on it: a term `>= "<="` may be a subject; among terms that are no literals, `t[1] == "<"`
+identifies triple terms.
 """
 
 from __future__ import annotations
@@ -23,15 +27,15 @@ Variable: TypeAlias = str
 """A variable's name without its question mark."""
 
 Label: TypeAlias = str
-"""The name of a query, of an event type, or of an event's place in a rule."""
+"""The name of a query, of an event type, or of an event in a rule."""
 
 Triple: TypeAlias = tuple[Term, Term, Term]
 
 Rename: TypeAlias = Callable[[Term], Term]
-"""A blank node's text to another term's."""
+"""A function from the text of a blank node to a term."""
 
 Prefixes: TypeAlias = Mapping[str, str]
-"""Prefix without its colon, to namespace IRI (without angle brackets)."""
+"""Namespace IRI (without angle brackets) by prefix (without its colon)."""
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -39,7 +43,7 @@ RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
 OWL: Final = "http://www.w3.org/2002/07/owl#"
 PROV: Final = "http://www.w3.org/ns/prov#"
 WELL_KNOWN: Final[Prefixes] = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD, "prov": PROV}
-"""Prefixes that an author can be told the IRI of."""
+"""Prefixes whose IRI error messages may suggest."""
 
 _ESCAPES: Final = {
     **{code: f"\\u{code:04X}" for code in (*range(0x20), 0x7F)},
@@ -51,7 +55,7 @@ _UNESCAPED: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"':
 
 
 def escaped(text: str) -> str:
-    r"""The text as it stands between the quotes of a canonical literal.
+    r"""Return the text as it is between the quotes of a canonical literal.
 
     >>> print(escaped('say "hi"\n'))
     say \"hi\"\n
@@ -60,7 +64,7 @@ def escaped(text: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    r"""The inverse of `escaped`; reads every escape of N-Triples and Turtle.
+    r"""Return the inverse of `escaped`; accepts every escape of N-Triples and Turtle.
 
     >>> unescaped(r'say \"hi\" \u00E9') == 'say "hi" é'
     True
@@ -70,18 +74,20 @@ def unescaped(text: str) -> str:
     return _UNESCAPE.sub(lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _UNESCAPED[m[3]], text)
 
 
-def wrong_escape(text: str) -> re.Match[str] | None:
-    r"""The first backslash of a text that begins no escape of N-Triples and Turtle, with what follows; a surrogate is no character.
+def invalid_escape(text: str) -> re.Match[str] | None:
+    r"""Return the match of the first invalid escape of a text; None where all are valid.
 
-    >>> [found[0] for text in (r"\n\.", r"\U0011000E", r"\uD800", r"\u12") if (found := wrong_escape(text))], wrong_escape(r"\\ \u00E9")
+    Valid are the escapes of N-Triples and Turtle, except those of surrogates.
+
+    >>> [found[0] for text in (r"\n\.", r"\U0011000E", r"\uD800", r"\u12") if (found := invalid_escape(text))], invalid_escape(r"\\ \u00E9")
     (['\\.', '\\U0011000E', '\\uD800', '\\u'], None)
     """
     if "\\" not in text:
         return None
-    for found in _ANY_ESCAPE.finditer(text):
-        code = int(found[1] or found[2] or "0", 16)
-        if 0xD800 <= code <= 0xDFFF or code > 0x10FFFF or (found[3] is not None and found[3] not in _UNESCAPED):
-            return found
+    for match in _ANY_ESCAPE.finditer(text):
+        code = int(match[1] or match[2] or "0", 16)
+        if 0xD800 <= code <= 0xDFFF or code > 0x10FFFF or (match[3] is not None and match[3] not in _UNESCAPED):
+            return match
     return None
 
 
@@ -91,7 +97,7 @@ _ANY_ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.?))
 
 
 def iri(text: str) -> Term:
-    """The IRI term of an absolute IRI.
+    """Return the IRI term of an absolute IRI.
 
     >>> iri("http://example.org/a")
     '<http://example.org/a>'
@@ -100,12 +106,15 @@ def iri(text: str) -> Term:
 
 
 def blank(label: str) -> Term:
-    """The blank node term of a label: `_:label`."""
+    """Return the blank node term of a label: `_:label`."""
     return f"_:{label}"
 
 
 def literal(lexical: str, datatype: str = XSD + "string", language: str = "") -> Term:
-    """The literal term of a lexical form, a datatype IRI (without brackets) or a language tag.
+    """Return the literal term of a lexical form.
+
+    - `datatype`: its IRI without brackets; unused with a language.
+    - `language`: its tag, in any case.
 
     >>> literal("25", XSD + "integer")
     '"25"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -120,23 +129,27 @@ def literal(lexical: str, datatype: str = XSD + "string", language: str = "") ->
 
 
 def is_iri(term: Term) -> bool:
+    """Return whether a term is an IRI."""
     return term[0] == "<" != term[1]
 
 
 def is_blank(term: Term) -> bool:
+    """Return whether a term is a blank node."""
     return term[0] == "_"
 
 
 def is_literal(term: Term) -> bool:
+    """Return whether a term is a literal."""
     return term[0] == '"'
 
 
 def is_triple(term: Term) -> bool:
+    """Return whether a term is a triple term."""
     return term[0] == "<" == term[1]
 
 
 def can_be_subject(term: Term) -> bool:
-    """Whether a triple may have it as its subject: IRIs and blank nodes (RDF 1.2 Concepts, section 3.1).
+    """Return whether a term is an IRI or a blank node (RDF 1.2 Concepts, section 3.1).
 
     >>> [can_be_subject(term) for term in ("<http://e/a>", "_:b", '"a"', "<<( <http://e/a> <http://e/p> _:b )>>")]
     [True, True, False, False]
@@ -145,7 +158,7 @@ def can_be_subject(term: Term) -> bool:
 
 
 def triple_term(subject: Term, predicate: Term, object: Term) -> Term | None:
-    """The triple term of three terms; None where they are no RDF triple.
+    """Return the triple term of three terms, or None where they form no RDF triple.
 
     >>> triple_term("<http://e/a>", "<http://e/p>", '"1"'), triple_term('"1"', "<http://e/p>", "<http://e/a>")
     ('<<( <http://e/a> <http://e/p> "1" )>>', None)
@@ -154,7 +167,7 @@ def triple_term(subject: Term, predicate: Term, object: Term) -> Term | None:
 
 
 def triple_parts(term: Term) -> Triple:
-    """Subject, predicate and object of a triple term.
+    """Return subject, predicate and object of a triple term.
 
     >>> triple_parts('<<( <http://e/a> <http://e/p> <<( _:b <http://e/p> " )>>" )>> )>>')
     ('<http://e/a>', '<http://e/p>', '<<( _:b <http://e/p> " )>>" )>>')
@@ -163,10 +176,10 @@ def triple_parts(term: Term) -> Triple:
     return subject, predicate, value
 
 
-def with_blanks(term: Term, rename: Rename) -> Term:
-    """The term with its blank nodes, itself or those inside of a triple term, renamed in order of appearance.
+def rename_blanks(term: Term, rename: Rename) -> Term:
+    """Return the term with its blank nodes renamed in order of appearance, also in triple terms.
 
-    >>> with_blanks('<<( _:a <http://e/p> <<( _:b <http://e/p> "_:a" )>> )>>', lambda blank: blank.upper())
+    >>> rename_blanks('<<( _:a <http://e/p> <<( _:b <http://e/p> "_:a" )>> )>>', lambda blank: blank.upper())
     '<<( _:A <http://e/p> <<( _:B <http://e/p> "_:a" )>> )>>'
     """
     if term[0] == "_":
@@ -174,25 +187,25 @@ def with_blanks(term: Term, rename: Rename) -> Term:
     if term[0] != "<" or term[1] != "<" or "_:" not in term:
         return term
     subject, predicate, value = triple_parts(term)
-    return f"<<( {with_blanks(subject, rename)} {predicate} {with_blanks(value, rename)} )>>"
+    return f"<<( {rename_blanks(subject, rename)} {predicate} {rename_blanks(value, rename)} )>>"
 
 
-def nameless(term: Term) -> Term:
-    """The term with all blank nodes equal.
+def without_blank_labels(term: Term) -> Term:
+    """Return the term with the labels of its blank nodes removed.
 
-    >>> nameless("_:b"), nameless("<<( _:b <http://e/p> <http://e/a> )>>")
+    >>> without_blank_labels("_:b"), without_blank_labels("<<( _:b <http://e/p> <http://e/a> )>>")
     ('_:', '<<( _: <http://e/p> <http://e/a> )>>')
     """
-    return with_blanks(term, lambda _: "_:")
+    return rename_blanks(term, lambda _: "_:")
 
 
 def iri_text(term: Term) -> str:
-    """The IRI of an IRI term, without its brackets."""
+    """Return the IRI of an IRI term, without its brackets."""
     return term[1:-1]
 
 
 def literal_parts(term: Term) -> tuple[str, str, str]:
-    """The lexical form, the datatype IRI and the language tag (or `""`) of a literal term.
+    """Return lexical form, datatype IRI and language tag (or `""`) of a literal term.
 
     >>> literal_parts('"25"^^<http://www.w3.org/2001/XMLSchema#integer>')
     ('25', 'http://www.w3.org/2001/XMLSchema#integer', '')

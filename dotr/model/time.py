@@ -1,4 +1,7 @@
-"""Time: whole microseconds since 1970-01-01T00:00:00Z, and intervals that look back (semantics.md, sections 1 and 4)."""
+"""Time: microseconds since 1970-01-01T00:00:00Z, and intervals that look back in time.
+
+Source: semantics.md, sections 1 and 4.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 Micros: TypeAlias = int
-"""A time, or a length of time, in microseconds."""
+"""A time in µs since 1970, or a length of time in µs."""
 
 
 class Unit(Enum):
-    """What an integer time counts; the value is its length in microseconds.
+    """Unit of integer times; the value is its length in µs.
 
-    `Program.load` and the configuration also take the words us, ms, s, min, h and d.
+    `Program.load` and the configuration also accept the words us, ms, s, min, h and d.
 
     >>> Unit.MINUTE.value
     60000000
@@ -29,16 +32,16 @@ class Unit(Enum):
 
     @property
     def written(self) -> str:
-        """The unit in checkpoints, specifications and digests, whatever its name in the code.
+        """Name of the unit in checkpoints, specifications and digests; it never changes.
 
-        >>> Unit.of_written(Unit.SECOND.written)
+        >>> Unit.from_written(Unit.SECOND.written)
         <Unit.SECOND: 1000000>
         """
         return _WRITTEN_UNITS[self.value]
 
     @staticmethod
-    def of_written(text: str) -> Unit:
-        """The inverse of `written`; raises KeyError."""
+    def from_written(text: str) -> Unit:
+        """Return the unit of a written name; raises KeyError."""
         return Unit(_UNITS_WRITTEN[text])
 
 
@@ -55,7 +58,7 @@ _UNITS_WRITTEN: Final = {text: length for length, text in _WRITTEN_UNITS.items()
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How a pipeline writes time: integers of a unit, or (dated) ISO 8601 date-times in UTC."""
+    """Format of times in a pipeline: integers of a unit, or (dated) ISO 8601 date-times in UTC."""
 
     unit: Unit = Unit.SECOND
     dated: bool = False
@@ -63,7 +66,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """How far back a clause looks: the distances `reference - candidate` that it accepts.
+    """The range of a clause: the accepted distances `reference - candidate`, in µs.
 
     >>> within = Interval(0, 5_000_000, low_closed=False, high_closed=True)       # within 5 s: (0, 5 s]
     >>> within.holds(reference=12_000_000, candidate=7_000_000)
@@ -78,13 +81,14 @@ class Interval:
     high_closed: bool
 
     def holds(self, *, reference: Micros, candidate: Micros) -> bool:
+        """Return whether `reference - candidate` (times in µs) is in the interval."""
         distance = reference - candidate
         above = self.low <= distance if self.low_closed else self.low < distance
         return above and (distance <= self.high if self.high_closed else distance < self.high)
 
     @property
     def bounds(self) -> tuple[Micros, Micros]:
-        """The least and the greatest distance accepted, both closed (time is whole microseconds).
+        """The least and the greatest accepted distance in µs, both inclusive.
 
         >>> Interval(0, 5, low_closed=False, high_closed=True).bounds
         (1, 5)
@@ -93,4 +97,4 @@ class Interval:
 
 
 LAST_MICRO: Final[Micros] = 1 << 62
-"""Later than any instant: the end of a bounded stream."""
+"""A time after every instant: the end of a bounded stream."""

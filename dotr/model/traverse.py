@@ -1,8 +1,9 @@
-"""Traversal of the algebra: one walk, one transformation and one renaming for expressions, paths, graph patterns and Datalog items.
+"""Traversal of the algebra: one walk, one transformation and one renaming.
 
-Order: every function meets the parts of a node in the order of the text; the projection of a query comes before its pattern.
-Cost: linear in the nodes. `walk`, `subexpressions` and `operands` need no Python stack; `transform` and `rename` go down by recursion, two
-frames a level, and the readers of texts bound nesting at 128 levels.
+They cover expressions, paths, graph patterns and Datalog items.
+Order: the order of the text; the projection of a query comes before its pattern.
+Cost: linear in the nodes. `walk`, `subexpressions` and `operands` are iterative; `transform` and
+`rename` recurse with two frames per level, and the parsers limit nesting to 128 levels.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from dotr.model.algebra import (
     Var,
     slots_of,
 )
-from dotr.model.datalog import Aggregate, Bind, BodyItem, Not, Test
+from dotr.model.datalog import Bind, BodyItem, FilterItem, GroupAggregate, Not
 from dotr.model.terms import Variable
 
 AlgebraNode: TypeAlias = Expression | Pattern | BgpItem | Path | BodyItem
@@ -54,62 +55,67 @@ AlgebraNode: TypeAlias = Expression | Pattern | BgpItem | Path | BodyItem
 
 
 def subexpressions(expression: Expression) -> list[Expression]:
-    """The expression and all expressions inside it, each before its arguments.
+    """Return the expression and all expressions inside it, each before its arguments.
+
+    EXISTS is a leaf.
 
     >>> [type(each).__name__ for each in subexpressions(Call("<", (Var("x"), Call("+", (Var("y"), Const('"1"'))))))]
     ['Call', 'Var', 'Call', 'Var', 'Const']
     """
-    found: list[Expression] = []
-    waiting = [expression]
-    while waiting:
-        this = waiting.pop()
-        found.append(this)
-        if isinstance(this, Call):
-            waiting += this.arguments[::-1]
-    return found
+    parts: list[Expression] = []
+    pending = [expression]
+    while pending:
+        current = pending.pop()
+        parts.append(current)
+        if isinstance(current, Call):
+            pending += current.arguments[::-1]
+    return parts
 
 
 def parameters_of(expressions: Iterable[Expression]) -> tuple[Var | Attribute | TimeOf | Exists, ...]:
-    """The leaves whose values expressions need, each once, in order of appearance.
+    """Return the variable leaves of expressions, without duplicates, in order of appearance.
 
     >>> parameters_of([Call("<", (Var("x"), Attribute("Smoke", "y"))), Call("!", (Var("x"),))])
     (Var(name='x'), Attribute(label='Smoke', name='y'))
     """
-    return tuple(dict.fromkeys([each for whole in expressions for each in subexpressions(whole) if not isinstance(each, Call | Const)]))
+    return tuple(
+        dict.fromkeys([each for expression in expressions for each in subexpressions(expression) if not isinstance(each, Call | Const)])
+    )
 
 
 def has_exists(expression: Expression) -> bool:
-    """Whether EXISTS or NOT EXISTS occurs in an expression."""
+    """Return whether EXISTS or NOT EXISTS occurs in an expression."""
     return any(isinstance(each, Exists) for each in subexpressions(expression))
 
 
 def operands(expression: Expression, function: str) -> list[Expression]:
-    """The operands of an associative function from the left, however its calls are nested.
+    """Return the operands of an associative function from the left, however its calls are nested.
 
     >>> a, b, c = Var("a"), Var("b"), Var("c")
     >>> operands(Call("||", (Call("||", (a, b)), c)), "||") == operands(Call("||", (a, Call("||", (b, c)))), "||") == [a, b, c]
     True
     """
-    found: list[Expression] = []
-    waiting = [expression]
-    while waiting:
-        this = waiting.pop()
-        if isinstance(this, Call) and this.function == function:
-            waiting += this.arguments[::-1]
+    parts: list[Expression] = []
+    pending = [expression]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, Call) and current.function == function:
+            pending += current.arguments[::-1]
         else:
-            found.append(this)
-    return found
+            parts.append(current)
+    return parts
 
 
 def conjuncts(expression: Expression) -> list[Expression]:
-    """The conditions that must all hold for a conjunction to hold: its operands between the outermost `&&`."""
+    """Return the operands of a conjunction between its outermost `&&`."""
     return operands(expression, "&&")
 
 
 def transform(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """The expression with `change` applied to every part, arguments before their call; its results are not visited again.
+    """Return the expression with `change` applied to every part, arguments before their call.
 
-    `change` gives the replacement of a part, or the part itself. Unchanged parts are shared with the original.
+    `change` returns the replacement of a part, or the part itself; replacements are not visited
+    again. Unchanged parts are shared with the original.
 
     >>> def constant(part: Expression) -> Expression:
     ...     return Const('"5"') if part == Var("x") else part
@@ -127,7 +133,7 @@ def transform(expression: Expression, change: Callable[[Expression], Expression]
 
 
 def children(node: AlgebraNode) -> tuple[AlgebraNode, ...]:
-    """The parts directly inside a node: terms and variables of triples, paths, patterns, expressions.
+    """Return the parts directly inside a node: slots, paths, patterns, expressions.
 
     >>> children(PathPattern(Var("x"), Inverse(Link("<p>")), Var("y")))
     (Var(name='x'), Inverse(path=Link(predicate='<p>')), Var(name='y'))
@@ -151,13 +157,13 @@ def children(node: AlgebraNode) -> tuple[AlgebraNode, ...]:
             return (path,)
         case Sequence(left, right) | Alternative(left, right):
             return left, right
-        case Test(condition):
+        case FilterItem(condition):
             return (condition,)
         case Bind(expression, _):
             return (expression,)
         case Not(body):
             return body
-        case Aggregate(items, _, results):
+        case GroupAggregate(items, _, results):
             return (*items, *_arguments(results))
         case Join() | LeftJoin() | Union() | Minus() | Filter() | Extend() | Values() | Group() | Select():
             return (*subpatterns(node), *expressions_in(node))
@@ -166,21 +172,21 @@ def children(node: AlgebraNode) -> tuple[AlgebraNode, ...]:
 
 
 def walk(node: AlgebraNode) -> Iterator[AlgebraNode]:
-    """The node and all nodes inside it, each before its parts; the patterns of EXISTS too.
+    """Yield the node and all nodes inside it, including patterns of EXISTS, each before its parts.
 
     >>> where = Filter(Bgp(()), (Exists(Bgp((TriplePattern(Var("x"), Const("<p>"), Var("y")),)), True),))
     >>> [type(each).__name__ for each in walk(where)]
     ['Filter', 'Bgp', 'Exists', 'Bgp', 'TriplePattern', 'Var', 'Const', 'Var']
     """
-    waiting = [node]
-    while waiting:
-        this = waiting.pop()
-        yield this
-        waiting += children(this)[::-1]
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending += children(current)[::-1]
 
 
 def depth(*nodes: AlgebraNode) -> int:
-    """The levels of the deepest of some nodes.
+    """Return the number of levels of the deepest of some nodes.
 
     >>> depth(Call("!", (Call("!", (Var("x"),)),))), depth(Var("x"), Var("y")), depth()
     (3, 1, 0)
@@ -197,7 +203,7 @@ def depth(*nodes: AlgebraNode) -> int:
 
 
 def subpatterns(pattern: Pattern) -> tuple[Pattern, ...]:
-    """The patterns directly inside a pattern; those of EXISTS are inside its expressions."""
+    """Return the patterns directly inside a pattern; those of EXISTS belong to its expressions."""
     match pattern:
         case Bgp() | Values():
             return ()
@@ -210,7 +216,7 @@ def subpatterns(pattern: Pattern) -> tuple[Pattern, ...]:
 
 
 def expressions_in(pattern: Pattern) -> tuple[Expression, ...]:
-    """The expressions that stand directly in a pattern, not in the patterns inside it."""
+    """Return the expressions of a pattern, without those of the patterns inside it."""
     match pattern:
         case Filter(_, conditions):
             return conditions
@@ -238,27 +244,28 @@ def _arguments(aggregates: tuple[tuple[Variable, AggregateCall], ...]) -> Iterat
 
 
 def free_variables(node: Expression | BgpItem | BodyItem) -> tuple[Variable, ...]:
-    """The variables that an expression or an item reads, each once, in order of appearance.
+    """Return the variables that an expression or an item reads, each once, in order of appearance.
 
-    Those inside EXISTS are not counted, nor the variable that a BIND binds; those of an AGGREGATE are its keys.
+    Not counted: variables inside EXISTS, and the variable that a BIND binds. Those of an AGGREGATE
+    are its keys.
 
     >>> free_variables(Call(">", (Var("b"), Call("+", (Var("a"), Var("b"))))))
     ('b', 'a')
     >>> free_variables(Bind(Var("a"), "c"))
     ('a',)
     """
-    if isinstance(node, TriplePattern):  # by far the most frequent: delta rules are made of them while instants are closed
+    if isinstance(node, TriplePattern):  # the most frequent case, on the path of the closure
         return tuple(dict.fromkeys([slot.name for slot in (node.subject, node.predicate, node.object) if isinstance(slot, Var)]))
     match node:
         case TermPattern() | PathPattern():
             names = [slot.name for slot in slots_of(node) if isinstance(slot, Var)]
         case Call() | Var() | Const() | Attribute() | TimeOf() | Exists():
             names = [each.name for each in subexpressions(node) if isinstance(each, Var)]
-        case Test(expression) | Bind(expression, _):
+        case FilterItem(expression) | Bind(expression, _):
             return free_variables(expression)
         case Not(body):
             names = [name for atom in body for name in free_variables(atom)]
-        case Aggregate(_, keys, _):
+        case GroupAggregate(_, keys, _):
             return tuple(dict.fromkeys(keys))
         case _:
             assert_never(node)
@@ -266,7 +273,9 @@ def free_variables(node: Expression | BgpItem | BodyItem) -> tuple[Variable, ...
 
 
 def in_scope(pattern: Pattern) -> dict[Variable, None]:
-    """The variables that a solution of a pattern may bind (SPARQL 1.1, section 18.2.1), in order of appearance.
+    """Return the variables that a solution of a pattern may bind, in order of appearance.
+
+    Source: SPARQL 1.1, section 18.2.1.
 
     >>> a, b = (Bgp((TriplePattern(Var(s), Const("<p>"), Var(o)),)) for s, o in ("ab", "bc"))
     >>> list(in_scope(Join(a, b))), list(in_scope(Minus(a, b)))
@@ -294,7 +303,7 @@ def in_scope(pattern: Pattern) -> dict[Variable, None]:
 # --- renaming ---
 
 Naming: TypeAlias = Callable[[Variable], Variable]
-"""The new name of a variable."""
+"""A function from the name of a variable to its new name."""
 
 
 @overload
@@ -312,9 +321,10 @@ def rename(node: Slot, name: Naming) -> Slot: ...
 @overload
 def rename(node: Expression, name: Naming) -> Expression: ...
 def rename(node: Expression | Pattern | BgpItem, name: Naming) -> Expression | Pattern | BgpItem:
-    """The node with other names for its variables: where they are read, bound, grouped by and projected, also inside EXISTS.
+    """Return the node with its variables renamed wherever they occur, also inside EXISTS.
 
-    `name` is called with every occurrence, in order of appearance, so that it can number variables as it meets them.
+    `name` is called for every occurrence, in order of appearance, and may therefore number
+    variables.
 
     >>> rename(Extend(Bgp(()), "x", Call("!", (Var("y"),))), str.upper)
     Extend(pattern=Bgp(patterns=()), variable='X', expression=Call(function='!', arguments=(Var(name='Y'),)))
@@ -361,6 +371,7 @@ def rename(node: Expression | Pattern | BgpItem, name: Naming) -> Expression | P
 
 
 def _renamed_leaf(part: Expression, name: Naming) -> Expression:
+    """Return a variable or EXISTS renamed, or the part itself."""
     match part:
         case Var(variable):
             return Var(name(variable))

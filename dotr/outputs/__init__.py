@@ -1,7 +1,8 @@
-"""From firings to graphs and text.
+"""Outputs: from firings to graphs and text.
 
-`compile_template` makes a template into a function from values to triples; `match_digest` is where fresh names come from; `writer` makes
-firings into the text of an output stream, which is an input stream of the same format; `output_order` is the order of an instant's firings.
+`compile_template` compiles a template to a function from values to triples; `match_digest` is the
+source of fresh names; `compile_writer` serializes firings as an output stream, which is an input
+stream of the same format; `output_order` sorts the firings of an instant.
 """
 
 from dotr.outputs.names import digest_of as digest_of
@@ -11,6 +12,6 @@ from dotr.outputs.templates import CompiledTemplate as CompiledTemplate
 from dotr.outputs.templates import compile_template as compile_template
 from dotr.outputs.writing import StreamFormat as StreamFormat
 from dotr.outputs.writing import Writer as Writer
+from dotr.outputs.writing import compile_writer as compile_writer
 from dotr.outputs.writing import ntriples as ntriples
 from dotr.outputs.writing import output_order as output_order
-from dotr.outputs.writing import writer as writer

@@ -1,8 +1,10 @@
-"""Where fresh names come from (semantics.md, section 5).
+"""Fresh names of firings (semantics.md, section 5).
 
-A name is a hash of the rule, the time, the match with its ordinal among equal ones, and the name's own text in the template: a replay
-gives it again, and two firings never share one. Cost: about 2 µs a match, a quarter
-of that where many rules bind the same events, and half of one a name.
+Idea: a name is a hash of the rule, the time, the match with its ordinal among equal ones, and the
+name's own text in the template.
+Invariant: a replay gives the same name, and two firings never share one.
+Cost: about 2 µs a match, a quarter of that where many rules bind the same events, and half of one a
+name.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from dotr.model.time import Micros
 
 
 def match_digest(rule: str, time: Micros, bound: Sequence[tuple[Label, Micros, Sequence[Term | None]]], ordinal: int) -> bytes:
-    r"""What tells a match from every other one: 16 bytes. `bound` holds every bound event: its label, time and attribute values.
+    r"""A digest (16 bytes) that identifies a match.
+
+    `bound` holds every bound event: its label, time (µs) and attribute values.
 
     >>> smoke = ("Smoke", 12, ('"A"', None))
     >>> match_digest("R", 12, [smoke], 0).hex()
@@ -29,7 +33,8 @@ def match_digest(rule: str, time: Micros, bound: Sequence[tuple[Label, Micros, S
 
 
 def match_text(time: Micros, bound: Sequence[tuple[Label, Micros, Sequence[Term | None]]], ordinal: int) -> bytes:
-    """A match without the rule's name: rules that bind the same events under the same labels have it in common."""
+    """The text of a match without the rule's name, shared by rules that bind the same events
+    under the same labels."""
     # No name and no canonical term holds a control character, so the text below reads back in one way only.
     parts = [f"\0{time}\0{ordinal}"]
     for label, when, values in bound:

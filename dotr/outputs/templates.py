@@ -1,7 +1,8 @@
-"""`define` templates compiled to Python (semantics.md, section 5).
+"""Compilation of `define` templates to Python (semantics.md, section 5).
 
-Invariant: what a compiled template returns is a function of the values and the seed; its triples are RDF, in the template's order, each
-once. Cost: about half a microsecond for a one-triple template, and as much again for a fresh name.
+Invariant: the result is a function of the values and the seed; its triples are RDF, in the
+template's order, each once.
+Cost: about half a microsecond for a one-triple template, and as much again for a fresh name.
 """
 
 from __future__ import annotations
@@ -15,29 +16,33 @@ from dotr.codegen.tree import Assign
 from dotr.model.algebra import Const, Var
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTerm, leaves
 from dotr.model.terms import Term, Triple, Variable
-from dotr.outputs.generation import Piece, PieceTriple, body, function, term_piece
+from dotr.outputs.triple_code import TermCode, TripleCode, compile_triples, return_triples, triple_term_code
 
-Make: TypeAlias = Callable[[Sequence[Term | None], bytes], tuple[tuple[Triple, ...], int]]
+InstantiateTemplate: TypeAlias = Callable[[Sequence[Term | None], bytes], tuple[tuple[Triple, ...], int]]
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledTemplate:
-    """`instance(values, seed)` gives a firing's triples and how many were dropped: those with an unbound variable, and those that would not
-    be RDF. `values` follow the variables that the template was compiled for. The seed is the `match_digest`; a template that
-    is not `named` ignores it."""
+    """A compiled template.
 
-    instance: Make
-    named: bool
+    `instantiate(values, seed)` returns a firing's triples and the number of dropped ones: triples
+    with an unbound variable or a term that RDF does not allow at its position. `values` follow the
+    variables of the compilation. The seed is the `match_digest`, ignored unless the template
+    `has_fresh_names`.
+    """
+
+    instantiate: InstantiateTemplate
+    has_fresh_names: bool
 
 
 def compile_template(template: Template, variables: Sequence[Variable]) -> CompiledTemplate:
-    """Compile a `define` template; a variable of it that is not among `variables` is never bound.
+    """Compiles a `define` template; variables of it outside `variables` are unbound.
 
     >>> template = Template(((Fresh("dotr_id1"), Const("<http://e/at>"), Var("room")),))
     >>> compiled = compile_template(template, ["room"])
-    >>> compiled.instance(["<http://e/A>"], b"seed")
+    >>> compiled.instantiate(["<http://e/A>"], b"seed")
     ((('<urn:dotr:b1b8b5cc8d1a6ff3bfef2ff130054212>', '<http://e/at>', '<http://e/A>'),), 0)
-    >>> compiled.instance([None], b"seed")
+    >>> compiled.instantiate([None], b"seed")
     ((), 1)
     """
     slots = list(leaves(template))
@@ -51,26 +56,28 @@ def compile_template(template: Template, variables: Sequence[Variable]) -> Compi
         digest = f"blake2b({(kind + slot.name).encode()!r} + seed, digest_size=16).hexdigest()"
         names.append(Assign(f"n{number}", f"{start!r} + {digest} + {end!r}"))
 
-    def piece(slot: TemplateSlot, place: int) -> Piece:
+    def piece(slot: TemplateSlot, place: int) -> TermCode:
         match slot:
             case Const(term):
-                return Piece(repr(term), fixed=term)
+                return TermCode(repr(term), fixed=term)
             case Fresh() | Blank():
                 number = fresh.index(slot)
-                return Piece(f"n{number}", fixed=f"n{number}")
+                return TermCode(f"n{number}", fixed=f"n{number}")
             case Var(name) if name not in positions:
-                return Piece("None", ("False",))
+                return TermCode("None", ("False",))
             case Var(name):
                 code = f"v{positions[name]}"
                 # RDF 1.2 Concepts, section 3.1: a subject is no literal and no triple term, a predicate is an IRI.
                 forms = (f"{code} >= '<='", f"'<=' <= {code} < '='", "")
-                return Piece(code, (f"{code} is not None", *filter(None, [forms[place]])))
+                return TermCode(code, (f"{code} is not None", *filter(None, [forms[place]])))
             case TemplateTerm(subject, predicate, object):
-                return term_piece((piece(subject, 0), piece(predicate, 1), piece(object, 2)))
+                return triple_term_code((piece(subject, 0), piece(predicate, 1), piece(object, 2)))
             case Cell() | CellIri() | CellLiteral():
                 raise ValueError("cells belong to the map of a CSV input")
             case _:
                 assert_never(slot)
 
-    triples: list[PieceTriple] = [(piece(s, 0), piece(p, 1), piece(o, 2)) for s, p, o in template.triples]
-    return CompiledTemplate(function("template", "values, seed", [*names, *body(triples)], {"blake2b": blake2b}), bool(fresh))
+    triples: list[TripleCode] = [(piece(s, 0), piece(p, 1), piece(o, 2)) for s, p, o in template.triples]
+    return CompiledTemplate(
+        compile_triples("template", "values, seed", [*names, *return_triples(triples)], {"blake2b": blake2b}), bool(fresh)
+    )

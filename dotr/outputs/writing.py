@@ -1,7 +1,9 @@
-"""The output stream as text: NDJSON lines, TriG and N-Quads, each of which reads back as an input stream (interface.md).
+"""Serialization of firings: NDJSON, TriG and N-Quads, each readable as an input stream
+(interface.md).
 
-Invariant: the text is a function of the firings in their order. In TriG and N-Quads a firing is a named graph whose name is a hash of
-what the NDJSON line says and of how many equal ones the instant had before it. Firings come in the order of the output.
+Invariant: the text is a function of the firings in output order. In TriG and N-Quads a firing is a
+named graph; its name is a hash of the firing's NDJSON line and of the number of equal firings
+before it at the instant.
 """
 
 from __future__ import annotations
@@ -13,19 +15,20 @@ from json.encoder import encode_basestring
 from operator import itemgetter
 from typing import Final, TypeAlias, assert_never
 
-from dotr.expressions.times import time_term, written
+from dotr.expressions.times import format_time, time_term
 from dotr.model.stream import Firing
 from dotr.model.terms import PROV, Triple
 from dotr.model.time import Clock, Micros
 
 Writer: TypeAlias = Callable[[Sequence[Firing]], list[str]]
-"""The texts of firings in the order of the output, one each, with their line ends; an instant may go through several calls."""
+"""The texts of firings in output order, one each, with line ends; an instant may be split over
+several calls."""
 
 _TIME: Final = f"<{PROV}generatedAtTime>"
 
 
 class StreamFormat(Enum):
-    """How an output stream is written."""
+    """The serialization formats of an output stream."""
 
     NDJSON = "ndjson"
     TRIG = "trig"
@@ -33,11 +36,11 @@ class StreamFormat(Enum):
 
 
 output_order: Final[Callable[[Firing], tuple[object, ...]]] = itemgetter(0, 1, 3, 2, 4)
-"""What output is sorted by: time, then rule, then attributes (interface.md); event and graph where all those are equal."""
+"""The sort key of output: time, rule, attributes (interface.md), then event and graph."""
 
 
 def ntriples(graph: Iterable[Triple]) -> str:
-    r"""The graph as N-Triples, a line a triple.
+    r"""The graph as N-Triples, one line per triple.
 
     >>> ntriples([("<http://e/a>", "<http://e/p>", '"1"'), ("_:b", "<http://e/p>", '"2"')])
     '<http://e/a> <http://e/p> "1" .\n_:b <http://e/p> "2" .'
@@ -46,17 +49,20 @@ def ntriples(graph: Iterable[Triple]) -> str:
 
 
 def ndjson_line(firing: Firing, clock: Clock) -> str:
-    r"""The firing as a line of JSON, without its line end.
+    r"""The firing as a line of JSON, without the line end.
 
     >>> print(ndjson_line(Firing(12_000_000, "R", "Fire", (("room", '"A"'),), (("<http://e/f>", "<http://e/at>", '"A"'),), 0), Clock()))
     {"time": 12, "rule": "R", "event": "Fire", "attributes": {"room": "\"A\""}, "graph": "<http://e/f> <http://e/at> \"A\" ."}
     """
-    return _lines_of([firing], clock, {}, "")[0]
+    return _ndjson_lines([firing], clock, {}, "")[0]
 
 
-def _lines_of(firings: Iterable[Firing], clock: Clock, heads: dict[tuple[str, str], str], end: str) -> list[str]:
-    """The firings as lines of JSON with this end; `heads` keeps the part of a rule's lines that never changes. What neighbours have in
-    common is written once."""
+def _ndjson_lines(firings: Iterable[Firing], clock: Clock, heads: dict[tuple[str, str], str], end: str) -> list[str]:
+    """The firings as lines of JSON with the line end `end`.
+
+    `heads` caches the constant part of a rule's lines. Parts that successive firings share are
+    serialized once.
+    """
     text = encode_basestring
     lines: list[str] = []
     last_time: Micros | None = None
@@ -64,7 +70,7 @@ def _lines_of(firings: Iterable[Firing], clock: Clock, heads: dict[tuple[str, st
     begin = middle = ""
     for time, rule, event, attributes, graph, _ in firings:
         if time != last_time:
-            stamp = written(time, clock)
+            stamp = format_time(time, clock)
             begin, last_time = f'{{"time": {stamp if isinstance(stamp, int) else text(stamp)}, "rule": ', time
         if attributes is not last_attributes:
             middle, last_attributes = ", ".join([f"{text(name)}: {text(value)}" for name, value in attributes]), attributes
@@ -75,33 +81,33 @@ def _lines_of(firings: Iterable[Firing], clock: Clock, heads: dict[tuple[str, st
     return lines
 
 
-def writer(form: StreamFormat, clock: Clock) -> Writer:
-    """What writes firings in a format."""
-    named = _Named(clock)
-    match form:
+def compile_writer(format: StreamFormat, clock: Clock) -> Writer:
+    """The writer of a format."""
+    name_graphs = _GraphNamer(clock)
+    match format:
         case StreamFormat.NDJSON:
             heads: dict[tuple[str, str], str] = {}
-            return lambda firings: _lines_of(firings, clock, heads, "\n")
+            return lambda firings: _ndjson_lines(firings, clock, heads, "\n")
         case StreamFormat.TRIG:
             return lambda firings: [
-                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{name} {{\n{_lines('  ', firing.graph, '')}}}\n"
-                for name, firing in named(firings)
+                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{name} {{\n{_graph_lines('  ', firing.graph, '')}}}\n"
+                for name, firing in name_graphs(firings)
             ]
         case StreamFormat.NQUADS:
             return lambda firings: [
-                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{_lines('', firing.graph, ' ' + name)}"
-                for name, firing in named(firings)
+                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{_graph_lines('', firing.graph, ' ' + name)}"
+                for name, firing in name_graphs(firings)
             ]
         case _:
-            assert_never(form)
+            assert_never(format)
 
 
-def _lines(before: str, graph: Iterable[Triple], after: str) -> str:
+def _graph_lines(before: str, graph: Iterable[Triple], after: str) -> str:
     return "".join([f"{before}{subject} {predicate} {value}{after} .\n" for subject, predicate, value in graph])
 
 
-class _Named:
-    """Firings with their graphs' names. Equal ones stand beside each other: the last one is all that is remembered."""
+class _GraphNamer:
+    """Names for the graphs of firings. Equal firings are adjacent, so only the last one is kept."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

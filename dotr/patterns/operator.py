@@ -1,11 +1,12 @@
-"""One layer of rules at work: a pure function of a partition's state, a time, and what arrives at that time.
+"""Operator: one layer of rules as a function of a partition's state, a time, and the arrivals.
 
-At an instant the arriving events are stored first, then the rules are run depth by depth; before each depth the composite events that its
-rules read are complete, put in the tie order, and stored. Cost: an instant costs its arrivals and the rules they anchor, not
-the rules there are.
-
-Events of a port that a rule delays wait in a queue, one for each delay: there they are in the order in which they become due. Anchors that
-become due are looked up like those of a port, numbered from -1 down.
+Idea: the arrivals of an instant are stored, then rules are evaluated depth by depth. Before each
+depth, the composite events that its rules read are complete, sorted by tie key, and stored. The
+events of a port with a delayed anchor wait in a queue per delay, in the order in which they become
+due. Due anchors are addressed like ports, numbered from -1 down.
+Invariant: `step` depends on the state and its arguments alone: no clock, no random number.
+Cost: an instant costs its arrivals and the rules that they anchor, independent of the number of
+rules.
 """
 
 from __future__ import annotations
@@ -14,31 +15,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import length_hint
 from typing import NamedTuple, TypeAlias
 
-from dotr.fallbacks import Kind, answered, caught, described
-from dotr.knowledge.limits import LIMITS, Limits
+from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
+from dotr.joins.limits import LIMITS, Limits
+from dotr.layout.event_order import AttributeValues, tie_key
+from dotr.layout.layers import Layer
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
-from dotr.patterns.candidates import Exceeded
-from dotr.patterns.code import event_test, picks_finder
-from dotr.patterns.failing import Alone, Excess, Failure, apart, exactly
-from dotr.patterns.found import MANY, Found, Take
-from dotr.patterns.happened import Happened, Matched
-from dotr.patterns.layout import Layer
-from dotr.patterns.matcher import Matcher, compile_matcher
-from dotr.patterns.shapes import grouped
+from dotr.patterns.event_store import IndexSpec, PortStore, compile_insert
+from dotr.patterns.events import Match, StoredEvent
+from dotr.patterns.match_buffer import FLUSH_SIZE, EmitMatches, MatchBuffer
+from dotr.patterns.matcher.candidates import AnchorLimitExceeded
+from dotr.patterns.matcher.compile import Matcher, compile_matcher
+from dotr.patterns.matcher.emitter import event_test, table_finder
+from dotr.patterns.rule_failures import LimitExcess, RuleFailure, SingleRule, isolate_rules, match_exactly
+from dotr.patterns.rule_templates import group_rules
 from dotr.patterns.state import State
-from dotr.patterns.store import IndexSpec, PortStore, compile_remember
-from dotr.patterns.ties import Values, tie_key
 
-Arrival: TypeAlias = tuple[int, Values]
-"""An event on its way to a port: its ordinal and its values."""
+Arrival: TypeAlias = tuple[int, AttributeValues]
+"""The ordinal and the values of an event that arrives at a port."""
 
 Arrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
-"""What arrives at one instant, by port; the facts of a port in tie order."""
+"""The arrivals of one instant by port; the facts of a port in tie order."""
 
 
-class _Compiled(NamedTuple):
-    """A shape's matcher, the port (or below 0 the queue) of its anchors, the (port, index) that each clause looks into, and its rules."""
+class _CompiledGroup(NamedTuple):
+    """A compiled rule group.
+
+    `anchor` is the port (below 0: the queue) of its anchors, `indexes` the (port, index) of each
+    clause, `rules` the numbers of its rules.
+    """
 
     matcher: Matcher
     anchor: int
@@ -47,21 +52,24 @@ class _Compiled(NamedTuple):
 
 
 class Operator:
-    """A compiled layer. `attributes` are, by event label, those of its composite events. `told` is what rules have failed at, or gone over
-    a limit at, until its reader takes it out."""
+    """A compiled layer.
+
+    `attributes` are the attribute names of the composite events, by label. `failures` collects
+    failing rules and exceeded limits until its reader removes them.
+    """
 
     def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, limits: Limits = LIMITS) -> None:
         self.layer = layer
         self._clock = clock
         self._limits = limits
         self._attributes = attributes
-        self._apart: dict[int, list[Alone]] = {}
-        self.told: list[Failure | Excess] = []
-        wanted: list[dict[IndexSpec, int]] = [{} for _ in layer.ports]
+        self._single_rules: dict[int, list[SingleRule]] = {}
+        self.failures: list[RuleFailure | LimitExcess] = []
+        specs_of_port: list[dict[IndexSpec, int]] = [{} for _ in layer.ports]
         *first_consumed, self._consumed_sets = self._first_consumed = layer.first_consumed
         self._delays = layer.queues
         depths = 1 + max((placed.depth for placed in layer.rules), default=0)
-        self._shapes: list[_Compiled] = []
+        self._groups: list[_CompiledGroup] = []
         self._anchored: list[dict[int, list[int]]] = [{} for _ in range(depths)]
         for depth in range(depths):
             rules = [
@@ -69,35 +77,35 @@ class Operator:
                 for number, placed in enumerate(layer.rules)
                 if placed.depth == depth
             ]
-            for alike in grouped(rules):
-                matcher = compile_matcher(alike, [first_consumed[number] for number in alike.numbers], clock, limits)
+            for rule_group in group_rules(rules):
+                matcher = compile_matcher(rule_group, [first_consumed[number] for number in rule_group.numbers], clock, limits)
                 indexes = [
-                    (step.part.port, wanted[step.part.port].setdefault(look, len(wanted[step.part.port])))
-                    for step, look in zip(alike.shape.steps, matcher.looks, strict=True)
+                    (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))
+                    for step, spec in zip(rule_group.template.clauses, matcher.index_specs, strict=True)
                 ]
-                anchor = alike.shape.anchor
+                anchor = rule_group.template.anchor
                 source = -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
-                self._anchored[depth].setdefault(source, []).append(len(self._shapes))
-                self._shapes.append(_Compiled(matcher, source, tuple(indexes), alike.numbers))
-        self._finds = [shape.matcher.find for shape in self._shapes]
-        self._few = [shape.matcher.few(MANY) for shape in self._shapes]
-        self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, wanted, strict=True)]
-        self._remember = [
-            compile_remember(
+                self._anchored[depth].setdefault(source, []).append(len(self._groups))
+                self._groups.append(_CompiledGroup(matcher, source, tuple(indexes), rule_group.numbers))
+        self._finds = [group.matcher.find for group in self._groups]
+        self._unbuffered_anchors = [group.matcher.unbuffered_anchors(FLUSH_SIZE) for group in self._groups]
+        self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, specs_of_port, strict=True)]
+        self._inserts = [
+            compile_insert(
                 list(specs),
                 [event_test(spec.own, port.attributes, clock) if spec.own else None for spec in specs],
-                [picks_finder(spec.picks, port.attributes) if spec.picks else None for spec in specs],
+                [table_finder(spec.constants, port.attributes) if spec.constants else None for spec in specs],
             )
-            for port, specs in zip(layer.ports, wanted, strict=True)
+            for port, specs in zip(layer.ports, specs_of_port, strict=True)
         ]
-        self._facts = [isinstance(port.stream, int) for port in layer.ports]
-        self._flat = depths == 1 and all(self._facts)
+        self._is_fact_port = [isinstance(port.stream, int) for port in layer.ports]
+        self._is_single_depth = depths == 1 and all(self._is_fact_port)
         self._complete = self._completion(depths)
         read = {port.stream for port in layer.ports}
-        self._made = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
+        self._composite_labels = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
 
     def _completion(self, depths: int) -> list[list[tuple[int, Label]]]:
-        """For each depth, and for after the last, the event ports that are complete then."""
+        """The event ports that are complete before each depth, and after the last."""
         last: dict[Label, int] = {}
         for placed in self.layer.rules:
             last[placed.rule.event] = max(placed.depth, last.get(placed.rule.event, 0))
@@ -109,29 +117,32 @@ class Operator:
 
     def start(self) -> State:
         """The state before the first instant."""
-        stores = [PortStore(*store, remember) for store, remember in zip(self._stores, self._remember, strict=True)]
-        lanes = [[stores[port].indexes[index] for port, index in shape.indexes] for shape in self._shapes]
-        return State(stores, [set() for _ in range(self._consumed_sets)], lanes, len(self._delays))
+        stores = [PortStore(*store, remember) for store, remember in zip(self._stores, self._inserts, strict=True)]
+        indexes = [[stores[port].indexes[index] for port, index in group.indexes] for group in self._groups]
+        return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays))
 
     def restore(self, written: bytes) -> State:
         """The state that `State.encode` wrote; raises `StateError`."""
         return self.start().restore(written)
 
-    def due(self, state: State) -> Micros | None:
-        """When the next delayed anchor stands."""
+    def next_due(self, state: State) -> Micros | None:
+        """The time (µs) at which the next delayed anchor is due."""
         times = [events[0][0] + delay for (_, delay), events in zip(self._delays, state.waiting, strict=True) if events]
         return min(times) if times else None
 
     def step(
-        self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False, take: Take | None = None
-    ) -> list[Matched]:
-        """Run the layer at a moment later than all before, and not later than one that is `due`. Composite events that arrive from lower
-        layers may come in any order. `partition` numbers the partition, so that ordinals of events made in different ones differ.
-        `ended`: the last instant is over, so that what is new is no delayed anchor any more. Where there are many matches, `take` has them
-        on the way, and the rest is returned."""
+        self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False, emit: EmitMatches | None = None
+    ) -> list[Match]:
+        """Evaluates the layer at a time (µs) later than all before and not later than `next_due`.
+
+        Composite events of lower layers may arrive in any order. `partition` numbers the partition,
+        so that ordinals of events of different partitions differ. With `ended`, the last instant is
+        over and arrivals start no delay. `emit` receives matches in parts where there are many; the
+        rest is returned.
+        """
         stores = state.stores
-        present: dict[int, list[Happened]] = {}
-        matched: list[Matched] = []
+        present: dict[int, list[StoredEvent]] = {}
+        matches: list[Match] = []
         base = (self.layer.number << 24 | partition) << 32
         if self._delays:
             for ((_, delay), number), waiting in zip(self._delays.items(), state.waiting, strict=True):
@@ -140,160 +151,166 @@ class Operator:
                     while waiting and waiting[0][0] + delay == time:
                         due.append(waiting.popleft())
         for port, events in arrivals.items():
-            if self._facts[port]:
+            if self._is_fact_port[port]:
                 if len(events) == 1:
-                    happened = [_new(Happened, (time, *events[0]))]
+                    stored = [_new(StoredEvent, (time, *events[0]))]
                 else:
-                    happened = [_new(Happened, (time, ordinal, values)) for ordinal, values in events]
-                present[port] = happened
+                    stored = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
+                present[port] = stored
                 if self._stores[port][1]:
-                    stores[port].add(happened)
+                    stores[port].add(stored)
         state.countdown -= 1
         if not state.countdown:
             state.sweep(time)
-        if self._flat:
-            anchored, few, finds = self._anchored[0], self._few, self._finds
-            for port, happened in present.items():
+        if self._is_single_depth:
+            anchored, unbuffered, finds = self._anchored[0], self._unbuffered_anchors, self._finds
+            for port, stored in present.items():
                 for number in anchored.get(port, ()):
-                    remaining, before = iter(happened), len(matched)
-                    if take is not None and len(happened) + before > few[number]:
-                        found = Found(matched, base, take)
-                        self._through(number, happened, remaining, state, found)
-                        base = found.base
+                    remaining, before = iter(stored), len(matches)
+                    if emit is not None and len(stored) + before > unbuffered[number]:
+                        buffer = MatchBuffer(matches, base, emit)
+                        self._run_group(number, stored, remaining, state, buffer)
+                        base = buffer.base
                         continue
                     try:
-                        finds[number](remaining, state.lanes[number], state.consumed, matched, base)
+                        finds[number](remaining, state.indexes[number], state.consumed, matches, base)
                     except Exception as error:
-                        found = Found(matched, base, take)
-                        self._go_on(number, happened, remaining, before, error, state, found)
-                        base = found.base
+                        buffer = MatchBuffer(matches, base, emit)
+                        self._resume(number, stored, remaining, before, error, state, buffer)
+                        base = buffer.base
         else:
-            self._rise(state, time, arrivals, present, Found(matched, base, take, self._made))
+            self._step_by_depth(state, time, arrivals, present, MatchBuffer(matches, base, emit, self._composite_labels))
         if self._delays and not ended:
             for (port, _), waiting in zip(self._delays, state.waiting, strict=True):
                 waiting.extend(present.get(port, ()))
-        return matched
+        return matches
 
-    def _rise(self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[Happened]], found: Found) -> None:
-        """Depth by depth: complete the events that its rules read, then run them."""
+    def _step_by_depth(
+        self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer
+    ) -> None:
+        """Depth by depth: completes the events that the rules read, then evaluates the rules."""
         for depth, complete in enumerate(self._complete):
             for port, label in complete:
-                events = [*arrivals.get(port, ()), *found.events.get(label, ())]
+                events = [*arrivals.get(port, ()), *buffer.events.get(label, ())]
                 if len(events) > 1:
                     names = self.layer.ports[port].attributes
                     events.sort(key=lambda event: tie_key(names, event[1]))
                 if events:
-                    happened = [_new(Happened, (time, ordinal, values)) for ordinal, values in events]
-                    present[port] = happened
+                    stored = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
+                    present[port] = stored
                     if self._stores[port][1]:
-                        state.stores[port].add(happened)
+                        state.stores[port].add(stored)
             if depth == len(self._anchored):
                 break
-            for number in _due(self._anchored[depth], present):
-                happened = present[self._shapes[number].anchor]
-                self._through(number, happened, iter(happened), state, found)
-            found.note()
+            for number in _anchored_groups(self._anchored[depth], present):
+                stored = present[self._groups[number].anchor]
+                self._run_group(number, stored, iter(stored), state, buffer)
+            buffer.collect_events()
 
-    def _through(self, number: int, anchors: Sequence[Happened], remaining: Iterator[Happened], state: State, found: Found) -> None:
-        """Runs a shape on those anchors that remain, and hands matches on whenever there are many."""
-        find, lanes = self._finds[number], state.lanes[number]
+    def _run_group(
+        self, number: int, anchors: Sequence[StoredEvent], remaining: Iterator[StoredEvent], state: State, buffer: MatchBuffer
+    ) -> None:
+        """Evaluates a group at the remaining anchors and flushes the buffer when it is full."""
+        find, indexes = self._finds[number], state.indexes[number]
         while length_hint(remaining):
-            found.flush()
-            before = len(found.matched)
+            buffer.flush()
+            before = len(buffer.matches)
             try:
-                find(found.some(remaining), lanes, state.consumed, found.matched, found.base)
+                find(buffer.until_full(remaining), indexes, state.consumed, buffer.matches, buffer.base)
             except Exception as error:
-                self._at(number, anchors, remaining, before, error, state, found)
-        found.flush()
+                self._retry_anchor(number, anchors, remaining, before, error, state, buffer)
+        buffer.flush()
 
-    def _go_on(
+    def _resume(
         self,
         number: int,
-        anchors: Sequence[Happened],
-        remaining: Iterator[Happened],
+        anchors: Sequence[StoredEvent],
+        remaining: Iterator[StoredEvent],
         before: int,
         error: Exception,
         state: State,
-        found: Found,
+        buffer: MatchBuffer,
     ) -> None:
-        """A shape has stopped at an anchor: that one again, then those that remain."""
-        self._at(number, anchors, remaining, before, error, state, found)
-        self._through(number, anchors, remaining, state, found)
+        """Retries the anchor at which a group failed, then evaluates the remaining anchors."""
+        self._retry_anchor(number, anchors, remaining, before, error, state, buffer)
+        self._run_group(number, anchors, remaining, state, buffer)
 
-    def _at(
+    def _retry_anchor(
         self,
         number: int,
-        anchors: Sequence[Happened],
-        remaining: Iterator[Happened],
+        anchors: Sequence[StoredEvent],
+        remaining: Iterator[StoredEvent],
         before: int,
         error: Exception,
         state: State,
-        found: Found,
+        buffer: MatchBuffer,
     ) -> None:
-        """The anchor at which a shape has stopped, again; `before` is how many matches there were when the shape was begun."""
-        anchor, matched = anchors[len(anchors) - length_hint(remaining) - 1], found.matched
-        while len(matched) > before and matched[-1].bound[0] is anchor:
-            matched.pop()
-        if isinstance(error, Exceeded):
-            self.told += exactly(self._shapes[number].matcher, state.lanes[number], anchor, state, found)
+        """Retries the anchor at which a group failed; `before` is the number of matches before
+        the group."""
+        anchor, matches = anchors[len(anchors) - length_hint(remaining) - 1], buffer.matches
+        while len(matches) > before and matches[-1].bound[0] is anchor:
+            matches.pop()
+        if isinstance(error, AnchorLimitExceeded):
+            self.failures += match_exactly(self._groups[number].matcher, state.indexes[number], anchor, state, buffer)
         else:
-            self._recover(number, anchor, state, found, error)
+            self._retry_failed(number, anchor, state, buffer, error)
 
-    def _recover(self, number: int, anchor: Happened, state: State, found: Found, first: Exception) -> None:
-        """A shape has failed at an anchor with the error `first`: try again, and take note of the rules that fail again."""
-        caught(first, Kind.RULES)
-        shape, lanes, mark = self._shapes[number], state.lanes[number], len(found.matched)
-        before = len(self.told)
+    def _retry_failed(self, number: int, anchor: StoredEvent, state: State, buffer: MatchBuffer, first: Exception) -> None:
+        """Retries a group at the anchor of the error `first` and records the rules that fail
+        again."""
+        reraise_in_tests(first, FallbackKind.RULES)
+        group, indexes, mark = self._groups[number], state.indexes[number], len(buffer.matches)
+        before = len(self.failures)
         try:
-            shape.matcher.find(iter((anchor,)), lanes, state.consumed, found.matched, found.base)
-        except Exceeded:
-            del found.matched[mark:]
-            self.told += exactly(shape.matcher, lanes, anchor, state, found)
+            group.matcher.find(iter((anchor,)), indexes, state.consumed, buffer.matches, buffer.base)
+        except AnchorLimitExceeded:
+            del buffer.matches[mark:]
+            self.failures += match_exactly(group.matcher, indexes, anchor, state, buffer)
         except Exception as error:
-            del found.matched[mark:]
-            if len(shape.rules) == 1:
-                self.told.append(Failure(shape.rules[0], anchor, described(error)))
+            del buffer.matches[mark:]
+            if len(group.rules) == 1:
+                self.failures.append(RuleFailure(group.rules[0], anchor, error_line(error)))
             else:
-                self.told += apart(self._alone(number), anchor, state, found)
-        if not any(isinstance(each, Failure) for each in self.told[before:]):
-            answered(first, Kind.RULES)
+                self.failures += isolate_rules(self._rules_singly(number), anchor, state, buffer)
+        if not any(isinstance(each, RuleFailure) for each in self.failures[before:]):
+            record_fallback(first, FallbackKind.RULES)
 
-    def _alone(self, number: int) -> list[Alone]:
-        """The rules of a shape, each compiled for itself."""
-        if number not in self._apart:
-            self._apart[number] = [self._single(rule) for rule in self._shapes[number].rules]
-        return self._apart[number]
+    def _rules_singly(self, number: int) -> list[SingleRule]:
+        """The rules of a group, each compiled by itself."""
+        if number not in self._single_rules:
+            self._single_rules[number] = [self._compile_single(rule) for rule in self._groups[number].rules]
+        return self._single_rules[number]
 
-    def _single(self, rule: int) -> Alone:
+    def _compile_single(self, rule: int) -> SingleRule:
         placed = self.layer.rules[rule]
-        (alike,) = grouped([(rule, placed.rule, placed.ports, self._attributes[placed.rule.event])])
-        matcher = compile_matcher(alike, [self._first_consumed[rule]], self._clock, self._limits)
-        wanted: list[dict[IndexSpec, int]] = [{} for _ in self.layer.ports]
+        (group,) = group_rules([(rule, placed.rule, placed.ports, self._attributes[placed.rule.event])])
+        matcher = compile_matcher(group, [self._first_consumed[rule]], self._clock, self._limits)
+        specs_of_port: list[dict[IndexSpec, int]] = [{} for _ in self.layer.ports]
         indexes = tuple(
-            (step.part.port, wanted[step.part.port].setdefault(look, len(wanted[step.part.port])))
-            for step, look in zip(alike.shape.steps, matcher.looks, strict=True)
+            (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))
+            for step, spec in zip(group.template.clauses, matcher.index_specs, strict=True)
         )
-        remember = [
-            compile_remember(
+        inserts = [
+            compile_insert(
                 list(specs),
                 [event_test(spec.own, port.attributes, self._clock) if spec.own else None for spec in specs],
-                [picks_finder(spec.picks, port.attributes) if spec.picks else None for spec in specs],
+                [table_finder(spec.constants, port.attributes) if spec.constants else None for spec in specs],
             )
-            for port, specs in zip(self.layer.ports, wanted, strict=True)
+            for port, specs in zip(self.layer.ports, specs_of_port, strict=True)
         ]
 
         def stores() -> list[PortStore]:
-            kept = zip(self.layer.retention, wanted, remember, strict=True)
+            kept = zip(self.layer.retention, specs_of_port, inserts, strict=True)
             return [PortStore(retention or 0, len(specs), each) for retention, specs, each in kept]
 
-        return Alone(rule, matcher, indexes, stores)
+        return SingleRule(rule, matcher, indexes, stores)
 
 
 _new = tuple.__new__
 
 
-def _due(anchored: Mapping[int, Sequence[int]], present: Mapping[int, object]) -> Sequence[int]:
-    """The rules whose anchor has something, found from the smaller side."""
+def _anchored_groups(anchored: Mapping[int, Sequence[int]], present: Mapping[int, object]) -> Sequence[int]:
+    """The groups whose anchor port has events, enumerated from the smaller side."""
     if len(present) <= len(anchored):
         return [number for port in present for number in anchored.get(port, ())]
     return [number for port, numbers in anchored.items() if port in present for number in numbers]

@@ -1,6 +1,6 @@
-"""The state of one partition of a layer: remembered events, consumed and waiting ones, as data that can be written and read back.
+"""State of one partition of a layer: stored, consumed and waiting events, with a written form.
 
-The written form is JSON text in UTF-8, versioned, holding terms as they are: nothing in it is code.
+The written form is versioned JSON in UTF-8. It holds terms and numbers, no code.
 """
 
 from __future__ import annotations
@@ -10,33 +10,37 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from dotr.diagnostics import DotrError
+from dotr.errors.diagnostics import DotrError
 from dotr.model.time import Micros
-from dotr.patterns.happened import Happened
-from dotr.patterns.matcher import Consumed
-from dotr.patterns.store import Lanes, PortStore
+from dotr.patterns.event_store import KeyIndex, PortStore
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.matcher.compile import ConsumedEvents
 
 STATE_VERSION: Final = 2
 
 SWEEP: Final = 1024
-"""Instants from one sweep to the next."""
+"""The number of instants between two sweeps."""
 
 
 class StateError(DotrError, ValueError):
-    """A written state that this release cannot read; says why."""
+    """A written state that this release cannot read; the message gives the reason."""
 
 
-class Written(NamedTuple):
-    """What is written of a state: the events of each store, the (time, ordinal) of what each set of consumed ones has, the events of each
-    queue, and `passed`. What each place is of, the layout knows (`dotr.engine.holdings` says it for good)."""
+class StateSnapshot(NamedTuple):
+    """The written content of a state.
 
-    events: Sequence[Sequence[Happened]]
+    The events of each store, the (time, ordinal) of the events in each consumed set, the events of
+    each queue, and `passed`. Slots are positional; `dotr.state.state_schema` records the meaning of
+    each slot.
+    """
+
+    events: Sequence[Sequence[StoredEvent]]
     consumed: Sequence[Sequence[tuple[Micros, int]]]
-    waiting: Sequence[Sequence[Happened]]
+    waiting: Sequence[Sequence[StoredEvent]]
     passed: Micros | None
 
     def encode(self) -> bytes:
-        """Versioned JSON."""
+        """The snapshot as versioned JSON."""
         return json.dumps(
             {
                 "version": STATE_VERSION,
@@ -50,13 +54,13 @@ class Written(NamedTuple):
         ).encode()
 
     @staticmethod
-    def decode(written: bytes) -> Written:
-        """The inverse of `encode`; raises StateError where it is of another version, or no state at all."""
+    def decode(written: bytes) -> StateSnapshot:
+        """The inverse of `encode`; raises `StateError` for another version or malformed text."""
         try:
             data = json.loads(written)
             if data["version"] != STATE_VERSION:
                 raise StateError(f"its version is {data['version']}, this release reads {STATE_VERSION}")
-            return Written(
+            return StateSnapshot(
                 [_events(store) for store in data["events"]],
                 [[(time, ordinal) for time, ordinal in used] for used in data["consumed"]],
                 [_events(queue) for queue in data["waiting"]],
@@ -68,31 +72,35 @@ class Written(NamedTuple):
             raise StateError(f"it cannot be read ({error})") from error
 
 
-def _events(listed: Sequence[tuple[Micros, int, list[str | None]]]) -> list[Happened]:
-    return [Happened(time, ordinal, tuple(values)) for time, ordinal, values in listed]
+def _events(events: Sequence[tuple[Micros, int, list[str | None]]]) -> list[StoredEvent]:
+    return [StoredEvent(time, ordinal, tuple(values)) for time, ordinal, values in events]
 
 
 class State:
-    """The stores of a layer's ports and, for each rule and consumed label, what was consumed; `step` changes them in place. `lanes` are
-    those parts of the stores that each shape of rules looks into. For each delay of a port's events, `waiting` has those that still stand
-    in the future, in the order of time and ties. `passed`: all ticks up to it have been handed to the partition (None: none yet).
+    """The state of one partition, changed in place by `Operator.step`.
+
+    `stores` by port; `consumed` has a set for each rule and consumed label; `indexes` are those
+    that each rule group reads; `waiting` has, for each delay of a port, the events of anchors not
+    yet due, in the order of time and ties. `passed`: all ticks up to this time (µs) have reached
+    the partition; None before the first.
     """
 
-    __slots__ = ("consumed", "countdown", "lanes", "passed", "retention", "stores", "waiting")
+    __slots__ = ("consumed", "countdown", "indexes", "passed", "retention", "stores", "waiting")
 
     def __init__(
-        self, stores: Sequence[PortStore], consumed: Sequence[Consumed], lanes: Sequence[Sequence[Lanes]], delays: int = 0
+        self, stores: Sequence[PortStore], consumed: Sequence[ConsumedEvents], indexes: Sequence[Sequence[KeyIndex]], delays: int = 0
     ) -> None:
         self.stores = tuple(stores)
         self.consumed = tuple(consumed)
-        self.lanes = tuple(lanes)
+        self.indexes = tuple(indexes)
         self.retention = max((store.retention for store in stores), default=0)
         self.countdown = SWEEP
-        self.waiting: tuple[deque[Happened], ...] = tuple(deque() for _ in range(delays))
+        self.waiting: tuple[deque[StoredEvent], ...] = tuple(deque() for _ in range(delays))
         self.passed: Micros | None = None
 
     def expire(self, now: Micros) -> None:
-        """Forget, in every store, what no instant from `now` on can look back to."""
+        """Removes from every store and consumed set the events that no instant from `now` (µs)
+        on can read."""
         for store in self.stores:
             store.expire(now)
         horizon = now - self.retention
@@ -101,28 +109,32 @@ class State:
                 used -= {event for event in used if event[0] < horizon}
 
     def sweep(self, now: Micros) -> None:
-        """`expire` every so often, when the countdown of instants has ended: stores that nothing comes to any more do not stay."""
+        """Expires all stores and restarts the countdown: ports without arrivals are expired as
+        well."""
         self.countdown = SWEEP
         self.expire(now)
 
     def __len__(self) -> int:
-        """How many events are remembered, and wait."""
+        """The number of stored and waiting events."""
         return sum(map(len, self.stores)) + sum(map(len, self.waiting))
 
     @property
-    def held(self) -> list[int]:
-        """How many events each port holds."""
+    def event_counts(self) -> list[int]:
+        """The number of stored events of each port."""
         return [len(store) for store in self.stores]
 
     def encode(self) -> bytes:
         """The state as versioned JSON."""
-        return Written([store.log for store in self.stores], [list(used) for used in self.consumed], self.waiting, self.passed).encode()
+        return StateSnapshot(
+            [store.log for store in self.stores], [list(used) for used in self.consumed], self.waiting, self.passed
+        ).encode()
 
     def restore(self, written: bytes) -> State:
-        """Fill this fresh state with what `encode` wrote; raises StateError where it is of another version or shape."""
-        data = Written.decode(written)
-        kept = (data.events, self.stores), (data.consumed, self.consumed), (data.waiting, self.waiting)
-        if any(len(there) != len(places) for there, places in kept):
+        """Fills this fresh state with an encoded one; raises `StateError` for another version or
+        another layer."""
+        data = StateSnapshot.decode(written)
+        counts = (data.events, self.stores), (data.consumed, self.consumed), (data.waiting, self.waiting)
+        if any(len(there) != len(places) for there, places in counts):
             raise StateError("it belongs to another program")
         for store, events in zip(self.stores, data.events, strict=True):
             for event in events:

@@ -1,8 +1,11 @@
-"""Sums and averages of the events of one key, in any stretch of time or of distinct values, exact or rounded once.
+"""Sums and averages over any stretch of a run, exact or rounded once.
 
-Idea: prefix sums, so that a stretch is a difference: integers and decimals as they are, doubles as whole multiples of the least double, so
-that the difference of two exact sums rounds once (the exact accumulator of Kulisch, as Python's integers). Of which types the values
-are is a prefix sum too. For `distinct`, a multiset follows the window. Cost: O(1) an event, O(log n) a question.
+Idea: prefix sums, so that the sum of a stretch is a difference. Integers and decimals are summed
+exactly; doubles as whole multiples of the least double, so that the difference of two sums rounds
+once (Kulisch's exact accumulator, as Python integers). A prefix sum counts the types of values as
+well. For `distinct`, a multiset follows the window.
+Invariant: the result is the exact sum rounded once, whatever the order of events.
+Cost: O(1) per event, O(log n) per query.
 """
 
 from __future__ import annotations
@@ -13,37 +16,43 @@ from math import inf, isfinite, nan
 from typing import Final, TypeAlias
 
 from dotr.expressions import AGGREGATES, VALUES, write
-from dotr.expressions.exact import EXACT
+from dotr.expressions.decimals import EXACT
 from dotr.expressions.operators import divide
 from dotr.expressions.values import NUMERIC, Number, Single, Value, single
 from dotr.model.terms import Term
 from dotr.model.time import Micros
-from dotr.patterns.happened import Happened
-from dotr.patterns.lanes import Lane
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.key_index import EventRun
 
-# How many values of each kind a stretch has is one integer: a field of 40 bits a kind.
+# The counts of values by kind are packed in one integer: 40 bits per kind.
 _FIELD: Final = 40
 _INT, _DECIMAL, _DOUBLE, _SINGLE, _OTHER, _HIGH, _LOW, _NAN = (1 << (_FIELD * n) for n in range(8))
 _UNIT: Final = 1 << 1074
 """A double is a whole multiple of 1 / _UNIT."""
 
-Terms: TypeAlias = Sequence[Term | None]
+OptionalTerms: TypeAlias = Sequence[Term | None]
 
 
-def terms_of(events: Sequence[Happened], position: int) -> list[Term]:
-    """The bound values of an attribute."""
+def bound_terms(events: Sequence[StoredEvent], position: int) -> list[Term]:
+    """The bound values of the attribute at a position."""
     return [value for event in events if (value := event[2][position]) is not None]
 
 
-def aggregate_terms(function: str, distinct: bool, terms: Terms) -> Term | None:
-    """An aggregate clause's value; of nothing, count and sum are 0, the others unbound."""
+def aggregate_terms(function: str, distinct: bool, terms: OptionalTerms) -> Term | None:
+    """The value of an aggregate over terms; without terms, COUNT and SUM are 0 and the others
+    unbound."""
     return AGGREGATES[function](terms, distinct) if terms or function != "AVG" else None
 
 
-class SumLane(Lane):
-    """Prefix sums. Those of doubles and floats are made when first asked for; `_odd` lanes hold a number that no exact sum can."""
+class SumRun(EventRun):
+    """A run with prefix sums of one attribute.
 
-    __slots__ = ("_binary", "_exact", "_kinds", "_odd", "_position")
+    Values 2, 3, 5 have the prefixes 0, 2, 5, 10: the sum of `[1:3]` is 10 - 2. Prefixes of doubles
+    are built at the first query that needs them. `_overflowed`: a decimal sum is beyond the exact
+    context.
+    """
+
+    __slots__ = ("_binary", "_exact", "_kinds", "_overflowed", "_position")
 
     def __init__(self, position: int) -> None:
         super().__init__()
@@ -51,12 +60,12 @@ class SumLane(Lane):
         self._kinds = [0]
         self._exact: list[int | Decimal] = [0]
         self._binary: list[int] | None = None
-        self._odd = False
+        self._overflowed = False
 
-    def append(self, event: Happened) -> None:
+    def append(self, event: StoredEvent) -> None:
         super().append(event)
         value = VALUES[event[2][self._position]]
-        self._kinds.append(self._kinds[-1] + _kind(value))
+        self._kinds.append(self._kinds[-1] + _kind_unit(value))
         exact = self._exact
         last = exact[-1]
         if type(value) is int and type(last) is int:
@@ -66,16 +75,16 @@ class SumLane(Lane):
                 exact.append(EXACT.add(Decimal(last), value))
             except DecimalException:
                 exact.append(last)
-                self._odd = True
+                self._overflowed = True
         else:
             exact.append(last)
         if self._binary is not None:
-            self._binary.append(self._binary[-1] + _fixed(value))
+            self._binary.append(self._binary[-1] + _fixed_point_or_zero(value))
 
     def _prefixes(self) -> list[int]:
         prefixes = [0]
         for event in self:
-            prefixes.append(prefixes[-1] + _fixed(VALUES[event[2][self._position]]))
+            prefixes.append(prefixes[-1] + _fixed_point_or_zero(VALUES[event[2][self._position]]))
         return prefixes
 
     def drop(self, number: int) -> None:
@@ -85,22 +94,24 @@ class SumLane(Lane):
                 del prefixes[:number]
 
     def sum(self, low: Micros, high: Micros) -> Term | None:
-        i, j = self.stretch(low, high)
+        """SUM of the attribute from `low` to `high` µs, both closed."""
+        i, j = self.slice_between(low, high)
         kinds = self._kinds[j] - self._kinds[i]
-        if kinds < _DECIMAL and not self._odd:
+        if kinds < _DECIMAL and not self._overflowed:
             return write(int(_difference(self._exact[j], self._exact[i])))
         return write(self._total(i, j, kinds))
 
     def avg(self, low: Micros, high: Micros) -> Term | None:
-        i, j = self.stretch(low, high)
+        """AVG of the attribute from `low` to `high` µs, both closed."""
+        i, j = self.slice_between(low, high)
         return write(divide(self._total(i, j, self._kinds[j] - self._kinds[i]), j - i))
 
     def _total(self, i: int, j: int, kinds: int) -> Number | None:
-        if self._odd:
-            whole = VALUES[AGGREGATES["SUM"](terms_of(self[i:j], self._position), False)]
-            return whole if type(whole) in NUMERIC else None  # type: ignore[return-value]
+        if self._overflowed:
+            total = VALUES[AGGREGATES["SUM"](bound_terms(self[i:j], self._position), False)]
+            return total if type(total) in NUMERIC else None  # type: ignore[return-value]
         binary = 0
-        if kinds >= _DOUBLE and wide_of(kinds):
+        if kinds >= _DOUBLE and float_type_of(kinds):
             prefixes = self._binary = self._binary or self._prefixes()
             binary = prefixes[j] - prefixes[i]
         return total_of(kinds, _difference(self._exact[j], self._exact[i]), binary)
@@ -110,8 +121,9 @@ def _difference(a: int | Decimal, b: int | Decimal) -> int | Decimal:
     return a - b if type(a) is int and type(b) is int else EXACT.subtract(Decimal(a), Decimal(b))
 
 
-def _kind(value: Value | None) -> int:
-    """The field that counts values like this one; infinities and NaN count twice, for what they are and as doubles or floats."""
+def _kind_unit(value: Value | None) -> int:
+    """The counter unit of a value's type. Infinities and NaN count twice: by kind and as double
+    or float."""
     kind = type(value)
     if kind is int:
         return _INT
@@ -124,19 +136,22 @@ def _kind(value: Value | None) -> int:
 
 
 def _field(kinds: int, unit: int) -> int:
+    """One counter of the packed counters `kinds`."""
     return kinds // unit & ((1 << _FIELD) - 1)
 
 
-def wide_of(kinds: int) -> type[float] | None:
-    """The type of float that a sum of these has, if any."""
+def float_type_of(kinds: int) -> type[float] | None:
+    """The floating-point type of a sum of values of these kinds; None without floating-point
+    values."""
     return float if _field(kinds, _DOUBLE) else Single if _field(kinds, _SINGLE) else None
 
 
 def total_of(kinds: int, exact: int | Decimal, binary: int) -> Number | None:
-    """A sum of values of these kinds from the exact sum of the integers and decimals, and that of the doubles and floats."""
+    """The sum of values of these kinds, from the exact sum of integers and decimals and the
+    fixed-point sum of doubles and floats."""
     if _field(kinds, _OTHER):
         return None
-    wide = wide_of(kinds)
+    wide = float_type_of(kinds)
     if wide is None:
         return Decimal(exact) if kinds >= _DECIMAL else int(exact)
     high, low, no_number = _field(kinds, _HIGH), _field(kinds, _LOW), _field(kinds, _NAN)
@@ -144,25 +159,25 @@ def total_of(kinds: int, exact: int | Decimal, binary: int) -> Number | None:
     return number if wide is float else single(number)
 
 
-def fixed(number: float) -> int:
+def to_fixed_point(number: float) -> int:
     """A double as a multiple of the least double.
 
-    >>> fixed(5e-324), rounded_once(fixed(0.1) + fixed(0.2) - fixed(0.3))
+    >>> to_fixed_point(5e-324), rounded_once(to_fixed_point(0.1) + to_fixed_point(0.2) - to_fixed_point(0.3))
     (1, 2.7755575615628914e-17)
     """
     numerator, denominator = number.as_integer_ratio()
     return numerator << (1075 - denominator.bit_length())
 
 
-def _fixed(value: Value | None) -> int:
-    """What a double or a float adds to a sum of them; what is none, or not finite, adds nothing."""
-    return fixed(value) if isinstance(value, float) and isfinite(value) else 0
+def _fixed_point_or_zero(value: Value | None) -> int:
+    """A finite double or float in fixed point; 0 for any other value."""
+    return to_fixed_point(value) if isinstance(value, float) and isfinite(value) else 0
 
 
 def rounded_once(binary: int, exact: int | Decimal = 0) -> float:
-    """The double nearest to a multiple of the least double and an exact number.
+    """The double nearest to the sum of a fixed-point number and an exact number.
 
-    >>> rounded_once(fixed(0.5), Decimal("0.1")), rounded_once(fixed(0.1), 10**400)
+    >>> rounded_once(to_fixed_point(0.5), Decimal("0.1")), rounded_once(to_fixed_point(0.1), 10**400)
     (0.6, inf)
     """
     above, below = exact.as_integer_ratio()
@@ -173,10 +188,11 @@ def rounded_once(binary: int, exact: int | Decimal = 0) -> float:
         return inf if above > 0 else -inf
 
 
-class _Follower:
-    """The multiset of values in a window that only moves forward, and the sum of its distinct ones."""
+class _SlidingMultiset:
+    """The multiset of values in a window that only moves forward, with the sum of its distinct
+    values."""
 
-    __slots__ = ("_position", "binary", "counts", "exact", "i", "j", "kinds", "odd")
+    __slots__ = ("_position", "binary", "counts", "exact", "i", "j", "kinds", "overflowed")
 
     def __init__(self, position: int, start: int) -> None:
         self._position = position
@@ -185,16 +201,17 @@ class _Follower:
         self.kinds = 0
         self.exact: int | Decimal = 0
         self.binary = 0
-        self.odd = False
+        self.overflowed = False
 
-    def move(self, lane: Lane, i: int, j: int) -> None:
+    def move(self, run: EventRun, i: int, j: int) -> None:
+        """Moves the window to the events `[i:j]` of the run."""
         counts, position = self.counts, self._position
-        for event in lane[max(self.j, i) : j]:
+        for event in run[max(self.j, i) : j]:
             term: Term = event[2][position]  # type: ignore[assignment]
             number = counts[term] = counts.get(term, 0) + 1
             if number == 1:
                 self._change(term, 1)
-        for event in lane[self.i : min(i, self.j)]:
+        for event in run[self.i : min(i, self.j)]:
             term = event[2][position]  # type: ignore[assignment]
             number = counts[term] = counts[term] - 1
             if not number:
@@ -203,25 +220,27 @@ class _Follower:
         self.i, self.j = i, j
 
     def _change(self, term: Term, sign: int) -> None:
+        """Adds (sign 1) or removes (sign -1) a distinct term."""
         value = VALUES[term]
-        self.kinds += sign * _kind(value)
+        self.kinds += sign * _kind_unit(value)
         if type(value) is int or type(value) is Decimal:
             try:
                 self.exact = self.exact + sign * value if type(value) is int is type(self.exact) else EXACT.fma(value, sign, self.exact)
             except DecimalException:
-                self.odd = True
-        self.binary += sign * _fixed(value)
+                self.overflowed = True
+        self.binary += sign * _fixed_point_or_zero(value)
 
 
-class DistinctLane(Lane):
-    """Counts and sums of distinct values in windows that only move forward: one follower for each."""
+class DistinctRun(EventRun):
+    """Counts and sums of distinct values in windows that only move forward: one multiset per
+    window."""
 
     __slots__ = ("_followers", "_position")
 
     def __init__(self, position: int) -> None:
         super().__init__()
         self._position = position
-        self._followers: dict[tuple[Micros, Micros], _Follower] = {}
+        self._followers: dict[tuple[Micros, Micros], _SlidingMultiset] = {}
 
     def drop(self, number: int) -> None:
         for follower in self._followers.values():
@@ -232,17 +251,18 @@ class DistinctLane(Lane):
         super().drop(number)
 
     def distinct(self, function: str, now: Micros, near: Micros, far: Micros) -> Term | None:
-        """`count`, `sum` or `avg` of the distinct values from `now - far` to `now - near`; `now` never goes back."""
-        i, j = self.stretch(now - far, now - near)
+        """`function` (COUNT, SUM or AVG) of the distinct values from `now - far` to `now - near`
+        µs; `now` never decreases."""
+        i, j = self.slice_between(now - far, now - near)
         follower = self._followers.get((near, far))
         if follower is None:
-            follower = self._followers[near, far] = _Follower(self._position, i)
+            follower = self._followers[near, far] = _SlidingMultiset(self._position, i)
         follower.move(self, i, j)
         number = len(follower.counts)
         if function == "COUNT":
             return write(number)
         kinds = follower.kinds
-        if follower.odd:
+        if follower.overflowed:
             return aggregate_terms(function, True, list(follower.counts))
-        whole = total_of(kinds, follower.exact, follower.binary)
-        return None if whole is None else write(whole if function == "SUM" else divide(whole, number))
+        total = total_of(kinds, follower.exact, follower.binary)
+        return None if total is None else write(total if function == "SUM" else divide(total, number))

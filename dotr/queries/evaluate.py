@@ -1,72 +1,79 @@
 """Full evaluation of a SELECT over an instant: all of SPARQL 1.1's algebra, on one default graph.
 
-What no plan covers is answered here, exactly; cost: that of the query over background and instant together.
+Exact for every query, as the general case behind incremental plans.
+Cost: that of the query over background and instant together.
 """
 
 from __future__ import annotations
 
 from typing import assert_never
 
-from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Bgp, Exists, Extend, Filter, Group, Join, LeftJoin, Minus, Pattern, Select, Union, Values
 from dotr.model.terms import Term
-from dotr.queries.computing import Computed, Test
 from dotr.queries.graph import Graph
 from dotr.queries.modifiers import GroupOperator, SelectOperator
 from dotr.queries.operators import (
     EMPTY,
+    AlgebraOperator,
     BgpOperator,
     ExtendOperator,
     FilterOperator,
     JoinOperator,
     LeftJoinOperator,
     MinusOperator,
-    Operator,
     UnionOperator,
     ValuesOperator,
 )
+from dotr.queries.solution_expressions import CompiledCondition, CompiledExpression
+from dotr.store.triples import TripleIndex
 
 
-def evaluate(select: Select, background: TripleIndex, new: TripleIndex) -> list[tuple[Term | None, ...]]:
-    """The bag of solutions over background and new triples together, values in the order of the projection."""
-    solutions = Compiler().compiled(select).solutions(Graph(background, new), EMPTY, EMPTY)
+def evaluate(select: Select, background: TripleIndex, delta: TripleIndex) -> list[tuple[Term | None, ...]]:
+    """The bag of solutions over background and delta together, with values in the order of the
+    projection.
+    """
+    solutions = AlgebraCompiler().compile(select).solutions(Graph(background, delta), EMPTY, EMPTY)
     return [tuple([solution.get(name) for name in select.projection]) for solution in solutions]
 
 
-class Compiler:
-    """Makes the operator that evaluates a pattern."""
+class AlgebraCompiler:
+    """Compiler of patterns to operators."""
 
-    def compiled(self, pattern: Pattern) -> Operator:
+    def compile(self, pattern: Pattern) -> AlgebraOperator:
+        """The operator that evaluates a pattern."""
         match pattern:
             case Bgp(patterns):
                 return BgpOperator(pattern, patterns)
             case Join(Bgp(left), Bgp(right)):
                 return BgpOperator(pattern, left + right)
             case Join(first, second):
-                return JoinOperator(pattern, self.compiled(first), self.compiled(second))
+                return JoinOperator(pattern, self.compile(first), self.compile(second))
             case LeftJoin(first, second, condition):
-                test = None if condition is None else Test(condition, self.existence)
-                return LeftJoinOperator(pattern, self.compiled(first), self.looked_up(second, first), test)
+                test = None if condition is None else CompiledCondition(condition, self.compile_exists)
+                return LeftJoinOperator(pattern, self.compile(first), self.compile_lookup(second, first), test)
             case Union(first, second):
-                return UnionOperator(pattern, self.compiled(first), self.compiled(second))
+                return UnionOperator(pattern, self.compile(first), self.compile(second))
             case Minus(first, second):
-                return MinusOperator(pattern, self.compiled(first), self.looked_up(second, first))
+                return MinusOperator(pattern, self.compile(first), self.compile_lookup(second, first))
             case Filter(inner, conditions):
-                return FilterOperator(pattern, self.compiled(inner), tuple(Test(each, self.existence) for each in conditions))
+                return FilterOperator(
+                    pattern, self.compile(inner), tuple(CompiledCondition(each, self.compile_exists) for each in conditions)
+                )
             case Extend(inner, variable, expression):
-                return ExtendOperator(pattern, self.compiled(inner), variable, Computed(expression, self.existence))
+                return ExtendOperator(pattern, self.compile(inner), variable, CompiledExpression(expression, self.compile_exists))
             case Values():
                 return ValuesOperator(pattern)
             case Group(inner, _, _):
-                return GroupOperator(pattern, self.compiled(inner), self.existence)
+                return GroupOperator(pattern, self.compile(inner), self.compile_exists)
             case Select(_, inner):
-                return SelectOperator(pattern, self.compiled(inner), self.existence)
+                return SelectOperator(pattern, self.compile(inner), self.compile_exists)
             case _:
                 assert_never(pattern)
 
-    def looked_up(self, pattern: Pattern, given: Pattern) -> Operator:
-        """The operator of a pattern that is asked about solutions of another."""
-        return self.compiled(pattern)
+    def compile_lookup(self, pattern: Pattern, left: Pattern) -> AlgebraOperator:
+        """Compiles a pattern that will be looked up for each solution of the pattern `left`."""
+        return self.compile(pattern)
 
-    def existence(self, exists: Exists) -> Operator:
-        return Compiler().compiled(exists.pattern)
+    def compile_exists(self, exists: Exists) -> AlgebraOperator:
+        """The operator of the pattern of an EXISTS."""
+        return AlgebraCompiler().compile(exists.pattern)

@@ -1,10 +1,13 @@
-"""The operators of SPARQL's algebra over a graph, compiled once and evaluated per graph (SPARQL 1.1, section 18.5, bag semantics).
+"""Operators of SPARQL's algebra, compiled once and evaluated per graph (SPARQL 1.1, section 18.5,
+bag semantics).
 
-Idea: an operator is asked for its solutions that agree with some bindings, so that a join looks its right side up for each left
-solution instead of computing it whole; where the left side has more solutions than the right one is expected to have, they are hashed.
-Invariant of `solutions(graph, bound, outer)`: exactly the solutions, with multiplicity, of the pattern with `outer` substituted into it
-(EXISTS, section 18.6; empty elsewhere) that are compatible with `bound`. `bound` restricts, it is not in scope: an expression
-inside sees the solutions of its own group and `outer`. A solution is never changed once it was handed out.
+Idea: an operator evaluates to the solutions that are compatible with some bindings, so that a join
+looks its right side up for each left solution (index nested loops); if the left side has more
+solutions than the right side is expected to have, it is a hash join.
+Invariant of `solutions(graph, bound, outer)`: exactly the solutions, with multiplicity, of the
+pattern with `outer` substituted (EXISTS, section 18.6; empty elsewhere) that are compatible with
+`bound`. `bound` restricts solutions and is not in scope of expressions, which see the solutions of
+their own group and `outer`. A returned solution is never modified.
 """
 
 from __future__ import annotations
@@ -15,70 +18,78 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from dotr.joins.scope import NOTHING, Reads, Variables, can_look_up, certain, possible, reads, union_of_reads, variables_of
 from dotr.model.algebra import BgpItem, Pattern, Values
 from dotr.model.terms import Term, Variable
-from dotr.queries.computing import Computed, Test
 from dotr.queries.graph import Graph
-from dotr.queries.matching import Bindings, Solution, expected, matches, order
-from dotr.queries.scope import NOTHING, Reads, Variables, certain, either, possible, reaches, reads, variables_of
+from dotr.queries.matching import Bindings, Solution, expected_matches, matches, most_selective_first
+from dotr.queries.solution_expressions import CompiledCondition, CompiledExpression
 
 EMPTY: Final[Solution] = {}
 _FEW: Final = 16
-"""Up to so many left solutions are always looked up one by one."""
+"""Up to this number of left solutions a join always looks up one by one."""
 
 
-class Operator(ABC):
+class AlgebraOperator(ABC):
     """A compiled pattern.
 
-    `empty`: known to have no solution over the background alone. `reads`: the solutions are those over the background alone where the
-    new triples hold none of these kinds (None: any). `whole(bound)`: why evaluation, given values of `bound`, can still cost the size of
-    the background; empty where it costs what the instant brought.
+    `variables`, `certain`: the variables that solutions may bind, and always bind.
+    `is_static_empty`: known to have no solution over the background alone. `reads`: a delta without
+    triples of these kinds (None: any) leaves the static solutions unchanged.
     """
 
-    __slots__ = ("certain", "empty", "reads", "variables")
+    __slots__ = ("certain", "is_static_empty", "reads", "variables")
 
     def __init__(self, pattern: Pattern) -> None:
         self.variables: frozenset[Variable] = possible(pattern)
         self.certain: frozenset[Variable] = certain(pattern)
-        self.empty = False
+        self.is_static_empty = False
         self.reads: Reads | None = reads(pattern)
 
     @abstractmethod
-    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]: ...
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        """The bag of solutions, by the module's invariant. Raises `LimitExceeded`."""
 
     @abstractmethod
     def size(self, graph: Graph) -> float:
-        """About how many solutions there are when nothing is bound."""
+        """The estimated number of solutions without bindings."""
 
     @abstractmethod
-    def whole(self, bound: Variables) -> str: ...
+    def full_scan_reason(self, bound: Variables) -> str:
+        """The reason for which evaluation with values of `bound` can cost the size of the
+        background; empty if it costs the size of the delta.
+        """
 
-    def any(self, graph: Graph, outer: Bindings) -> bool:
+    def has_solution(self, graph: Graph, outer: Bindings) -> bool:
         return bool(self.solutions(graph, EMPTY, outer))
 
-    def restricted(self, solutions: Sequence[Solution], bound: Bindings, names: frozenset[Variable]) -> Sequence[Solution]:
-        """The solutions that agree with the bindings, which they may disagree with in these variables only."""
+    def compatible_with(self, solutions: Sequence[Solution], bound: Bindings, names: frozenset[Variable]) -> Sequence[Solution]:
+        """The solutions that are compatible with the bindings; only `names` need a test."""
         tested = [name for name in names if name in bound]
         if not tested:
             return solutions
         return [s for s in solutions if all(s.get(name, bound[name]) == bound[name] for name in tested)]
 
 
-def agree(left: Solution, right: Solution) -> bool:
+def are_compatible(left: Solution, right: Solution) -> bool:
     """Compatible solution mappings (section 18.3).
 
-    >>> agree({"x": "<a>"}, {"y": "<b>"}), agree({"x": "<a>"}, {"x": "<b>"})
+    >>> are_compatible({"x": "<a>"}, {"y": "<b>"}), are_compatible({"x": "<a>"}, {"x": "<b>"})
     (True, False)
     """
     return all(left.get(name, value) == value for name, value in right.items())
 
 
 def partners(
-    operator: Operator, certain_left: frozenset[Variable], rows: Sequence[Solution], graph: Graph, bound: Bindings, outer: Bindings
+    operator: AlgebraOperator, certain_left: frozenset[Variable], rows: Sequence[Solution], graph: Graph, bound: Bindings, outer: Bindings
 ) -> Iterator[tuple[Solution, Sequence[Solution]]]:
-    """Each row with the operator's solutions that are compatible with it and with `bound`."""
+    """Pairs of each row with the operator's solutions that are compatible with the row and with
+    `bound`.
+
+    `certain_left`: the variables that every row binds.
+    """
     if len(rows) > _FEW and operator.size(graph) <= len(rows):
-        yield from _hashed(operator, certain_left, rows, graph, bound, outer)
+        yield from _hashed_partners(operator, certain_left, rows, graph, bound, outer)
         return
     names = tuple(sorted(operator.variables))
     seen: dict[tuple[Term | None, ...], Sequence[Solution]] = {}
@@ -92,8 +103,8 @@ def partners(
         yield row, found
 
 
-def _hashed(
-    operator: Operator, certain_left: frozenset[Variable], rows: Sequence[Solution], graph: Graph, bound: Bindings, outer: Bindings
+def _hashed_partners(
+    operator: AlgebraOperator, certain_left: frozenset[Variable], rows: Sequence[Solution], graph: Graph, bound: Bindings, outer: Bindings
 ) -> Iterator[tuple[Solution, Sequence[Solution]]]:
     shared = tuple(sorted(operator.certain & certain_left))
     table: dict[tuple[Term, ...], list[Solution]] = {}
@@ -102,10 +113,12 @@ def _hashed(
     for row in rows:
         found = table.get(tuple([row[name] for name in shared]), ())
         graph.spend(1 + len(found))
-        yield row, [solution for solution in found if agree(row, solution)]
+        yield row, [solution for solution in found if are_compatible(row, solution)]
 
 
-class BgpOperator(Operator):
+class BgpOperator(AlgebraOperator):
+    """A basic graph pattern, by nested loops."""
+
     __slots__ = ("_orders", "_size", "patterns")
 
     def __init__(self, pattern: Pattern, patterns: tuple[BgpItem, ...]) -> None:
@@ -115,21 +128,21 @@ class BgpOperator(Operator):
         self._size: float | None = None
 
     def _ordered(self, graph: Graph, bound: Variables) -> tuple[BgpItem, ...]:
-        """The order that was best for the first graph met: the background's sizes decide it."""
-        found = self._orders.get(bound)
-        if found is None:
-            found = self._orders[bound] = order(graph, self.patterns, bound)
-        return found
+        """The best order for the first graph evaluated; the sizes of the background decide."""
+        best = self._orders.get(bound)
+        if best is None:
+            best = self._orders[bound] = most_selective_first(graph, self.patterns, bound)
+        return best
 
     def _matches(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[Solution]:
         return matches(graph, self._ordered(graph, self.variables.intersection((*bound, *outer))), bound, outer)
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
-        found = list(islice(self._matches(graph, bound, outer), graph.most + 1 if graph.most < sys.maxsize else None))
+        found = list(islice(self._matches(graph, bound, outer), graph.max_rows + 1 if graph.max_rows < sys.maxsize else None))
         graph.limits.check_rows(len(found))
         return found
 
-    def any(self, graph: Graph, outer: Bindings) -> bool:
+    def has_solution(self, graph: Graph, outer: Bindings) -> bool:
         return next(self._matches(graph, EMPTY, outer), None) is not None
 
     def size(self, graph: Graph) -> float:
@@ -137,34 +150,38 @@ class BgpOperator(Operator):
             known: set[Variable] = set()
             total = self._size = 1.0
             for pattern in self._ordered(graph, NOTHING):
-                total *= expected(graph, pattern, known)
+                total *= expected_matches(graph, pattern, known)
                 self._size = max(self._size, total)
                 known |= variables_of((pattern,))
         return self._size
 
-    def whole(self, bound: Variables) -> str:
-        known, left = set(bound), list(self.patterns)
-        while left:
-            linked = [pattern for pattern in left if reaches(pattern, known)]
-            if not linked:
+    def full_scan_reason(self, bound: Variables) -> str:
+        known, rest = set(bound), list(self.patterns)
+        while rest:
+            reachable = [pattern for pattern in rest if can_look_up(pattern, known)]
+            if not reachable:
                 return "a graph pattern is matched against the whole background"
-            left = [pattern for pattern in left if pattern not in linked]
-            known |= variables_of(linked)
+            rest = [pattern for pattern in rest if pattern not in reachable]
+            known |= variables_of(reachable)
         return ""
 
 
-class JoinOperator(Operator):
+class JoinOperator(AlgebraOperator):
+    """Join of two patterns; the side with fewer expected solutions leads."""
+
     __slots__ = ("left", "right")
 
-    def __init__(self, pattern: Pattern, left: Operator, right: Operator) -> None:
+    def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
         super().__init__(pattern)
         self.left, self.right = left, right
-        self.empty = left.empty or right.empty
-        self.reads = left.reads if left.empty else right.reads if right.empty else either(left.reads, right.reads)
+        self.is_static_empty = left.is_static_empty or right.is_static_empty
+        self.reads = (
+            left.reads if left.is_static_empty else right.reads if right.is_static_empty else union_of_reads(left.reads, right.reads)
+        )
 
-    def whole(self, bound: Variables) -> str:
-        forward = self.left.whole(bound) or self.right.whole(bound | self.left.certain)
-        return forward and (self.right.whole(bound) or self.left.whole(bound | self.right.certain)) and forward
+    def full_scan_reason(self, bound: Variables) -> str:
+        forward = self.left.full_scan_reason(bound) or self.right.full_scan_reason(bound | self.left.certain)
+        return forward and (self.right.full_scan_reason(bound) or self.left.full_scan_reason(bound | self.right.certain)) and forward
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         first, second = self.left, self.right
@@ -172,9 +189,9 @@ class JoinOperator(Operator):
             first, second = second, first
         rows = first.solutions(graph, bound, outer)
         result: list[Solution] = []
-        for row, all_found in partners(second, first.certain, rows, graph, bound, outer):
-            result += [{**row, **found} for found in all_found]
-            if len(result) > graph.most:
+        for row, found in partners(second, first.certain, rows, graph, bound, outer):
+            result += [{**row, **right} for right in found]
+            if len(result) > graph.max_rows:
                 graph.limits.check_rows(len(result))
         return result
 
@@ -186,20 +203,22 @@ class JoinOperator(Operator):
         )
 
 
-class LeftJoinOperator(Operator):
+class LeftJoinOperator(AlgebraOperator):
+    """OPTIONAL; `test` is the condition inside, or None."""
+
     __slots__ = ("left", "right", "test")
 
-    def __init__(self, pattern: Pattern, left: Operator, right: Operator, test: Test | None) -> None:
+    def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator, test: CompiledCondition | None) -> None:
         super().__init__(pattern)
         self.left, self.right, self.test = left, right, test
-        self.empty = left.empty
-        if left.empty:
+        self.is_static_empty = left.is_static_empty
+        if left.is_static_empty:
             self.reads = left.reads
 
-    def whole(self, bound: Variables) -> str:
-        why = self.right.whole(self.left.certain)
-        existence = "" if self.test is None else self.test.whole(self.certain | self.right.certain)
-        return self.left.whole(bound) or (why and f"OPTIONAL: {why}") or existence
+    def full_scan_reason(self, bound: Variables) -> str:
+        reason = self.right.full_scan_reason(self.left.certain)
+        existence = "" if self.test is None else self.test.full_scan_reason(self.certain | self.right.certain)
+        return self.left.full_scan_reason(bound) or (reason and f"OPTIONAL: {reason}") or existence
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         rows = self.left.solutions(graph, bound, outer)
@@ -209,25 +228,27 @@ class LeftJoinOperator(Operator):
             if self.test is not None:
                 merged = [solution for solution in merged if self.test.holds(graph, solution, outer)]
             result += merged or [row]
-            if len(result) > graph.most:
+            if len(result) > graph.max_rows:
                 graph.limits.check_rows(len(result))
-        return self.restricted(result, bound, self.right.variables)
+        return self.compatible_with(result, bound, self.right.variables)
 
     def size(self, graph: Graph) -> float:
         return self.left.size(graph)
 
 
-class UnionOperator(Operator):
+class UnionOperator(AlgebraOperator):
+    """UNION as concatenation of bags."""
+
     __slots__ = ("left", "right")
 
-    def __init__(self, pattern: Pattern, left: Operator, right: Operator) -> None:
+    def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
         super().__init__(pattern)
         self.left, self.right = left, right
-        self.empty = left.empty and right.empty
-        self.reads = either(left.reads, right.reads)
+        self.is_static_empty = left.is_static_empty and right.is_static_empty
+        self.reads = union_of_reads(left.reads, right.reads)
 
-    def whole(self, bound: Variables) -> str:
-        return self.left.whole(bound) or self.right.whole(bound)
+    def full_scan_reason(self, bound: Variables) -> str:
+        return self.left.full_scan_reason(bound) or self.right.full_scan_reason(bound)
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         return [*self.left.solutions(graph, bound, outer), *self.right.solutions(graph, bound, outer)]
@@ -236,45 +257,49 @@ class UnionOperator(Operator):
         return self.left.size(graph) + self.right.size(graph)
 
 
-class MinusOperator(Operator):
-    """A left solution goes where a right one shares a variable with it and agrees with it."""
+class MinusOperator(AlgebraOperator):
+    """MINUS: removes left solutions with a compatible right solution that shares a bound variable."""
 
     __slots__ = ("left", "right")
 
-    def __init__(self, pattern: Pattern, left: Operator, right: Operator) -> None:
+    def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
         super().__init__(pattern)
         self.left, self.right = left, right
-        self.empty = left.empty
-        if left.empty or left.variables.isdisjoint(right.variables):
+        self.is_static_empty = left.is_static_empty
+        if left.is_static_empty or left.variables.isdisjoint(right.variables):
             self.reads = left.reads
 
-    def whole(self, bound: Variables) -> str:
-        why = "" if self.left.variables.isdisjoint(self.right.variables) else self.right.whole(self.left.certain)
-        return self.left.whole(bound) or (why and f"MINUS: {why}")
+    def full_scan_reason(self, bound: Variables) -> str:
+        reason = "" if self.left.variables.isdisjoint(self.right.variables) else self.right.full_scan_reason(self.left.certain)
+        return self.left.full_scan_reason(bound) or (reason and f"MINUS: {reason}")
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         rows = self.left.solutions(graph, bound, outer)
         if self.left.variables.isdisjoint(self.right.variables):
             return rows
-        kept = partners(self.right, self.left.certain, rows, graph, EMPTY, outer)
-        return [row for row, found in kept if not any(name in row for right in found for name in right)]
+        pairs = partners(self.right, self.left.certain, rows, graph, EMPTY, outer)
+        return [row for row, found in pairs if not any(name in row for right in found for name in right)]
 
     def size(self, graph: Graph) -> float:
         return self.left.size(graph)
 
 
-class FilterOperator(Operator):
+class FilterOperator(AlgebraOperator):
+    """FILTER by a conjunction of conditions."""
+
     __slots__ = ("inner", "tests")
 
-    def __init__(self, pattern: Pattern, inner: Operator, tests: tuple[Test, ...]) -> None:
+    def __init__(self, pattern: Pattern, inner: AlgebraOperator, tests: tuple[CompiledCondition, ...]) -> None:
         super().__init__(pattern)
         self.inner, self.tests = inner, tests
-        self.empty = inner.empty
-        if inner.empty or not any(test.has_exists for test in tests):
+        self.is_static_empty = inner.is_static_empty
+        if inner.is_static_empty or not any(test.has_exists for test in tests):
             self.reads = inner.reads
 
-    def whole(self, bound: Variables) -> str:
-        return self.inner.whole(bound) or next(filter(None, (test.whole(self.inner.certain) for test in self.tests)), "")
+    def full_scan_reason(self, bound: Variables) -> str:
+        return self.inner.full_scan_reason(bound) or next(
+            filter(None, (test.full_scan_reason(self.inner.certain) for test in self.tests)), ""
+        )
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         found = self.inner.solutions(graph, bound, outer)
@@ -286,34 +311,38 @@ class FilterOperator(Operator):
         return self.inner.size(graph)
 
 
-class ExtendOperator(Operator):
+class ExtendOperator(AlgebraOperator):
+    """BIND: leaves the variable unbound if the expression errs."""
+
     __slots__ = ("computed", "inner", "variable")
 
-    def __init__(self, pattern: Pattern, inner: Operator, variable: Variable, computed: Computed) -> None:
+    def __init__(self, pattern: Pattern, inner: AlgebraOperator, variable: Variable, computed: CompiledExpression) -> None:
         super().__init__(pattern)
         self.inner, self.variable, self.computed = inner, variable, computed
-        self.empty = inner.empty
-        if inner.empty or not computed.has_exists:
+        self.is_static_empty = inner.is_static_empty
+        if inner.is_static_empty or not computed.has_exists:
             self.reads = inner.reads
 
-    def whole(self, bound: Variables) -> str:
-        return self.inner.whole(bound - {self.variable}) or self.computed.whole(self.inner.certain)
+    def full_scan_reason(self, bound: Variables) -> str:
+        return self.inner.full_scan_reason(bound - {self.variable}) or self.computed.full_scan_reason(self.inner.certain)
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         name = self.variable
         without = {other: value for other, value in outer.items() if other != name}
         result: list[Solution] = []
         for solution in self.inner.solutions(graph, {other: value for other, value in bound.items() if other != name}, without):
-            value = self.computed.of(graph, solution, without)
+            value = self.computed.evaluate(graph, solution, without)
             result.append(solution if value is None else {**solution, name: value})
         own = frozenset((name,))
-        return self.restricted(self.restricted(result, bound, own), outer, own)
+        return self.compatible_with(self.compatible_with(result, bound, own), outer, own)
 
     def size(self, graph: Graph) -> float:
         return self.inner.size(graph)
 
 
-class ValuesOperator(Operator):
+class ValuesOperator(AlgebraOperator):
+    """VALUES: the rows of an inline table."""
+
     __slots__ = ("rows",)
 
     def __init__(self, pattern: Values) -> None:
@@ -321,13 +350,13 @@ class ValuesOperator(Operator):
         self.rows: list[Solution] = [
             {name: term for name, term in zip(pattern.variables, row, strict=True) if term is not None} for row in pattern.rows
         ]
-        self.empty = not self.rows
+        self.is_static_empty = not self.rows
 
-    def whole(self, bound: Variables) -> str:
+    def full_scan_reason(self, bound: Variables) -> str:
         return ""
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
-        return self.restricted(self.restricted(self.rows, bound, self.variables), outer, self.variables)
+        return self.compatible_with(self.compatible_with(self.rows, bound, self.variables), outer, self.variables)
 
     def size(self, graph: Graph) -> float:
         return float(len(self.rows))

@@ -1,7 +1,8 @@
 """Property paths over a graph (SPARQL 1.1, sections 9 and 18.4).
 
-Sequence, alternative and negated sets keep multiplicity; `?`, `*` and `+` give each pair once.
-Idea: a path is walked forward from a known subject or backward from a known object; only where neither is known are all pairs made.
+Idea: evaluation walks forward from a known subject or backward from a known object; all pairs are
+enumerated only if neither end is known.
+Invariant: sequence, alternative and negated sets keep multiplicity; `?`, `*` and `+` are distinct.
 Cost: of `*` and `+`, the edges reachable from the known end.
 """
 
@@ -10,23 +11,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
+from dotr.joins.scope import is_nullable
 from dotr.model.algebra import Alternative, Inverse, Link, Negated, Path, Repeat, Sequence
 from dotr.model.terms import Term
 from dotr.queries.graph import Graph
-from dotr.queries.scope import nullable
 
 
-def reach(graph: Graph, path: Path, start: Term, *, forward: bool) -> Iterable[Term]:
-    """The ends of the path that starts at a term, or (backward) the starts of the path that ends there."""
+def path_ends(graph: Graph, path: Path, start: Term, *, forward: bool) -> Iterable[Term]:
+    """The ends of paths that start at a term, or (backward) the starts of paths that end there."""
     match path:
         case Link(predicate):
             return graph.objects(start, predicate) if forward else graph.subjects(predicate, start)
         case Inverse(inner):
-            return reach(graph, inner, start, forward=not forward)
+            return path_ends(graph, inner, start, forward=not forward)
         case Sequence(left, right):
             return _sequence(graph, left, right, start, forward)
         case Alternative(left, right):
-            return [*reach(graph, left, start, forward=forward), *reach(graph, right, start, forward=forward)]
+            return [*path_ends(graph, left, start, forward=forward), *path_ends(graph, right, start, forward=forward)]
         case Repeat(inner, least, many):
             return _repeat(graph, inner, least, many, start, forward)
         case Negated():
@@ -36,22 +37,22 @@ def reach(graph: Graph, path: Path, start: Term, *, forward: bool) -> Iterable[T
 
 
 def _sequence(graph: Graph, left: Path, right: Path, start: Term, forward: bool) -> Iterator[Term]:
-    if nullable(left) and nullable(right) and not graph.is_node(start):
-        return  # the term in the middle is a variable's: a node of the graph
+    if is_nullable(left) and is_nullable(right) and not graph.is_node(start):
+        return  # the term in the middle is the value of a variable, hence a node of the graph
     first, second = (left, right) if forward else (right, left)
-    for middle in reach(graph, first, start, forward=forward):
-        yield from reach(graph, second, middle, forward=forward)
+    for middle in path_ends(graph, first, start, forward=forward):
+        yield from path_ends(graph, second, middle, forward=forward)
 
 
 def _repeat(graph: Graph, inner: Path, least: int, many: bool, start: Term, forward: bool) -> Iterable[Term]:
-    found: dict[Term, None] = {start: None} if least == 0 else {}
-    fresh = dict.fromkeys(end for end in reach(graph, inner, start, forward=forward) if end not in found)
-    while fresh:
-        found.update(fresh)
+    seen: dict[Term, None] = {start: None} if least == 0 else {}
+    frontier = dict.fromkeys(end for end in path_ends(graph, inner, start, forward=forward) if end not in seen)
+    while frontier:
+        seen.update(frontier)
         if not many:
             break
-        fresh = dict.fromkeys(end for middle in fresh for end in reach(graph, inner, middle, forward=forward) if end not in found)
-    return found
+        frontier = dict.fromkeys(end for middle in frontier for end in path_ends(graph, inner, middle, forward=forward) if end not in seen)
+    return seen
 
 
 def _negated(graph: Graph, path: Negated, start: Term, forward: bool) -> Iterator[Term]:
@@ -62,27 +63,27 @@ def _negated(graph: Graph, path: Negated, start: Term, forward: bool) -> Iterato
                     yield from graph.objects(start, predicate) if along else graph.subjects(predicate, start)
 
 
-def pairs(graph: Graph, path: Path) -> Iterator[tuple[Term, Term]]:
-    """All (subject, object) pairs of the path; zero-length ones at every node of the graph."""
+def path_pairs(graph: Graph, path: Path) -> Iterator[tuple[Term, Term]]:
+    """All (subject, object) pairs of a path, with zero-length paths at every node of the graph."""
     match path:
         case Link(predicate):
             for subject, _, object in graph.match(None, predicate, None):
                 graph.spend(1)
                 yield subject, object
         case Inverse(inner):
-            for subject, object in pairs(graph, inner):
+            for subject, object in path_pairs(graph, inner):
                 yield object, subject
         case Sequence(left, right):
-            for subject, middle in pairs(graph, left):
-                for object in reach(graph, right, middle, forward=True):
+            for subject, middle in path_pairs(graph, left):
+                for object in path_ends(graph, right, middle, forward=True):
                     yield subject, object
         case Alternative(left, right):
-            yield from pairs(graph, left)
-            yield from pairs(graph, right)
+            yield from path_pairs(graph, left)
+            yield from path_pairs(graph, right)
         case Repeat(inner, least, _):
-            starts = graph.nodes() if least == 0 else iter(dict.fromkeys(subject for subject, _ in pairs(graph, inner)))
+            starts = graph.nodes() if least == 0 else iter(dict.fromkeys(subject for subject, _ in path_pairs(graph, inner)))
             for subject in starts:
-                for object in reach(graph, path, subject, forward=True):
+                for object in path_ends(graph, path, subject, forward=True):
                     yield subject, object
         case Negated(ahead, back):
             for excluded, along in ((ahead, True), (back, False)):

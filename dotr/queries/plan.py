@@ -1,7 +1,8 @@
-"""How a query is answered at every instant.
+"""Query plans: the evaluation of a query at every instant over a fixed background.
 
-Three ways, each exact: a union of conjunctions by generated joins from the new triples; other queries by operators whose leading parts
-start from the new triples; and what is left by the same operators at the cost of the background.
+Three strategies, each exact: delta queries for a union of conjunctions; operators whose leading
+parts start from the delta for other queries; and the same operators at the cost of the background
+for the rest.
 """
 
 from __future__ import annotations
@@ -10,159 +11,174 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
-from dotr.knowledge.closure import Closure
-from dotr.knowledge.limits import NO_LIMITS, Limits
-from dotr.knowledge.triples import TripleIndex
+from dotr.datalog.closure import Closure
+from dotr.joins.branch_loops import AnswerRow
+from dotr.joins.branches import Unplannable
+from dotr.joins.deltas import Conjunction, DeltaQuery, bag_difference
+from dotr.joins.limits import NO_LIMITS, Limits
+from dotr.joins.scope import NOTHING, Reads, union_of_reads
 from dotr.model.algebra import Select
 from dotr.model.terms import Term
-from dotr.queries.branches import Unplannable
-from dotr.queries.conjunction import Conjunction, Delta, left_of
 from dotr.queries.graph import Graph
-from dotr.queries.loops import Row
-from dotr.queries.operators import EMPTY, Operator
-from dotr.queries.planning import Planner, conjunctions
-from dotr.queries.scope import NOTHING, Reads, either
+from dotr.queries.incremental_operators import IncrementalCompiler, conjunctions
+from dotr.queries.operators import EMPTY, AlgebraOperator
+from dotr.store.triples import TripleIndex
 
-Answers = Callable[[TripleIndex], list[Row]]
-Amended = Callable[[TripleIndex, TripleIndex, TripleIndex], list[Row]]
-Static = Callable[[Select, Callable[[], Sequence[Row]]], Sequence[Row]]
+Answers = Callable[[TripleIndex], list[AnswerRow]]
+AnswersOverView = Callable[[TripleIndex, TripleIndex, TripleIndex], list[AnswerRow]]
+StaticAnswers = Callable[[Select, Callable[[], Sequence[AnswerRow]]], Sequence[AnswerRow]]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A query over one background.
+class QueryPlan:
+    """The plan of a query over one background.
 
-    `answers(new)` is the bag of solutions over background and new triples, which share none, with values in the order of the projection;
-    `amended(view, new, removed)` is that bag where of the background only a view without removed triples holds. `static` are the solutions
-    over the background alone: the answers wherever what came and went holds none of the `kinds` (a predicate, with an object or with any;
-    None: any triple may matter). `triggers` are the predicates of the kinds. A `planned` query costs what the instant brought and took
-    back; where it is not, `reason` says why. Where it is, but by operators, `reason` is the part that is no union of conjunctions.
+    - `static`: the solutions over the background alone, with values in the order of the projection.
+    - `answers(delta)`: the bag of solutions over background and delta, which share no triple.
+    - `answers_over_view(view, delta, removed)`: the same over a view of the background without the
+      triples `removed`.
+    - `reads`: the kinds of triples (a predicate, with an object or with None for any object) that
+      affect the answers; None if any triple may. A delta and a removal without such triples leave
+      `static`.
+    - `triggers`: the predicates of `reads`, or None.
+    - `is_incremental`: the answers cost the size of delta and removal instead of the background's.
+    - `reason`: if not incremental, the construct that prevents it; if evaluated by operators, the
+      part that is no union of conjunctions; else empty.
     """
 
     select: Select
-    static: tuple[Row, ...]
+    static: tuple[AnswerRow, ...]
     answers: Answers
-    amended: Amended
-    kinds: Reads | None
+    answers_over_view: AnswersOverView
+    reads: Reads | None
     triggers: frozenset[Term] | None
-    planned: bool
+    is_incremental: bool
     reason: str
-    deltas: tuple[Delta, ...] | None = None
-    """What a union of conjunctions adds to its static answers, to be put together with that of other plans (`together`)."""
+    delta_queries: tuple[DeltaQuery, ...] | None = None
+    """The delta queries of a union of conjunctions, which `dotr.queries.shared_joins` groups; else
+    None.
+    """
 
-    def at(self, closure: Closure) -> list[Row]:
+    def answers_at(self, closure: Closure) -> list[AnswerRow]:
         """The bag of solutions over a closed instant."""
         if closure.removed is None:
-            return self.answers(closure.new)
-        return self.amended(closure.background, closure.new, closure.removed)
+            return self.answers(closure.delta)
+        return self.answers_over_view(closure.background, closure.delta, closure.removed)
 
-    def whole(self, found: list[Row]) -> list[Row]:
-        """The answers, of those that the deltas found."""
+    def with_static(self, rows: list[AnswerRow]) -> list[AnswerRow]:
+        """The answers of an instant whose delta queries returned these rows."""
         if not self.static and not self.select.distinct:
-            return found
-        return list(dict.fromkeys([*self.static, *found])) if self.select.distinct else [*self.static, *found]
+            return rows
+        return list(dict.fromkeys([*self.static, *rows])) if self.select.distinct else [*self.static, *rows]
 
 
-def found_now(select: Select, find: Callable[[], Sequence[Row]]) -> Sequence[Row]:
-    """Finds the answers over the background."""
-    return find()
+def compute_static(select: Select, compute: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
+    """Computes the static answers of a query, without a cache."""
+    return compute()
 
 
-def plan(select: Select, background: TripleIndex, static: Static = found_now, limits: Limits | None = None) -> Plan:
-    """The plan of a query over a closed background, which must not change while the plan is used. `static` gives the answers over the
-    background, which may be known already. What is answered at an instant keeps to the limits, or raises `LimitExceeded`; so does the
-    planning where the background alone makes too much of the query (`Limits.beforehand`).
+def plan(select: Select, background: TripleIndex, static: StaticAnswers = compute_static, limits: Limits | None = None) -> QueryPlan:
+    """Plans a query over a closed background, which must not change while the plan is in use.
+
+    `static(select, compute)`: returns the static answers, by `compute()` or from a cache. `limits`:
+    bound the work at an instant; the planning itself is bounded by `Limits.for_background`.
+    Raises `LimitExceeded` during planning or evaluation.
 
     >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var
     >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
     >>> room = TriplePattern(Var("sensor"), Const("<in>"), Var("room"))
-    >>> made = plan(Select(("room",), Bgp((sensor, room))), TripleIndex([("<s1>", "<in>", "<A>")]))
-    >>> made.answers(TripleIndex([("<r>", "<from>", "<s1>")])), made.static, made.triggers
+    >>> query_plan = plan(Select(("room",), Bgp((sensor, room))), TripleIndex([("<s1>", "<in>", "<A>")]))
+    >>> query_plan.answers(TripleIndex([("<r>", "<from>", "<s1>")])), query_plan.static, query_plan.triggers
     ([('<A>',)], (), frozenset({'<from>'}))
     """
     try:
         parts = conjunctions(select, background, limits)
-    except Unplannable as stopped:
-        return _by_operators(select, background, str(stopped), static, limits)
+    except Unplannable as reason:
+        return _by_operators(select, background, str(reason), static, limits)
     return _by_conjunctions(select, background, parts, static, limits)
 
 
-def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjunction], known: Static, limits: Limits | None) -> Plan:
-    static: list[Row] = []
-    if not all(part.empty for part in parts):
-        static += known(select, lambda: [row for part in parts for row in part.static()])
+def _by_conjunctions(
+    select: Select, background: TripleIndex, parts: list[Conjunction], find_static: StaticAnswers, limits: Limits | None
+) -> QueryPlan:
+    static: list[AnswerRow] = []
+    if not all(part.is_static_empty for part in parts):
+        static += find_static(select, lambda: [row for part in parts for row in part.static_answers()])
     if select.distinct:
         static = list(dict.fromkeys(static))
     if limits is not None:
         limits.check_rows(len(static))
-    deltas = tuple(delta.join for part in parts for delta in part.deltas)
-    kinds: Reads | None = frozenset()
+    delta_queries = tuple(query for part in parts for query in part.delta_queries)
+    joins = tuple(query.join for query in delta_queries)
+    reads: Reads | None = frozenset()
     for part in parts:
-        kinds = either(kinds, part.reads)
+        reads = union_of_reads(reads, part.reads)
 
-    def distinct(new: TripleIndex) -> list[Row]:
-        return list(dict.fromkeys([*static, *(row for delta in deltas for row in delta(background, new))]))
+    def distinct(delta: TripleIndex) -> list[AnswerRow]:
+        return list(dict.fromkeys([*static, *(row for join in joins for row in join(background, delta))]))
 
-    def several(new: TripleIndex) -> list[Row]:
+    def bag_union(delta: TripleIndex) -> list[AnswerRow]:
         rows = static.copy()
-        for delta in deltas:
-            rows += delta(background, new)
+        for join in joins:
+            rows += join(background, delta)
         return rows
 
-    answers: Answers = distinct if select.distinct else several
-    if len(deltas) == 1 and not static and not select.distinct:
-        answers = partial(deltas[0], background)
+    answers: Answers = distinct if select.distinct else bag_union
+    if len(joins) == 1 and not static and not select.distinct:
+        answers = partial(joins[0], background)
 
     @cache
-    def bag() -> tuple[Row, ...]:
-        return tuple(row for part in parts for row in part.static()) if select.distinct else tuple(static)
+    def static_bag() -> tuple[AnswerRow, ...]:
+        return tuple(row for part in parts for row in part.static_answers()) if select.distinct else tuple(static)
 
-    def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[Row]:
-        rows = left_of(bag(), (row for part in parts for row in part.lost(view, removed)))
-        rows += [row for part in parts for join in part.anywhere for row in join(view, new)]
+    def answers_over_view(view: TripleIndex, delta: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
+        rows = bag_difference(static_bag(), (row for part in parts for row in part.retracted_answers(view, removed)))
+        rows += [row for part in parts for join in part.deltas_over_view for row in join(view, delta)]
         return list(dict.fromkeys(rows)) if select.distinct else rows
 
-    return _made(select, static, answers, amended, kinds, "", tuple(delta for part in parts for delta in part.deltas))
-
-
-def _by_operators(select: Select, background: TripleIndex, part: str, known: Static, limits: Limits | None) -> Plan:
-    operator: Operator = Planner(background, limits).compiled(select)
-    names = select.projection
-
-    def asked(graph: Graph) -> list[Row]:
-        return [tuple([solution.get(name) for name in names]) for solution in operator.solutions(graph, EMPTY, EMPTY)]
-
-    def answers(new: TripleIndex) -> list[Row]:
-        return asked(Graph(background, new, None, limits or NO_LIMITS))
-
-    def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[Row]:
-        return asked(Graph(view, new, removed, limits or NO_LIMITS))
-
-    why = operator.whole(NOTHING)
-    static = known(select, lambda: asked(Graph(background, TripleIndex(), None, limits.beforehand if limits else NO_LIMITS)))
-    if limits is not None:
-        limits.check_rows(len(static))
-    return _made(
-        select,
-        static,
-        answers,
-        amended,
-        operator.reads,
-        f"{part}; {why}" if why else part,
-        planned=not why,
+    return _query_plan(
+        select, static, answers, answers_over_view, reads, "", tuple(query for part in parts for query in part.delta_queries)
     )
 
 
-def _made(
+def _by_operators(select: Select, background: TripleIndex, construct: str, find_static: StaticAnswers, limits: Limits | None) -> QueryPlan:
+    operator: AlgebraOperator = IncrementalCompiler(background, limits).compile(select)
+    names = select.projection
+
+    def evaluate(graph: Graph) -> list[AnswerRow]:
+        return [tuple([solution.get(name) for name in names]) for solution in operator.solutions(graph, EMPTY, EMPTY)]
+
+    def answers(delta: TripleIndex) -> list[AnswerRow]:
+        return evaluate(Graph(background, delta, None, limits or NO_LIMITS))
+
+    def answers_over_view(view: TripleIndex, delta: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
+        return evaluate(Graph(view, delta, removed, limits or NO_LIMITS))
+
+    reason = operator.full_scan_reason(NOTHING)
+    static = find_static(select, lambda: evaluate(Graph(background, TripleIndex(), None, limits.for_background if limits else NO_LIMITS)))
+    if limits is not None:
+        limits.check_rows(len(static))
+    return _query_plan(
+        select,
+        static,
+        answers,
+        answers_over_view,
+        operator.reads,
+        f"{construct}; {reason}" if reason else construct,
+        is_incremental=not reason,
+    )
+
+
+def _query_plan(
     select: Select,
-    static: Sequence[Row],
+    static: Sequence[AnswerRow],
     answers: Answers,
-    amended: Amended,
-    kinds: Reads | None,
+    answers_over_view: AnswersOverView,
+    reads: Reads | None,
     reason: str,
-    deltas: tuple[Delta, ...] | None = None,
+    delta_queries: tuple[DeltaQuery, ...] | None = None,
     *,
-    planned: bool = True,
-) -> Plan:
-    triggers = None if kinds is None else frozenset(predicate for predicate, _ in kinds)
-    return Plan(select, tuple(static), answers, amended, kinds, triggers, planned, reason, deltas)
+    is_incremental: bool = True,
+) -> QueryPlan:
+    triggers = None if reads is None else frozenset(predicate for predicate, _ in reads)
+    return QueryPlan(select, tuple(static), answers, answers_over_view, reads, triggers, is_incremental, reason, delta_queries)

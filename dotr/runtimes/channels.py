@@ -1,30 +1,31 @@
-"""The inputs of a pipeline as they are read in this process while some of them grow."""
+"""Channels of a pipeline: its inputs as read in process, existing files and growing ones."""
 
 from __future__ import annotations
 
-from dotr.io.feeds import Appearing, Feed, FilesFeed, OneFile, StandardInput
-from dotr.io.growing import Growing
-from dotr.io.lateness import Lateness
-from dotr.io.live import Channel
-from dotr.io.pace import Pace, Unhurried
-from dotr.io.records import InputFile
 from dotr.runtimes.pipeline import Pipeline
+from dotr.sources.feeds import AppearingFiles, Feed, FilesFeed, OneFile, StandardInput
+from dotr.sources.lateness import Lateness
+from dotr.sources.live_merge import Channel
+from dotr.sources.rate_limits import NoRateLimit, RateLimit
+from dotr.sources.records import InputFile
+from dotr.sources.watched_folders import GrowingInput
 
 
 def channels_of(pipeline: Pipeline) -> list[Channel]:
-    """A channel for each file that is there, and one for each further input. Files of one input share its pace."""
-    paces: dict[str, Pace | Unhurried] = {name: Pace(rate) for name, rate in pipeline.rates.items()}
+    """One channel for each existing file, then one for each growing input. Files of an input share
+    its rate limit."""
+    rate_limits: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
 
-    def channel(file: InputFile, feed: Feed, growing: Growing | None = None) -> Channel:
+    def channel(file: InputFile, feed: Feed, growing: GrowingInput | None = None) -> Channel:
         lateness = Lateness(file.delay, single=file.single)
         idle = None if growing is None else growing.idle
-        return Channel(feed, lateness, idle, paces.setdefault(file.input, Unhurried()), growing is not None)
+        return Channel(feed, lateness, idle, rate_limits.setdefault(file.input, NoRateLimit()), growing is not None)
 
-    def feed(growing: Growing) -> Feed:
+    def feed(growing: GrowingInput) -> Feed:
         if growing.standard:
             return StandardInput(growing.like)
         known = [file.path for file in pipeline.inputs if file.input == growing.like.input]
-        return FilesFeed(Appearing(growing, known))
+        return FilesFeed(AppearingFiles(growing, known))
 
-    found = [channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
-    return found + [channel(growing.like, feed(growing), growing) for growing in pipeline.growing]
+    channels = [channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
+    return channels + [channel(growing.like, feed(growing), growing) for growing in pipeline.growing]

@@ -1,4 +1,4 @@
-"""The inputs that a configuration names: the files that are there, and what they grow by."""
+"""Inputs of a configuration: existing files, watched folders and standard input."""
 
 from __future__ import annotations
 
@@ -12,44 +12,48 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dotr.config import UNITS, Config, InputSection, existing
-from dotr.diagnostics import Diagnostic, Refused, refuse
-from dotr.io import CsvMap, Folder, Format, Growing, InputFile, check_input, clock_of, dated, settled
-from dotr.io.lines import STANDARD_INPUT, standard_bytes
-from dotr.io.times import parse_delay
+from dotr.config import UNITS, Config, InputSection, glob_files, matching_files
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Document, Span
 from dotr.model.time import Clock, Micros, Unit
+from dotr.sources.lines import STANDARD_INPUT, standard_bytes
+from dotr.sources.reading import check_input, clock_of, has_date_times
+from dotr.sources.records import CsvMap, Format, InputFile
+from dotr.sources.times import parse_delay
+from dotr.sources.watched_folders import Folder, GrowingInput, stable_files
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """`files` were there when the run started; `rates` are by the names of inputs."""
+    """Inputs of a run: `files` that exist at its start, `growing` inputs, and `rates` (records a
+    second) by name of input."""
 
     files: tuple[InputFile, ...]
-    growing: tuple[Growing, ...] = ()
+    growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
-    """The inputs, as far as they can be used; adds what is wrong with the others."""
+    """Read the input sections of a configuration. Problems are added to `problems`, and their
+    inputs left out."""
     files: list[InputFile] = []
-    growing: list[Growing] = []
+    growing: list[GrowingInput] = []
     sections = config.settings.input
     for number, section in enumerate(sections):
-        with collecting(problems):
-            there, further = _input(config, section, number)
-            files += there
-            growing += further
+        with collect_problems(problems):
+            section_files, section_growing = _input(config, section, number)
+            files += section_files
+            growing += section_growing
     if sum(each.standard for each in growing) > 1:
         problems.append(
-            Diagnostic("C204", "standard input can be read by one input only", config.place("input"), "Name files for the others.")
+            Diagnostic("C204", "standard input can be read by one input only", config.span("input"), "Name files for the others.")
         )
     return Inputs(tuple(files), tuple(growing), {section.name: section.rate for section in sections if section.rate is not None})
 
 
 @contextmanager
-def collecting(problems: list[Diagnostic]) -> Iterator[None]:
-    """Takes what is refused inside into a list, each problem once."""
+def collect_problems(problems: list[Diagnostic]) -> Iterator[None]:
+    """Context that adds the problems of a `Refused` to a list, each once."""
     try:
         yield
     except Refused as refused:
@@ -57,13 +61,14 @@ def collecting(problems: list[Diagnostic]) -> Iterator[None]:
 
 
 def files_of(config: Config, section: InputSection, number: int) -> list[str]:
-    """The files of an input that are there now; raises `Refused` where there has to be one and is none."""
+    """Existing files of input `number`; raises `Refused` where a required file or watched folder is
+    missing."""
     at = ("input", number, "path")
     if section.path == STANDARD_INPUT:
         return []
-    path, place = config.files.path(section.path, at), config.place(*at)
+    path, place = config.files.path(section.path, at), config.span(*at)
     if not section.watch:
-        return existing(path, place)
+        return matching_files(path, place)
     if not glob.has_magic(path):
         hint = (
             f"For the files that appear in it write {os.path.join(path, '*')}"
@@ -74,10 +79,10 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
     folder = path[: next(i for i, letter in enumerate(path) if letter in "*?[")].rpartition("/")[0] or "."
     if not os.path.isdir(folder):
         raise refuse("C301", f"there is no folder {folder} to watch", place, "Make it first.")
-    return sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
+    return glob_files(path)
 
 
-def _input(config: Config, section: InputSection, number: int) -> tuple[list[InputFile], list[Growing]]:
+def _input(config: Config, section: InputSection, number: int) -> tuple[list[InputFile], list[GrowingInput]]:
     at = ("input", number)
     unit = UNITS[config.settings.time.unit]
     problems: list[Diagnostic] = []
@@ -86,17 +91,17 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     settle: Micros = 0
     csv: CsvMap | None = None
     paths: list[str] = []
-    with collecting(problems):
+    with collect_problems(problems):
         delay = _length(config, number, "lateness", section.lateness, unit)
-    with collecting(problems):
+    with collect_problems(problems):
         idle = None if section.idle is None else _length(config, number, "idle", section.idle, Unit.SECOND)
-    with collecting(problems):
+    with collect_problems(problems):
         settle = _length(config, number, "settle", section.settle if section.settle is not None else "1 s", Unit.SECOND)
-    with collecting(problems):
+    with collect_problems(problems):
         csv = _csv_map(config, section, number)
-    with collecting(problems):
+    with collect_problems(problems):
         paths = files_of(config, section, number)
-    problems += _together(config, section, number, delay)
+    problems += _setting_conflicts(config, section, number, delay)
     if problems:
         raise Refused(problems)
     prefixes = tuple(config.settings.prefixes.items())
@@ -106,24 +111,24 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     )
     files = [replace(like, path=path) for path in paths]
     for file in files or [like]:
-        with collecting(problems):
-            check_input(file, config.place(*at))
+        with collect_problems(problems):
+            check_input(file, config.span(*at))
     if problems:
-        raise Refused(dict.fromkeys(_placed(problem, config, number) for problem in problems))
+        raise Refused(dict.fromkeys(_with_place(problem, config, number) for problem in problems))
     if section.path == STANDARD_INPUT:
-        return [], [Growing(replace(like, path=STANDARD_INPUT), idle=idle)]
+        return [], [GrowingInput(replace(like, path=STANDARD_INPUT), idle=idle)]
     if section.watch:
-        return files, [Growing(like, config.files.path(section.path, (*at, "path")), settle, idle)]
+        return files, [GrowingInput(like, config.files.path(section.path, (*at, "path")), settle, idle)]
     return files, []
 
 
-def _together(config: Config, section: InputSection, number: int, delay: Micros) -> Iterator[Diagnostic]:
-    """What does not go together in an input's settings."""
+def _setting_conflicts(config: Config, section: InputSection, number: int, delay: Micros) -> Iterator[Diagnostic]:
+    """Problems of settings that exclude each other in one input."""
 
     def problem(key: str, message: str, hint: str) -> Diagnostic:
-        return Diagnostic("C204", message, config.files.tree.key(("input", number, key)), hint)
+        return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
 
-    watches = "watch" in section.model_fields_set  # it may have been turned off for one run
+    watches = "watch" in section.model_fields_set  # also true for `watch: false`, set for one run
     grows = watches or section.path == STANDARD_INPUT
     if section.one_per_instant and delay:
         yield problem(
@@ -140,13 +145,14 @@ def _together(config: Config, section: InputSection, number: int, delay: Micros)
 
 
 def _csv_map(config: Config, section: InputSection, number: int) -> CsvMap | None:
-    """What a CSV input needs beside; raises `Refused` where it lacks some of it, or another format has it."""
-    place = config.place("input", number)
+    """Map of a CSV input, None for other formats; raises `Refused` where keys are missing, or
+    belong to another format."""
+    place = config.span("input", number)
     if section.format != "csv":
         if section.time is not None or section.map is not None:
             key = "time" if section.time is not None else "map"
             message = f"{key} belongs to csv, not to {section.format}"
-            raise refuse("C204", message, config.files.tree.key(("input", number, key)), "Leave it out, or write format: csv")
+            raise refuse("C204", message, config.files.tree.key_span(("input", number, key)), "Leave it out, or write format: csv")
         return None
     if section.time is None or section.map is None:
         needed = {
@@ -159,16 +165,16 @@ def _csv_map(config: Config, section: InputSection, number: int) -> CsvMap | Non
     return CsvMap(section.time, Document(f"map of input {section.name}", section.map), section.delimiter)
 
 
-def _placed(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
-    """A problem of a map or of a prefix, with its place in the configuration."""
+def _with_place(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
+    """Move the span of a problem in a map or prefix to its place in the configuration."""
     if problem.code == "I105":
-        return replace(problem, span=config.place("prefixes"))
+        return replace(problem, span=config.span("prefixes"))
     section = config.settings.input[number]
-    span, around = problem.span, config.place("input", number, "map")
+    span, around = problem.span, config.span("input", number, "map")
     if span is None or section.map is None or span.document.text != section.map:
         return problem
     start = around.text.find(section.map)
-    if start >= 0:  # else it is folded or escaped there, and its own lines are shown
+    if start >= 0:  # otherwise the YAML folds or escapes the map, and the span in the map itself is shown
         problem = replace(problem, span=Span(around.document, around.start + start + span.start, around.start + start + span.end))
     hint = problem.hint.replace("eclare it: PREFIX", "eclare it under `prefixes`:") if problem.code == "T103" else problem.hint
     return replace(problem, hint=hint)
@@ -178,67 +184,78 @@ def _length(config: Config, number: int, key: str, value: str | int, unit: Unit)
     try:
         return parse_delay(value, unit)
     except ValueError as error:
-        place = config.place("input", number, key)
+        place = config.span("input", number, key)
         raise Refused([Diagnostic("C205", f"{key}: {error}", place, "Write it like 30 s or 5 min.")]) from None
 
 
-def not_spooled(config: Config, growing: Growing) -> Iterator[Diagnostic]:
-    """Why standard input cannot be kept for a replay, where it cannot."""
+def spool_problems(config: Config, growing: GrowingInput) -> Iterator[Diagnostic]:
+    """Problem of a standard input that Spark cannot spool for a replay: one in TriG."""
     if growing.like.format is Format.TRIG:
         number = next(number for number, section in enumerate(config.settings.input) if section.path == STANDARD_INPUT)
         hint = "Send N-Quads (format: nquads), name files, or run with --engine local."
         message = "Spark reads standard input a record at a time, and a record of TriG needs the declarations before it"
-        yield Diagnostic("S107", message, config.place("input", number, "path"), hint)
+        yield Diagnostic("S107", message, config.span("input", number, "path"), hint)
 
 
-def settle_all(inputs: Inputs) -> None:
-    """Waits until the files that are there in watched folders are complete."""
+def wait_until_stable(inputs: Inputs) -> None:
+    """Wait until the existing files of watched folders are complete."""
     for growing in inputs.growing:
-        settled([file.path for file in inputs.files if growing.pattern and file.input == growing.like.input], growing.settle)
+        stable_files([file.path for file in inputs.files if growing.pattern and file.input == growing.like.input], growing.settle)
 
 
 def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic]) -> Clock:
-    """How times are written: as the files that are there say; where there are none, as the first record says, which is waited for.
-    `notices` takes what is to be told of the times."""
+    """Clock of a pipeline: time format of the existing files, or of the first record, for which the
+    call waits.
+
+    `unit` is that of integer times; notices about times are added to `notices`.
+    """
     if inputs.files or not inputs.growing:
         return clock_of(inputs.files, unit, notices)
-    looks = [(each, None if each.standard else Folder(each.pattern, each.settle, ())) for each in inputs.growing]
+    sources = [(each, None if each.standard else Folder(each.pattern, each.settle, ())) for each in inputs.growing]
     while True:
-        for growing, folder in looks:
+        for growing, folder in sources:
             if folder is None:
-                said = _standard_dated(growing.like, notices)
+                has_dates = _standard_input_has_dates(growing.like, notices)
             else:
-                said = next(
-                    (said for path in folder.look() if (said := dated(replace(growing.like, path=path), notices)) is not None), None
+                has_dates = next(
+                    (
+                        has_dates
+                        for path in folder.new_files()
+                        if (has_dates := has_date_times(replace(growing.like, path=path), notices)) is not None
+                    ),
+                    None,
                 )
-            if said is not None:
-                return Clock(unit, said)
-        if all(folder is None for _, folder in looks):  # standard input has ended, and said nothing
+            if has_dates is not None:
+                return Clock(unit, has_dates)
+        if all(folder is None for _, folder in sources):  # standard input has ended without a record
             return Clock(unit, dated=False)
         time.sleep(0.05)
 
 
-def _standard_dated(like: InputFile, notices: list[Diagnostic]) -> bool | None:
-    """What the first record of standard input says; None where it ends without one."""
+def _standard_input_has_dates(like: InputFile, notices: list[Diagnostic]) -> bool | None:
+    """True where the first record of standard input has a date-time, False for an integer, None
+    where there is no record."""
     waiting = standard_bytes()
     while True:
-        more = waiting.more()
-        whole = waiting.held if not more or waiting.held[:2] == b"\x1f\x8b" else waiting.held[: waiting.held.rfind(b"\n") + 1]
+        more = waiting.read_ahead()
+        complete = (
+            waiting.buffered if not more or waiting.buffered[:2] == b"\x1f\x8b" else waiting.buffered[: waiting.buffered.rfind(b"\n") + 1]
+        )
         with tempfile.NamedTemporaryFile() as file:
-            file.write(whole)
+            file.write(complete)
             file.flush()
             try:
-                said = dated(replace(like, path=file.name), notices)
-            except Refused:  # a CSV file without its header, so far
-                said = None
-        if said is not None or not more:
-            return said
+                has_dates = has_date_times(replace(like, path=file.name), notices)
+            except Refused:  # a CSV file whose header is incomplete so far
+                has_dates = None
+        if has_dates is not None or not more:
+            return has_dates
 
 
-def kept_clock(checkpoint: str) -> Clock | None:
-    """How the runs that made a checkpoint wrote times; None where there is none, or it does not say."""
+def checkpoint_clock(checkpoint: str) -> Clock | None:
+    """Clock stored in a checkpoint; None where it is missing or unreadable."""
     try:
         unit, is_dated = json.loads((Path(checkpoint.removeprefix("file://")) / "dotr.json").read_text())["clock"]
-        return Clock(Unit.of_written(unit), is_dated)
+        return Clock(Unit.from_written(unit), is_dated)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -1,8 +1,10 @@
-"""The in-process runtime: one pass over the inputs, one step an instant. The reference that every other runtime agrees with.
+"""The in-process runtime: one pass over the inputs, one step an instant. Every other runtime agrees
+with this one.
 
-Memory: the state of the rules, and what lies within the inputs' delays; it does not grow with the length of the streams. A moment's
-matches, where they are many, go through sorted runs on disk. Nothing of a moment is written before all of it is found: so a run may be
-stopped at any time while something is looked for, and its output holds whole instants.
+Invariant: a moment is written once it is complete, so the output of a run that is stopped at any
+time holds whole instants.
+Memory: the state of the rules, and the elements within the inputs' delays; independent of the
+length of the streams. The many matches of a moment go through sorted runs on disk.
 """
 
 from __future__ import annotations
@@ -16,61 +18,66 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from dotr.diagnostics import Refused
-from dotr.engine.instants import merge
-from dotr.engine.poison import blamed, rescue
-from dotr.engine.session import Engine
-from dotr.engine.stage_one import Asked
-from dotr.fallbacks import taken
-from dotr.io import FileSink, Traced, Unwritten, letter_line, merged
-from dotr.io.live import Channel, live
+from dotr.engine.driver import Engine, Rejection, close_instant, inconsistency_line
+from dotr.engine.stage_one import InstantFacts
+from dotr.errors.diagnostics import Refused
+from dotr.errors.fallbacks import drain_fallbacks
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.outputs.runs import FIRED, RUN, Runs, blocks
-from dotr.outputs.runs import merged as sorted_runs
-from dotr.outputs.writing import writer
+from dotr.monitoring.dead_letter_log import LOG, WarningLimiter
+from dotr.monitoring.progress import ReportProgress, RunProgress, ignore_progress, port_labels, progress_by_input, stored_events
+from dotr.monitoring.totals import ReportTotals, RunFailed, Totals
+from dotr.outputs.external_sort import FIRING_FORMAT, RUN_SIZE, SortedRuns, blocks
+from dotr.outputs.external_sort import merge_runs as sorted_runs
+from dotr.outputs.writing import compile_writer
 from dotr.runtimes.channels import channels_of
-from dotr.runtimes.letters import LOG, Complaints, clashing, why_rejected
 from dotr.runtimes.pipeline import Pipeline
-from dotr.runtimes.standing import Stand, Standing, by_name, held, port_labels, unheard
 from dotr.runtimes.stopping import Stop, stoppable
-from dotr.runtimes.totals import Progress, RunFailed, Totals
+from dotr.sinks.dead_letters import dead_letter_line
+from dotr.sinks.files import FileSink, WriteFailed
+from dotr.sources.live_merge import Channel, live_instants
+from dotr.sources.merge import merged
+from dotr.sources.records import SourcedElement
 
 _REPORT_SECONDS = 0.25
-_STAND_SECONDS = 1.0
-_CHECK_EVERY = 256
+_PROGRESS_SECONDS = 1.0
+_INSTANTS_PER_CHECK = 256
 
 
-def run_local(pipeline: Pipeline, report: Progress, stand: Stand = unheard) -> Totals:
-    """Run a pipeline to the end of its input, or until interrupted: then all instants so far are written, whole.
+def run_local(pipeline: Pipeline, report: ReportTotals, report_progress: ReportProgress = ignore_progress) -> Totals:
+    """Run a pipeline to the end of its input, or until interrupted; all instants so far are then
+    written.
 
-    Raises `Refused` where an input cannot be opened, or an output is there already or cannot be opened; `RunFailed` where one cannot
+    `report` and `report_progress` are called several times a second. Raises `Refused` where an
+    input or output cannot be opened or an output exists already; `RunFailed` where an output cannot
     be written to its end.
     """
     with stoppable() as stop:
-        sinks, rejected = _open(pipeline)
-        run = _Run(pipeline, sinks, rejected, stop, stand)
+        sinks, rejected = _open_outputs(pipeline)
+        run = _LocalRun(pipeline, sinks, rejected, stop, report_progress)
         try:
             with ExitStack() as stack:
                 for sink in (*sinks, *filter(None, [rejected])):
                     stack.enter_context(sink)
-                stack.enter_context(_set_aside())
-                run.go(report)
+                stack.enter_context(_frozen_heap())
+                run.run(report)
         except KeyboardInterrupt:  # a second one, while the files were closed
             raise RunFailed("stopped at once: the last instant may not be whole") from None
-        except Unwritten as error:
+        except WriteFailed as error:
             raise RunFailed(f"{error} (the output before that is kept)") from None
         finally:
-            run.clear()
+            run.remove_temporary_files()
     totals = run.totals()
-    run.tell()
+    run.report_progress()
     report(totals)
     return totals
 
 
 @contextmanager
-def _set_aside() -> Iterator[None]:
-    """What is there already is not looked through for garbage: with a thousand rules that costs a sixth of the time."""
+def _frozen_heap() -> Iterator[None]:
+    """Exclude existing objects from garbage collection, which would cost a sixth of the time with a
+    thousand rules.
+    """
     gc.freeze()
     try:
         yield
@@ -78,180 +85,169 @@ def _set_aside() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _open(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
-    """Open the outputs and the file of dead letters: all of them, or none is left behind."""
+def _open_outputs(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
+    """Open the outputs and the file of dead letters: all of them, or none."""
     opened: list[FileSink] = []
     try:
         for output in pipeline.outputs:
-            opened.append(FileSink(output.path, output.place))  # noqa: PERF401 (those opened are discarded if a later one fails)
-        dead = pipeline.dead_letter_path
-        return opened, FileSink(dead, pipeline.dead_letter_place) if dead else None
+            opened.append(FileSink(output.path, output.span))  # noqa: PERF401 (those opened are discarded if a later one fails)
+        dead_letter_path = pipeline.dead_letter_path
+        return opened, FileSink(dead_letter_path, pipeline.dead_letter_span) if dead_letter_path else None
     except Refused:
         for sink in opened:
             sink.discard()
         raise
 
 
-class _Run:
-    """A run, and what it has done so far."""
+class _LocalRun:
+    """A run and its counts so far."""
 
-    def __init__(self, pipeline: Pipeline, sinks: list[FileSink], rejected: FileSink | None, stop: Stop, stand: Stand) -> None:
-        self.engine = Engine(pipeline.program, pipeline.clock, put=self._wait)
+    def __init__(
+        self, pipeline: Pipeline, sinks: list[FileSink], dead_letter_sink: FileSink | None, stop: Stop, report_progress: ReportProgress
+    ) -> None:
+        self.engine = Engine(pipeline.program, pipeline.clock, emit=self._buffer)
         self._folder: Path | None = None
-        self._many = Runs(FIRED, self._waiting, RUN)
-        self.elements = self.instants = self.facts = self.events = self.dropped = self.contradictory = self.fallbacks = 0
+        self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
+        self.elements = self.instants = self.facts = self.events = self.dropped = self.inconsistent = self.fallbacks = 0
         self._timed = pipeline.program.timed
-        self._traces = pipeline.program.stage_one.may_reject
+        self._keeps_records = pipeline.program.stage_one.may_reject
         self._pipeline = pipeline
         self._unflushed = False
-        self._stand = stand
+        self._report_progress = report_progress
         self._labels = port_labels(pipeline.program.layout.layers)
         self._channels: list[tuple[str, Channel]] = []
         self._closed: Micros | None = None
         self._ended = False
-        self._told = 0.0
-        self._again: Iterator[tuple[Micros, list[Element]]] | None = None
+        self._progress_reported_at = 0.0
+        self._second_pass: Iterator[tuple[Micros, list[Element]]] | None = None
         self._clock = pipeline.clock
-        self._sinks = [(writer(output.format, pipeline.clock), sink) for output, sink in zip(pipeline.outputs, sinks, strict=True)]
-        self._rejected = rejected
+        self._sinks = [(compile_writer(output.format, pipeline.clock), sink) for output, sink in zip(pipeline.outputs, sinks, strict=True)]
+        self._dead_letter_sink = dead_letter_sink
         self._stop = stop
-        self._dead: Counter[Reason] = Counter()
-        self._complaints = Complaints(pipeline.told)
+        self._dead_letter_counts: Counter[Reason] = Counter()
+        self._warnings = WarningLimiter(pipeline.dead_letter_warnings)
 
-    def go(self, report: Progress) -> None:
+    def run(self, report: ReportTotals) -> None:
         """Run to the end of the inputs, or until stopped."""
-        stop, engine, sinks, timed = self._stop, self.engine, self._sinks, self._timed
+        stop, engine, sinks, timed, program = self._stop, self.engine, self._sinks, self._timed, self._pipeline.program
         next_report = time.monotonic()
         try:
-            stop.free()
+            stop.end_write()
             for number, (now, elements) in enumerate(self.instants_of(self._pipeline, report)):
-                try:
-                    asked = engine.ask(merge(now, [triples for _, triples in elements]))
-                except Exception as error:
-                    rescued = self.rescued(now, elements, error)
-                    if rescued is None:
-                        continue
-                    asked, elements = rescued
-                if asked.rejected:
-                    self.reject(now, elements, asked)
+                facts, rejected, failing = close_instant(program, now, [triples for _, triples in elements])
+                if rejected:
+                    elements = self.reject_elements(now, elements, rejected, facts)
+                if facts.rejected:
                     continue
                 if timed:
-                    self.write(engine.passing(now - 1))
-                firings = engine.take(now, asked)
-                letters = self.blame(now, elements, asked) if asked.failed else ()
-                stop.busy = True
-                if firings or self._many:
-                    self.put(firings)
-                if asked.clashes:
-                    self.contradictory += 1
-                    self._complaints.inconsistent(now, clashing(asked.clashes), self._clock)
+                    self.write_moments(engine.moments_until(now - 1))
+                firings = engine.match(now, facts)
+                letters = self.dead_letters(now, elements, failing) if failing else ()
+                stop.is_writing = True
+                if firings or self._sorted_runs:
+                    self.write_firings(firings)
+                if facts.inconsistencies:
+                    self.inconsistent += 1
+                    self._warnings.report_inconsistency(now, inconsistency_line(facts.inconsistencies), self._clock)
                 self.instants += 1
                 self._closed = now
-                self.elements += len(elements)
+                self.elements += len(elements) - len(rejected)
                 for letter in letters:
-                    self._reject(letter)
+                    self._write_dead_letter(letter)
                 if engine.failed:
-                    self.failed()
-                if asked.facts:
-                    self.facts += sum(map(len, asked.facts.values()))
-                if not number % _CHECK_EVERY and time.monotonic() >= next_report:
-                    self.tell()
+                    self.write_failed_anchors()
+                if facts.facts:
+                    self.facts += sum(map(len, facts.facts.values()))
+                if not number % _INSTANTS_PER_CHECK and time.monotonic() >= next_report:
+                    self.report_progress()
                     report(self.totals())
                     for _, sink in sinks:
                         sink.flush()
                     next_report = time.monotonic() + _REPORT_SECONDS
-                stop.free()
-            self.write(engine.finish())
+                stop.end_write()
+            self.write_moments(engine.finish())
             self._ended = True
         except KeyboardInterrupt:
             LOG.warning("Stopped: the output holds all instants so far.")
-        stop.busy = True  # so that files are closed before a signal is heard
+        stop.is_writing = True  # so that files are closed before a signal is handled
 
-    def rescued(self, now: Micros, elements: Sequence[Element], error: Exception) -> tuple[Asked, list[Element]] | None:
-        """What stage one says of the elements that it can take, and those; the others are dead letters. None: it can take none."""
-        found = rescue(self.engine.program, now, [triples for _, triples in elements], error)
-        if not found.rejected:
-            return None if found.asked is None else (found.asked, list(elements))
-        traced = self.traced(now, elements)
-        for number, why in found.rejected.items():
-            self.dead(traced[number].letter(Reason.FAILED, why))
-        left: list[Element] = [element for number, element in enumerate(traced) if number not in found.rejected]
-        return None if found.asked is None else (found.asked, left)
+    def dead_letters(self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection]) -> list[DeadLetter]:
+        """The dead letters of elements of an instant."""
+        sourced = self.sourced(now, elements)
+        return [sourced[each.element].dead_letter(each.reason, each.why) for each in rejections]
 
-    def blame(self, now: Micros, elements: Sequence[Element], asked: Asked) -> list[DeadLetter]:
-        """The dead letters of the elements that make queries fail."""
-        traced = self.traced(now, elements)
-        found = blamed(self.engine.program, now, [triples for _, triples in elements], asked)
-        return [traced[number].letter(Reason.FAILED, why) for number, why in found.items()]
-
-    def failed(self) -> None:
-        """Tell of the anchors that rules have failed at, or gone over a limit at."""
-        for letter in self.engine.failed:
-            self._reject(letter)
+    def write_failed_anchors(self) -> None:
+        """Write the dead letters of anchors at which rules failed or went over a limit."""
+        for dead_letter in self.engine.failed:
+            self._write_dead_letter(dead_letter)
         self.engine.failed.clear()
 
-    def traced(self, now: Micros, elements: Sequence[Element]) -> list[Traced]:
-        """The elements with their records: files are read a second time for those, up to where they are needed."""
-        if not all(isinstance(element, Traced) for element in elements):
-            if self._again is None:
-                self._again = merged(self._pipeline.inputs, lambda letter: None, trace=True)
-            elements = next(again for time, again in self._again if time == now)
-        return [element for element in elements if isinstance(element, Traced)]
+    def sourced(self, now: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
+        """The elements with their records. Files are read a second time for records, up to this
+        instant.
+        """
+        if not all(isinstance(element, SourcedElement) for element in elements):
+            if self._second_pass is None:
+                self._second_pass = merged(self._pipeline.inputs, lambda letter: None, trace=True)
+            elements = next(again for time, again in self._second_pass if time == now)
+        return [element for element in elements if isinstance(element, SourcedElement)]
 
-    def instants_of(self, pipeline: Pipeline, report: Progress) -> Iterator[tuple[Micros, list[Element]]]:
-        """The instants of the inputs as they close; what cannot be used is kept as it is met."""
+    def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
+        """The instants of the inputs as they close; dead letters are written while inputs are read."""
         if not pipeline.growing and not pipeline.rates:
-            return merged(pipeline.inputs, self.dead, trace=self._traces)
+            return merged(pipeline.inputs, self.reject_record, trace=self._keeps_records)
 
         def wait(seconds: float) -> None:
             if self._unflushed:
-                self._stop.busy = True
+                self._stop.is_writing = True
                 self.flush()
-                self.tell()
+                self.report_progress()
                 report(self.totals())
-                self._stop.busy = False
-            elif time.monotonic() >= self._told + _STAND_SECONDS:
-                self.tell()
+                self._stop.is_writing = False
+            elif time.monotonic() >= self._progress_reported_at + _PROGRESS_SECONDS:
+                self.report_progress()
                 report(self.totals())
             time.sleep(seconds)
 
         channels = channels_of(pipeline)
         names = [file.input for file in pipeline.inputs] + [each.like.input for each in pipeline.growing]
         self._channels = list(zip(names, channels, strict=True))
-        return live(channels, self.dead, wait=wait)
+        return live_instants(channels, self.reject_record, wait=wait)
 
     def flush(self) -> None:
-        """Hand on what was written, before nothing happens for a while."""
+        """Flush all files, before the run waits."""
         for _, sink in self._sinks:
             sink.flush()
-        if self._rejected is not None:
-            self._rejected.flush()
+        if self._dead_letter_sink is not None:
+            self._dead_letter_sink.flush()
         self._unflushed = False
 
-    def put(self, firings: list[Firing]) -> None:
-        """Write and count the firings of an instant; with those that wait, if there are any."""
+    def write_firings(self, firings: list[Firing]) -> None:
+        """Write and count the firings of an instant, with those that are buffered."""
         self._unflushed = True
-        if self._many:
-            self.put_many(firings)
+        if self._sorted_runs:
+            self._write_sorted(firings)
             return
         self.events += len(firings)
         self.dropped += sum([firing.dropped for firing in firings])
         for write, sink in self._sinks:
             sink.write(write(firings))
 
-    def put_many(self, firings: list[Firing]) -> None:
-        """Write and count the firings of an instant that has many; where a signal comes, none of them."""
-        many, stop = self._many, self._stop
-        many.add(firings, len(firings))
-        stop.free()  # runs may be merged first
-        ordered = sorted_runs(FIRED, many.held, [path for path, _ in many.written])
-        stop.busy = True
+    def _write_sorted(self, firings: list[Firing]) -> None:
+        """Write and count the firings of an instant that has many: all of them, or none where a
+        signal comes.
+        """
+        runs, stop = self._sorted_runs, self._stop
+        runs.add(firings, len(firings))
+        stop.end_write()  # runs may be merged first
+        ordered = sorted_runs(FIRING_FORMAT, runs.buffered, [path for path, _ in runs.runs])
+        stop.is_writing = True
         events = dropped = 0
         marks = [sink.mark() for _, sink in self._sinks]
         for block in blocks(ordered):
-            if stop.wanted and None not in marks:
+            if stop.requested and None not in marks:
                 for (_, sink), mark in zip(self._sinks, marks, strict=True):
-                    sink.back(mark or 0)
+                    sink.truncate(mark or 0)
                 raise KeyboardInterrupt
             events += len(block)
             dropped += sum([firing.dropped for firing in block])
@@ -259,66 +255,73 @@ class _Run:
                 sink.write(write(block))
         self.events += events
         self.dropped += dropped
-        self._many = Runs(FIRED, self._waiting, RUN)
-        self.clear()
+        self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
+        self.remove_temporary_files()
 
-    def _wait(self, firings: list[Firing]) -> None:
-        """Firings of an instant that has many wait for its end, in memory or as sorted runs on disk."""
+    def _buffer(self, firings: list[Firing]) -> None:
+        """Buffer firings of an instant that has many, in memory or as sorted runs on disk."""
         try:
-            self._many.add(firings, len(firings))
+            self._sorted_runs.add(firings, len(firings))
         except OSError as error:
-            raise Unwritten(f"cannot write {tempfile.gettempdir()}: {(error.strerror or str(error)).lower()}") from None
+            raise WriteFailed(f"cannot write {tempfile.gettempdir()}: {(error.strerror or str(error)).lower()}") from None
 
-    def _waiting(self) -> Path:
+    def _temporary_folder(self) -> Path:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="dotr-"))
         return self._folder
 
-    def clear(self) -> None:
-        """Remove what waits on disk."""
+    def remove_temporary_files(self) -> None:
+        """Remove the sorted runs on disk."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
-    def write(self, moments: Iterable[list[Firing]]) -> None:
-        """Write the firings of moments at which there is no instant, until stopped."""
+    def write_moments(self, moments: Iterable[list[Firing]]) -> None:
+        """Write the firings of moments without an instant, until stopped."""
         stop = self._stop
         for firings in moments:
-            stop.busy = True
-            if firings or self._many:
-                self.put(firings)
+            stop.is_writing = True
+            if firings or self._sorted_runs:
+                self.write_firings(firings)
             if self.engine.failed:
-                self.failed()
-            stop.free()
+                self.write_failed_anchors()
+            stop.end_write()
 
-    def reject(self, now: Micros, elements: Sequence[Element], asked: Asked) -> None:
-        """Make all elements of an instant dead letters."""
-        reason, why = why_rejected(asked, self.engine.program)
-        letters = [element.letter(reason, why) for element in self.traced(now, elements)]
-        self._stop.busy = True
-        if asked.clashes:
-            self.contradictory += 1
+    def reject_elements(
+        self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection], facts: InstantFacts
+    ) -> list[Element]:
+        """Write the dead letters of elements left out of an instant; returns all of its elements,
+        with their records.
+        """
+        sourced: list[Element] = [*self.sourced(now, elements)]
+        letters = self.dead_letters(now, sourced, rejections)
+        self._stop.is_writing = True
+        if facts.rejected and facts.inconsistencies:
+            self.inconsistent += 1
         for letter in letters:
-            self._reject(letter)
-        self._stop.free()
+            self._write_dead_letter(letter)
+        self._stop.end_write()
+        return sourced
 
-    def dead(self, letter: DeadLetter) -> None:
-        """Count, tell and keep a dead letter."""
-        self._stop.busy = True
-        self._reject(letter)
-        self._stop.free()
+    def reject_record(self, letter: DeadLetter) -> None:
+        """Count, log and write a dead letter."""
+        self._stop.is_writing = True
+        self._write_dead_letter(letter)
+        self._stop.end_write()
 
-    def _reject(self, letter: DeadLetter) -> None:
-        self._dead[letter.reason] += 1
+    def _write_dead_letter(self, letter: DeadLetter) -> None:
+        self._dead_letter_counts[letter.reason] += 1
         self._unflushed = True
-        self._complaints.tell(letter)
-        if self._rejected is not None:
-            self._rejected.write([letter_line(letter, self._clock) + "\n"])
+        self._warnings.report_dead_letter(letter)
+        if self._dead_letter_sink is not None:
+            self._dead_letter_sink.write([dead_letter_line(letter, self._clock) + "\n"])
 
-    def tell(self) -> None:
-        """Tell where the run stands. Files that are there are read no further than they are needed, so all of them are as far."""
-        self._told = time.monotonic()
-        if self._stand is unheard:
+    def report_progress(self) -> None:
+        """Report the progress of the run. Complete files are read no further than needed, so all of
+        them have the same progress.
+        """
+        self._progress_reported_at = time.monotonic()
+        if self._report_progress is ignore_progress:
             return
         files: list[tuple[str, Micros, bool]] = [
             (name, channel.lateness.passed, channel.feed.ended or self._ended) for name, channel in self._channels
@@ -326,12 +329,14 @@ class _Run:
         if not self._channels:
             passed = -LAST_MICRO if self._closed is None else self._closed
             files = [(file.input, passed, self._ended) for file in self._pipeline.inputs]
-        self._stand(Standing(self._closed, by_name(files, self._closed), held(self._labels, self.engine.held)))
+        self._report_progress(
+            RunProgress(self._closed, progress_by_input(files, self._closed), stored_events(self._labels, self.engine.event_counts))
+        )
 
     def totals(self) -> Totals:
-        """What the run has done so far."""
-        for found in taken():
-            self.fallbacks += found.times
-            self._complaints.fallback(found)
-        dead = dict(self._dead)
-        return Totals(self.elements, self.instants, self.facts, self.events, dead, self.dropped, self.contradictory, self.fallbacks)
+        """The counts of the run so far."""
+        for fallback in drain_fallbacks():
+            self.fallbacks += fallback.times
+            self._warnings.report_fallback(fallback)
+        dead_letters = dict(self._dead_letter_counts)
+        return Totals(self.elements, self.instants, self.facts, self.events, dead_letters, self.dropped, self.inconsistent, self.fallbacks)

@@ -1,8 +1,9 @@
-"""What `--fresh` removes, and nothing else.
+"""Removal of outputs and checkpoint for `--fresh`, after a check that a run made them.
 
-A path in a configuration may be wrong: `.` for `out`, a rule file's name for an output's. So nothing is removed by its path alone. A
-file goes if it begins as a file of ours does; a folder of batches goes if it holds such batches and nothing else; a checkpoint goes if
-dotr.json stands in it, beside what a run puts there and nothing else. All that is to go is looked at before any of it goes.
+A path in a configuration may be wrong, such as `.` for `out`. So a path is removed only by its
+content: a file that begins like an output or a dead letter; a folder of nothing but batches; a
+checkpoint with dotr.json and nothing but a run's entries.
+Invariant: all targets are checked before the first is removed.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dotr.diagnostics import Diagnostic, Refused, refuse
-from dotr.io import passing
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Span
+from dotr.sinks.files import keeps_nothing
 
 _BATCH: Final = re.compile(r"\.?[0-9]{12}\.[a-z.]+")
-_OURS: Final = re.compile(
+_OWN_FILE: Final = re.compile(
     r'\{"time": .*"rule": .*"event": .*"attributes": |\{"reason": .*"input": .*"file": |<urn:dotr:[0-9a-f]{32}> <http://www\.w3\.org/ns/prov#'
 )
 _CHECKPOINT: Final = re.compile(
@@ -30,25 +31,30 @@ _CHECKPOINT: Final = re.compile(
 )
 _FOLDER: Final = re.compile(r"query(-[0-9]+)?|moved-[0-9]+|spool|waiting")
 _MAGIC: Final = b"\x1f\x8b"
-_LOOKED_AT: Final = 1 << 16
+_HEAD_SIZE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A path that a pipeline writes to: what it is for, and where the configuration says so. `checkpoint`: it is that folder."""
+    """Path that a pipeline writes to.
 
-    what: str
+    `what` names its purpose in messages, `place` is its span in the configuration; `checkpoint`:
+    the path is the checkpoint.
+    """
+
+    purpose: str
     path: str
-    place: Span | None = None
+    span: Span | None = None
     checkpoint: bool = False
 
 
 def remove(targets: Sequence[Target]) -> None:
-    """Remove what older runs left at the targets; raises `Refused`, with nothing removed, for everything there that is not a run's."""
+    """Remove the targets of older runs. Raises `Refused` and removes nothing where a target was not
+    made by a run."""
     problems: list[Diagnostic] = []
     for target in targets:
         try:
-            _look(target)
+            _check_removable(target)
         except Refused as refused:
             problems += refused.diagnostics
         except OSError as error:
@@ -64,46 +70,46 @@ def remove(targets: Sequence[Target]) -> None:
 
 def _failed(target: Target, error: OSError) -> Diagnostic:
     reason = (error.strerror or str(error)).lower()
-    return Diagnostic("C302", f"cannot remove {error.filename or target.path}: {reason}", target.place, "Remove it by hand.")
+    return Diagnostic("C302", f"cannot remove {error.filename or target.path}: {reason}", target.span, "Remove it by hand.")
 
 
-def _look(target: Target) -> None:
+def _check_removable(target: Target) -> None:
     path = Path(target.path)
-    if not path.exists() or passing(target.path):
+    if not path.exists() or keeps_nothing(target.path):
         return
     if path.is_dir():
-        known = _CHECKPOINT if target.checkpoint else _BATCH
-        foreign = sorted(e.name for e in path.iterdir() if not known.fullmatch(e.name) or (e.is_dir() and not _FOLDER.fullmatch(e.name)))
+        pattern = _CHECKPOINT if target.checkpoint else _BATCH
+        foreign = sorted(e.name for e in path.iterdir() if not pattern.fullmatch(e.name) or (e.is_dir() and not _FOLDER.fullmatch(e.name)))
         if foreign:
             raise _foreign(target, f"it holds {foreign[0]}" + (f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""))
         if target.checkpoint and (path / "query").exists() and not (path / "dotr.json").is_file():
             raise _foreign(target, "there is no dotr.json in it")
     elif target.checkpoint:
         raise _foreign(target, "it is no folder")
-    elif not _made_here(path):
+    elif not _is_own_file(path):
         raise _foreign(target, "it does not begin as such a file does")
 
 
 def _foreign(target: Target, why: str) -> Refused:
-    message = f"--fresh does not remove {target.path}, the {target.what}: it was not made by a run ({why})"
-    return refuse("C207", message, target.place, "Is the path right? If it is, remove it by hand.")
+    message = f"--fresh does not remove {target.path}, the {target.purpose}: it was not made by a run ({why})"
+    return refuse("C207", message, target.span, "Is the path right? If it is, remove it by hand.")
 
 
-def _made_here(path: Path) -> bool:
-    """Whether a file begins as an output or a file of dead letters does; an empty one may be either."""
+def _is_own_file(path: Path) -> bool:
+    """True where a file is empty, or begins like an output or a file of dead letters."""
     with path.open("rb") as file:
-        begin = file.read(_LOOKED_AT)
+        begin = file.read(_HEAD_SIZE)
     if begin[:2] == _MAGIC:
         try:
             with gzip.open(path) as packed:
-                begin = packed.read(_LOOKED_AT)
+                begin = packed.read(_HEAD_SIZE)
         except (OSError, EOFError, zlib.error):
-            begin = b""  # cut off by a crash
-    return not begin or _OURS.match(begin.decode(errors="replace")) is not None
+            begin = b""  # truncated by a crash
+    return not begin or _OWN_FILE.match(begin.decode(errors="replace")) is not None
 
 
 def _remove(path: Path) -> None:
-    if passing(str(path)) or not os.path.lexists(path):
+    if keeps_nothing(str(path)) or not os.path.lexists(path):
         return
     if path.is_dir():
         for entry in path.iterdir():

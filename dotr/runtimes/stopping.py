@@ -1,7 +1,8 @@
-"""Stopping a run: Ctrl-C and SIGTERM interrupt at once whatever is being found, and wait only while an instant is being written.
+"""Stop of a run by Ctrl-C or SIGTERM: immediate during matching, delayed while an instant is
+written.
 
-So the output holds whole instants. Where one has very many matches, writing it takes long too: then it looks for `wanted` now and then,
-and takes back what it has written of the instant. A second signal interrupts at once, whatever is at work.
+Invariant: the output holds whole instants. A long write checks `requested` from time to time and
+undoes the instant. A second signal interrupts at once.
 """
 
 from __future__ import annotations
@@ -17,36 +18,37 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """`busy` is set by the run while an instant is being written, and true before it has begun; then `wanted` says that a signal came."""
+    """State of a stop: `is_writing` delays the interrupt (true before the first instant, too),
+    `requested` records a signal."""
 
-    __slots__ = ("busy", "wanted")
+    __slots__ = ("is_writing", "requested")
 
     def __init__(self) -> None:
-        self.busy = True
-        self.wanted = False
+        self.is_writing = True
+        self.requested = False
 
-    def free(self) -> None:
-        """Nothing is being written: a signal that has come interrupts now, and one that comes at once."""
-        self.busy = False
-        if self.wanted:
+    def end_write(self) -> None:
+        """Allow interrupts again; raises KeyboardInterrupt where a signal came during the write."""
+        self.is_writing = False
+        if self.requested:
             raise KeyboardInterrupt
 
-    def signalled(self, number: int, frame: FrameType | None) -> None:
-        """What a signal does."""
-        if self.wanted or not self.busy:
-            self.wanted = True
+    def handle_signal(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal: interrupt, or record it during a write."""
+        if self.requested or not self.is_writing:
+            self.requested = True
             raise KeyboardInterrupt
-        self.wanted = True
+        self.requested = True
 
 
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """While it holds, signals go to the Stop that it gives. Only a main thread has signals."""
+    """Context whose `Stop` handles SIGINT and SIGTERM, in the main thread."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = [(number, signal.signal(number, stop.signalled)) for number in _SIGNALS]
+    before = [(number, signal.signal(number, stop.handle_signal)) for number in _SIGNALS]
     try:
         yield stop
     finally:

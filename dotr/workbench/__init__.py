@@ -1,1 +1,1 @@
-"""What an author of rules uses: check, test, progress."""
+"""Tools for authors of rules: check, test, explain, new, kb, plan, status, bundle."""

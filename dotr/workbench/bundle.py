@@ -1,4 +1,4 @@
-"""What `spark-submit` is handed: the package as a zip file, and a script that starts it."""
+"""Bundle for `spark-submit`: the package as a zip file, and a script that starts it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
-from dotr.diagnostics import refuse
+from dotr.errors.diagnostics import refuse
 
 SCRIPT: Final = '''\
 """Runs dotr under spark-submit: spark-submit --py-files dotr.zip run_dotr.py run CONFIG"""
@@ -23,7 +23,10 @@ _KINDS: Final = (".py", ".dlog", ".json", ".typed")
 
 
 def bundle(folder: str) -> tuple[Path, Path]:
-    """Write dotr.zip and run_dotr.py into a folder; raises `Refused` where it cannot. The same package makes the same bytes."""
+    """Write dotr.zip and run_dotr.py into a folder and return their paths.
+
+    Equal packages make equal bytes. Raises `Refused` (C304) where the folder cannot be written.
+    """
     target = Path(folder)
     package = Path(__file__).resolve().parent.parent
     archive, script = target / "dotr.zip", target / "run_dotr.py"

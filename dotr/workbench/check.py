@@ -1,8 +1,9 @@
-"""`dotr check`: every problem of rule files, Datalog files, configurations and rule tests, not only the first.
+"""`dotr check`: all problems of rule files, Datalog files, configurations and rule tests.
 
-A rule file that a configuration or a test among the given files names is checked as part of its program, with its prefixes and with the
-labels of the other files; one that none names is checked alone, or with the others that none names where it needs their labels.
-Of programs without errors it is told what they remember.
+A rule file named by a checked configuration or test is checked as part of that program, with its
+prefixes and the labels of its other files. Any other rule file is checked alone, or with the
+remaining ones where it needs their labels. Programs without errors are reported with their retained
+state.
 """
 
 from __future__ import annotations
@@ -13,89 +14,93 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from dotr.config import Settings, existing, read_config, read_document, read_tree
-from dotr.diagnostics import Diagnostic, Refused, Severity, refuse
+from dotr.config import Settings, matching_files, read_config, read_document, read_tree
+from dotr.datalog.background import problems_of
+from dotr.datalog.compiled_cache import CachePolicy
+from dotr.engine.multi_query import share_queries
 from dotr.engine.program import compile_program, single_partitions
-from dotr.engine.sharing import share
 from dotr.engine.spec import ProgramSpec
-from dotr.knowledge.knowledge import problems_of
-from dotr.knowledge.store.cache import Keeping
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.languages.datalog import parse_datalog
-from dotr.languages.dotr import Code, RuleSet, compile_rules
+from dotr.languages.rules import RuleCode, RuleSet, compile_rules
+from dotr.layout.layers import lay_out
 from dotr.model.places import Document, Span
-from dotr.patterns.layout import lay_out
 from dotr.runtimes.pipeline import check_files
-from dotr.workbench.bounds import State, state
 from dotr.workbench.expectations import unknown_names
+from dotr.workbench.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
+from dotr.workbench.retained_state import RetainedState, state
 from dotr.workbench.rule_tests import TestFile, is_test, read_cases, read_file
-from dotr.workbench.typed import Streamed, never_true, of_graphs, of_inputs
 
 _YAML: Final = (".yaml", ".yml")
 _KINDS: Final = (".dotr", ".dlog", *_YAML)
-_OF_OTHER_FILES: Final = (Code.UNBOUND_LABEL, Code.UNKNOWN_EVENT)
+_OF_OTHER_FILES: Final = (RuleCode.UNBOUND_LABEL, RuleCode.UNKNOWN_EVENT)
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Every problem once, how many files were checked, how many YAML files were none of ours, what each program remembers, and how many
-    warnings were left out since a configuration accepts them (`report.accept`)."""
+    """Result of a check.
+
+    `diagnostics`: every problem once; `checked`: number of files; `left_out`: number of YAML files
+    of other programs; `states`: retained state of each program; `accepted`: number of warnings
+    accepted by configurations (`report.accept`).
+    """
 
     diagnostics: tuple[Diagnostic, ...]
-    checked: int
-    left_out: int
-    states: tuple[State, ...]
-    accepted: int = 0
+    file_count: int
+    skipped_count: int
+    states: tuple[RetainedState, ...]
+    accepted_count: int = 0
 
 
 def check(paths: Sequence[str]) -> Checked:
-    """The problems in these files, and in the files of these kinds below these folders."""
-    found: list[Diagnostic] = []
+    """Check files, and the files of known kinds below folders."""
+    problems: list[Diagnostic] = []
     files: dict[str, None] = {}
-    left_out = 0
+    skipped_count = 0
     for path in paths:
         try:
-            for file in _below(path) if Path(path).is_dir() else [_named(path)]:
-                if Path(path).is_dir() and not _ours(file):
-                    left_out += 1
+            for file in _files_below(path) if Path(path).is_dir() else [_checked_file(path)]:
+                if Path(path).is_dir() and not _is_dotr_yaml(file):
+                    skipped_count += 1
                 else:
                     files.setdefault(file)
         except Refused as refused:
-            found += refused.diagnostics
+            problems += refused.diagnostics
     covered: set[str] = set()
     programs: _Programs = {}
     accepted: list[Diagnostic] = []
     for file in files:
         if Path(file).suffix in _YAML:
-            found += _check_yaml(file, covered, programs, accepted)
+            problems += _check_yaml(file, covered, programs, accepted)
     rest = [file for file in files if os.path.realpath(file) not in covered]
-    found += _check_rules([file for file in rest if file.endswith(".dotr")], programs)
+    problems += _check_rules([file for file in rest if file.endswith(".dotr")], programs)
     for file in rest:
         if file.endswith(".dlog"):
-            found += _check_datalog(file)
-    unique = {str(diagnostic): diagnostic for diagnostic in found}
-    return Checked(tuple(unique.values()), len(files), left_out, tuple(programs.values()), len({str(each) for each in accepted}))
+            problems += _check_datalog(file)
+    unique = {str(diagnostic): diagnostic for diagnostic in problems}
+    return Checked(tuple(unique.values()), len(files), skipped_count, tuple(programs.values()), len({str(each) for each in accepted}))
 
 
-def _below(folder: str) -> list[str]:
-    """The files of our kinds below a folder, hidden folders left out."""
-    found: list[str] = []
+def _files_below(folder: str) -> list[str]:
+    """Files of known kinds below a folder, without hidden folders."""
+    files: list[str] = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
-        found += [os.path.normpath(os.path.join(place, name)) for name in sorted(names) if Path(name).suffix in _KINDS]
-    if not found:
+        files += [os.path.normpath(os.path.join(place, name)) for name in sorted(names) if Path(name).suffix in _KINDS]
+    if not files:
         raise refuse("C303", f"there is nothing below {folder} that dotr checks", None, f"It checks {', '.join(_KINDS)}.")
-    return found
+    return files
 
 
-def _named(path: str) -> str:
-    (file, *_) = existing(path, None, "Is the path right? Relative paths are relative to the working directory.")
+def _checked_file(path: str) -> str:
+    (file, *_) = matching_files(path, None, "Is the path right? Relative paths are relative to the working directory.")
     if Path(file).suffix not in _KINDS:
         raise refuse("C303", f"{path} is nothing that dotr checks", None, f"It checks {', '.join(_KINDS)}.")
     return file
 
 
-def _ours(file: str) -> bool:
-    """Whether a file met in a folder is one of ours: YAML serves many."""
+def _is_dotr_yaml(file: str) -> bool:
+    """True where a file in a folder is for dotr; a YAML file may be for another program."""
     if Path(file).suffix not in _YAML:
         return True
     try:
@@ -106,24 +111,27 @@ def _ours(file: str) -> bool:
     return is_test(data) or (isinstance(data, dict) and not own.isdisjoint(data))
 
 
-_Programs: TypeAlias = dict[frozenset[str], State]
-"""What the programs without errors remember, each once, by the names of their rule files."""
+_Programs: TypeAlias = dict[frozenset[str], RetainedState]
+"""Retained state of the programs without errors, by the names of their rule files."""
 
 
 def _check_yaml(path: str, covered: set[str], programs: _Programs, accepted: list[Diagnostic]) -> list[Diagnostic]:
-    """The problems of a configuration or a rule test and of its program, whose texts it adds to `covered`; warnings that the configuration
-    accepts go to `accepted`."""
+    """Problems of a configuration or rule test and of its program.
+
+    Adds the program's files to `covered` and the warnings that the configuration accepts to
+    `accepted`.
+    """
     try:
         tree = read_tree(read_document(path))
         if is_test(tree.data):
             test, problems = read_file(path)
             _cover(test.spec, covered)
             graphs = [graph for case in read_cases(test, problems) for graphs in case.elements.values() for graph in graphs]
-            return problems + _check_program(path, test.spec, problems, programs, of_graphs(graphs), test)
+            return problems + _check_program(path, test.spec, problems, programs, objects_of_graphs(graphs), test)
         config = read_config(path)
         spec, problems = config.spec()
         _cover(spec, covered)
-        found = _check_program(path, spec, problems, programs, of_inputs(config), keeping=config.keeping())
+        found = _check_program(path, spec, problems, programs, objects_of_inputs(config), keeping=config.cache_policy())
         every = [*problems, *found, *check_files(config)]
         known = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]
         accepted += known
@@ -141,32 +149,32 @@ def _check_program(
     spec: ProgramSpec,
     missing: Sequence[Diagnostic],
     programs: _Programs,
-    streamed: Streamed,
+    stream_objects: StreamObjects,
     test: TestFile | None = None,
-    keeping: Keeping | None = None,
+    keeping: CachePolicy | None = None,
 ) -> list[Diagnostic]:
-    """The problems of a program, and of a test's names for what it has; where some of its files are missing, those that do not come of
-    that."""
+    """Problems of a program, and of the names that a test uses; without those that only missing
+    files cause."""
     try:
         program = compile_program(spec, keeping)
-        found = [*program.warnings, *program.notices, *never_true(program, streamed)]
-        _remember(path, spec.rules, program.rules, programs)
+        problems = [*program.warnings, *program.notices, *never_true(program, stream_objects)]
+        _add_state(path, spec.rules, program.rules, programs)
         if test is not None:
-            found += unknown_names(test, program)
+            problems += unknown_names(test, program)
         used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
-        found += [
+        problems += [
             Diagnostic("C209", "this file holds no rule and no query", Span(document, 0, 0), "Is it the file meant?", Severity.WARNING)
             for document in spec.rules
             if document.name not in used
         ]
     except Refused as refused:
-        found = [*refused.diagnostics]
+        problems = [*refused.diagnostics]
         for document in spec.datalog:
-            found += _safety(document, spec)
-    return [d for d in found if not (missing and d.code in _OF_OTHER_FILES)]
+            problems += _safety(document, spec)
+    return [d for d in problems if not (missing and d.code in _OF_OTHER_FILES)]
 
 
-def _remember(title: str, documents: Iterable[Document], rules: RuleSet, programs: _Programs) -> None:
+def _add_state(title: str, documents: Iterable[Document], rules: RuleSet, programs: _Programs) -> None:
     files = frozenset(os.path.realpath(document.name) for document in documents)
     if files and files not in programs:
         programs[files] = state(title, rules)
@@ -176,24 +184,24 @@ def _safety(document: Document, spec: ProgramSpec) -> list[Diagnostic]:
     try:
         return problems_of(parse_datalog(document, spec.prefixes))
     except Refused:
-        return []  # told already
+        return []  # reported already, by the compilation of the program
 
 
 def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
-    """The problems of rule files that belong to no program that is known."""
-    found: list[Diagnostic] = []
+    """Problems of rule files that no checked configuration or test names."""
+    problems: list[Diagnostic] = []
     documents: list[Document] = []
     for path in paths:
         try:
             documents.append(read_document(path))
         except Refused as refused:
-            found += refused.diagnostics
+            problems += refused.diagnostics
     all_rules = compile_rules(documents, {}) if len(documents) > 1 else RuleSet((), (), ())
     for document in documents:
         own_rules = compile_rules([document], {})
         alone = list(own_rules.diagnostics)
         if not own_rules.errors:
-            _remember(document.name, [document], own_rules, programs)
+            _add_state(document.name, [document], own_rules, programs)
             alone += _single_partitions(own_rules)
         elif any(d.code in _OF_OTHER_FILES for d in alone):
             with_others = [d for d in all_rules.diagnostics if d.span is not None and d.span.document is document]
@@ -201,13 +209,13 @@ def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
                 alone = with_others
                 if not all_rules.errors:
                     alone += [d for d in _single_partitions(all_rules) if d.span is not None and d.span.document is document]
-                    _remember(", ".join(d.name for d in documents), documents, all_rules, programs)
-        found += _prefixes_once(alone, "prefix" in document.text.lower())
-    return found
+                    _add_state(", ".join(d.name for d in documents), documents, all_rules, programs)
+        problems += _prefixes_once(alone, "prefix" in document.text.lower())
+    return problems
 
 
 def _single_partitions(rules: RuleSet) -> list[Diagnostic]:
-    return single_partitions(lay_out(share(rules.rules)))
+    return single_partitions(lay_out(share_queries(rules.rules)))
 
 
 def _errors(diagnostics: Iterable[Diagnostic]) -> int:
@@ -215,20 +223,21 @@ def _errors(diagnostics: Iterable[Diagnostic]) -> int:
 
 
 def _prefixes_once(diagnostics: Iterable[Diagnostic], declares: bool) -> list[Diagnostic]:
-    """In a file that declares no prefix, each unknown one once: its configuration may declare them."""
-    found: list[Diagnostic] = []
-    said: set[str] = set()
+    """Keep each unknown prefix once in a file that declares none; its configuration may declare
+    them."""
+    kept_problems: list[Diagnostic] = []
+    reported: set[str] = set()
     for diagnostic in diagnostics:
         if declares or not diagnostic.message.startswith("unknown prefix"):
-            found.append(diagnostic)
-        elif diagnostic.message not in said:
-            said.add(diagnostic.message)
+            kept_problems.append(diagnostic)
+        elif diagnostic.message not in reported:
+            reported.add(diagnostic.message)
             prefix = _prefix(diagnostic.span)
             hint = (
                 f"Declare it here (PREFIX {prefix} <…>), or check the file with the configuration that names it and declares its prefixes."
             )
-            found.append(replace(diagnostic, hint=hint))
-    return found
+            kept_problems.append(replace(diagnostic, hint=hint))
+    return kept_problems
 
 
 def _prefix(span: Span | None) -> str:

@@ -1,8 +1,9 @@
-"""What a rule test expected and what it got, compared (interface.md, A rule test).
+"""Difference between the expected and the actual outputs of a rule test (interface.md, A rule
+test).
 
-Graphs, and attributes that are blank nodes, are compared up to the names of blank and generated nodes: both are named canonically first.
-Every expectation is paired with an output that answers it, by augmenting paths, so that no order decides; what is left over is the
-difference.
+Idea: graphs and attributes are canonicalized, so that equality ignores the names of blank and
+generated nodes. A maximum bipartite matching by augmenting paths pairs expectations with outputs,
+independent of their order; the unpaired ones differ.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from dataclasses import dataclass
 from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, NamedNode, RdfFormat, parse
 from pyoxigraph import Triple as TripleTerm
 
-from dotr.expressions.times import written
-from dotr.model.terms import Term, Triple, Variable, is_triple, nameless, triple_parts
+from dotr.expressions.times import format_time
+from dotr.model.terms import Term, Triple, Variable, is_triple, triple_parts, without_blank_labels
 from dotr.model.time import Clock, Micros
-from dotr.workbench.written import predicate_text, term_text
+from dotr.workbench.rendering import predicate_text, term_text
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An output or a fact of interest, or what is expected of one: None where the test does not say."""
+    """Output or fact of interest, or an expectation of one, in which None matches anything."""
 
     time: Micros
     kind: str | None
@@ -30,24 +31,24 @@ class Item:
     attributes: frozenset[str] | None
     graph: frozenset[str] | None
 
-    def answers(self, wanted: Item) -> bool:
-        """Whether it is as expected."""
+    def matches(self, expected: Item) -> bool:
+        """True where this output meets an expectation."""
         return (
-            self.time == wanted.time
-            and wanted.kind in (None, self.kind)
-            and wanted.rule in (None, self.rule)
-            and wanted.attributes in (None, self.attributes)
-            and wanted.graph in (None, self.graph)
+            self.time == expected.time
+            and expected.kind in (None, self.kind)
+            and expected.rule in (None, self.rule)
+            and expected.attributes in (None, self.attributes)
+            and expected.graph in (None, self.graph)
         )
 
 
 def comparable(graph: Sequence[Triple]) -> frozenset[str]:
-    """A graph's triples with its blank and generated nodes named canonically: equal for isomorphic graphs alone.
+    """Canonical form of a graph: equal for isomorphic graphs only.
 
     >>> comparable([("<urn:dotr:1>", "<x:p>", "_:a")]) == comparable([("_:z", "<x:p>", "_:y")])
     True
     """
-    lines = "".join(f"{s} {p} {o} .\n" for s, p, o in ([_unnamed(term) for term in triple] for triple in graph))
+    lines = "".join(f"{s} {p} {o} .\n" for s, p, o in ([_as_blank(term) for term in triple] for triple in graph))
     dataset = Dataset(parse(lines, RdfFormat.N_TRIPLES))
     dataset.canonicalize(CanonicalizationAlgorithm.UNSTABLE)
     return frozenset(f"{quad.subject} {quad.predicate} {_text(quad.object)}" for quad in dataset)
@@ -58,37 +59,40 @@ def _text(node: NamedNode | BlankNode | Literal | TripleTerm) -> Term:
 
 
 def comparable_attributes(attributes: Mapping[Variable, Term]) -> frozenset[str]:
-    """Attributes made comparable in the same way.
+    """Canonical form of attributes, up to the names of blank nodes.
 
     >>> comparable_attributes({"room": "<x:A>"})
     frozenset({'room: <x:A>'})
     >>> comparable_attributes({"a": "_:x", "b": "_:x"}) == comparable_attributes({"a": "_:y", "b": "_:z"})
     False
     """
-    blanks = {name: value for name, value in attributes.items() if nameless(value) != value}
+    blanks = {name: value for name, value in attributes.items() if without_blank_labels(value) != value}
     graph = comparable([("<urn:row>", f"<urn:attribute:{name}>", value) for name, value in blanks.items()]) if blanks else ()
     named = {name.removeprefix("<urn:attribute:")[:-1]: value for _, name, value in (line.split(" ", 2) for line in graph)}
     return frozenset(f"{name}: {named.get(name, value)}" for name, value in attributes.items())
 
 
-def _unnamed(term: Term) -> Term:
+def _as_blank(term: Term) -> Term:
     if is_triple(term):
-        return f"<<( {' '.join(map(_unnamed, triple_parts(term)))} )>>"
+        return f"<<( {' '.join(map(_as_blank, triple_parts(term)))} )>>"
     return f"_:g{term[10:-1]}" if term.startswith("<urn:dotr:") else term
 
 
-def difference(wanted: Sequence[Item], seen: Sequence[Item], clock: Clock, prefixes: Mapping[str, str]) -> str:
-    """A diff of what no pairing of expected and actual can bring together; empty where all is as expected."""
-    pairs = _paired(wanted, seen)
-    met = set(pairs.values())
-    missing = [item for w, item in enumerate(wanted) if w not in pairs]
-    extra = [actual for s, actual in enumerate(seen) if s not in met]
+def difference(expected: Sequence[Item], actual: Sequence[Item], clock: Clock, prefixes: Mapping[str, str]) -> str:
+    """Diff of the expectations and outputs that remain unpaired; empty where all match.
+
+    `clock` formats times, `prefixes` (prefix to namespace) shorten terms.
+    """
+    pairs = _paired(expected, actual)
+    paired = set(pairs.values())
+    missing = [item for w, item in enumerate(expected) if w not in pairs]
+    extra = [actual for s, actual in enumerate(actual) if s not in paired]
     shown: list[tuple[Micros, list[str]]] = []
     for item in missing:
         like = next((e for e in extra if e.time == item.time and item.kind in (None, e.kind) and item.rule in (None, e.rule)), None)
         if like is not None:
             extra.remove(like)
-            shown.append((item.time, _unlike(item, like, clock, prefixes)))
+            shown.append((item.time, _item_diff(item, like, clock, prefixes)))
         else:
             lines = [f"-     {text}" for _, text in _lines(item, item, prefixes)]
             shown.append((item.time, [f"- expected {_head(item, clock)}", *lines]))
@@ -96,37 +100,41 @@ def difference(wanted: Sequence[Item], seen: Sequence[Item], clock: Clock, prefi
     return "\n".join(line for _, lines in sorted(shown, key=lambda entry: entry[0]) for line in lines)
 
 
-def _paired(wanted: Sequence[Item], seen: Sequence[Item]) -> dict[int, int]:
-    """As many pairs as there can be: for each expectation that is in one, the actual output that answers it. An expectation that finds no
-    free output takes that of another one that finds a further one, and so on, along a shortest way."""
+def _paired(expected: Sequence[Item], outputs: Sequence[Item]) -> dict[int, int]:
+    """Maximum matching of expectations to outputs that match them, as indexes (shortest augmenting
+    paths).
+
+    Example: expectations 0 and 1 both match output 0, expectation 0 also output 1. After {0: 0},
+    expectation 1 takes output 0 and expectation 0 moves to output 1.
+    """
     at: dict[Micros, list[int]] = {}
-    for s, actual in enumerate(seen):
+    for s, actual in enumerate(outputs):
         at.setdefault(actual.time, []).append(s)
-    answers = [[s for s in at.get(item.time, ()) if seen[s].answers(item)] for item in wanted]
+    candidates = [[s for s in at.get(item.time, ()) if outputs[s].matches(item)] for item in expected]
     pairs: dict[int, int] = {}
-    taken: dict[int, int] = {}  # the same, by output
-    for w in range(len(wanted)):
-        came: dict[int, int] = {}  # by output, the expectation from which the search met it
-        looking = deque([w])
-        while looking:
-            following = looking.popleft()
-            found = next((s for s in answers[following] if s not in taken), None)
+    matched: dict[int, int] = {}  # inverse of `pairs`
+    for w in range(len(expected)):
+        reached_from: dict[int, int] = {}  # output -> expectation that reached it
+        frontier = deque([w])
+        while frontier:
+            following = frontier.popleft()
+            found = next((s for s in candidates[following] if s not in matched), None)
             if found is not None:
                 while found is not None:
                     before = pairs.get(following)
-                    pairs[following], taken[found] = found, following
-                    found, following = before, came.get(before, w) if before is not None else w
+                    pairs[following], matched[found] = found, following
+                    found, following = before, reached_from.get(before, w) if before is not None else w
                 break
-            for s in answers[following]:
-                if s not in came:
-                    came[s] = following
-                    looking.append(taken[s])
+            for s in candidates[following]:
+                if s not in reached_from:
+                    reached_from[s] = following
+                    frontier.append(matched[s])
     return pairs
 
 
-def _unlike(wanted: Item, actual: Item, clock: Clock, prefixes: Mapping[str, str]) -> list[str]:
-    """The diff of an expectation and the output that comes next to it, in what the expectation says."""
-    expected, got = _lines(wanted, wanted, prefixes), _lines(actual, wanted, prefixes)
+def _item_diff(expected_item: Item, actual: Item, clock: Clock, prefixes: Mapping[str, str]) -> list[str]:
+    """Diff of an expectation and the most similar output, in the fields of the expectation."""
+    expected, got = _lines(expected_item, expected_item, prefixes), _lines(actual, expected_item, prefixes)
     both = set(expected) & set(got)
     marked = [*(("-", line) for line in expected if line not in both), *(("+", line) for line in got)]
     marked.sort(key=lambda each: each[1][0])
@@ -134,17 +142,18 @@ def _unlike(wanted: Item, actual: Item, clock: Clock, prefixes: Mapping[str, str
 
 
 def _head(item: Item, clock: Clock) -> str:
-    parts = [f"at {written(item.time, clock)}", item.kind or "", f"by {item.rule}" if item.rule else ""]
+    parts = [f"at {format_time(item.time, clock)}", item.kind or "", f"by {item.rule}" if item.rule else ""]
     return " ".join(part for part in parts if part)
 
 
-def _lines(item: Item, wanted: Item, prefixes: Mapping[str, str]) -> list[tuple[str, str]]:
-    """An item's attributes and triples, of which only those that `wanted` speaks of, each behind what it is about."""
+def _lines(item: Item, expected: Item, prefixes: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Lines of an item's attributes and triples with their sort keys, for the fields that `wanted`
+    has."""
     lines: list[tuple[str, str]] = []
-    if item.attributes is not None and wanted.attributes is not None:
+    if item.attributes is not None and expected.attributes is not None:
         for name, _, value in (line.partition(": ") for line in sorted(item.attributes)):
             lines.append((name, f"{name}: {term_text(value, prefixes)}"))
-    if item.graph is not None and wanted.graph is not None:
+    if item.graph is not None and expected.graph is not None:
         for subject, predicate, value in (line.split(" ", 2) for line in sorted(item.graph)):
             about = f"{term_text(subject, prefixes)} {predicate_text(predicate, prefixes)}"
             lines.append((f"{subject} {predicate}", f"{about} {term_text(value, prefixes)}"))

@@ -1,7 +1,8 @@
-"""An explanation drawn: queries to the left, rules in the order of their layers, the events that they make; as mermaid and as SVG.
+"""Drawing of an explanation as mermaid or SVG: queries on the left, then rules by layer and their
+events.
 
-In the SVG nothing is written outside a box: an arrow ends at the line of the step that it feeds, so that no two texts can meet however long
-they are; long lines are broken. An arrow that has to pass a column goes through a gap kept free for it there.
+Idea of the SVG: all text is inside boxes and long lines wrap, so texts never overlap. An arrow ends
+at the line of its clause; where an arrow crosses a column, the column has a gap for it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from html import escape
 from itertools import pairwise
 from typing import Final
 
-from dotr.workbench.explanation import Explained, Explanation
+from dotr.workbench.explanation import Explanation, RuleExplanation
 
 _CHARACTER: Final = 6.7
 _LINE: Final = 16
@@ -22,25 +23,25 @@ _GAP: Final = 28
 _PASS: Final = 12
 _BETWEEN: Final = 90
 _WIDEST: Final = 72
-"""Lines are broken at this many characters."""
+"""Number of characters at which lines wrap."""
 
 
-def mermaid(found: Explanation) -> str:
-    """A flowchart in mermaid's language."""
-    return "\n".join(["flowchart LR", *_mermaid(found)])
+def mermaid(explained: Explanation) -> str:
+    """Flowchart in mermaid's language."""
+    return "\n".join(["flowchart LR", *_mermaid(explained)])
 
 
-def _mermaid(found: Explanation) -> Iterator[str]:
-    for asked in found.queries:
-        yield f"  q{asked.number}[{_quoted(f'query {asked.number}', *asked.labels, asked.how)}]"
-    events = list(dict.fromkeys(rule.event for rule in found.rules))
-    for number, rule in enumerate(found.rules):
+def _mermaid(explained: Explanation) -> Iterator[str]:
+    for query in explained.queries:
+        yield f"  q{query.number}[{_quoted(f'query {query.number}', *query.labels, query.how)}]"
+    events = list(dict.fromkeys(rule.event for rule in explained.rules))
+    for number, rule in enumerate(explained.rules):
         yield f"  r{number}[[{_quoted(rule.name, *_rest(rule))}]]"
     for number, event in enumerate(events):
         yield f"  e{number}([{_quoted(event)}])"
-    if any(step.source is None for rule in found.rules for step in rule.steps):
+    if any(step.source is None for rule in explained.rules for step in rule.steps):
         yield f"  clock(({_quoted('clock')}))"
-    for number, rule in enumerate(found.rules):
+    for number, rule in enumerate(explained.rules):
         for step in rule.steps:
             match step.source:
                 case None:
@@ -61,8 +62,8 @@ def _quoted(*lines: str) -> str:
     )
 
 
-def _rest(rule: Explained) -> Iterator[str]:
-    """What a rule's box says beside its name and its steps."""
+def _rest(rule: RuleExplanation) -> Iterator[str]:
+    """Lines of a rule's box after its name and its clauses."""
     if rule.condition:
         yield f"if {rule.condition}"
     for step in rule.steps:
@@ -84,7 +85,7 @@ def _rest(rule: Explained) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Box:
-    """A frame with lines; `ports` are the numbers of the lines at which arrows end. All of a column become as wide as the widest."""
+    """Frame with lines of text; `ports` are the numbers of the lines at which arrows end."""
 
     lines: list[str]
     round: float = 4.0
@@ -106,7 +107,7 @@ class _Box:
         return self.y + self.height / 2
 
     def line(self, number: int) -> float:
-        """The height at which a line stands."""
+        """Vertical position of a line."""
         return self.y + _PAD + 7 + number * _LINE
 
     def write(self, text: str, indent: str = "") -> None:
@@ -115,7 +116,7 @@ class _Box:
 
 @dataclass(slots=True)
 class _Gap:
-    """A gap in a column through which an arrow passes."""
+    """Gap in a column for a crossing arrow."""
 
     x: float = 0.0
     y: float = 0.0
@@ -130,7 +131,7 @@ class _Gap:
 
 @dataclass(slots=True)
 class _Arrow:
-    """From a box to a line of another (None: to its middle), through gaps."""
+    """Arrow from a box to a line of another (None: to its middle), through gaps."""
 
     start: _Box
     end: _Box
@@ -138,9 +139,10 @@ class _Arrow:
     gaps: list[_Gap]
 
 
-def svg(found: Explanation) -> str:
-    """The same as a picture: one column for the queries, then for each layer one of its rules and one of the events that they make."""
-    columns, arrows = _columns(found)
+def svg(explained: Explanation) -> str:
+    """SVG picture: a column of queries, then for each layer a column of rules and one of their
+    events."""
+    columns, arrows = _columns(explained)
     x, bottom = float(_GAP), 0.0
     for column in columns:
         width = max(box.needed for box in column)
@@ -156,7 +158,7 @@ def svg(found: Explanation) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{right:.0f}" height="{bottom:.0f}" viewBox="0 0 {right:.0f} {bottom:.0f}" '
             'font-family="monospace" font-size="11">',
-            f"<title>{escape(found.title)}</title>",
+            f"<title>{escape(explained.title)}</title>",
             '<defs><marker id="end" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
             '<path d="M0 0L8 4L0 8z"/></marker></defs>',
             '<rect width="100%" height="100%" fill="white"/>',
@@ -167,36 +169,36 @@ def svg(found: Explanation) -> str:
     )
 
 
-def _columns(found: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]:
-    """The boxes from left to right, with the gaps for arrows that pass, each column ordered by where its arrows come from."""
-    queries = {asked.number: _query_box(asked.number, asked.labels, asked.how, asked.wakes) for asked in found.queries}
-    events = {event: _Box([event], round=18.0) for event in dict.fromkeys(rule.event for rule in found.rules)}
+def _columns(explained: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]:
+    """Columns of boxes and gaps from left to right, ordered to reduce crossings, and the arrows."""
+    queries = {query.number: _query_box(query.number, query.labels, query.how, query.triggers) for query in explained.queries}
+    events = {event: _Box([event], round=18.0) for event in dict.fromkeys(rule.event for rule in explained.rules)}
     clock = _Box(["clock"], round=18.0)
-    timed = any(step.source is None for rule in found.rules for step in rule.steps)
-    rules = [_rule_box(rule) for rule in found.rules]
-    last = {rule.event: rule.layer for rule in found.rules}
+    timed = any(step.source is None for rule in explained.rules for step in rule.steps)
+    rules = [_rule_box(rule) for rule in explained.rules]
+    last = {rule.event: rule.layer for rule in explained.rules}
     columns: list[list[_Box]] = [[*queries.values(), *([clock] if timed else [])]]
-    for layer in sorted({rule.layer for rule in found.rules}):
-        columns.append([box for box, rule in zip(rules, found.rules, strict=True) if rule.layer == layer])
+    for layer in sorted({rule.layer for rule in explained.rules}):
+        columns.append([box for box, rule in zip(rules, explained.rules, strict=True) if rule.layer == layer])
         columns.append([box for event, box in events.items() if last[event] == layer])
     columns = [column for column in columns if column]
-    place = {id(box): number for number, column in enumerate(columns) for box in column}
+    column_of = {id(box): number for number, column in enumerate(columns) for box in column}
     filled: list[list[_Box | _Gap]] = [list(column) for column in columns]
     sources: dict[int, list[_Box | _Gap]] = {}
     arrows: list[_Arrow] = []
 
     def connect(start: _Box, end: _Box, line: int | None) -> None:
-        gaps = [_Gap() for _ in range(place[id(start)] + 1, place[id(end)])]
+        gaps = [_Gap() for _ in range(column_of[id(start)] + 1, column_of[id(end)])]
         nearest: _Box | _Gap = start
-        for number, gap in enumerate(gaps, place[id(start)] + 1):
+        for number, gap in enumerate(gaps, column_of[id(start)] + 1):
             filled[number].append(gap)
             sources[id(gap)] = [nearest]
             nearest = gap
-        if place[id(start)] < place[id(end)]:
+        if column_of[id(start)] < column_of[id(end)]:
             sources.setdefault(id(end), []).append(nearest)
         arrows.append(_Arrow(start, end, line, gaps))
 
-    for box, rule in zip(rules, found.rules, strict=True):
+    for box, rule in zip(rules, explained.rules, strict=True):
         for step, line in zip(rule.steps, box.ports, strict=True):
             connect(
                 clock if step.source is None else queries[step.source] if isinstance(step.source, int) else events[step.source], box, line
@@ -208,26 +210,27 @@ def _columns(found: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]
 
 
 def _order(column: list[_Box | _Gap], before: Sequence[_Box | _Gap], sources: dict[int, list[_Box | _Gap]]) -> None:
-    """Order a column by the mean place of what its boxes come from (the barycentre of Sugiyama, Tagawa, Toda 1981)."""
-    places = {id(box): number for number, box in enumerate(before)}
+    """Order a column by the mean position of its boxes' sources (barycentre; Sugiyama, Tagawa, Toda
+    1981)."""
+    positions = {id(box): number for number, box in enumerate(before)}
 
     def centre(box: _Box | _Gap) -> float:
-        found = [places[id(source)] for source in sources.get(id(box), ()) if id(source) in places]
-        return sum(found) / len(found) if found else len(before) / 2
+        known = [positions[id(source)] for source in sources.get(id(box), ()) if id(source) in positions]
+        return sum(known) / len(known) if known else len(before) / 2
 
     column.sort(key=centre)
 
 
-def _query_box(number: int, labels: Sequence[str], how: str, wakes: Sequence[str]) -> _Box:
+def _query_box(number: int, labels: Sequence[str], how: str, triggers: Sequence[str]) -> _Box:
     box = _Box([])
     box.write(f"query {number}: {', '.join(labels)}")
     box.write(how)
-    for kind in wakes:
+    for kind in triggers:
         box.write(kind)
     return box
 
 
-def _rule_box(rule: Explained) -> _Box:
+def _rule_box(rule: RuleExplanation) -> _Box:
     box = _Box([rule.name])
     for step in rule.steps:
         box.ports.append(len(box.lines))
@@ -240,7 +243,7 @@ def _rule_box(rule: Explained) -> _Box:
 
 
 def _path(arrow: _Arrow) -> str:
-    """The arrow's line, from a side of its start through its gaps to a side of its end; back to a rule of its own layer, from the left."""
+    """SVG path of an arrow through its gaps; to an earlier column from left side to right side."""
     start, end = arrow.start, arrow.end
     y = end.middle if arrow.line is None else end.line(arrow.line)
     back = end.x < start.x

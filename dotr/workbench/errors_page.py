@@ -1,6 +1,8 @@
-"""The page of all errors and warnings: `python -m dotr.workbench.errors_page > docs/errors.md`, from the repository's folder.
+"""Page of all errors and warnings: `python -m dotr.workbench.errors_page > docs/errors.md`, run in
+the repository.
 
-What an example leads to is not written down but asked of the program, but for those that need a machine in a certain state.
+The message of an example is produced by the program, except where it needs a certain state of the
+machine.
 """
 
 from __future__ import annotations
@@ -13,14 +15,14 @@ from contextlib import chdir
 from pathlib import Path
 from typing import assert_never
 
-from dotr.diagnostics import Refused
+from dotr.errors.catalogue import CHAPTERS
+from dotr.errors.catalogue.entries import RULE, ErrorCode, Example, GoldenFile, InCondition, InFiles, InQuery, InTemplate, ShownMessage
+from dotr.errors.diagnostics import Refused
 from dotr.languages.sparql import parse_expression, parse_select
 from dotr.languages.turtle import parse_template
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD
 from dotr.workbench.check import check
-from dotr.workbench.explanations import CHAPTERS
-from dotr.workbench.explanations.noun import RULE, Example, Explained, Golden, InCondition, InFiles, InQuery, InTemplate, Told
 
 _PREFIXES = {"": "http://example.org/", "xsd": XSD}
 _SYNTAX = {".dotr": "sparql", ".dlog": "prolog", ".yaml": "yaml", ".ttl": "turtle", ".n3": "turtle", ".jsonld": "json"}
@@ -35,7 +37,7 @@ and `dotr run` with exit code 2; warnings do not (`dotr check --strict`: they do
 
 
 def page(goldens: Path) -> str:
-    """The page; `goldens` is the folder of the files that examples name."""
+    """Text of the page; `goldens` is the folder of the examples' files."""
     parts = [_HEAD]
     for chapter in CHAPTERS:
         letter = chapter[0].lower()
@@ -46,38 +48,39 @@ def page(goldens: Path) -> str:
     return "\n".join(parts)
 
 
-def entry(explained: Explained, goldens: Path) -> str:
-    lines = [f"### {explained.code} {explained.title}", "", explained.meaning, "", f"*Way out:* {explained.way_out}", ""]
+def entry(explained: ErrorCode, goldens: Path) -> str:
+    """Section of one code."""
+    lines = [f"### {explained.code} {explained.title}", "", explained.meaning, "", f"*Way out:* {explained.remedy}", ""]
     for syntax, text in _blocks(explained.example, goldens):
         fence = "~~~" if "```" in text else "```"
         lines += [f"{fence}{syntax}", text.rstrip("\n"), fence]
     return "\n".join([*lines, ""])
 
 
-def said(example: Example, goldens: Path) -> str:
-    """What the program says to an example, as a user meets it."""
+def message_of(example: Example, goldens: Path) -> str:
+    """Message that the program prints for an example."""
     match example:
-        case Golden(name):
+        case GoldenFile(name):
             return (goldens / name).with_suffix(".txt").read_text(encoding="utf-8")
         case InQuery(text):
-            return _refused(lambda span: parse_select(span, _PREFIXES), "rules.dotr", text)
+            return _refusal(lambda span: parse_select(span, _PREFIXES), "rules.dotr", text)
         case InCondition(text):
-            return _refused(lambda span: parse_expression(span, _PREFIXES), "rules.dotr", text)
+            return _refusal(lambda span: parse_expression(span, _PREFIXES), "rules.dotr", text)
         case InTemplate(text, cells):
-            return _refused(lambda span: parse_template(span, _PREFIXES, cells=cells), "example.yaml" if cells else "rules.dotr", text)
+            return _refusal(lambda span: parse_template(span, _PREFIXES, cells=cells), "example.yaml" if cells else "rules.dotr", text)
         case InFiles(files):
             with tempfile.TemporaryDirectory() as folder, chdir(folder):
                 for name, text in files:
                     Path(name).write_text(text, encoding="utf-8")
-                told = "\n\n".join(map(str, check([files[0][0]]).diagnostics))
-                return told.replace(f"{os.path.realpath(folder)}{os.sep}", "")
-        case Told(text):
+                messages = "\n\n".join(map(str, check([files[0][0]]).diagnostics))
+                return messages.replace(f"{os.path.realpath(folder)}{os.sep}", "")
+        case ShownMessage(text):
             return text
         case _:
             assert_never(example)
 
 
-def _refused(parse: Callable[[Span], object], name: str, text: str) -> str:
+def _refusal(parse: Callable[[Span], object], name: str, text: str) -> str:
     try:
         parse(Span(Document(name, text), 0, len(text)))
     except Refused as refused:
@@ -86,9 +89,9 @@ def _refused(parse: Callable[[Span], object], name: str, text: str) -> str:
 
 
 def _blocks(example: Example, goldens: Path) -> Iterator[tuple[str, str]]:
-    """What stands in the example, then what is said to it; each with the name of its syntax."""
+    """Text of an example, then its message, each with the name of its syntax."""
     match example:
-        case Golden(name):
+        case GoldenFile(name):
             yield _SYNTAX[Path(name).suffix], (goldens / name).read_text(encoding="utf-8")
         case InQuery(text) | InCondition(text):
             yield "sparql", text
@@ -101,9 +104,9 @@ def _blocks(example: Example, goldens: Path) -> Iterator[tuple[str, str]]:
                         _SYNTAX.get(Path(name).suffix, "text"),
                         f"# {name}\n{text}" if Path(name).suffix in (".yaml", ".dotr", ".ttl", ".dlog") else text,
                     )
-        case Told():
+        case ShownMessage():
             pass
-    yield "text", said(example, goldens)
+    yield "text", message_of(example, goldens)
 
 
 if __name__ == "__main__":

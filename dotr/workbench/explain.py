@@ -1,4 +1,4 @@
-"""`dotr explain`: how each rule of a rule file, a configuration or a rule test will run."""
+"""`dotr explain`: execution plan of the rules of a rule file, a configuration or a rule test."""
 
 from __future__ import annotations
 
@@ -6,35 +6,36 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dotr.config import read_config, read_document, read_tree
-from dotr.diagnostics import Refused, refuse
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import Refused, refuse
 from dotr.workbench.drawing import mermaid, svg
-from dotr.workbench.explanation import Asked, Explained, Explanation, Step, explanation
+from dotr.workbench.explanation import ClauseExplanation, Explanation, QueryExplanation, RuleExplanation, explanation
 from dotr.workbench.rule_tests import is_test, read_file
 
 
 def explain(path: str, form: str = "text") -> str:
-    """The explanation of a file's program as text, or drawn as mermaid or svg; raises `Refused` with what is wrong with the program."""
+    """Explanation of a file's program; `form` is `text`, `mermaid` or `svg`. Raises `Refused` with
+    the program's problems."""
     alone = ", without the knowledge that a configuration names" if Path(path).suffix == ".dotr" else ""
-    found = explanation(path + alone, _program(path))
+    explained = explanation(path + alone, _program(path))
     match form:
         case "mermaid":
-            return mermaid(found)
+            return mermaid(explained)
         case "svg":
-            return svg(found)
+            return svg(explained)
         case _:
-            return "\n".join(text(found))
+            return "\n".join(text(explained))
 
 
-def _program(path: str) -> Program:
+def _program(path: str) -> CompiledProgram:
     match Path(path).suffix:
         case ".dotr":
             return compile_program(ProgramSpec(rules=(read_document(path),)))
         case ".yaml" | ".yml":
             if not is_test(read_tree(read_document(path)).data):
                 config = read_config(path)
-                return compile_program(config.program(), config.keeping())
+                return compile_program(config.program(), config.cache_policy())
             test, problems = read_file(path)
             if problems:
                 raise Refused(problems)
@@ -46,36 +47,36 @@ def _program(path: str) -> Program:
             )
 
 
-def text(found: Explanation) -> Iterator[str]:
-    """The lines of an explanation."""
-    yield found.title
-    yield f"Background: {found.knowledge}."
-    if found.rules and not found.stateful:
+def text(explained: Explanation) -> Iterator[str]:
+    """Lines of an explanation."""
+    yield explained.title
+    yield f"Background: {explained.knowledge}."
+    if explained.rules and not explained.stateful:
         yield "Nothing is remembered after its instant: on Spark the tasks that read the input run all rules, with no stateful operator."
-    for asked in found.queries:
+    for query in explained.queries:
         yield ""
-        yield from _query(asked)
-    if found.unread:
+        yield from _query(query)
+    if explained.unread:
         yield ""
-        yield f"Read by no rule, and asked by rule tests alone: {', '.join(found.unread)}"
-    for rule in found.rules:
+        yield f"Read by no rule, and asked by rule tests alone: {', '.join(explained.unread)}"
+    for rule in explained.rules:
         yield ""
         yield from _rule(rule)
 
 
-def _query(asked: Asked) -> Iterator[str]:
-    shared = "" if len(asked.rules) == 1 else ", asked once for all of them"
-    yield f"Query {asked.number}: {', '.join(asked.labels)} of {', '.join(asked.rules)}{shared}"
-    yield f"  asked      {asked.how}"
-    if asked.wakes:
-        yield f"  wakes on   {', '.join(asked.wakes)}"
-    if asked.datalog:
-        yield f"  Datalog    {', '.join(asked.datalog)}"
-    if asked.static:
-        yield f"  static     {asked.static}"
+def _query(query: QueryExplanation) -> Iterator[str]:
+    shared = "" if len(query.rules) == 1 else ", asked once for all of them"
+    yield f"Query {query.number}: {', '.join(query.labels)} of {', '.join(query.rules)}{shared}"
+    yield f"  asked      {query.how}"
+    if query.triggers:
+        yield f"  wakes on   {', '.join(query.triggers)}"
+    if query.datalog:
+        yield f"  Datalog    {', '.join(query.datalog)}"
+    if query.static:
+        yield f"  static     {query.static}"
 
 
-def _rule(rule: Explained) -> Iterator[str]:
+def _rule(rule: RuleExplanation) -> Iterator[str]:
     yield f"Rule {rule.name} -> {rule.event}" + (f': "{rule.documentation}"' if rule.documentation else "")
     for step in rule.steps:
         yield f"  {step.written(_source(step))}"
@@ -91,19 +92,20 @@ def _rule(rule: Explained) -> Iterator[str]:
         if step.consumed:
             yield f"  consuming  {step.label}: {step.consumed}"
     yield f"  partition  {rule.partition}"
-    yield f"  layer      {rule.placed}"
+    yield f"  layer      {rule.placement}"
     if rule.recursion:
         yield f"  recursion  {rule.recursion}"
-    if rule.alike:
-        yield f"  runs       as one with {', '.join(rule.alike)}, which differ{'s' if len(rule.alike) == 1 else ''} in constants alone"
-    kept = [step for step in rule.steps if step.state]
-    for step in kept:
+    if rule.same_template:
+        differ = "differs" if len(rule.same_template) == 1 else "differ"
+        yield f"  runs       as one with {', '.join(rule.same_template)}, which {differ} in constants alone"
+    stateful_steps = [step for step in rule.steps if step.state]
+    for step in stateful_steps:
         yield f"  state      {step.label}: {step.state}"
-    if not kept:
+    if not stateful_steps:
         yield "  state      none"
 
 
-def _source(step: Step) -> str:
+def _source(step: ClauseExplanation) -> str:
     match step.source:
         case None:
             return "(the clock)"

@@ -1,4 +1,5 @@
-"""How a program will run, as data that a text and a drawing show: its queries, and its rules with what they read, keep and make."""
+"""Execution plan of a program as data for text and drawing: queries, and rules with sources, state
+and events."""
 
 from __future__ import annotations
 
@@ -8,42 +9,49 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from dotr.engine.program import Program
+from dotr.engine.program import CompiledProgram
 from dotr.languages.datalog import parse_datalog
+from dotr.layout.layers import Layer, PlacedRule
+from dotr.layout.retention import longest_chain, lookbacks, roles, scope_of
 from dotr.model.algebra import Select
 from dotr.model.rules import Absent, Aggregate, Choose, Clause, FactSource, Mode, Role, Rule
 from dotr.model.terms import Label, Prefixes, Term
 from dotr.model.time import Micros
-from dotr.patterns.layout import Layer, Placed
-from dotr.patterns.reach import chain, reaches, roles, scope_of
-from dotr.patterns.shapes import grouped
-from dotr.queries import Plan, plan, question
-from dotr.workbench.bounds import link_text
-from dotr.workbench.reasons import Reasons, answered
-from dotr.workbench.touching import touched
-from dotr.workbench.written import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
+from dotr.patterns.rule_templates import group_rules
+from dotr.queries import QueryPlan, canonical, plan
+from dotr.workbench.reasons import Reasons, aggregate_evaluation
+from dotr.workbench.rendering import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
+from dotr.workbench.retained_state import link_text
+from dotr.workbench.rules_touched import relevant_rules
 
 _PREFIX: Final = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A query as it will be asked: under which labels, in which rules, and how; `wakes` are the kinds of triples that make it be asked,
-    `datalog` the rules that derive such triples. The query of ticks is asked of the background alone, and wakes on nothing."""
+class QueryExplanation:
+    """Plan of a query.
+
+    `labels` and `rules` use its answers; `how`: evaluation; `triggers`: kinds of triples that cause
+    an evaluation; `datalog`: rules that derive such triples; `static`: number of static answers. A
+    query of ticks has no triggers.
+    """
 
     number: int
     labels: tuple[Label, ...]
     rules: tuple[str, ...]
     how: str
-    wakes: tuple[str, ...]
+    triggers: tuple[str, ...]
     datalog: tuple[str, ...]
     static: str
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One role of a rule: what is bound, from where (a query's number, or an event; nowhere for ticks of the clock alone), in which window
-    or with which timer, under which constraints; how an aggregate is answered, what is kept, and what `consuming` the label uses up."""
+class ClauseExplanation:
+    """Plan of one role of a rule.
+
+    `source`: number of a query, an event, or None for ticks of the clock; `scope`: window;
+    `answer`: evaluation of an aggregate; `state`: stored events; `consumed`: effect of `consuming`.
+    """
 
     selection: str
     label: Label
@@ -56,48 +64,49 @@ class Step:
     consumed: str
 
     def written(self, source: str = "") -> str:
-        """The step in one line, with the text of its source."""
+        """Role in one line, with the text of its source."""
         words = [self.selection, self.label, source, self.scope]
         return " ".join(filter(None, words)) + (f", {self.timer}" if self.timer else "")
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
-    """A rule: its roles in order, what it does with a match, and where it runs; `alike` are the rules that run as one with it."""
+class RuleExplanation:
+    """Plan of a rule: its roles in order, assignments, partition and layer; `same_template` rules
+    share its matcher."""
 
     name: str
     documentation: str
     event: Label
     layer: int
-    steps: tuple[Step, ...]
+    steps: tuple[ClauseExplanation, ...]
     condition: str
     assignments: tuple[str, ...]
     partition: str
-    placed: str
+    placement: str
     recursion: str
-    alike: tuple[str, ...]
+    same_template: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A program: its background, how many layers keep state, its queries, its rules layer by layer, and the shared queries that no rule
-    reads."""
+    """Plan of a program: background, number of stateful layers, queries, rules by layer, shared
+    queries without a reader."""
 
     title: str
     knowledge: str
     stateful: int
-    queries: tuple[Asked, ...]
-    rules: tuple[Explained, ...]
+    queries: tuple[QueryExplanation, ...]
+    rules: tuple[RuleExplanation, ...]
     unread: tuple[Label, ...]
 
 
-def explanation(title: str, program: Program) -> Explanation:
-    """The explanation of a compiled program."""
+def explanation(title: str, program: CompiledProgram) -> Explanation:
+    """Explanation of a compiled program."""
     return _Explainer(program).explanation(title)
 
 
 class _Explainer:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: CompiledProgram) -> None:
         self.program = program
         self.prefixes: Prefixes = {**program.spec.prefixes}
         for document in (*program.spec.rules, *program.spec.datalog):
@@ -106,28 +115,30 @@ class _Explainer:
         self.reasons = Reasons(program.layout)
         self.numbers: dict[tuple[Select, bool], int] = {}
         for source in program.layout.streams:
-            if not _of_clock(source):
-                self.numbers.setdefault((question(source.query), source.period is not None), len(self.numbers) + 1)
+            if not _is_clock(source):
+                self.numbers.setdefault((canonical(source.query), source.period is not None), len(self.numbers) + 1)
 
     def explanation(self, title: str) -> Explanation:
+        """Explanation of the program."""
         knowledge = self.program.knowledge
         text = (
-            f"{knowledge.loaded:,} triples, and {knowledge.background.seen() - knowledge.loaded:,} derived from them once; "
+            f"{knowledge.loaded:,} triples, and {knowledge.background.visible_count() - knowledge.loaded:,} derived from them once; "
             f"entailment {self.program.spec.entailment.value}; {len(self.datalog)} Datalog rule{'' if len(self.datalog) == 1 else 's'}"
         )
         rules = [self.rule(layer, placed) for layer in self.program.layout.layers for placed in layer.rules]
         queries = tuple(self.queries())
-        read = {label for asked in queries for label in asked.labels}
+        read = {label for query in queries for label in query.labels}
         unread = tuple(shared.label for shared in self.program.rules.queries if shared.label not in read)
-        return Explanation(title, text, self.program.layout.operators, queries, tuple(rules), unread)
+        return Explanation(title, text, self.program.layout.stateful_operators, queries, tuple(rules), unread)
 
-    def queries(self) -> Iterable[Asked]:
+    def queries(self) -> Iterable[QueryExplanation]:
+        """Plans of the queries that rules read, by number."""
         users: dict[int, list[tuple[str, Label]]] = {}
         first: dict[int, FactSource] = {}
         placed = sorted((p.rule for layer in self.program.layout.layers for p in layer.rules), key=lambda rule: rule.name)
         for rule in placed:
             for role in roles(rule):
-                if isinstance(role.source, FactSource) and not _of_clock(role.source):
+                if isinstance(role.source, FactSource) and not _is_clock(role.source):
                     number = self.number(role.source)
                     users.setdefault(number, []).append((rule.name, role.origin))
                     first.setdefault(number, role.source)
@@ -136,32 +147,35 @@ class _Explainer:
             labels = tuple(dict.fromkeys(label for _, label in users[number]))
             rules = tuple(dict.fromkeys(name for name, _ in users[number]))
             answers = f"{len(planned.static):,} answer{'' if len(planned.static) == 1 else 's'}"
-            datalog = touched(source.query, self.datalog)
+            datalog = relevant_rules(source.query, self.datalog)
             if source.period is not None:
                 ticks = f"{answers}, each a tick" if planned.static else "no answer, so that it never ticks"
                 how = f"once, of the background alone: {ticks}"
-                yield Asked(number, labels, rules, how, (), datalog, "")
+                yield QueryExplanation(number, labels, rules, how, (), datalog, "")
             else:
-                wakes = ("any triple",) if planned.kinds is None else tuple(sorted(map(self.kind, planned.kinds)))
+                triggers = ("any triple",) if planned.reads is None else tuple(sorted(map(self.kind, planned.reads)))
                 static = f"{answers} of the background alone, at every instant" if planned.static else ""
-                yield Asked(number, labels, rules, _how(planned), wakes or ("every instant",), datalog, static)
+                yield QueryExplanation(number, labels, rules, _how(planned), triggers or ("every instant",), datalog, static)
 
     def number(self, source: FactSource) -> int:
-        return self.numbers[question(source.query), source.period is not None]
+        """Number of a query; equal queries share one."""
+        return self.numbers[canonical(source.query), source.period is not None]
 
     def kind(self, kind: tuple[Term, Term | None]) -> str:
+        """Text of a kind of triples: predicate and object (None: any)."""
         predicate, value = kind
         return predicate_text(predicate, self.prefixes) + (f" {term_text(value, self.prefixes)}" if value is not None else "")
 
-    def rule(self, layer: Layer, placed: Placed) -> Explained:
+    def rule(self, layer: Layer, placed: PlacedRule) -> RuleExplanation:
+        """Plan of a rule."""
         rule = placed.rule
-        answers = answered(rule, placed.ports, self.program.attributes[rule.event], self.prefixes)
+        answers = aggregate_evaluation(rule, placed.ports, self.program.attributes[rule.event], self.prefixes)
         clauses: tuple[Clause | None, ...] = (None, *rule.clauses)
         steps = [
-            self.step(rule, role, clause, answer, self.state(layer, placed, place))
-            for place, (role, clause, answer) in enumerate(zip(roles(rule), clauses, answers, strict=True))
+            self.step(rule, role, clause, answer, self.state(layer, placed, position))
+            for position, (role, clause, answer) in enumerate(zip(roles(rule), clauses, answers, strict=True))
         ]
-        return Explained(
+        return RuleExplanation(
             rule.name,
             rule.documentation,
             rule.event,
@@ -172,63 +186,64 @@ class _Explainer:
             self.reasons.partition(placed),
             self.reasons.layer(placed),
             self.reasons.recursion(placed),
-            self.alike[rule.name],
+            self.same_template[rule.name],
         )
 
     @cached_property
-    def alike(self) -> dict[str, tuple[str, ...]]:
-        """For each rule, the others that one matcher serves too."""
-        found: dict[str, tuple[str, ...]] = {}
+    def same_template(self) -> dict[str, tuple[str, ...]]:
+        """Other rules with the same matcher, by rule."""
+        others: dict[str, tuple[str, ...]] = {}
         for layer in self.program.layout.layers:
             for depth in sorted({placed.depth for placed in layer.rules}):
                 here = [placed for placed in layer.rules if placed.depth == depth]
-                for shape in grouped([(n, p.rule, p.ports, self.program.attributes[p.rule.event]) for n, p in enumerate(here)]):
+                for shape in group_rules([(n, p.rule, p.ports, self.program.attributes[p.rule.event]) for n, p in enumerate(here)]):
                     names = [here[number].rule.name for number in shape.numbers]
-                    found |= {name: tuple(other for other in names if other != name) for name in names}
-        return found
+                    others |= {name: tuple(other for other in names if other != name) for name in names}
+        return others
 
-    def step(self, rule: Rule, role: Role, clause: Clause | None, answer: str, state: str) -> Step:
+    def step(self, rule: Rule, role: Role, clause: Clause | None, answer: str, state: str) -> ClauseExplanation:
+        """Plan of a role."""
         if not isinstance(role.source, FactSource):
             source: int | Label | None = role.source.event
         else:
-            source = None if _of_clock(role.source) else self.number(role.source)
+            source = None if _is_clock(role.source) else self.number(role.source)
         aggregates = [each.role.label for each in rule.clauses if isinstance(each, Aggregate)]
         constraints = tuple(constraint_text(constraint, aggregates, self.prefixes) for constraint in role.constraints)
         scope = "" if clause is None else scope_text(scope_of(clause))
         consumed = _consumed(clause) if role.label in rule.consuming else ""
-        return Step(_selection(clause), role.label, source, scope, _timer(role), constraints, answer, state, consumed)
+        return ClauseExplanation(_selection(clause), role.label, source, scope, _timer(role), constraints, answer, state, consumed)
 
-    def state(self, layer: Layer, placed: Placed, place: int) -> str:
-        """What is kept of a role's events, how long, and for which rule if another asks for more."""
-        rule, port = placed.rule, placed.ports[place]
-        attributes = ", ".join(f"?{name}" for name in roles(rule)[place].source.attributes) or "no attributes"
-        if not place:
+    def state(self, layer: Layer, placed: PlacedRule, position: int) -> str:
+        """State of a role: stored attributes, retention, and the rule that needs a longer one."""
+        rule, port = placed.rule, placed.ports[position]
+        attributes = ", ".join(f"?{name}" for name in roles(rule)[position].source.attributes) or "no attributes"
+        if not position:
             return f"{attributes}: wait {duration_text(rule.anchor.delay)}" if rule.anchor.delay else ""
-        own, kept = reaches(rule)[place].far, layer.retention[port]
-        links = chain(rule, rule.clauses[place - 1])
+        own, retention = lookbacks(rule)[position].far, layer.retention[port]
+        links = longest_chain(rule, rule.clauses[position - 1])
         way = f" ({', '.join(map(link_text, links))})" if len(links) > 1 else ""
         more = ""
-        if kept is not None and kept > own:
-            others = [other.rule.name for other in layer.rules if _reach(other, port) == kept]
-            more = f", and {bound_text(kept)} for {'this rule' if others[0] == rule.name else 'rule ' + others[0]}"
+        if retention is not None and retention > own:
+            others = [other.rule.name for other in layer.rules if _lookback(other, port) == retention]
+            more = f", and {bound_text(retention)} for {'this rule' if others[0] == rule.name else 'rule ' + others[0]}"
             if others[0] == rule.name:
                 more += "'s other events of that kind"
         return f"{attributes}: kept {bound_text(own) if own > 0 else 'for their instant'}{way}{more}"
 
 
-def _reach(placed: Placed, port: int) -> Micros:
-    """How far back a rule needs the events of a port."""
-    far = zip(placed.ports[1:], reaches(placed.rule)[1:], strict=True)
+def _lookback(placed: PlacedRule, port: int) -> Micros:
+    """Greatest lookback of a rule over the events of a port, in µs; -1 without one."""
+    far = zip(placed.ports[1:], lookbacks(placed.rule)[1:], strict=True)
     return max((reach.far for other, reach in far if other == port), default=-1)
 
 
-def _of_clock(source: FactSource) -> bool:
-    """Whether these are ticks without a query."""
+def _is_clock(source: FactSource) -> bool:
+    """True for ticks without a query."""
     return source.period is not None and not source.query.projection and not source.attributes
 
 
-def _how(planned: Plan) -> str:
-    if not planned.planned:
+def _how(planned: QueryPlan) -> str:
+    if not planned.is_incremental:
         return f"in full, at the cost of the background: {planned.reason}"
     return "from what the instant brings" + (f", by operators: {planned.reason}" if planned.reason else "")
 
@@ -246,11 +261,11 @@ def _selection(clause: Clause | None) -> str:
 
 
 def _timer(role: Role) -> str:
-    """When an anchor that is a timer stands."""
+    """Text of an anchor's timer; empty without one."""
     if role.delay:
         return f"delayed by {duration_text(role.delay)}: looked at that much after it held"
     if isinstance(role.source, FactSource) and role.source.period is not None:
-        each = "" if _of_clock(role.source) else ", a tick for each answer"
+        each = "" if _is_clock(role.source) else ", a tick for each answer"
         return f"every {duration_text(role.source.period)}{each}"
     return ""
 

@@ -1,4 +1,4 @@
-"""`dotr kb`: the compiled background of a configuration, made where it is not there yet, and what there is to know of it."""
+"""`dotr kb`: compilation and summary of a configuration's background knowledge."""
 
 from __future__ import annotations
 
@@ -7,61 +7,68 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dotr.config import read_config
-from dotr.diagnostics import Diagnostic
-from dotr.engine.program import Program, compile_program
-from dotr.knowledge.bulk import UNSEEN
-from dotr.knowledge.store.compiled import CompiledStore
+from dotr.datalog.bulk import HIDDEN_TRIPLES
+from dotr.datalog.compiled_store import CompiledStore
+from dotr.engine.program import CompiledProgram, compile_program
+from dotr.errors.diagnostics import Diagnostic
 
 _TEXT = "text"
 _OF_TERMS = ("ends", "high", "buckets", "marks", "numbers")
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
-    """A configuration's program over a compiled background. `store` is None where it could not be written: `notices` say why. `made`:
-    whether it was made now; `opened`: the seconds that opening it takes."""
+class CompiledBackground:
+    """Program of a configuration over a compiled background.
 
-    program: Program
+    `store`: None where it cannot be written, for the reason in `notices`; `is_new`: compiled by
+    this call; `open_seconds`: time to open the store.
+    """
+
+    program: CompiledProgram
     store: CompiledStore | None
-    made: bool
-    opened: float
+    is_new: bool
+    open_seconds: float
     notices: tuple[Diagnostic, ...]
 
 
-def compiled(config: str, options: Sequence[str] = (), *, fresh: bool = False) -> Compiled:
-    """Compile a configuration's background, or find it; raises `Refused` with what is wrong with the program."""
+def compiled_background(config: str, options: Sequence[str] = (), *, fresh: bool = False) -> CompiledBackground:
+    """Compile a configuration's background unless the compiled one is current; `fresh` compiles it
+    in any event.
+
+    Raises `Refused` with the program's problems.
+    """
     settings = read_config(config, options)
-    program = compile_program(settings.program(), settings.keeping(0, fresh=fresh))
+    program = compile_program(settings.program(), settings.cache_policy(0, fresh=fresh))
     if program.store is None:
-        return Compiled(program, None, False, 0.0, program.notices)
+        return CompiledBackground(program, None, False, 0.0, program.notices)
     start = time.perf_counter()
     store = CompiledStore(program.store.file.path, program.store.file.key)
-    return Compiled(program, store, program.store_made, time.perf_counter() - start, program.notices)
+    return CompiledBackground(program, store, program.store_made, time.perf_counter() - start, program.notices)
 
 
-def told(found: Compiled, store: CompiledStore) -> Iterator[str]:
-    """What there is to know, line by line."""
-    about, file = store.about, store.file
-    knowledge = found.program.knowledge
+def summary_lines(background: CompiledBackground, store: CompiledStore) -> Iterator[str]:
+    """Lines of a summary: triples, terms, derivations by rule, static answers, sizes and times."""
+    about, file = store.summary, store.file
+    knowledge = background.program.knowledge
     sizes = {name: section.length for name, section in file.sections.items()}
     terms = sum(sizes[name] for name in _OF_TERMS)
-    seen = store.index.seen()
+    seen = store.index.visible_count()
     yield f"triples    {seen:,}: {about.loaded:,} loaded, {seen - about.loaded:,} derived"
     yield f"terms      {about.terms:,}"
-    by_rule = {rule: count for rule, count in about.by_rule.items() if count and rule != UNSEEN}
+    by_rule = {rule: count for rule, count in about.by_rule.items() if count and rule != HIDDEN_TRIPLES}
     yield f"derived    {'by rule' if by_rule else 'nothing'}"
     width = max(map(len, by_rule), default=0)
     for rule, count in sorted(by_rule.items(), key=lambda item: (-item[1], item[0])):
         yield f"  {rule:<{width}}  {count:>12,}"
     if knowledge.contradictions:
         yield f"contradictions  {len(knowledge.contradictions):,}"
-    answers = [len(plan.static) for plan in found.program.stage_one.plans if plan.static]
+    answers = [len(plan.static) for plan in background.program.stage_one.plans if plan.static]
     yield f"answers    {sum(answers):,} of {len(answers)} quer{'y' if len(answers) == 1 else 'ies'}, by the background alone"
     yield (
         f"size       {_bytes(file.size)}: {sizes['triples'] / max(1, len(store.index)):.1f} bytes a triple, "
         f"{terms / max(1, about.terms):.1f} a term, {_bytes(sizes[_TEXT])} of text"
     )
-    yield f"time       {about.seconds:.2f} s to read and close, {found.opened * 1e3:.1f} ms to open"
+    yield f"time       {about.seconds:.2f} s to read and close, {background.open_seconds * 1e3:.1f} ms to open"
     yield f"file       {file.path}"
 
 

@@ -1,4 +1,4 @@
-"""`dotr new`: a small working project, to be changed into one's own."""
+"""`dotr new`: small working project as a starting point."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from dotr.diagnostics import refuse
+from dotr.errors.diagnostics import refuse
 
 FILES: Final = {
     "config.yaml": """\
@@ -81,7 +81,8 @@ cases:
 
 
 def new_project(folder: str) -> list[str]:
-    """Write the project's files; gives their paths. Raises `Refused` where the folder holds something, or cannot be written."""
+    """Write the project's files and return their paths. Raises `Refused` where the folder is not
+    empty or not writable."""
     target = Path(folder)
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):

@@ -1,34 +1,35 @@
-"""What a restart would do: `dotr plan` reads the checkpoint and changes nothing."""
+"""`dotr plan`: effects of a restart on a checkpoint's state, without changing it."""
 
 from __future__ import annotations
 
-from dotr.engine.change import Fate
-from dotr.expressions.times import written
+from dotr.expressions.times import format_time
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import Pipeline
-from dotr.runtimes.spark.checkpoint import Checkpoint, wanted_layout
-from dotr.runtimes.spark.planning import BEGINNING
+from dotr.runtimes.spark.checkpoint import Checkpoint, required_layout
+from dotr.runtimes.spark.planner import BEGINNING
+from dotr.state.state_migration import StateFate
 
 
 def plan(pipeline: Pipeline) -> list[str]:
-    """Line by line, what becomes of the state of each rule; raises `Refused` where a restart would be refused."""
+    """Lines with the fate of each rule's state; raises `Refused` where a restart would be
+    refused."""
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
     if checkpoint.layout is None:
         return [f"There is no checkpoint {checkpoint.folder} yet: all rules start empty."]
     checkpoint.check()
-    wanted, kept = wanted_layout(pipeline), checkpoint.layout.layers
-    found = checkpoint.examine(wanted, pipeline.program)
-    position = checkpoint.position()
+    required, kept = required_layout(pipeline), checkpoint.layout.layers
+    found = checkpoint.preview(required, pipeline.program)
+    position = checkpoint.offset()
     if position is None or position.time == BEGINNING:
         return [f"No instant has closed yet in the checkpoint {checkpoint.folder}: all rules start empty."]
-    where = "the end of the stream" if position.time == LAST_MICRO else written(position.time, pipeline.clock)
-    learns = [] if found.learns is None else [found.learns]
-    lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *learns, *map(str, found.verdicts)]
+    where = "the end of the stream" if position.time == LAST_MICRO else format_time(position.time, pipeline.clock)
+    knowledge = [] if found.knowledge_warning is None else [found.knowledge_warning]
+    lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *knowledge, *map(str, found.verdicts)]
     if not found.moves:
         return [*lines, "The run goes on as it is."]
-    needs = f"The program needs another layout ({_operators(wanted.layers)}, not {kept or 'none'}). " if kept != wanted.layers else ""
-    rules = sum(verdict.fate is Fate.KEPT for verdict in found.verdicts), len(found.after.rules)
-    if not wanted.layers:
+    needs = f"The program needs another layout ({_operators(required.layers)}, not {kept or 'none'}). " if kept != required.layers else ""
+    rules = sum(verdict.fate is StateFate.KEPT for verdict in found.verdicts), len(found.after.rules)
+    if not required.layers:
         moves = "Its rules keep no state: nothing moves, and what there was goes." if kept else "No rule keeps any state: nothing moves."
     elif not kept:
         moves = "The rules before it kept no state: nothing moves."

@@ -1,6 +1,7 @@
-"""Why a rule runs as it does: its partition key, its layer, its recursion, and how its aggregates are answered.
+"""Reasons for the placement of rules: partition key, layer, recursion, and evaluation of
+aggregates.
 
-Nothing is decided here: partitions and layers are those of the layout, and how an aggregate is answered is read off its matcher.
+Partitions and layers are read from the layout, the evaluation of an aggregate from its matcher.
 """
 
 from __future__ import annotations
@@ -8,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
+from dotr.layout.event_order import equated_pair
+from dotr.layout.keys import AnyPartition, KeyedPartitions, SinglePartition, carried_keys
+from dotr.layout.layers import Layout, PlacedRule
+from dotr.layout.placement import are_copartitioned
+from dotr.layout.retention import roles
 from dotr.model.algebra import Expression
 from dotr.model.graphs import components
 from dotr.model.rules import Aggregate, Between, EventSource, Role, Rule
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import Clock
 from dotr.model.traverse import conjuncts
-from dotr.patterns.layout import Layout, Placed
-from dotr.patterns.matcher import compile_matcher
-from dotr.patterns.partition import Anywhere, Keyed, Single, carried
-from dotr.patterns.placement import meet
-from dotr.patterns.reach import roles
-from dotr.patterns.shapes import grouped, names_others
-from dotr.patterns.store import Measure
-from dotr.patterns.ties import equality
-from dotr.workbench.written import constraint_text
+from dotr.patterns.event_store import Measure
+from dotr.patterns.matcher.compile import compile_matcher
+from dotr.patterns.rule_templates import group_rules, reads_other_events
+from dotr.workbench.rendering import constraint_text
 
 _ANSWERS: Final[Mapping[Measure, str]] = {
     Measure.COUNT: "slides: a look-up of the window's ends, O(log n) an answer",
@@ -34,85 +35,86 @@ _ANSWERS: Final[Mapping[Measure, str]] = {
 
 
 class Reasons:
-    """The reasons of one program's rules."""
+    """Reasons for the placement of one program's rules."""
 
     def __init__(self, layout: Layout) -> None:
-        self._remembers = layout.operators > 0
+        self._has_state = layout.stateful_operators > 0
         self._placed = {placed.rule.name: placed for layer in layout.layers for placed in layer.rules}
         self._layers = {placed.rule.name: layer.number for layer in layout.layers for placed in layer.rules}
-        self._makers: dict[Label, list[Placed]] = {}
+        self._producers: dict[Label, list[PlacedRule]] = {}
         for placed in self._placed.values():
-            self._makers.setdefault(placed.rule.event, []).append(placed)
-        needs = [(name, maker) for name, placed in self._placed.items() for _, maker in self._needs(placed.rule)]
-        self._itself = {name for name, maker in needs if name == maker}
+            self._producers.setdefault(placed.rule.event, []).append(placed)
+        needs = [(name, maker) for name, placed in self._placed.items() for _, maker in self._events_read(placed.rule)]
+        self._self_recursive = {name for name, maker in needs if name == maker}
         self._component = components(needs)
 
-    def _needs(self, rule: Rule) -> Iterator[tuple[Label, str]]:
-        """The events that a rule reads, and the rules that make them."""
+    def _events_read(self, rule: Rule) -> Iterator[tuple[Label, str]]:
+        """Events that a rule reads, with the rules that define them."""
         for role in roles(rule):
             if isinstance(role.source, EventSource):
-                for maker in self._makers[role.source.event]:
+                for maker in self._producers[role.source.event]:
                     yield role.source.event, maker.rule.name
 
-    def partition(self, placed: Placed) -> str:
-        """How a rule's events are spread over partitions, and why."""
+    def partition(self, placed: PlacedRule) -> str:
+        """Partitioning of a rule's events, with its reason."""
         rule, split = placed.rule, placed.split
-        if not self._remembers and not isinstance(split, Anywhere):
+        if not self._has_state and not isinstance(split, AnyPartition):
             return "any: each instant is on its own, for nothing is remembered"
         match split:
-            case Keyed(attribute):
+            case KeyedPartitions(attribute):
                 key = " = ".join(f"{role.label}.?{attribute[role.label]}" for role in roles(rule))
-                return f"by the value of {key}: {self._why_keyed(rule, split)}"
-            case Single(why):
+                return f"by the value of {key}: {self._key_reason(rule, split)}"
+            case SinglePartition(why):
                 return f"one partition, on one core: {why}"
-            case Anywhere():
+            case AnyPartition():
                 return "any: each anchor is on its own, for there is no clause"
             case _:
                 assert_never(split)
 
-    def _why_keyed(self, rule: Rule, split: Keyed) -> str:
+    def _key_reason(self, rule: Rule, split: KeyedPartitions) -> str:
         source = rule.anchor.source
         key = split.attribute[rule.anchor.label]
-        here = isinstance(source, EventSource) and all(
-            isinstance(maker.split, Keyed) and key in carried(maker.rule, maker.split) for maker in self._makers[source.event]
+        is_made_under_key = isinstance(source, EventSource) and all(
+            isinstance(maker.split, KeyedPartitions) and key in carried_keys(maker.rule, maker.split)
+            for maker in self._producers[source.event]
         )
-        made = [f"{rule.anchor.origin} is made under it"] if here else []
+        reasons = [f"{rule.anchor.origin} is made under it"] if is_made_under_key else []
         if not rule.clauses:
-            return " and ".join(made) or "the rule has no clause"
-        return " and ".join(["equalities tie every clause to the anchor", *made])
+            return " and ".join(reasons) or "the rule has no clause"
+        return " and ".join(["equalities tie every clause to the anchor", *reasons])
 
-    def layer(self, placed: Placed) -> str:
-        """The layer's number, and what put the rule there."""
+    def layer(self, placed: PlacedRule) -> str:
+        """Number of a rule's layer, with its reason."""
         number = self._layers[placed.rule.name]
         events: dict[Label, None] = {}
-        sent: dict[Label, None] = {}
+        moved: dict[Label, None] = {}
         for role in roles(placed.rule):
             if isinstance(role.source, EventSource):
                 events[role.source.event] = None
-                for maker in self._makers[role.source.event]:
-                    if self._layers[maker.rule.name] < number and not meet(maker.rule, maker.split, placed.split, role):
-                        sent[role.source.event] = None
+                for maker in self._producers[role.source.event]:
+                    if self._layers[maker.rule.name] < number and not are_copartitioned(maker.rule, maker.split, placed.split, role):
+                        moved[role.source.event] = None
         if not events:
             return f"{number}: it reads no events of rules"
-        if sent:
-            return f"{number}: {_listed(sent)} {_are(sent)} made under another key, in a layer before"
+        if moved:
+            return f"{number}: {_listed(moved)} {_are(moved)} made under another key, in a layer before"
         return f"{number}: {_listed(events)} {_are(events)} read in the partition that makes {'it' if len(events) == 1 else 'them'}"
 
-    def recursion(self, placed: Placed) -> str:
-        """With which rules this one is recursive, over which events; empty where it is not."""
+    def recursion(self, placed: PlacedRule) -> str:
+        """Rules and events of a rule's recursion; empty without one."""
         name = placed.rule.name
         members = sorted(other for other, number in self._component.items() if number == self._component.get(name))
-        if len(members) < 2 and name not in self._itself:
+        if len(members) < 2 and name not in self._self_recursive:
             return ""
-        events = sorted({event for member in members for event, maker in self._needs(self._placed[member].rule) if maker in members})
+        events = sorted({event for member in members for event, maker in self._events_read(self._placed[member].rule) if maker in members})
         together = f"rules {_listed(members)} need each other's {_listed(events)}" if len(members) > 1 else f"{events[0]} needs {events[0]}"
-        one = "one partition" if isinstance(placed.split, Single) else f"one key ({_key(placed)})"
+        one = "one partition" if isinstance(placed.split, SinglePartition) else f"one key ({_key(placed)})"
         return f"{together}, strictly in the past; so {'they have' if len(members) > 1 else 'it has'} {one}"
 
 
-def _key(placed: Placed) -> str:
+def _key(placed: PlacedRule) -> str:
     split = placed.split
-    return f"?{split.attribute[placed.rule.anchor.label]} of {placed.rule.anchor.label}" if isinstance(split, Keyed) else "any"
+    return f"?{split.attribute[placed.rule.anchor.label]} of {placed.rule.anchor.label}" if isinstance(split, KeyedPartitions) else "any"
 
 
 def _are(words: Mapping[str, None]) -> str:
@@ -124,27 +126,27 @@ def _listed(words: Sequence[str] | Mapping[str, None]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def answered(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...], prefixes: Prefixes) -> tuple[str, ...]:
-    """For each role how it is answered: empty but for aggregates."""
-    (alike,) = grouped([(0, rule, ports, attributes)])
-    looks = compile_matcher(alike, [0], Clock()).looks
-    found = [""]
-    for clause, look in zip(rule.clauses, looks, strict=True):
+def aggregate_evaluation(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...], prefixes: Prefixes) -> tuple[str, ...]:
+    """Evaluation of each role's aggregate; empty for roles without one."""
+    (template,) = group_rules([(0, rule, ports, attributes)])
+    index_specs = compile_matcher(template, [0], Clock()).index_specs
+    texts = [""]
+    for clause, spec in zip(rule.clauses, index_specs, strict=True):
         if not isinstance(clause, Aggregate):
-            found.append("")
-        elif look.measure is not None:
-            found.append(_ANSWERS[look.measure])
+            texts.append("")
+        elif spec.measure is not None:
+            texts.append(_ANSWERS[spec.measure])
         else:
-            found.append(f"computed again from the window's events at each anchor: {_why_again(rule, clause, prefixes)}")
-    return tuple(found)
+            texts.append(f"computed again from the window's events at each anchor: {_no_measure_reason(rule, clause, prefixes)}")
+    return tuple(texts)
 
 
-def _why_again(rule: Rule, clause: Aggregate, prefixes: Prefixes) -> str:
-    """Why no measure answers an aggregate."""
+def _no_measure_reason(rule: Rule, clause: Aggregate, prefixes: Prefixes) -> str:
+    """Reason for an aggregate without an incremental measure."""
     if clause.role.label in rule.consuming:
         return f"{clause.role.label} is consumed"
     aggregates = [each.role.label for each in rule.clauses if isinstance(each, Aggregate)]
-    others = [constraint_text(c, aggregates, prefixes) for c in _crossing(clause.role)]
+    others = [constraint_text(c, aggregates, prefixes) for c in _unindexed_constraints(clause.role)]
     if others:
         return f"{_listed(others)} relate{'s' if len(others) == 1 else ''} it to another event by more than an equality"
     if isinstance(clause.scope, Between) or clause.scope.reference != rule.anchor.label:
@@ -152,14 +154,14 @@ def _why_again(rule: Rule, clause: Aggregate, prefixes: Prefixes) -> str:
     return "its constraints need more than an index of equalities"
 
 
-def _crossing(role: Role) -> list[Expression]:
-    """The constraints that no index of equalities meets."""
-    found: list[Expression] = []
+def _unindexed_constraints(role: Role) -> list[Expression]:
+    """Constraints on other events that no index of equalities evaluates."""
+    constraints: list[Expression] = []
     keyed: set[Variable] = set()
     for constraint in (c for written in role.constraints for c in conjuncts(written)):
-        pair = equality(constraint)
+        pair = equated_pair(constraint)
         if pair is not None and pair[0] not in keyed:
             keyed.add(pair[0])
-        elif names_others(constraint, role.label):
-            found.append(constraint)
-    return found
+        elif reads_other_events(constraint, role.label):
+            constraints.append(constraint)
+    return constraints

@@ -1,4 +1,4 @@
-"""Rule tests: a stream, and the output and the facts that it must lead to (interface.md, A rule test)."""
+"""Rule tests: streams with expected outputs and facts of interest (interface.md, A rule test)."""
 
 from __future__ import annotations
 
@@ -11,43 +11,44 @@ from typing import Final
 from pydantic import Field, ValidationError
 
 from dotr.config import (
-    Files,
+    ConfigFiles,
     KnowledgeSection,
     Location,
     Section,
     TimeSection,
     Tree,
-    existing,
+    matching_files,
     read_config,
     read_document,
     read_tree,
     schema_problems,
 )
-from dotr.diagnostics import Diagnostic, Refused, refuse
+from dotr.engine.driver import Engine
 from dotr.engine.instants import merge
-from dotr.engine.program import Program, compile_program
-from dotr.engine.session import Engine
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.expressions.times import written
-from dotr.io.times import parse_time
-from dotr.knowledge.limits import LIMITS
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.expressions.times import format_time
+from dotr.joins.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.places import Span
 from dotr.model.stream import Firing, Reason
 from dotr.model.terms import WELL_KNOWN, Triple
 from dotr.model.time import Clock, Micros, Unit
+from dotr.sources.times import parse_time
 from dotr.workbench.difference import Item, comparable, comparable_attributes, difference
 
 
 class ElementSection(Section):
-    """An element of a test's stream."""
+    """Element of a test's stream."""
 
     at: int | str
     graph: str = ""
 
 
 class ExpectedSection(Section):
-    """An expected output: of an event, a graph up to the names of blank and generated nodes, or all of its attributes."""
+    """Expected output: event, rule, graph (up to blank and generated nodes), or all attributes;
+    None matches any."""
 
     at: int | str
     event: str | None = None
@@ -57,7 +58,7 @@ class ExpectedSection(Section):
 
 
 class FactSection(Section):
-    """An expected fact of interest, with all of its attributes."""
+    """Expected fact of interest, with all of its attributes."""
 
     at: int | str
     fact: str
@@ -65,7 +66,7 @@ class FactSection(Section):
 
 
 class CaseSection(Section):
-    """One case."""
+    """Case of a test file."""
 
     name: str = Field(min_length=1)
     stream: list[ElementSection]
@@ -74,7 +75,7 @@ class CaseSection(Section):
 
 
 class TestSection(Section):
-    """A file of cases over one program."""
+    """Test file: cases over one program."""
 
     config: str | None = None
     rules: list[str] = Field(default=[])
@@ -86,7 +87,8 @@ class TestSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a case went; `difference` is empty where it passed. With `problems` the file could not be run at all."""
+    """Outcome of a case: `difference` is empty where it passed. `problems` are those of a file that
+    cannot be run."""
 
     file: str
     case: str
@@ -111,27 +113,27 @@ def run_tests(paths: Sequence[str]) -> Iterator[Outcome]:
 
 def _test_files(path: str) -> list[str]:
     if not Path(path).is_dir():
-        return existing(path, None, "Is the path right? Relative paths are relative to the working directory.")
-    found = []
+        return matching_files(path, None, "Is the path right? Relative paths are relative to the working directory.")
+    tests = []
     for file in sorted(str(f) for kind in ("*.yaml", "*.yml") for f in Path(path).rglob(kind)):
         try:
             if is_test(read_tree(read_document(file)).data):
-                found.append(file)
+                tests.append(file)
         except Refused:
-            found.append(file)  # to be told when it is run
-    if not found:
+            tests.append(file)  # reported when the file is run
+    if not tests:
         raise refuse("C301", f"there is no rule test below {path}", None, "A rule test is a .yaml file with `cases`.")
-    return found
+    return tests
 
 
 def is_test(data: object) -> bool:
-    """Whether a YAML document is meant as a rule test."""
+    """True where a YAML document is a rule test."""
     return isinstance(data, dict) and "cases" in data
 
 
 @dataclass(frozen=True, slots=True)
 class TestFile:
-    """A file of cases: its program's specification, the prefixes of its graphs and the unit of its times."""
+    """Parsed test file: its section, its program's specification and the prefixes of its graphs."""
 
     section: TestSection
     tree: Tree
@@ -139,51 +141,52 @@ class TestFile:
     prefixes: Mapping[str, str]
 
     @property
-    def expected(self) -> Mapping[str, str]:
-        """The prefixes of what is expected, and of what is shown: xsd: and the like need no declaration there."""
+    def expected_prefixes(self) -> Mapping[str, str]:
+        """Prefixes of expectations and differences, with the well-known ones, such as xsd:."""
         return {**WELL_KNOWN, **self.prefixes}
 
 
 def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
-    """A file of cases, with the problems of the files that it names; raises `Refused` with every problem of its form."""
+    """Parse a test file; returns the problems of the files that it names, too. Raises `Refused`
+    with its own problems."""
     document = read_document(path)
     hint = "A rule test is a .yaml file with `cases`; a configuration is run by `dotr run`."
     if Path(path).suffix in (".dotr", ".dlog"):
         raise refuse("C202", f"{path} is no rule test", None, hint)
     tree = read_tree(document)
     if not is_test(tree.data):
-        raise refuse("C202", f"{path} is no rule test: it has no cases", tree.place(()) if tree.data is not None else None, hint)
+        raise refuse("C202", f"{path} is no rule test: it has no cases", tree.span(()) if tree.data is not None else None, hint)
     try:
         section = TestSection.model_validate(_with_terms(tree.data, tree))
     except ValidationError as error:
         raise Refused(schema_problems(error, tree, TestSection)) from None
     if section.config is None:
         if not section.rules:
-            raise refuse("C202", "rules is missing", tree.place(()), "Name the rule files, or a `config` that does.")
-        spec, problems = Files(tree, Path(path).parent).spec(section.rules, section.knowledge, section.prefixes, section.time)
+            raise refuse("C202", "rules is missing", tree.span(()), "Name the rule files, or a `config` that does.")
+        spec, problems = ConfigFiles(tree, Path(path).parent).spec(section.rules, section.knowledge, section.prefixes, section.time)
         return TestFile(section, tree, spec, section.prefixes), problems
     own = [key for key in ("rules", "knowledge", "time") if key in section.model_fields_set]
     if own:
         message = f"a test has either `config`, or {', '.join(f'`{key}`' for key in own)} of its own"
-        raise refuse("C204", message, tree.key((own[0],)), "Leave one of the two out.")
-    config = read_config(existing(str(Path(path).parent / section.config), tree.place(("config",)))[0])
+        raise refuse("C204", message, tree.key_span((own[0],)), "Leave one of the two out.")
+    config = read_config(matching_files(str(Path(path).parent / section.config), tree.span(("config",)))[0])
     spec, problems = config.spec()
     return TestFile(section, tree, spec, {**spec.prefixes, **section.prefixes}), problems
 
 
 def _with_terms(data: object, tree: Tree, location: Location = ()) -> object:
-    """The document with the attributes' values as they are spelled: `m: 3.0` is the term 3.0."""
+    """Document with attribute values as spelled in YAML: `m: 3.0` is the term 3.0."""
     match data:
         case dict():
             return {key: _with_terms(value, tree, (*location, key)) for key, value in data.items()}
         case list():
             return [_with_terms(value, tree, (*location, number)) for number, value in enumerate(data)]
         case _:
-            return tree.spelled.get(location, data) if location[-2:-1] == ("attributes",) else data
+            return tree.scalar_text.get(location, data) if location[-2:-1] == ("attributes",) else data
 
 
 def run_file(path: str) -> Iterator[Outcome]:
-    """The outcomes of one file's cases; raises `Refused` where the file, or the program that it tests, cannot be used."""
+    """Run the cases of a file; raises `Refused` with the problems of the file or its program."""
     file, problems = read_file(path)
     program = None
     if not problems:
@@ -195,12 +198,13 @@ def run_file(path: str) -> Iterator[Outcome]:
     if problems or program is None:
         raise Refused(dict.fromkeys(problems))
     for case in cases:
-        yield Outcome(path, case.name, case.run(program, file.expected))
+        yield Outcome(path, case.name, case.run(program, file.expected_prefixes))
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case, read: the elements of its stream by time, and what is expected of outputs and facts (None: nothing is said)."""
+    """Parsed case: elements by time (µs since 1970), and expected outputs and facts (None: not
+    compared)."""
 
     name: str
     clock: Clock
@@ -208,12 +212,14 @@ class Case:
     outputs: Sequence[Item] | None
     facts: Sequence[Item] | None
 
-    def run(self, program: Program, prefixes: Mapping[str, str]) -> str:
-        """What the case's output and facts differ in from what it expects, with what was left out and why; empty where they do not. A case
-        in which a query or a rule fails differs in any event: what it expects may be nothing."""
+    def run(self, program: CompiledProgram, prefixes: Mapping[str, str]) -> str:
+        """Run the case; returns its differences with the instants left out, empty where it passes.
+
+        A case fails in any event where a query or a rule fails, even if it expects nothing.
+        """
         engine = Engine(program, self.clock)
         broken: list[str] = []
-        refused: list[str] = []
+        left_out: list[str] = []
         outputs: list[Item] = []
         facts: list[Item] = []
 
@@ -221,35 +227,43 @@ class Case:
             return [Item(f.time, f.event, f.rule, comparable_attributes(dict(f.attributes)), comparable(f.graph)) for f in firings]
 
         for time in sorted(self.elements):
-            instant = merge(time, self.elements[time])
-            firings, asked = engine.step(instant)
+            graphs = self.elements[time]
+            firings, closed = engine.step(time, graphs)
+            stage_one = closed.facts
             outputs += output(firings)
-            at = f"! at {written(time, self.clock)}"
-            broken += [f"{at} the query of rule {', '.join(program.readers(streams))} fails: {error}" for streams, error in asked.failed]
-            if asked.exceeded:
-                refused.append(f"{at} the instant is left out, it goes over a limit: {asked.exceeded}")
-            elif asked.rejected:
-                refused.append(f"{at} the instant is left out, it is inconsistent: {asked.clashes[0]}")
+            at = f"! at {format_time(time, self.clock)}"
+            broken += [
+                f"{at} the query of rule {', '.join(program.readers(streams))} fails: {error}" for streams, error in stage_one.failed
+            ]
+            failing = [each for each in closed.rejected if each.reason is Reason.FAILED]
+            broken += [f"{at} element {each.element + 1} of the instant is left out, it fails: {each.why}" for each in failing]
+            if stage_one.exceeded:
+                left_out.append(f"{at} the instant is left out, it goes over a limit: {stage_one.exceeded}")
+            elif stage_one.inconsistencies and stage_one.rejected:
+                left_out.append(f"{at} the instant is left out, it is inconsistent: {stage_one.inconsistencies[0]}")
             if self.facts is not None:
-                found = program.facts_of_interest(instant)
-                facts += [Item(time, event.type, None, comparable_attributes(event.attributes), None) for event in found]
+                without = {each.element for each in failing}
+                events = program.facts_of_interest(merge(time, [graph for k, graph in enumerate(graphs) if k not in without]))
+                facts += [Item(time, event.type, None, comparable_attributes(event.attributes), None) for event in events]
         for firings in engine.finish():
             outputs += output(firings)
-        for letter in engine.failed:
-            (broken if letter.reason is Reason.FAILED else refused).append(f"! at {written(letter.time or 0, self.clock)} {letter.why}")
+        for dead_letter in engine.failed:
+            (broken if dead_letter.reason is Reason.FAILED else left_out).append(
+                f"! at {format_time(dead_letter.time or 0, self.clock)} {dead_letter.why}"
+            )
         parts = [] if self.outputs is None else [difference(self.outputs, outputs, self.clock, prefixes)]
         parts += [] if self.facts is None else [difference(self.facts, facts, self.clock, prefixes)]
         differs = broken or any(parts)
-        return "\n".join([*broken, *refused, *filter(None, parts)]) if differs else ""
+        return "\n".join([*broken, *left_out, *filter(None, parts)]) if differs else ""
 
 
 def read_cases(file: TestFile, problems: list[Diagnostic]) -> list[Case]:
-    """The cases of a file; adds every graph, time and term that cannot be read to `problems`."""
-    return [_Reader(file, number, problems).case(case) for number, case in enumerate(file.section.cases)]
+    """Parse the cases of a file; adds unreadable graphs, times and terms to `problems`."""
+    return [_CaseReader(file, number, problems).case(case) for number, case in enumerate(file.section.cases)]
 
 
-class _Reader:
-    """Reads case number `number` of a file."""
+class _CaseReader:
+    """Parser of case number `number` of a file."""
 
     def __init__(self, file: TestFile, number: int, problems: list[Diagnostic]) -> None:
         self.file = file
@@ -258,6 +272,7 @@ class _Reader:
         self.problems = problems
 
     def case(self, case: CaseSection) -> Case:
+        """Parse the case."""
         elements: dict[Micros, list[tuple[Triple, ...]]] = {}
         for k, element in enumerate(case.stream):
             elements.setdefault(self.time(element.at, "stream", k), []).append(self.graph(element.graph, "stream", k))
@@ -273,20 +288,24 @@ class _Reader:
         )
 
     def expected(self, expected: ExpectedSection, k: int) -> Item:
+        """Parse expected output number `k`."""
         attributes = None if expected.attributes is None else self.attributes(expected.attributes, "expect", k)
         graph = None if expected.graph is None else comparable(self.graph(expected.graph, "expect", k))
         return Item(self.time(expected.at, "expect", k), expected.event, expected.rule, attributes, graph)
 
     def fact(self, fact: FactSection, k: int) -> Item:
+        """Parse expected fact number `k`."""
         return Item(self.time(fact.at, "facts", k), fact.fact, None, self.attributes(fact.attributes, "facts", k), None)
 
     def problem(self, code: str, message: str, location: tuple[str | int, ...], hint: str) -> None:
+        """Report a problem at a location in the case."""
         self.problems.append(Diagnostic(code, message, self.place(location), hint))
 
     def place(self, location: tuple[str | int, ...]) -> Span:
-        return self.file.tree.place(("cases", self.number, *location))
+        return self.file.tree.span(("cases", self.number, *location))
 
     def time(self, at: int | str, part: str, k: int) -> Micros:
+        """Time of item `k` of a part in µs since 1970; 0 after a problem."""
         try:
             return parse_time(at, self.unit)
         except ValueError as error:
@@ -294,7 +313,8 @@ class _Reader:
             return 0
 
     def graph(self, text: str, part: str, k: int) -> tuple[Triple, ...]:
-        prefixes = self.file.prefixes if part == "stream" else self.file.expected
+        """Graph of item `k` of a part; empty after a problem."""
+        prefixes = self.file.prefixes if part == "stream" else self.file.expected_prefixes
         try:
             return read_graph(text, prefixes, LIMITS.nesting)
         except ValueError as error:
@@ -304,23 +324,25 @@ class _Reader:
             return ()
 
     def attributes(self, attributes: Mapping[str, str], part: str, k: int) -> frozenset[str]:
+        """Canonical attributes of item `k` of a part, without the unreadable ones."""
         names = {name: name.removeprefix("?") for name in attributes}
         if len(set(names.values())) < len(names):
             self.problem(
                 "C203", "an attribute is given twice", (part, k, "attributes"), "Write it once, with or without the question mark."
             )
-        whole = [name for name, text in attributes.items() if self.is_term(text, name, part, k)]
-        text = "".join(f"<x:s> <x:{n}> {attributes[name]} .\n" for n, name in enumerate(whole))
-        graph = read_graph(text, self.file.expected, LIMITS.nesting)
-        return comparable_attributes({names[whole[int(predicate[3:-1])]]: term for _, predicate, term in graph})
+        readable = [name for name, text in attributes.items() if self.is_term(text, name, part, k)]
+        text = "".join(f"<x:s> <x:{n}> {attributes[name]} .\n" for n, name in enumerate(readable))
+        graph = read_graph(text, self.file.expected_prefixes, LIMITS.nesting)
+        return comparable_attributes({names[readable[int(predicate[3:-1])]]: term for _, predicate, term in graph})
 
     def is_term(self, text: str, name: str, part: str, k: int) -> bool:
+        """True where a text is one RDF term; reports a problem otherwise."""
         try:
-            ((_, predicate, _),) = read_graph(f"<x:s> <x:p> {text} .", self.file.expected, LIMITS.nesting)
+            ((_, predicate, _),) = read_graph(f"<x:s> <x:p> {text} .", self.file.expected_prefixes, LIMITS.nesting)
         except ValueError as error:
             why = error.why if isinstance(error, Misread) else str(error)
             reason = why if "prefix" in why else "write it as in Turtle"
-            self.problem("C208", f"{text} is no RDF term: {reason}", (part, k, "attributes", name), _instead(text))
+            self.problem("C208", f"{text} is no RDF term: {reason}", (part, k, "attributes", name), _suggestion(text))
             return False
         return predicate == "<x:p>"
 
@@ -332,10 +354,10 @@ _DATES: Final = (
 )
 
 
-def _instead(text: str) -> str:
-    """What an author may have meant by a text that is no term.
+def _suggestion(text: str) -> str:
+    """Hint with probable intentions for a text that is no term.
 
-    >>> print(_instead("roomA"), _instead("2024-05-14"))
+    >>> print(_suggestion("roomA"), _suggestion("2024-05-14"))
     For the text: "'roomA'". For a name: ":roomA". For a date: '"2024-05-14"^^xsd:date'.
     """
     for what, datatype, form in _DATES:

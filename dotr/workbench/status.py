@@ -1,4 +1,4 @@
-"""`dotr status`: how far the run of a checkpoint came, for people, or as one JSON object for programs."""
+"""`dotr status`: progress stored in a checkpoint, as text or as one JSON object."""
 
 from __future__ import annotations
 
@@ -7,117 +7,126 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from dotr.diagnostics import Refused
-from dotr.expressions.times import written
+from dotr.errors.diagnostics import Refused
+from dotr.expressions.times import format_time
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.workbench.progress import counted, dead
+from dotr.monitoring.display import count_text, dead_letters_line
 
 if TYPE_CHECKING:
-    from dotr.runtimes.spark.status import Reached, Status, Stored
+    from dotr.runtimes.spark.checkpoint_status import CheckpointStatus, ReadPosition, StoredSummary
 
-Found: TypeAlias = "Stored | str | None"
-"""The state, or why it cannot be read, or nothing where it was not asked for."""
+StoreReading: TypeAlias = "StoredSummary | str | None"
+"""State of the store, the reason why it is unreadable, or None where it is not read."""
 
 
 def status(folder: str, form: str, *, quick: bool) -> str:
-    """The text; raises `Refused` where there is no checkpoint."""
+    """Status of the checkpoint in `folder`; `form` is `text` or `json`. Raises `Refused` where
+    there is no checkpoint.
+
+    `quick` leaves out the state store, which needs Java.
+    """
     from dotr.runtimes.spark.java import java_problem, pyspark_problem
 
     problem = pyspark_problem()
     if problem is not None:
-        from dotr.diagnostics import refuse
+        from dotr.errors.diagnostics import refuse
 
         raise refuse("S101", f"a checkpoint of Spark cannot be read here: {problem}", hint="Install pip install 'dotr[spark]'.")
-    from dotr.runtimes.spark.status import status_of, stored_state
+    from dotr.runtimes.spark.checkpoint_status import status_of, stored_summary
 
-    found = status_of(folder)
-    state: Found = None
-    if not quick and found.batch is not None and found.layout.layers:
+    checkpoint = status_of(folder)
+    state: StoreReading = None
+    if not quick and checkpoint.batch is not None and checkpoint.layout.layers:
         state = java_problem()
         if state is None:
             try:
-                state = stored_state(found)
+                state = stored_summary(checkpoint)
             except Refused as refused:
                 state = refused.diagnostics[0].message
-    return _as_json(found, state) if form == "json" else "\n".join(_lines(found, state))
+    return _as_json(checkpoint, state) if form == "json" else "\n".join(_lines(checkpoint, state))
 
 
-def _at(found: Status, moment: Micros | None) -> str | int | None:
-    return None if moment is None or abs(moment) >= LAST_MICRO else written(moment, found.clock)
+def _time_text(checkpoint: CheckpointStatus, moment: Micros | None) -> str | int | None:
+    return None if moment is None or abs(moment) >= LAST_MICRO else format_time(moment, checkpoint.clock)
 
 
-def _lines(found: Status, state: Found) -> Iterator[str]:
-    yield f"Pipeline {found.layout.pipeline}, checkpoint {found.folder}"
-    if found.batch is None or found.at is None:
+def _lines(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
+    yield f"Pipeline {checkpoint.layout.pipeline}, checkpoint {checkpoint.folder}"
+    if checkpoint.batch is None or checkpoint.written_at is None:
         yield "No batch is written yet."
     else:
-        ago = _ago(time.time() - found.at)
-        yield f"Last batch: {found.batch}, " + (f"and the state moved {ago} ago, for other rules" if found.begun else f"written {ago} ago")
-    if found.under_way is not None:
-        yield f"Batch {found.under_way} is planned and not written: it is under way, or was cut off and is done again at the next start."
-    if found.ended:
+        ago = _age_text(time.time() - checkpoint.written_at)
+        yield f"Last batch: {checkpoint.batch}, " + (
+            f"and the state moved {ago} ago, for other rules" if checkpoint.is_moved_state else f"written {ago} ago"
+        )
+    if checkpoint.under_way is not None:
+        rest = "it is under way, or was cut off and is done again at the next start."
+        yield f"Batch {checkpoint.under_way} is planned and not written: {rest}"
+    if checkpoint.ended:
         yield "The stream has ended: all instants are closed."
-    elif found.closed is not None:
-        yield f"Closed up to {_at(found, found.closed)}"
-    if found.tally is None:
+    elif checkpoint.closed is not None:
+        yield f"Closed up to {_time_text(checkpoint, checkpoint.closed)}"
+    if checkpoint.totals is None:
         yield "Totals: none were kept."
     else:
-        totals = found.tally.totals
+        totals = checkpoint.totals.totals
         yield (
-            f"Totals of all runs: {counted(totals.elements, 'element')}, {counted(totals.instants, 'instant')}, "
-            f"{counted(totals.facts, 'fact')}, {counted(totals.events, 'event')}, {dead(totals)}"
+            f"Totals of all runs: {count_text(totals.elements, 'element')}, {count_text(totals.instants, 'instant')}, "
+            f"{count_text(totals.facts, 'fact')}, {count_text(totals.events, 'event')}, {dead_letters_line(totals)}"
             + (f", {totals.inconsistent:,} inconsistent" if totals.inconsistent else "")
         )
     yield "Inputs:"
-    for each in found.inputs:
-        passed = _at(found, each.watermark)
+    for each in checkpoint.inputs:
+        passed = _time_text(checkpoint, each.watermark)
         yield f"  {each.name}: {'all read' if each.ended else 'nothing passed yet' if passed is None else f'passed {passed}'}"
-        files = [reached for reached in found.reached if reached.input == each.name]
-        going = [reached for reached in files if reached.place is not None]
-        yield from (f"    {_place(reached, found.copied)}" for reached in going[:5])
+        files = [reached for reached in checkpoint.positions if reached.input == each.name]
+        going = [reached for reached in files if reached.position is not None]
+        yield from (f"    {_place(reached, checkpoint.copied_lines)}" for reached in going[:5])
         if len(going) > 5:
             yield f"    and {len(going) - 5} more files"
         if len(files) > len(going):
-            yield f"    {counted(len(files) - len(going), 'file')} read to the end"
-    yield from _state(found, state)
+            yield f"    {count_text(len(files) - len(going), 'file')} read to the end"
+    yield from _state(checkpoint, state)
 
 
-def _place(reached: Reached, copied: int | None) -> str:
-    place = reached.place
+def _place(reached: ReadPosition, copied: int | None) -> str:
+    place = reached.position
     assert place is not None
     where = f"file {place.file}, " if place.file else ""
     if not reached.path:
-        return f"standard input: {counted(copied or 0, 'line')} copied; {where}line {place.line}, byte {place.offset}"
+        return f"standard input: {count_text(copied or 0, 'line')} copied; {where}line {place.line}, byte {place.offset}"
     return f"{reached.path}: {where}line {place.line}, byte {place.offset}"
 
 
-def _state(found: Status, state: Found) -> Iterator[str]:
-    layout = found.layout
+def _state(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
+    layout = checkpoint.layout
     if not layout.layers:
         yield "The rules keep no state: there is none in the store."
         return
-    partitions = f"{counted(layout.layers, 'layer')} of rules, {counted(layout.buckets, 'bucket')} each"
+    partitions = f"{count_text(layout.layers, 'layer')} of rules, {count_text(layout.buckets, 'bucket')} each"
     if state is None or isinstance(state, str):
         if isinstance(state, str):
             yield f"The state store was not read: {state}"
-        if found.tally is None:
+        if checkpoint.totals is None:
             return
-        yield f"State as the last batch counted it ({partitions}): {found.tally.written:,} bytes"
-        for layer, (ports, numbers) in enumerate(zip(found.tally.ports, found.tally.held, strict=True)):
+        yield f"State as the last batch counted it ({partitions}): {checkpoint.totals.bytes:,} bytes"
+        for layer, (ports, numbers) in enumerate(zip(checkpoint.totals.ports, checkpoint.totals.event_counts, strict=True)):
             yield from (
-                f"  layer {layer}, {port.label}: {counted(number, 'event')}" for port, number in zip(ports, numbers, strict=True) if number
+                f"  layer {layer}, {port.label}: {count_text(number, 'event')}"
+                for port, number in zip(ports, numbers, strict=True)
+                if number
             )
         return
-    where = "that was moved" if found.begun else "in the store"
-    yield f"State {where} ({partitions}): {counted(state.values, 'value')}, {state.written:,} bytes"
-    for kept in state.kept:
-        keys = "" if kept.keys is None else f", {counted(kept.keys, 'key')}"
-        yield f"  layer {kept.layer}, {kept.label}: {counted(kept.events, 'event')}{keys}"
+    where = "that was moved" if checkpoint.is_moved_state else "in the store"
+    yield f"State {where} ({partitions}): {count_text(state.values, 'value')}, {state.bytes:,} bytes"
+    for kept in state.ports:
+        keys = "" if kept.keys is None else f", {count_text(kept.keys, 'key')}"
+        yield f"  layer {kept.layer}, {kept.label}: {count_text(kept.events, 'event')}{keys}"
 
 
-def _ago(seconds: float) -> str:
+def _age_text(seconds: float) -> str:
     """
-    >>> _ago(5.2), _ago(100), _ago(7200), _ago(200_000), _ago(-1)
+    >>> _age_text(5.2), _age_text(100), _age_text(7200), _age_text(200_000), _age_text(-1)
     ('5 s', '2 min', '2 h', '2 d', '0 s')
     """
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
@@ -126,64 +135,64 @@ def _ago(seconds: float) -> str:
     return f"{max(0.0, seconds):.0f} s"
 
 
-def _as_json(found: Status, state: Found) -> str:
+def _as_json(checkpoint: CheckpointStatus, state: StoreReading) -> str:
     totals = None
-    if found.tally is not None:
-        all_runs = found.tally.totals
+    if checkpoint.totals is not None:
+        all_runs = checkpoint.totals.totals
         totals = {
             "elements": all_runs.elements,
             "instants": all_runs.instants,
             "facts": all_runs.facts,
             "events": all_runs.events,
-            "dead": {reason.value: count for reason, count in all_runs.dead.items() if count},
+            "dead": {reason.value: count for reason, count in all_runs.dead_letters.items() if count},
             "dropped": all_runs.dropped,
             "inconsistent": all_runs.inconsistent,
         }
     inputs = []
-    for each in found.inputs:
+    for each in checkpoint.inputs:
         files = [
             {
                 "path": reached.path,
-                "read": reached.place is None,
-                "file": reached.place and reached.place.file,
-                "offset": reached.place and reached.place.offset,
-                "line": reached.place and reached.place.line,
-                **({} if reached.path else {"copied": found.copied}),
+                "read": reached.position is None,
+                "file": reached.position and reached.position.file,
+                "offset": reached.position and reached.position.offset,
+                "line": reached.position and reached.position.line,
+                **({} if reached.path else {"copied": checkpoint.copied_lines}),
             }
-            for reached in found.reached
+            for reached in checkpoint.positions
             if reached.input == each.name
         ]
-        inputs.append({"name": each.name, "watermark": _at(found, each.watermark), "ended": each.ended, "files": files})
+        inputs.append({"name": each.name, "watermark": _time_text(checkpoint, each.watermark), "ended": each.ended, "files": files})
     return json.dumps(
         {
-            "pipeline": found.layout.pipeline,
-            "checkpoint": str(found.folder),
-            "batch": found.batch,
-            "written_at": found.at,
-            "under_way": found.under_way,
-            "closed": _at(found, found.closed),
-            "ended": found.ended,
+            "pipeline": checkpoint.layout.pipeline,
+            "checkpoint": str(checkpoint.folder),
+            "batch": checkpoint.batch,
+            "written_at": checkpoint.written_at,
+            "under_way": checkpoint.under_way,
+            "closed": _time_text(checkpoint, checkpoint.closed),
+            "ended": checkpoint.ended,
             "totals": totals,
             "inputs": inputs,
-            "state": _state_json(found, state),
+            "state": _state_json(checkpoint, state),
         },
         ensure_ascii=False,
     )
 
 
-def _state_json(found: Status, state: Found) -> dict[str, object]:
-    if not found.layout.layers:
+def _state_json(checkpoint: CheckpointStatus, state: StoreReading) -> dict[str, object]:
+    if not checkpoint.layout.layers:
         return {"source": "none", "values": 0, "bytes": 0, "held": []}
     if state is not None and not isinstance(state, str):
-        held = [{"layer": each.layer, "label": each.label, "events": each.events, "keys": each.keys} for each in state.kept]
-        return {"source": "moved" if found.begun else "store", "values": state.values, "bytes": state.written, "held": held}
-    told: dict[str, object] = {"source": "last batch", "why": state}
-    if found.tally is not None:
-        told["bytes"] = found.tally.written
-        told["held"] = [
+        held = [{"layer": each.layer, "label": each.label, "events": each.events, "keys": each.keys} for each in state.ports]
+        return {"source": "moved" if checkpoint.is_moved_state else "store", "values": state.values, "bytes": state.bytes, "held": held}
+    parts: dict[str, object] = {"source": "last batch", "why": state}
+    if checkpoint.totals is not None:
+        parts["bytes"] = checkpoint.totals.bytes
+        parts["held"] = [
             {"layer": layer, "label": port.label, "events": number, "keys": None}
-            for layer, (ports, numbers) in enumerate(zip(found.tally.ports, found.tally.held, strict=True))
+            for layer, (ports, numbers) in enumerate(zip(checkpoint.totals.ports, checkpoint.totals.event_counts, strict=True))
             for port, number in zip(ports, numbers, strict=True)
             if number
         ]
-    return told
+    return parts

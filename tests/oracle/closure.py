@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dotr.model.algebra import Bgp, Const, Expression, TriplePattern, Var
-from dotr.model.datalog import Aggregate, Bind, BodyItem, DatalogRule, Not, Test
+from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.terms import Term, Triple, Variable
 from tests.oracle.algebra import Solution, aggregated, agree, scope, solutions
 from tests.oracle.entailment import entailed
@@ -52,7 +52,7 @@ def body_solutions(body: Sequence[BodyItem], graph: list[Triple], below: list[Tr
     """The order of a body has no meaning: triples and aggregates first, then what can be computed, then tests, then negations."""
     found = solutions(Bgp(tuple(item for item in body if isinstance(item, TriplePattern))), graph, {})
     for item in body:
-        if isinstance(item, Aggregate):
+        if isinstance(item, GroupAggregate):
             rows = groups(item, below)
             found = [{**s, **row} for s in found for row in rows if agree(s, row)]
     binds = [item for item in body if isinstance(item, Bind)]
@@ -67,7 +67,7 @@ def body_solutions(body: Sequence[BodyItem], graph: list[Triple], below: list[Tr
             ]
             binds.remove(bind)
     for item in body:
-        if isinstance(item, Test):
+        if isinstance(item, FilterItem):
             found = [s for s in found if holds(item.condition, scope(s, graph, {}))]
     for item in body:
         if isinstance(item, Not):
@@ -75,7 +75,7 @@ def body_solutions(body: Sequence[BodyItem], graph: list[Triple], below: list[Tr
     return found
 
 
-def groups(item: Aggregate, graph: list[Triple]) -> list[Solution]:
+def groups(item: GroupAggregate, graph: list[Triple]) -> list[Solution]:
     """The rows of an aggregate: a group of which something errs has none; without keys there is always one group."""
     members: dict[tuple[Term, ...], list[Solution]] = {} if item.keys else {(): []}
     for solution in body_solutions(item.body, graph, []):
@@ -109,8 +109,8 @@ def stratified(rules: Sequence[DatalogRule]) -> list[int]:
         before = list(strata)
         for i, rule in enumerate(rules):
             for item in rule.body:
-                below = isinstance(item, Not | Aggregate)
-                atoms = [a for a in (item.body if isinstance(item, Not | Aggregate) else (item,)) if isinstance(a, TriplePattern)]
+                below = isinstance(item, Not | GroupAggregate)
+                atoms = [a for a in (item.body if isinstance(item, Not | GroupAggregate) else (item,)) if isinstance(a, TriplePattern)]
                 feeders = [strata[j] for j, other in enumerate(rules) for head in other.head if any(unify(head, a) for a in atoms)]
                 strata[i] = max([strata[i], *(f + below for f in feeders), int(below)])
         if strata == before:

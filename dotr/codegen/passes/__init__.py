@@ -9,7 +9,8 @@ from dotr.codegen.tree import GeneratedFunction
 
 
 def optimized(function: GeneratedFunction) -> GeneratedFunction:
-    """The function after all passes: look-ups are moved, what is left is counted, and loops become functions last."""
+    """The function after all passes: look-ups are moved, then work is counted, then deep loops
+    are split."""
     for each in (prefetch, count_work, split):
         function = each(function)
     return function

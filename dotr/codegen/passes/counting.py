@@ -1,8 +1,10 @@
-"""Counting of work: a loop that is entered adds its length to what has been looked at, and now and then the bound is looked at.
+"""Counting of work: each loop adds its length to the work, and the limit is checked when the work
+passes a bound.
 
-Idea: the outermost loops look at no more than there are triples, so that they count only in a function that is called for each solution
-of another (`again`). An inner loop counts when it is entered, by its length and one for the look-up; one without a length counts each
-turn. A loop each of whose turns comes to a loop that counts is counted there.
+Idea: the outermost loops have at most as many turns as there are triples, so that they count only
+in a function that is called for each solution of another (`is_repeated`). An inner loop counts when
+it is entered: its length plus one for the look-up; without a length it counts each turn. A loop
+whose every turn reaches a counting loop is counted there.
 
     for x in n0:                        for x in n0:
         for y in b1.get(x, ()):             w0 = b1.get(x, ())
@@ -22,7 +24,7 @@ from dotr.codegen.tree import AddWork, Assign, Block, CodeNode, ForEach, Fork, G
 
 
 def count_work(function: GeneratedFunction) -> GeneratedFunction:
-    """Makes a function count its work, where it has a counter.
+    """Adds counting to a function that has a counter.
 
     >>> from dotr.codegen.printer import printed
     >>> from dotr.codegen.tree import WorkCounter
@@ -41,36 +43,41 @@ def count_work(function: GeneratedFunction) -> GeneratedFunction:
     if counter is None:
         return function
     start = Assign("work, most, passed", f"{counter.start}, {counter.least}, {counter.passed}")
-    body = _counted(function.body, (f"counted{n}" for n in count()), inner=counter.again)
+    body = _count_block(function.body, (f"counted{n}" for n in count()), inner=counter.is_repeated)
     return replace(function, body=[start, *body])
 
 
-def _counted(block: Block, names: Iterator[str], *, inner: bool, outermost: Collection[str] = ()) -> Block:
-    """The block after the pass; `inner`: the loops that it has are counted, but for one over what the outermost loop has bound (the objects
-    of a subject): there are no more of those than triples, either."""
-    made: list[CodeNode] = []
+def _count_block(block: Block, names: Iterator[str], *, inner: bool, outermost: Collection[str] = ()) -> Block:
+    """The block after the pass.
+
+    With `inner`, its loops are counted, except a loop over a variable of the outermost loop (the
+    objects of a subject), which has at most as many turns as there are triples.
+    """
+    statements: list[CodeNode] = []
     for each in block:
         if isinstance(each, ForEach):
-            is_counted = inner and each.items not in outermost and not _counts(each.body)
+            is_counted = inner and each.items not in outermost and not _counts_every_turn(each.body)
             name = next(names) if is_counted and each.sized else ""
-            body = _counted(each.body, names, inner=True, outermost=() if inner else each.targets.split(", "))
+            body = _count_block(each.body, names, inner=True, outermost=() if inner else each.targets.split(", "))
             if name:
-                made += [Assign(name, each.items), AddWork(f"len({name}) + 1"), replace(each, items=name, body=body)]
+                statements += [Assign(name, each.items), AddWork(f"len({name}) + 1"), replace(each, items=name, body=body)]
             else:
-                made.append(replace(each, body=[AddWork("1"), *body] if is_counted else body))
+                statements.append(replace(each, body=[AddWork("1"), *body] if is_counted else body))
         elif isinstance(each, Fork):
-            made.append(Fork([_counted(branch, names, inner=inner) for branch in each.branches]))
+            statements.append(Fork([_count_block(branch, names, inner=inner) for branch in each.branches]))
         else:
-            made.append(each)
-    return made
+            statements.append(each)
+    return statements
 
 
-def _counts(body: Block) -> bool:
-    """True where each turn of a loop with this body comes to a loop that counts, and so is counted there. Of three loops in one another the
-    innermost counts, and the outermost: the one between may have no turn, so that nothing is counted in it."""
+def _counts_every_turn(body: Block) -> bool:
+    """True if each turn of a loop with this body reaches a counting loop.
+
+    Of three nested loops the innermost and the outermost count: the middle one may have no turn.
+    """
     for each in body:
         if isinstance(each, SkipIf | Require | Fork):
             return False
         if isinstance(each, ForEach):
-            return not _counts(each.body)
+            return not _counts_every_turn(each.body)
     return False

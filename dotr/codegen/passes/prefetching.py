@@ -1,7 +1,8 @@
-"""Prefetching of look-ups: what the branches of a fork loop over is looked up before the first of them.
+"""Prefetching: look-ups of the branches of a fork move before its first branch.
 
-Idea: look-ups in a row wait for memory together (most of them miss the processor's caches), where each would wait for its own.
-A function that counts its work is left as it is: there, each look-up is counted when its loop is entered.
+Idea: consecutive look-ups wait for memory together (most of them miss the processor's caches). A
+function that counts its work is unchanged: each of its look-ups is counted when its loop is
+entered.
 
     for x in n0:                        for x in n0:
         for y in b1.get(x, ()):             early0 = b1.get(x, ())
@@ -22,11 +23,11 @@ from dotr.codegen.tree import Assign, Block, CodeNode, ForEach, Fork, GeneratedF
 
 
 def prefetch(function: GeneratedFunction) -> GeneratedFunction:
-    """Looks up before a fork what its branches begin with, except outside all loops.
+    """Moves the first look-up of each branch before the fork, except outside all loops.
 
     >>> inner = [[ForEach(name, f"{table}.get(x, ())", (), looked_up=True)] for name, table in (("y", "b1"), ("z", "b2"))]
     >>> from dotr.codegen.printer import printed
-    >>> print(printed(prefetch(GeneratedFunction("join", "n0, b1, b2", [ForEach("x", "n0", [Fork(inner)])], forks=True))))
+    >>> print(printed(prefetch(GeneratedFunction("join", "n0, b1, b2", [ForEach("x", "n0", [Fork(inner)])], has_fork=True))))
     def join(n0, b1, b2):
         for x in n0:
             early0 = b1.get(x, ())
@@ -37,27 +38,27 @@ def prefetch(function: GeneratedFunction) -> GeneratedFunction:
                 pass
     <BLANKLINE>
     """
-    if not function.forks or function.counter is not None:
+    if not function.has_fork or function.counter is not None:
         return function
-    return replace(function, body=_prefetched(function.body, (f"early{n}" for n in count()), within=False))
+    return replace(function, body=_prefetch_block(function.body, (f"early{n}" for n in count()), inside_loop=False))
 
 
-def _prefetched(block: Block, names: Iterator[str], *, within: bool) -> Block:
-    """The block after the pass; `within`: it is inside a loop."""
-    made: list[CodeNode] = []
+def _prefetch_block(block: Block, names: Iterator[str], *, inside_loop: bool) -> Block:
+    """The block after the pass; `inside_loop` is true within a loop."""
+    statements: list[CodeNode] = []
     for each in block:
         if isinstance(each, ForEach):
-            made.append(replace(each, body=_prefetched(each.body, names, within=True)))
+            statements.append(replace(each, body=_prefetch_block(each.body, names, inside_loop=True)))
         elif isinstance(each, Fork):
             branches = []
             for branch in each.branches:
                 first = branch[0] if branch else None
-                if within and isinstance(first, ForEach) and first.looked_up:
+                if inside_loop and isinstance(first, ForEach) and first.looked_up:
                     name = next(names)
-                    made.append(Assign(name, first.items))
+                    statements.append(Assign(name, first.items))
                     branch = [replace(first, items=name), *branch[1:]]
-                branches.append(_prefetched(branch, names, within=within))
-            made.append(Fork(branches))
+                branches.append(_prefetch_block(branch, names, inside_loop=inside_loop))
+            statements.append(Fork(branches))
         else:
-            made.append(each)
-    return made
+            statements.append(each)
+    return statements

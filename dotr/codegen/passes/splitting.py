@@ -1,4 +1,5 @@
-"""Splitting of long functions: CPython compiles at most 20 blocks in one another, so deeper loops become a function inside the function."""
+"""Splitting of deep functions: CPython compiles at most 20 nested blocks, so deeper loops become
+an inner function."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ LOOPS_OF_A_FUNCTION: Final = 18
 
 
 def split(function: GeneratedFunction, most: int = LOOPS_OF_A_FUNCTION) -> GeneratedFunction:
-    """Puts loops below `most` others into a function of their own.
+    """Moves loops below `most` others into an inner function.
 
     >>> from dotr.codegen.printer import printed
     >>> loops = ForEach("x", "n0", [ForEach("y", "n1", [ForEach("z", "n2", ())])])
@@ -32,15 +33,15 @@ def split(function: GeneratedFunction, most: int = LOOPS_OF_A_FUNCTION) -> Gener
 
 
 def _split(block: Block, depth: int, most: int, assigned: str) -> Block:
-    """The block after the pass; `depth` loops are around it in its function."""
-    made: list[CodeNode] = []
+    """The block after the pass; `depth` loops of its function are around it."""
+    statements: list[CodeNode] = []
     for each in block:
         if isinstance(each, ForEach):
             inside = 0 if depth == most else depth
             loop = replace(each, body=_split(each.body, inside + 1, most, assigned))
-            made.append(Outlined("rest", [loop], assigned) if depth == most else loop)
+            statements.append(Outlined("rest", [loop], assigned) if depth == most else loop)
         elif isinstance(each, Fork):
-            made.append(Fork([_split(branch, depth, most, assigned) for branch in each.branches]))
+            statements.append(Fork([_split(branch, depth, most, assigned) for branch in each.branches]))
         else:
-            made.append(each)
-    return made
+            statements.append(each)
+    return statements

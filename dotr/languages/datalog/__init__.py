@@ -1,4 +1,4 @@
-"""Datalog files: text to rules."""
+"""Parser of Datalog files (docs/language.md, end)."""
 
 from dotr.languages.datalog.parser import parse_datalog
 

@@ -1,15 +1,16 @@
-"""The atoms of a Datalog file: `:C(?x)`, `:p(?x, ?y)`, `:p[?x, ?y]` and `[?s, ?p, ?o]`, and what stands where one should.
+"""Parser of Datalog atoms: `:C(?x)`, `:p(?x, ?y)`, `:p[?x, ?y]` and `[?s, ?p, ?o]`.
 
-Idea: almost every token of a file stands in an atom, so their terms are looked up by text before anything else is asked of a token.
+Idea: almost every token of a file is part of an atom, so a token is first looked up by its text
+among the terms parsed before (`_slot_cache`), and classified only if it is not among them.
 """
 
 from __future__ import annotations
 
 from typing import Final, NoReturn, TypeAlias
 
-from dotr.diagnostics import did_you_mean
-from dotr.languages.datalog.terms import TYPE, Reader
-from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, Kind, Token
+from dotr.errors.diagnostics import did_you_mean
+from dotr.languages.datalog.terms import TYPE, StatementReader
+from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, DatalogToken, DatalogTokenKind
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.terms import can_be_subject, is_iri, is_literal
 
@@ -20,101 +21,105 @@ _UNSUPPORTED: Final = {
 }
 ATOMS: Final = "Atoms are :C(?x), :p(?x, ?y), :p[?x, ?y] and [?s, ?p, ?o]."
 
-Atom: TypeAlias = TriplePattern | None
-"""None: an atom that was readable but wrong (it has been reported)."""
+ReadAtom: TypeAlias = TriplePattern | None
+"""None: an atom that parses but has an error, which has been reported."""
 
 
-class AtomReader(Reader):
-    """Reads atoms of the statement whose tokens it stands in."""
+class AtomReader(StatementReader):
+    """Parser of the atoms of a statement."""
 
-    def _atom(self, *, head: bool) -> Atom:
-        tokens, at = self._tokens, self._at
-        kind, text, _ = token = tokens[at]
+    def _atom(self, *, head: bool) -> ReadAtom:
+        tokens, index = self._tokens, self._index
+        kind, text, _ = token = tokens[index]
         if text == "[":
             slots = self._arguments("]")
             if len(slots) != 3:
-                self._note("K203", f"[…] with {len(slots)} terms", token, "A triple is [?subject, ?predicate, ?object].", self._behind())
+                self._report(
+                    "K203", f"[…] with {len(slots)} terms", token, "A triple is [?subject, ?predicate, ?object].", self._end_offset()
+                )
                 return None
             subject, predicate, object_ = slots
-            place = tokens[at + 1]
-            predicate_place = self._nth(at + 1, 1)
+            subject_token = tokens[index + 1]
+            predicate_token = self._token_behind_commas(index + 1, 1)
         elif kind in (NAME, IRI) or (kind == WORD and text == "a"):
-            self._at += 1
-            opened = tokens[at + 1][1]
-            if opened not in _CLOSING:
-                self._unexpected("`(` or `[`", ATOMS if tokens[at + 1][1] != ":-" else f"Write {text}(?x).")
-            slots = self._arguments(_CLOSING[opened])
+            self._index += 1
+            opening = tokens[index + 1][1]
+            if opening not in _CLOSING:
+                self._unexpected("`(` or `[`", ATOMS if tokens[index + 1][1] != ":-" else f"Write {text}(?x).")
+            slots = self._arguments(_CLOSING[opening])
             name = self._slot(token)
-            place, predicate_place = tokens[at + 2], token
+            subject_token, predicate_token = tokens[index + 2], token
             if len(slots) == 1:
                 subject, predicate, object_ = slots[0], TYPE, name
             elif len(slots) == 2:
                 subject, predicate, object_ = slots[0], name, slots[1]
             else:
-                self._note("K203", f"{text} with {len(slots)} arguments", token, ATOMS, self._behind())
+                self._report("K203", f"{text} with {len(slots)} arguments", token, ATOMS, self._end_offset())
                 return None
         else:
-            self._no_atom(token, head=head)
+            self._not_an_atom(token, head=head)
         if type(predicate) is Const and not is_iri(predicate.term):
-            self._note("K204", f"{predicate.term} cannot be a predicate", predicate_place, "A predicate is an IRI or a variable.")
+            self._report("K204", f"{predicate.term} cannot be a predicate", predicate_token, "A predicate is an IRI or a variable.")
             return None
         if type(subject) is Const and not can_be_subject(subject.term):
-            what = "a literal" if is_literal(subject.term) else "a triple term"
-            self._note("K204", f"{what} cannot be a subject", place, "Did you mean the subject and the object the other way round?")
+            kind_text = "a literal" if is_literal(subject.term) else "a triple term"
+            self._report(
+                "K204", f"{kind_text} cannot be a subject", subject_token, "Did you mean the subject and the object the other way round?"
+            )
             return None
         return TriplePattern(subject, predicate, object_)
 
     def _arguments(self, closing: str) -> list[Slot]:
-        """The terms between the bracket here and `closing`; goes on behind it."""
+        """The terms between the current bracket and `closing`, which is consumed."""
         tokens, slots = self._tokens, list[Slot]()
-        known = self._slots
-        at = self._at + 1
+        slot_cache = self._slot_cache
+        index = self._index + 1
         while True:
-            token = tokens[at]
-            slot = known.get(token[1])
+            token = tokens[index]
+            slot = slot_cache.get(token[1])
             if slot is None:
-                self._at = at
+                self._index = index
                 slot = self._slot(token)
-                at = self._at
+                index = self._index
             slots.append(slot)
-            text = tokens[at + 1][1]
-            at += 2
+            text = tokens[index + 1][1]
+            index += 2
             if text == ",":
                 continue
             if text == closing:
-                self._at = at
+                self._index = index
                 return slots
-            self._at = at - 1
-            hint = "Terms are separated by commas." if tokens[self._at][0] not in (MARK, Kind.OPERATOR, ARROW) else ""
+            self._index = index - 1
+            hint = "Terms are separated by commas." if tokens[self._index][0] not in (MARK, DatalogTokenKind.OPERATOR, ARROW) else ""
             self._unexpected(f"`,` or `{closing}`", hint)
 
-    def _no_atom(self, token: Token, *, head: bool) -> NoReturn:
+    def _not_an_atom(self, token: DatalogToken, *, head: bool) -> NoReturn:
         kind, text, _ = token
         if kind == VARIABLE:
-            followed = self._tokens[self._at + 1]
-            if followed[0] == Kind.OPERATOR and followed[1]:
-                self._fail("K201", f"{text} {followed[1]} … is no atom", token, f"Write FILTER({text} {followed[1]} …).")
+            following = self._tokens[self._index + 1]
+            if following[0] == DatalogTokenKind.OPERATOR and following[1]:
+                self._fail("K201", f"{text} {following[1]} … is no atom", token, f"Write FILTER({text} {following[1]} …).")
             self._fail("K201", f"{text} cannot be a class or a predicate here", token, f"Write [?x, {text}, ?y], or [?x, a, {text}].")
         if kind == WORD and head and text.upper() in ("FILTER", "BIND", "NOT", "AGGREGATE"):
-            self._fail("K201", f"{text.upper()} in a head", token, "Conditions stand behind `:-`.")
+            self._fail("K201", f"{text.upper()} in a head", token, "Conditions follow `:-`.")
         if kind == WORD and text.upper() in _UNSUPPORTED:
             self._fail(*self._unsupported(token))
         if kind == WORD:
             self._fail("K201", f"unknown word {text}", token, did_you_mean(text.upper(), KEYWORDS) or f"Names need a prefix: :{text}.")
         self._unexpected("an atom", ATOMS)
 
-    def _behind(self) -> int:
-        """The offset behind the last token that was read."""
-        _, text, start = self._tokens[self._at - 1]
+    def _end_offset(self) -> int:
+        """The offset behind the last token read."""
+        _, text, start = self._tokens[self._index - 1]
         return start + len(text)
 
-    def _nth(self, at: int, commas: int) -> Token:
-        """The token behind so many commas."""
+    def _token_behind_commas(self, index: int, commas: int) -> DatalogToken:
+        """The token behind the next `commas` commas from the token with index `at`."""
         while commas:
-            commas -= self._tokens[at][1] == ","
-            at += 1
-        return self._tokens[at]
+            commas -= self._tokens[index][1] == ","
+            index += 1
+        return self._tokens[index]
 
-    def _unsupported(self, token: Token) -> tuple[str, str, Token, str]:
+    def _unsupported(self, token: DatalogToken) -> tuple[str, str, DatalogToken, str]:
         code, message, hint = _UNSUPPORTED[token[1].upper()]
         return code, message, token, hint

@@ -1,23 +1,23 @@
-"""Datalog files to rules: the paper's notation and RDFox's, mixed as one likes (language.md, end).
+"""Recursive descent parser of Datalog files, in the paper's notation, RDFox's, or a mixture.
 
-Idea: recursive descent over the tokens of one statement (`tokens.py`). What is wrong inside a readable statement (an unknown prefix, a
-literal as a subject, an expression) is noted and reading goes on; what makes it unreadable ends that statement alone. So every
-problem of a file is reported at once.
-Cost: about 25 µs a rule of three atoms, 13 µs a fact; a term's text is understood once a file. FILTER and BIND cost what SPARQL's
-parser costs.
+Idea: each statement is parsed by itself, over its tokens (`tokens.py`). After an error that leaves
+the syntax intact (an unknown prefix, a literal as a subject, an expression) parsing goes on; a
+syntax error ends that statement alone. So all problems of a file are reported at once.
+Cost: about 25 µs a rule of three atoms, 13 µs a fact; each distinct term is parsed once a file.
+FILTER and BIND cost as much as the SPARQL parser.
 """
 
 from __future__ import annotations
 
 from typing import Final, assert_never
 
-from dotr.diagnostics import Diagnostic, Refused, did_you_mean
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.languages.datalog.atoms import ATOMS, KEYWORDS, AtomReader
-from dotr.languages.datalog.terms import Unreadable
-from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, Kind, Token, statements
+from dotr.languages.datalog.terms import UnreadableStatement
+from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, DatalogToken, DatalogTokenKind, statements
 from dotr.languages.sparql import parse_expression
 from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, TimeOf, TriplePattern, Var
-from dotr.model.datalog import Aggregate, Bind, BodyItem, DatalogRule, Not, Test
+from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes, Variable
 from dotr.model.traverse import subexpressions
@@ -26,18 +26,22 @@ _FUNCTIONS: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 
 def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, ...]:
-    """The rules and facts of a file, in its order; a file without prefix declarations uses `prefixes`. Raises `Refused`.
+    """Parse the rules and facts of a file, in its order; a fact is a rule without a body.
 
-    >>> rule = parse_datalog(Document("b.dlog", ":in(?a, ?b) :- :at(?a, ?c), :in[?c, ?b] ."), {"": "http://e/"})[0]
+    `prefixes` (prefix to namespace IRI) hold if the file declares none. Raises `Refused` with all
+    errors.
+
+    >>> document = Document("b.dlog", ":in(?a, ?b) :- :at(?a, ?c), :in[?c, ?b] .")
+    >>> (rule,) = parse_datalog(document, {"": "http://e/"})
     >>> rule.name, len(rule.head), len(rule.body)
     ('b.dlog:1', 1, 2)
     """
     parser = _Parser(document, prefixes)
     rules: list[DatalogRule] = []
-    line, counted = 1, 0
+    line, counted_to = 1, 0
     for tokens in statements(document.text):
         start = tokens[0][2]
-        line, counted = line + document.text.count("\n", counted, start), start
+        line, counted_to = line + document.text.count("\n", counted_to, start), start
         rule = parser.statement(tokens, line)
         if rule is not None:
             rules.append(rule)
@@ -47,79 +51,81 @@ def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, 
 
 
 class _Parser(AtomReader):
+    """Parser of the statements of one file."""
+
     # --- statements ---
 
-    def statement(self, tokens: list[Token], line: int) -> DatalogRule | None:
-        """The rule of a statement; None for a declaration, or where it was refused."""
-        known = len(self.problems)
+    def statement(self, tokens: list[DatalogToken], line: int) -> DatalogRule | None:
+        """The rule of a statement; None for a declaration or after an error."""
+        problems_before = len(self.problems)
         kind, text, start = tokens[0]
-        self._tokens, self._at, self._depth = tokens, 0, 0
+        self._tokens, self._index, self._depth = tokens, 0, 0
         last = tokens[-1]
         end = last[2] + len(last[1])
-        # A sentinel, so that looking at a token needs no check of the end.
-        tokens.append((Kind.OPERATOR, "", end))
+        # Sentinel: access to the next token needs no check of the end.
+        tokens.append((DatalogTokenKind.OPERATOR, "", end))
         try:
             if text == ".":
                 return None
-            if (kind == WORD and text.upper() in ("PREFIX", "BASE")) or kind == Kind.TAG:
+            if (kind == WORD and text.upper() in ("PREFIX", "BASE")) or kind == DatalogTokenKind.TAG:
                 self._declaration()
                 return None
             head, body = self._rule()
-        except Unreadable:
+        except UnreadableStatement:
             return None
-        if len(self.problems) > known:
+        if len(self.problems) > problems_before:
             return None
         return DatalogRule(f"{self._document.name}:{line}", head, body, Span(self._document, start, end))
 
     def _declaration(self) -> None:
         """`@prefix p: <…> .`, `PREFIX p: <…>`, `@base <…> .` or `BASE <…>`."""
         word = self._tokens[0][1].lstrip("@").upper()
-        self._at = 1
+        self._index = 1
         if word == "BASE":
-            self._slots.clear()
-            self._base = self._resolved(self._expect(IRI, "an IRI in angle brackets"))
+            self._slot_cache.clear()
+            self._base = self._resolved_iri(self._expect(IRI, "an IRI in angle brackets"))
         elif word == "PREFIX":
             name = self._expect(NAME, "a prefix that ends in a colon")
             if not name[1].endswith(":") or name[1].count(":") > 1:
                 self._fail("K201", f"expected a prefix that ends in a colon, found {name[1]}", name)
-            self._declare(name[1][:-1], self._resolved(self._expect(IRI, "an IRI in angle brackets")))
+            self._declare(name[1][:-1], self._resolved_iri(self._expect(IRI, "an IRI in angle brackets")))
         else:
             self._fail("K201", f"unexpected {self._tokens[0][1]}", self._tokens[0], "Declarations are @prefix and @base.")
-        if self._tokens[self._at][1] not in ("", "."):
+        if self._tokens[self._index][1] not in ("", "."):
             self._unexpected("the end of the declaration")
 
     def _rule(self) -> tuple[tuple[TriplePattern, ...], tuple[BodyItem, ...]]:
         tokens = self._tokens
         head: list[TriplePattern] = []
         if tokens[0][0] == WORD and tokens[0][1].lower() == "false":
-            self._at = 1
+            self._index = 1
         else:
             while True:
                 atom = self._atom(head=True)
                 if atom is not None:
                     head.append(atom)
-                if tokens[self._at][1] != ",":
+                if tokens[self._index][1] != ",":
                     break
-                self._at += 1
+                self._index += 1
         body: list[BodyItem] = []
-        if tokens[self._at][0] == ARROW:
-            self._at += 1
-            if tokens[self._at][1] != ".":
+        if tokens[self._index][0] == ARROW:
+            self._index += 1
+            if tokens[self._index][1] != ".":
                 while True:
                     self._item(body)
-                    if tokens[self._at][1] != ",":
+                    if tokens[self._index][1] != ",":
                         break
-                    self._at += 1
-        # The paper prints a rule without its dot: the last of a file may do so.
-        if tokens[self._at][1] not in (".", ""):
+                    self._index += 1
+        # The paper prints rules without a dot, so the last statement of a file needs none.
+        if tokens[self._index][1] not in (".", ""):
             self._unexpected("`,` or `.`" if body else "`:-` or `.`")
         return tuple(head), tuple(body)
 
     # --- body ---
 
     def _item(self, body: list[BodyItem]) -> None:
-        kind, text, _ = token = self._tokens[self._at]
-        if kind != WORD or (text == "a" and self._tokens[self._at + 1][1] in ("(", "[")):
+        kind, text, _ = token = self._tokens[self._index]
+        if kind != WORD or (text == "a" and self._tokens[self._index + 1][1] in ("(", "[")):
             atom = self._atom(head=False)
             if atom is not None:
                 body.append(atom)
@@ -139,29 +145,29 @@ class _Parser(AtomReader):
                 self._fail("K201", f"unknown word {text}", token, did_you_mean(upper, KEYWORDS) or ATOMS)
 
     def _filter(self, body: list[BodyItem]) -> None:
-        """`FILTER(…)`, or `FILTER regex(…)`: a function needs no parentheses around it."""
-        self._at += 1
-        kind, text, start = self._tokens[self._at]
+        """`FILTER(…)`, or `FILTER regex(…)`: a function call needs no parentheses around it."""
+        self._index += 1
+        kind, text, start = self._tokens[self._index]
         if kind == WORD and text.upper() in ("NOT", "EXISTS"):
             self._fail(
                 "K209",
                 "EXISTS is no condition of a rule",
-                self._tokens[self._at],
+                self._tokens[self._index],
                 "Write atoms, or NOT(atom, …), in the body itself.",
             )
-        call = kind in (WORD, NAME, IRI)
-        if call:
-            self._at += 1
+        is_call = kind in (WORD, NAME, IRI)
+        if is_call:
+            self._index += 1
         opened, closed = self._brackets()
-        condition = self._expression(start if call else opened[2] + 1, closed[2] + 1 if call else closed[2])
+        condition = self._expression(start if is_call else opened[2] + 1, closed[2] + 1 if is_call else closed[2])
         if condition is not None:
-            body.append(Test(condition))
+            body.append(FilterItem(condition))
 
     def _bind(self, body: list[BodyItem]) -> None:
         """`BIND(… AS ?v)`."""
-        self._at += 1
+        self._index += 1
         opened, _ = self._brackets()
-        word, variable = self._tokens[self._at - 3], self._tokens[self._at - 2]
+        word, variable = self._tokens[self._index - 3], self._tokens[self._index - 2]
         if word[1].upper() != "AS" or variable[0] != VARIABLE:
             self._fail("K201", "expected `AS ?variable` at the end of BIND", variable, "Write BIND(expression AS ?v).")
         expression = self._expression(opened[2] + 1, word[2])
@@ -169,88 +175,88 @@ class _Parser(AtomReader):
             body.append(Bind(expression, variable[1][1:]))
 
     def _not(self, body: list[BodyItem]) -> None:
-        """`NOT atom`, `NOT(atom, …)`, `NOT EXISTS ?x, … IN atom` and `NOT EXISTS ?x, … IN (atom, …)`."""
-        self._at += 1
+        """`NOT atom`, `NOT(atom, …)`, or with `EXISTS ?x, … IN` behind NOT."""
+        self._index += 1
         tokens = self._tokens
-        quantified: list[Token] = []
-        if tokens[self._at][1].upper() == "EXISTS":
+        quantified: list[DatalogToken] = []
+        if tokens[self._index][1].upper() == "EXISTS":
             while True:
-                self._at += 1
+                self._index += 1
                 quantified.append(self._expect(VARIABLE, "a variable"))
-                if tokens[self._at][1] != ",":
+                if tokens[self._index][1] != ",":
                     break
-            if tokens[self._at][1].upper() != "IN":
+            if tokens[self._index][1].upper() != "IN":
                 self._unexpected("IN")
-            self._at += 1
+            self._index += 1
         atoms: list[TriplePattern] = []
-        several = tokens[self._at][1] == "("
+        is_list = tokens[self._index][1] == "("
         while True:
-            if several:
-                self._at += 1
-            if tokens[self._at][0] == WORD and tokens[self._at][1] != "a":
+            if is_list:
+                self._index += 1
+            if tokens[self._index][0] == WORD and tokens[self._index][1] != "a":
                 hint = "Move it to the body of a rule of its own, and write NOT of that rule's head."
-                self._fail("K207", f"{tokens[self._at][1].upper()} inside NOT: only atoms stand there", tokens[self._at], hint)
+                self._fail("K207", f"{tokens[self._index][1].upper()} inside NOT: only atoms are allowed", tokens[self._index], hint)
             atom = self._atom(head=False)
             if atom is not None:
                 atoms.append(atom)
-            if not several or tokens[self._at][1] != ",":
+            if not is_list or tokens[self._index][1] != ",":
                 break
-        if several:
-            if tokens[self._at][1] != ")":
+        if is_list:
+            if tokens[self._index][1] != ")":
                 self._unexpected("`,` or `)`")
-            self._at += 1
+            self._index += 1
         for token in quantified:
-            self._check_local(token)
+            self._check_quantified(token)
         body.append(Not(tuple(atoms)))
 
     def _aggregate(self, body: list[BodyItem]) -> None:
-        """`AGGREGATE(atom, … ON ?key … BIND COUNT(?v) AS ?n …)`; FILTER and BIND may stand among the atoms, and ON may be left out."""
-        self._at += 1
+        """`AGGREGATE(item, … ON ?key … BIND COUNT(?v) AS ?n …)`; ON is optional."""
+        self._index += 1
         tokens = self._tokens
         self._expect(MARK, "`(`", "(")
-        inner: list[TriplePattern | Test | Bind] = []
+        inner: list[TriplePattern | FilterItem | Bind] = []
         while True:
             inner += self._aggregated_item()
-            if tokens[self._at][1] != ",":
+            if tokens[self._index][1] != ",":
                 break
-            self._at += 1
+            self._index += 1
         keys: list[Variable] = []
-        if tokens[self._at][1].upper() == "ON":
-            self._at += 1
-            while tokens[self._at][0] == VARIABLE or (keys and tokens[self._at][1] == ","):
-                if tokens[self._at][1] != ",":
-                    keys.append(tokens[self._at][1][1:])
-                self._at += 1
+        if tokens[self._index][1].upper() == "ON":
+            self._index += 1
+            while tokens[self._index][0] == VARIABLE or (keys and tokens[self._index][1] == ","):
+                if tokens[self._index][1] != ",":
+                    keys.append(tokens[self._index][1][1:])
+                self._index += 1
         results: list[tuple[Variable, AggregateCall]] = []
-        while tokens[self._at][1].upper() == "BIND":
+        while tokens[self._index][1].upper() == "BIND":
             results += self._aggregate_bind()
         if not results:
             self._unexpected("ON or BIND" if not keys else "BIND", "Write AGGREGATE(:p[?x, ?y] ON ?x BIND COUNT(?y) AS ?n).")
         self._expect(MARK, "`)`", ")")
-        body.append(Aggregate(tuple(inner), tuple(dict.fromkeys(keys)), tuple(results)))
+        body.append(GroupAggregate(tuple(inner), tuple(dict.fromkeys(keys)), tuple(results)))
 
-    def _aggregated_item(self) -> list[TriplePattern | Test | Bind]:
-        token = self._tokens[self._at]
+    def _aggregated_item(self) -> list[TriplePattern | FilterItem | Bind]:
+        token = self._tokens[self._index]
         if token[1].upper() in ("NOT", "AGGREGATE"):
             hint = "Move it to the body of a rule of its own, and aggregate over that rule's head."
-            self._fail("K207", f"{token[1].upper()} inside AGGREGATE: atoms, FILTER and BIND stand there", token, hint)
-        found: list[BodyItem] = []
-        self._item(found)
-        return [item for item in found if not isinstance(item, Not | Aggregate)]
+            self._fail("K207", f"{token[1].upper()} inside AGGREGATE: only atoms, FILTER and BIND are allowed", token, hint)
+        items: list[BodyItem] = []
+        self._item(items)
+        return [item for item in items if not isinstance(item, Not | GroupAggregate)]
 
     def _aggregate_bind(self) -> list[tuple[Variable, AggregateCall]]:
-        """`BIND COUNT(DISTINCT ?v) AS ?n`; nothing where the expression was wrong."""
+        """`BIND COUNT(DISTINCT ?v) AS ?n`; empty after an error in the expression."""
         tokens = self._tokens
-        self._at += 1
-        kind, text, _ = token = tokens[self._at]
+        self._index += 1
+        kind, text, _ = token = tokens[self._index]
         function = text.upper()
         if kind != WORD or function not in _FUNCTIONS:
             hint = did_you_mean(function, _FUNCTIONS) if kind == WORD else ""
             self._fail("K201", f"expected an aggregate, found {text}", token, hint or f"They are {', '.join(_FUNCTIONS)}.")
-        self._at += 1
-        begin = self._at + 1
+        self._index += 1
+        begin = self._index + 1
         opened, closed = self._brackets()
-        end = self._at
+        end = self._index
         distinct = tokens[begin][1].upper() == "DISTINCT"
         start = tokens[begin][2] + len(tokens[begin][1]) if distinct else opened[2] + 1
         argument: Expression | None = None
@@ -259,39 +265,39 @@ class _Parser(AtomReader):
                 self._fail("K201", f"{function} of * has no meaning", tokens[begin + distinct], f"Write {function}(?v), or COUNT(*).")
         else:
             argument = self._expression(start, closed[2])
-        if tokens[self._at][1].upper() != "AS":
+        if tokens[self._index][1].upper() != "AS":
             self._unexpected("`AS ?variable`", "Write BIND COUNT(?y) AS ?n.")
-        self._at += 1
+        self._index += 1
         variable = self._expect(VARIABLE, "a variable")[1][1:]
-        whole = tokens[begin + distinct][1] == "*" and begin + distinct + 2 == end
-        return [(variable, AggregateCall(function, distinct, argument))] if whole or argument is not None else []
+        counts_all = tokens[begin + distinct][1] == "*" and begin + distinct + 2 == end
+        return [(variable, AggregateCall(function, distinct, argument))] if counts_all or argument is not None else []
 
-    def _check_local(self, quantified: Token) -> None:
-        """A variable of `NOT EXISTS` is its own: it may not occur outside."""
+    def _check_quantified(self, quantified: DatalogToken) -> None:
+        """Report a variable that `NOT EXISTS` quantifies and that occurs outside of it too."""
         depth = 0
-        for place in range(self._at, -1, -1):
-            depth += {")": 1, "(": -1}.get(self._tokens[place][1], 0)
-            if self._tokens[place] is quantified:
+        for index in range(self._index, -1, -1):
+            depth += {")": 1, "(": -1}.get(self._tokens[index][1], 0)
+            if self._tokens[index] is quantified:
                 break
-        begin, end = place, self._at
-        for place, token in enumerate(self._tokens):
-            if not begin <= place < end and token[1] == quantified[1]:
+        begin, end = index, self._index
+        for index, token in enumerate(self._tokens):
+            if not begin <= index < end and token[1] == quantified[1]:
                 hint = "NOT EXISTS has variables of its own: give this one another name, or leave out `EXISTS … IN`."
-                self._note("K211", f"{quantified[1]} occurs outside of NOT EXISTS too", quantified, hint)
+                self._report("K211", f"{quantified[1]} occurs outside of NOT EXISTS too", quantified, hint)
                 return
 
-    def _brackets(self) -> tuple[Token, Token]:
-        """The parenthesis here and its partner; goes on behind it."""
+    def _brackets(self) -> tuple[DatalogToken, DatalogToken]:
+        """The current parenthesis and the one that closes it; the next token is the one behind."""
         opened = self._expect(MARK, "`(`", "(")
         depth = 1
         while depth:
-            kind, text, _ = token = self._tokens[self._at]
-            if text == "" or (kind == MARK and text == "." and self._at == len(self._tokens) - 2):
+            kind, text, _ = token = self._tokens[self._index]
+            if text == "" or (kind == MARK and text == "." and self._index == len(self._tokens) - 2):
                 self._fail("K208", "( is never closed", opened, "Add the ) that belongs to it.")
-            if kind == Kind.QUOTE:
+            if kind == DatalogTokenKind.QUOTE:
                 self._unclosed_string(token)
             depth += {"(": 1, ")": -1}.get(text, 0)
-            self._at += 1
+            self._index += 1
         return opened, token
 
     def _expression(self, start: int, end: int) -> Expression | None:
@@ -301,25 +307,25 @@ class _Parser(AtomReader):
         except Refused as refused:
             self.problems += refused.diagnostics
             return None
-        for wrong, hint in _not_of_rules(expression):
-            self.problems.append(Diagnostic("K209", f"{wrong} in a Datalog rule", span, hint))
+        for forbidden, hint in _forbidden_parts(expression):
+            self.problems.append(Diagnostic("K209", f"{forbidden} in a Datalog rule", span, hint))
         return expression
 
 
-def _not_of_rules(expression: Expression) -> list[tuple[str, str]]:
-    """What a rule's expression may not hold, with the way out."""
-    one_instant = "Datalog knows one instant; relate instants in a temporal rule."
-    found = []
+def _forbidden_parts(expression: Expression) -> list[tuple[str, str]]:
+    """The parts of an expression that a Datalog rule may not have, each with a hint."""
+    hint = "Datalog knows one instant; relate instants in a temporal rule."
+    forbidden = []
     for part in subexpressions(expression):
         match part:
             case Attribute(label, name):
-                found.append((f"{label}.?{name}", one_instant))
+                forbidden.append((f"{label}.?{name}", hint))
             case TimeOf(label):
-                found.append((f"time({label})", one_instant))
+                forbidden.append((f"time({label})", hint))
             case Exists():
-                found.append(("EXISTS", "Write atoms, or NOT(atom, …), in the body itself."))
+                forbidden.append(("EXISTS", "Write atoms, or NOT(atom, …), in the body itself."))
             case Var() | Const() | Call():
                 pass
             case _:
                 assert_never(part)
-    return found
+    return forbidden

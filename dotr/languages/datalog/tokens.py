@@ -1,13 +1,16 @@
-r"""The tokens of a Datalog file, cut into statements.
+r"""Tokenizer of Datalog files; groups the tokens by statement.
 
-Idea: one regular expression reads a token and the blanks before it; a statement ends at a dot outside brackets, or at a dot that ends
-a line, so that an unclosed bracket spoils one statement and not the rest of the file. FILTER and BIND are tokens like others here:
-their text is handed to the SPARQL parser by its place.
+Idea: one regular expression matches a token and the blanks before it. A statement ends at a dot
+outside brackets or at the end of a line, so an unclosed bracket spoils one statement and not the
+rest of the file. The expressions of FILTER and BIND are tokenized as well; the parser passes their
+text to the SPARQL parser.
 Cost: one regex match a token, about half of the time of parsing.
 Source: the terminals of SPARQL 1.1 (section 19.8) and `:-`.
 
->>> [[token[1] for token in statement] for statement in statements(":C(?x):-:p[?x, 1.5]. # a comment\n:C(:a).")]
-[[':C', '(', '?x', ')', ':-', ':p', '[', '?x', ',', '1.5', ']', '.'], [':C', '(', ':a', ')', '.']]
+>>> for statement in statements(":C(?x):-:p[?x, 1.5]. # a comment\n:C(:a)."):
+...     print(*(text for _, text, _ in statement))
+:C ( ?x ) :- :p [ ?x , 1.5 ] .
+:C ( :a ) .
 """
 
 from __future__ import annotations
@@ -17,12 +20,12 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final, TypeAlias
 
-Token: TypeAlias = tuple[int, str, int]
-"""Its kind (a `Kind`, as the plain int the regex gives), its text, its offset."""
+DatalogToken: TypeAlias = tuple[int, str, int]
+"""Kind (a `DatalogTokenKind` as a plain int: the index of the regex group), text and offset."""
 
 
-class Kind(IntEnum):
-    """The group of `_TOKEN` that matched."""
+class DatalogTokenKind(IntEnum):
+    """Index of the group of `_TOKEN` that matched."""
 
     VARIABLE = 1
     ARROW = 2
@@ -38,8 +41,18 @@ class Kind(IntEnum):
     OPERATOR = 12
 
 
-VARIABLE, ARROW, NAME, MARK, IRI, WORD = (k.value for k in (Kind.VARIABLE, Kind.ARROW, Kind.NAME, Kind.MARK, Kind.IRI, Kind.WORD))
-"""The kinds that nearly all tokens are of, as numbers: these are compared faster."""
+VARIABLE, ARROW, NAME, MARK, IRI, WORD = (
+    k.value
+    for k in (
+        DatalogTokenKind.VARIABLE,
+        DatalogTokenKind.ARROW,
+        DatalogTokenKind.NAME,
+        DatalogTokenKind.MARK,
+        DatalogTokenKind.IRI,
+        DatalogTokenKind.WORD,
+    )
+)
+"""Kinds of most tokens as plain ints, which compare faster than enum members."""
 
 _LOCAL_ESCAPE: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
 _ESCAPE: Final = r"\\(?:[tbnrf\\\"']|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
@@ -64,37 +77,37 @@ _TOKEN: Final = re.compile(
 )
 
 
-def statements(text: str) -> Iterator[list[Token]]:
-    """The statements in order, each with the dot that ends it (the last may have none)."""
-    current: list[Token] = []
+def statements(text: str) -> Iterator[list[DatalogToken]]:
+    """The tokens of each statement, with the dot that ends it (optional for the last)."""
+    current: list[DatalogToken] = []
     depth = 0
-    for found in _TOKEN.finditer(text):
-        kind = found.lastindex
+    for match in _TOKEN.finditer(text):
+        kind = match.lastindex
         if kind is None:
             break
-        word = found[kind]
-        current.append((kind, word, found.start(kind)))
+        token_text = match[kind]
+        current.append((kind, token_text, match.start(kind)))
         if kind == MARK:
-            if word in "([":
+            if token_text in "([":
                 depth += 1
-            elif word in ")]":
+            elif token_text in ")]":
                 depth -= 1
-            elif word == "." and (depth <= 0 or text[found.end() : found.end() + 1] in "\r\n"):
+            elif token_text == "." and (depth <= 0 or text[match.end() : match.end() + 1] in "\r\n"):
                 yield current
                 current, depth = [], 0
-        elif len(current) <= 3 and _is_whole_declaration(current):
+        elif len(current) <= 3 and _is_complete_declaration(current):
             yield current
             current = []
     if current:
         yield current
 
 
-def _is_whole_declaration(tokens: list[Token]) -> bool:
-    """Whether these are SPARQL's `PREFIX p: <…>` or `BASE <…>`, which no dot ends."""
+def _is_complete_declaration(tokens: list[DatalogToken]) -> bool:
+    """True for SPARQL's `PREFIX p: <…>` and `BASE <…>`, which end without a dot."""
     match tokens:
-        case [(Kind.WORD, word, _), (Kind.NAME, _, _), (Kind.IRI, _, _)]:
+        case [(DatalogTokenKind.WORD, word, _), (DatalogTokenKind.NAME, _, _), (DatalogTokenKind.IRI, _, _)]:
             return word.upper() == "PREFIX"
-        case [(Kind.WORD, word, _), (Kind.IRI, _, _)]:
+        case [(DatalogTokenKind.WORD, word, _), (DatalogTokenKind.IRI, _, _)]:
             return word.upper() == "BASE"
         case _:
             return False

@@ -1,5 +1,8 @@
-"""SPARQL 1.1 SELECT queries and expressions, with the triple terms of SPARQL 1.2, with `M.?v` and `time(M)` for the events
-of a rule: text to `dotr.model.algebra`."""
+"""Parser of SPARQL 1.1 SELECT queries and expressions, with the triple terms of SPARQL 1.2.
+
+The result is `dotr.model.algebra`. Expressions may also hold `M.?v` and `time(M)`, attributes and
+times of the events of a rule.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from typing import Final, TypeVar
 
 from pyparsing import ParserElement
 
-from dotr.diagnostics import Diagnostic, Refused, refuse
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.languages.sparql import grammar
-from dotr.languages.sparql.meant import meant
-from dotr.languages.sparql.queries import Queries
-from dotr.languages.sparql.quoted import quote, within
-from dotr.languages.sparql.scope import references as references_of
-from dotr.languages.sparql.tokens import Scan, scan, stand_ins
-from dotr.languages.sparql.words import REFUSED
+from dotr.languages.sparql.hints import syntax_hint
+from dotr.languages.sparql.keywords import REFUSED_KEYWORDS
+from dotr.languages.sparql.queries import QueryReader
+from dotr.languages.sparql.quoted_triples import merge_quoted_tokens, with_quoted_parts
+from dotr.languages.sparql.scope import event_references
+from dotr.languages.sparql.tokens import TokenScan, placeholder_text, scan
 from dotr.model.algebra import Attribute, Expression, Extend, Filter, Group, Join, Pattern, Select, TimeOf, Values
 from dotr.model.places import Span
 from dotr.model.terms import Label, Prefixes, Variable
@@ -25,18 +28,18 @@ from dotr.model.traverse import depth, free_variables
 
 __all__ = [
     "Reference",
+    "event_references",
     "parse_expression",
     "parse_filters",
     "parse_select",
-    "references",
-    "references_of",
+    "scan_references",
     "split_constraints",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """`M.?v`, or `time(M)` where `variable` is None, and where it stands."""
+    """`M.?v`, or `time(M)` where `variable` is None, with its span."""
 
     label: Label
     variable: Variable | None
@@ -44,152 +47,171 @@ class Reference:
 
 
 def parse_select(span: Span, prefixes: Prefixes) -> Select:
-    """The SELECT query of a text; its temporal constraints stay conditions of the WHERE group (see `split_constraints`)."""
-    tokens = _scanned(span, prefixes)
+    """Return the SELECT query of a span; raises `Refused`.
+
+    Temporal constraints remain conditions of the WHERE group (see `split_constraints`).
+    """
+    tokens = _tokenize(span, prefixes)
     if not tokens.tokens:
         raise Refused(tokens.problems) if tokens.problems else refuse("Q106", "there is no query here", span, "Write SELECT … WHERE { … }.")
-    return _read(tokens, grammar.QUERY, lambda reading, node: reading.select(node, top=True), forbidden="")
+    return _parse(tokens, grammar.QUERY, lambda reading, node: reading.select(node, top=True), no_references="")
 
 
 def parse_expression(span: Span, prefixes: Prefixes) -> Expression:
-    """An expression of a rule's `if` or `with`, or of a Datalog body; EXISTS and aggregates are refused.
+    """Return an expression of `if`, `with` or a Datalog body.
+
+    Raises `Refused`, also for EXISTS and aggregates.
 
     >>> from dotr.model.places import Document
     >>> text = "?speed < 0.6 * Last.?speed"
     >>> parse_expression(Span(Document("", text), 0, len(text)), {}).function
     '<'
     """
-    tokens = _scanned(span, prefixes)
+    tokens = _tokenize(span, prefixes)
     if not tokens.tokens:
         raise Refused(tokens.problems) if tokens.problems else refuse("Q101", "an expression is missing", span)
 
-    def read(reading: Queries, node: grammar.Node) -> Expression:
+    def read(reading: QueryReader, node: grammar.ParseNode) -> Expression:
         reading.no_exists = "in an expression outside a query"
-        reading.no_aggregates = "An aggregate of events is a clause of its own: and ?x = avg(E.?v) of E … within …"
+        reading.no_aggregates = "An aggregate of events is a separate clause: and ?x = avg(E.?v) of E … within …"
         return reading.expression(node)
 
-    return _read(tokens, grammar.EXPRESSION, read, forbidden="")
+    return _parse(tokens, grammar.EXPRESSION, read, no_references="")
 
 
-_FILTERS: Final = "Conditions behind a label are written [ FILTER(…) ]; a query of the rule's own is Label = [ SELECT … ]."
+_FILTERS: Final = "Conditions after a label are written [ FILTER(…) ]; a query of the rule's own is Label = [ SELECT … ]."
 
 
 def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
-    """The conditions of `FILTER(…) FILTER(…)`, as behind an event's label; none where the text is empty."""
-    tokens = _scanned(span, prefixes)
+    """Return the conditions of `FILTER(…) FILTER(…)` after the label of an event.
+
+    An empty text has none. Raises `Refused`.
+    """
+    tokens = _tokenize(span, prefixes)
     if not tokens.tokens and not tokens.problems:
         return ()
 
-    def read(reading: Queries, node: grammar.Node) -> tuple[Expression, ...]:
+    def read(reading: QueryReader, node: grammar.ParseNode) -> tuple[Expression, ...]:
         reading.no_exists = "in a condition on an event"
         parts = node.part or [] if node.name == "GroupGraphPatternSub" else [node]
         for part in parts:
             if part.name != "Filter":
-                reading.problem("Q101", "only FILTERs may stand here", reading.span(part), _FILTERS)
+                reading.problem("Q101", "only FILTERs are allowed here", reading.span(part), _FILTERS)
         return tuple(reading.expression(c) for part in parts if part.name == "Filter" for c in reading.conjuncts(part.expr))
 
-    return _read(tokens, grammar.GROUP, read, forbidden="", around=("{ ", " }"))
+    return _parse(tokens, grammar.GROUP, read, no_references="", wrapper=("{ ", " }"))
 
 
 @lru_cache(maxsize=64)
-def references(span: Span) -> tuple[Reference, ...]:
-    """Every `M.?v` and `time(M)` of a text, in the order of the text; never raises."""
-    found: list[Reference] = []
-    for token in within(_scanned(span, {}).tokens):
-        match token.noun:
+def scan_references(span: Span) -> tuple[Reference, ...]:
+    """Return every `M.?v` and `time(M)` of a span, in the order of the text; never raises."""
+    references: list[Reference] = []
+    for token in with_quoted_parts(_tokenize(span, {}).tokens):
+        match token.value:
             case Attribute(label, name):
-                found.append(Reference(label, name, token.span))
+                references.append(Reference(label, name, token.span))
             case TimeOf(label):
-                found.append(Reference(label, None, token.span))
-    return tuple(found)
+                references.append(Reference(label, None, token.span))
+    return tuple(references)
 
 
 def split_constraints(query: Select, outer: Collection[Variable] = ()) -> tuple[Select, tuple[Expression, ...]]:
-    """The query without its temporal constraints, and the constraints (semantics.md, section 3).
+    """Return the query without its temporal constraints, and the constraints (semantics.md, 3).
 
-    `outer`: variables that the query does not bind and that are known outside; a conjunct that reads one is a temporal constraint.
+    A temporal constraint is a conjunct of the WHERE group that reads another event, or a variable
+    of `outer`: variables that are bound outside the query.
     """
-    pattern, constraints = _without(query.pattern, frozenset(outer))
+    pattern, constraints = _split_pattern(query.pattern, frozenset(outer))
     return Select(query.projection, pattern, query.distinct, query.order, query.offset, query.limit), constraints
 
 
-def _without(pattern: Pattern, outer: frozenset[Variable]) -> tuple[Pattern, tuple[Expression, ...]]:
-    """Go down through what the solution modifiers put around the WHERE group."""
+def _split_pattern(pattern: Pattern, outer: frozenset[Variable]) -> tuple[Pattern, tuple[Expression, ...]]:
+    """Split the pattern below the nodes that solution modifiers add around the WHERE group."""
 
     def temporal(condition: Expression) -> bool:
-        return bool(references_of(condition) or not outer.isdisjoint(free_variables(condition)))
+        return bool(event_references(condition) or not outer.isdisjoint(free_variables(condition)))
 
     match pattern:
         case Filter(inner, conditions) if not isinstance(inner, Group) and any(map(temporal, conditions)):
-            kept = tuple(c for c in conditions if not temporal(c))
-            return Filter(inner, kept) if kept else inner, tuple(c for c in conditions if temporal(c))
+            remaining = tuple(c for c in conditions if not temporal(c))
+            return Filter(inner, remaining) if remaining else inner, tuple(c for c in conditions if temporal(c))
         case Filter(inner, conditions):
-            inner, constraints = _without(inner, outer)
+            inner, constraints = _split_pattern(inner, outer)
             return Filter(inner, conditions), constraints
         case Extend(inner, variable, expression):
-            inner, constraints = _without(inner, outer)
+            inner, constraints = _split_pattern(inner, outer)
             return Extend(inner, variable, expression), constraints
         case Group(inner, keys, aggregates):
-            inner, constraints = _without(inner, outer)
+            inner, constraints = _split_pattern(inner, outer)
             return Group(inner, keys, aggregates), constraints
         case Join(inner, Values() as values):
-            inner, constraints = _without(inner, outer)
+            inner, constraints = _split_pattern(inner, outer)
             return Join(inner, values), constraints
         case _:
             return pattern, ()
 
 
-def _scanned(span: Span, prefixes: Prefixes) -> Scan:
+def _tokenize(span: Span, prefixes: Prefixes) -> TokenScan:
     tokens = scan(span, prefixes)
     if not tokens.problems:
-        quote(tokens)
+        merge_quoted_tokens(tokens)
     return tokens
 
 
 _Result = TypeVar("_Result", Select, Expression, tuple[Expression, ...])
 
 
-def _read(
-    tokens: Scan,
+def _parse(
+    tokens: TokenScan,
     element: ParserElement,
-    read: Callable[[Queries, grammar.Node], _Result],
+    read: Callable[[QueryReader, grammar.ParseNode], _Result],
     *,
-    forbidden: str,
-    around: tuple[str, str] = ("", ""),
+    no_references: str,
+    wrapper: tuple[str, str] = ("", ""),
 ) -> _Result:
+    """Return the result of `read` on the tree of the tokens.
+
+    `wrapper` is text to add before and after the placeholders, as the braces around filters;
+    `no_references` is as in `ExpressionReader`.
+    """
     if tokens.problems:
         raise Refused(tokens.problems)
-    text, starts = stand_ins(tokens.tokens)
-    before, after = around
+    text, starts = placeholder_text(tokens.tokens)
+    before, after = wrapper
     try:
         tree = grammar.parse(element, f"{before}{text}{after}")
     except grammar.Unparsed as stopped:
-        raise Refused([_unexpected(tokens, starts, stopped, len(before), _FILTERS if element is grammar.GROUP else "")]) from None
-    reading = Queries(tokens, forbidden)
-    with grammar.deep():
+        raise Refused([_unexpected_token(tokens, starts, stopped, len(before), _FILTERS if element is grammar.GROUP else "")]) from None
+    reading = QueryReader(tokens, no_references)
+    with grammar.raised_recursion_limit():
         result = read(reading, tree)
     if reading.problems:
         raise Refused(reading.problems)
-    if len(tokens.tokens) > _DEEPEST and depth(*(result if isinstance(result, tuple) else (result,))) > _DEEPEST:
-        raise refuse("Q117", f"this is nested more than {_DEEPEST} deep", tokens.span, _SPLIT)
+    if len(tokens.tokens) > _MAX_DEPTH and depth(*(result if isinstance(result, tuple) else (result,))) > _MAX_DEPTH:
+        raise refuse("Q117", f"this is nested more than {_MAX_DEPTH} deep", tokens.span, _SPLIT)
     return result
 
 
-_DEEPEST: Final = 128
-"""Levels of what is read: of operators and functions in each other, or of the parts of a group, each of which is on top of those before
-it. Python's own limit, 1,000 frames, lets passes and compilers go down as far by recursion, with several frames a level."""
+_MAX_DEPTH: Final = 128
+"""Maximal nesting of the result, in levels.
+
+Levels are those of operators and functions, or of the parts of a group, each of which nests the
+parts before it. Passes and compilers recurse with several frames per level, within Python's limit
+of 1,000 frames.
+"""
 
 _SPLIT: Final = "Split it into several conditions or sub-queries."
 
 
-def _unexpected(tokens: Scan, starts: list[int], stopped: grammar.Unparsed, shift: int, filters: str) -> Diagnostic:
+def _unexpected_token(tokens: TokenScan, starts: list[int], stopped: grammar.Unparsed, shift: int, filters: str) -> Diagnostic:
+    """Return the diagnostic of a syntax error; `shift` is the length of the text before."""
     if stopped.offset is None:
         return Diagnostic("Q117", "this is nested too deeply", tokens.span, _SPLIT)
     offset = stopped.offset - shift
     index = next((i for i, start in enumerate(starts) if start >= offset), None)
-    expected = [word for word in stopped.expected if word not in REFUSED and word not in ("?", "$", "#", ":")]
+    expected = [word for word in stopped.expected if word not in REFUSED_KEYWORDS and word not in ("?", "$", "#", ":")]
     hint = f"Expected here: {' '.join(expected)}" if 0 < len(expected) <= 8 else ""
-    hint = meant(tokens.tokens, index) or filters or hint
+    hint = syntax_hint(tokens.tokens, index) or filters or hint
     if index is None:
         end = tokens.tokens[-1].span.end
         return Diagnostic("Q101", "the text ends too early", Span(tokens.span.document, max(end - 1, tokens.span.start), end), hint)

@@ -1,6 +1,8 @@
-"""rdflib's SPARQL grammar over stand-ins (`tokens.py`): the tree of a text, or the token at which it stops being SPARQL.
+"""Parsing with rdflib's SPARQL grammar; texts have placeholders for terminals (`tokens.py`).
 
-The trees are only read, and kept by their text: queries of one shape are parsed once.
+The result is rdflib's tree, or the position of the first token that the grammar cannot accept.
+Invariant: trees are read-only, since they are cached by their text; queries of one shape are parsed
+once.
 """
 
 from __future__ import annotations
@@ -14,17 +16,17 @@ from typing import Any, Final, TypeAlias
 from pyparsing import Keyword, Literal, ParseBaseException, ParserElement
 from rdflib.plugins.sparql import parser as rdflib_parser
 
-from dotr.diagnostics import DotrError
+from dotr.errors.diagnostics import DotrError
 
-Node: TypeAlias = Any
-"""A node of rdflib's tree: a CompValue, a rdflib term, a keyword, or a list of them."""
+ParseNode: TypeAlias = Any
+"""A node of rdflib's tree: a CompValue, an rdflib term, a keyword, or a list of nodes."""
 
 QUERY: Final[ParserElement] = rdflib_parser.SelectQuery
 EXPRESSION: Final[ParserElement] = rdflib_parser.Expression
 GROUP: Final[ParserElement] = rdflib_parser.GroupGraphPattern
 
-# An operand is most often a variable or a constant, which rdflib tries behind its sixty functions. The order changes what is tried first,
-# not what is found: no two of these begin alike.
+# Most operands are variables or constants, which rdflib tries after its sixty functions. The order
+# of these alternatives does not change the result: no two of them begin with the same token.
 rdflib_parser.PrimaryExpression.exprs = [  # type: ignore[attr-defined]
     rdflib_parser.Var,
     rdflib_parser.NumericLiteral,
@@ -35,11 +37,15 @@ rdflib_parser.PrimaryExpression.exprs = [  # type: ignore[attr-defined]
     rdflib_parser.BooleanLiteral,
 ]
 
-_DEPTH: Final = 60_000
+_RECURSION_LIMIT: Final = 60_000
 
 
 class Unparsed(DotrError):
-    """Where in the text, and the words or marks that could have stood there; `offset` is None if it is nested too deeply."""
+    """A text that the grammar does not accept.
+
+    - `offset`: position of the first unacceptable token; None where the text is nested too deeply.
+    - `expected`: keywords and marks that are accepted there.
+    """
 
     def __init__(self, offset: int | None, expected: tuple[str, ...] = ()) -> None:
         super().__init__(offset, expected)
@@ -48,58 +54,58 @@ class Unparsed(DotrError):
 
 
 @lru_cache(maxsize=4096)
-def parse(element: ParserElement, text: str) -> Node:
-    """The tree of a text (raises `Unparsed`)."""
-    with deep():
+def parse(element: ParserElement, text: str) -> ParseNode:
+    """Return the tree of a text; raises `Unparsed`."""
+    with raised_recursion_limit():
         try:
             return element.parse_string(text, parse_all=True)[0]
         except ParseBaseException:
             pass
         except RecursionError:
             raise Unparsed(None) from None
-        raise Unparsed(*_furthest(element, text))
+        raise Unparsed(*_furthest_failure(element, text))
 
 
 @contextmanager
-def deep() -> Iterator[None]:
-    """The grammar costs about 60 Python frames for a pair of parentheses."""
+def raised_recursion_limit() -> Iterator[None]:
+    """Raise Python's recursion limit: the grammar takes about 60 frames per pair of parentheses."""
     limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _DEPTH))
+    sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
     try:
         yield
     finally:
         sys.setrecursionlimit(limit)
 
 
-def _furthest(element: ParserElement, text: str) -> tuple[int, tuple[str, ...]]:
-    """Parse again and note the furthest place at which a terminal was looked for in vain."""
-    place, expected = 0, set[str]()
+def _furthest_failure(element: ParserElement, text: str) -> tuple[int, tuple[str, ...]]:
+    """Parse again; return the furthest offset of a failed terminal, and the failed ones there."""
+    furthest, expected = 0, set[str]()
 
-    def note(_: str, offset: int, terminal: ParserElement, __: Exception) -> None:
-        nonlocal place
+    def record(_: str, offset: int, terminal: ParserElement, __: Exception) -> None:
+        nonlocal furthest
         while offset < len(text) and text[offset] == " ":
             offset += 1
-        if offset > place:
-            place = offset
+        if offset > furthest:
+            furthest = offset
             expected.clear()
-        if offset == place and isinstance(terminal, Literal | Keyword):
+        if offset == furthest and isinstance(terminal, Literal | Keyword):
             expected.add(terminal.match)
 
     terminals = _terminals(element)
-    _watch(terminals, note)
+    _set_fail_action(terminals, record)
     try:
         element.parse_string(text, parse_all=True)
     except ParseBaseException as stopped:
-        # What is left over after a whole query was looked at by no terminal.
-        if stopped.loc > place:
-            place = stopped.loc
+        # No terminal is tried on the text after a complete query.
+        if stopped.loc > furthest:
+            furthest = stopped.loc
             expected.clear()
     finally:
-        _watch(terminals, None)
-    return place, tuple(sorted(expected))
+        _set_fail_action(terminals, None)
+    return furthest, tuple(sorted(expected))
 
 
-def _watch(terminals: tuple[ParserElement, ...], action: Callable[[str, int, ParserElement, Exception], None] | None) -> None:
+def _set_fail_action(terminals: tuple[ParserElement, ...], action: Callable[[str, int, ParserElement, Exception], None] | None) -> None:
     for terminal in terminals:
         terminal.failAction = action
 
@@ -107,13 +113,13 @@ def _watch(terminals: tuple[ParserElement, ...], action: Callable[[str, int, Par
 @lru_cache(maxsize=4)
 def _terminals(element: ParserElement) -> tuple[ParserElement, ...]:
     seen: dict[int, ParserElement] = {}
-    waiting = [element]
-    while waiting:
-        this = waiting.pop()
-        if id(this) not in seen:
-            seen[id(this)] = this
-            waiting += getattr(this, "exprs", None) or []
-            inner = getattr(this, "expr", None)
+    pending = [element]
+    while pending:
+        current = pending.pop()
+        if id(current) not in seen:
+            seen[id(current)] = current
+            pending += getattr(current, "exprs", None) or []
+            inner = getattr(current, "expr", None)
             if inner is not None:
-                waiting.append(inner)
+                pending.append(inner)
     return tuple(e for e in seen.values() if not hasattr(e, "exprs") and not hasattr(e, "expr"))

@@ -1,7 +1,8 @@
-"""From rdflib's tree to graph patterns (SPARQL 1.1, section 18.2.2), with its rules of scope checked.
+"""Translation of rdflib's tree to graph patterns (SPARQL 1.1, section 18.2.2), with scope checks.
 
-Sequences and inverses of plain links become triple patterns over fresh blank nodes, as section 18.2.2.4 has it. A triple term with
-variables becomes a fresh blank node and a pattern that says what it is of (`quoting.py`).
+Sequences and inverses of single predicates become triple patterns over fresh blank nodes (section
+18.2.2.4). A triple term with variables becomes a fresh blank node and a `TermPattern`
+(`triples.py`).
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import Final
 from pyparsing import ParseResults
 from rdflib.plugins.sparql.parserutils import CompValue
 
-from dotr.languages.sparql.grammar import Node
-from dotr.languages.sparql.quoting import Quoting
-from dotr.languages.sparql.tokens import Kind, Scan
+from dotr.languages.sparql.grammar import ParseNode
+from dotr.languages.sparql.tokens import SparqlTokenKind, TokenScan
+from dotr.languages.sparql.triples import TripleReader
 from dotr.model.algebra import (
     Alternative,
     Bgp,
@@ -38,83 +39,86 @@ from dotr.model.algebra import (
     TriplePattern,
     Union,
     Values,
-    chained,
-    combined,
+    chain,
+    fold_balanced,
 )
 from dotr.model.terms import RDF_TYPE, Term
 from dotr.model.traverse import in_scope
 
-EMPTY: Final = Bgp(())
+EMPTY_BGP: Final = Bgp(())
 
-_MOST_PARTS: Final = 128
-"""Parts of a group beside triples and FILTERs."""
+_MAX_PARTS: Final = 128
+"""Maximal number of parts of a group, without triples and FILTERs."""
 
 
-class Patterns(Quoting):
-    """A text whose patterns can be read."""
+class PatternReader(TripleReader):
+    """Reader of graph patterns."""
 
-    def __init__(self, scan: Scan, forbidden: str) -> None:
-        super().__init__(scan, forbidden)
-        self._bgps = 0
+    def __init__(self, scan: TokenScan, no_references: str) -> None:
+        super().__init__(scan, no_references)
+        self._bgp_count = 0
 
-    def select(self, node: Node, *, top: bool) -> Select:
-        """A query, or a sub-query; the reader of queries knows how."""
+    def select(self, node: ParseNode, *, top: bool) -> Select:
+        """Return a query or sub-query."""
         raise NotImplementedError
 
-    def where(self, node: Node) -> Pattern:
+    def where(self, node: ParseNode) -> Pattern:
+        """Return the pattern of a group or of a sub-query."""
         return self._sub_select(node) if node.name == "SubSelect" else self._group(node)
 
     # --- groups ---
 
-    def group(self, node: Node) -> Pattern:
+    def group(self, node: ParseNode) -> Pattern:
+        """Return the pattern of a group."""
         return self.where(node)
 
-    def _sub_select(self, node: Node) -> Select:
-        before, self.forbidden = self.forbidden, self.forbidden or "in a sub-query"
+    def _sub_select(self, node: ParseNode) -> Select:
+        outer, self.no_references = self.no_references, self.no_references or "in a sub-query"
         query = self.select(node, top=False)
-        self.forbidden = before
+        self.no_references = outer
         return query
 
-    def _within(self, place: str, node: Node) -> Pattern:
-        before, self.forbidden = self.forbidden, self.forbidden or place
+    def _nested_group(self, location: str, node: ParseNode) -> Pattern:
+        """Return the pattern of a group in which `M.?v` is refused; `location` names the group."""
+        outer, self.no_references = self.no_references, self.no_references or location
         pattern = self.group(node)
-        self.forbidden = before
+        self.no_references = outer
         return pattern
 
-    def _group(self, node: Node) -> Pattern:
-        result, conditions = self._parts(node)
+    def _group(self, node: ParseNode) -> Pattern:
+        result, conditions = self._group_parts(node)
         return Filter(result, conditions) if conditions else result
 
-    def _parts(self, node: Node) -> tuple[Pattern, tuple[Expression, ...]]:
-        """A group's parts from the left, and the FILTERs that apply to all of it (18.2.2.6)."""
-        if sum(part.name not in ("Filter", "TriplesBlock") for part in node.part or []) > _MOST_PARTS:
-            hint = "Split it into several queries, or into groups in each other."
-            self.problem("Q117", f"a group of more than {_MOST_PARTS} parts on top of each other", self.span(node), hint)
-            return EMPTY, ()
-        result: Pattern = EMPTY
+    def _group_parts(self, node: ParseNode) -> tuple[Pattern, tuple[Expression, ...]]:
+        """Return the parts of a group, joined from the left, and its FILTERs (18.2.2.6)."""
+        if sum(part.name not in ("Filter", "TriplesBlock") for part in node.part or []) > _MAX_PARTS:
+            hint = "Split it into several queries, or into nested groups."
+            self.problem("Q117", f"a group of more than {_MAX_PARTS} parts, each joined to those before it", self.span(node), hint)
+            return EMPTY_BGP, ()
+        result: Pattern = EMPTY_BGP
         conditions: list[Expression] = []
         triples: list[BgpItem] = []
-        self._bgps += 1
-        self.bgp = self._bgps
+        self._bgp_count += 1
+        self.bgp = self._bgp_count
 
         def close() -> None:
             nonlocal result, triples
             if triples:
                 result = join(result, Bgp(tuple(triples)))
                 triples = []
-            self._bgps += 1
-            self.bgp = self._bgps
+            self._bgp_count += 1
+            self.bgp = self._bgp_count
 
         for part in node.part or []:
             if part.name == "Filter":
-                held = self.bgp
+                current_bgp = self.bgp
                 conditions += [self.expression(c) for c in self.conjuncts(part.expr)]
-                self.bgp = held
+                self.bgp = current_bgp
                 continue
             if part.name == "TriplesBlock":
-                before, self.forbidden = self.forbidden, self.forbidden or "in a triple"
+                outer, self.no_references = self.no_references, self.no_references or "in a triple"
                 triples += self._triples(part)
-                self.forbidden = before
+                self.no_references = outer
                 continue
             close()
             match part.name:
@@ -123,38 +127,38 @@ class Patterns(Quoting):
                 case "OptionalGraphPattern":
                     result = self._optional(part.graph, result)
                 case "MinusGraphPattern":
-                    result = Minus(result, self._within("inside MINUS", part.graph))
+                    result = Minus(result, self._nested_group("inside MINUS", part.graph))
                 case "Bind":
                     result = self._bind(part, result)
                 case "InlineData":
                     result = join(result, self._values(part))
                 case name:
-                    raise AssertionError(f"a part of a group that words.py should have refused: {name}")
+                    raise AssertionError(f"a part of a group that keywords.py should have refused: {name}")
             close()
         close()
         return result, tuple(conditions)
 
-    def _optional(self, node: Node, before: Pattern) -> Pattern:
-        """The FILTERs of OPTIONAL's own group see both sides; those of a group inside it do not."""
-        held, self.forbidden = self.forbidden, self.forbidden or "inside OPTIONAL"
-        right, conditions = (self._sub_select(node), ()) if node.name == "SubSelect" else self._parts(node)
-        self.forbidden = held
-        return LeftJoin(before, right, _conjunction(conditions) if conditions else None)
+    def _optional(self, node: ParseNode, left: Pattern) -> Pattern:
+        """Return the LeftJoin of OPTIONAL, whose own FILTERs see both sides."""
+        outer, self.no_references = self.no_references, self.no_references or "inside OPTIONAL"
+        right, conditions = (self._sub_select(node), ()) if node.name == "SubSelect" else self._group_parts(node)
+        self.no_references = outer
+        return LeftJoin(left, right, _conjunction(conditions) if conditions else None)
 
-    def _union(self, part: Node) -> Pattern:
-        place = "in a branch of UNION" if len(part.graph) > 1 else "in a nested group"
-        return combined([self._within(place, branch) for branch in part.graph], Union)
+    def _union(self, part: ParseNode) -> Pattern:
+        location = "in a branch of UNION" if len(part.graph) > 1 else "in a nested group"
+        return fold_balanced([self._nested_group(location, branch) for branch in part.graph], Union)
 
-    def _bind(self, part: Node, before: Pattern) -> Pattern:
-        held, self.forbidden = self.forbidden, self.forbidden or "in BIND"
+    def _bind(self, part: ParseNode, left: Pattern) -> Pattern:
+        outer, self.no_references = self.no_references, self.no_references or "in BIND"
         name, expression = self.variable(part.var), self.expression(part.expr)
-        self.forbidden = held
-        if name in in_scope(before):
+        self.no_references = outer
+        if name in in_scope(left):
             self.problem("Q111", f"?{name} has a value already", self.span(part.var), "Give BIND a new variable, or compare in a FILTER.")
-        return Extend(before, name, expression)
+        return Extend(left, name, expression)
 
-    def _values(self, node: Node) -> Values:
-        held, self.forbidden = self.forbidden, self.forbidden or "in VALUES"
+    def _values(self, node: ParseNode) -> Values:
+        outer, self.no_references = self.no_references, self.no_references or "in VALUES"
         names = tuple(self.variable(v) for v in node.var or [])
         rows: list[tuple[Term | None, ...]] = []
         for row in node.value or []:
@@ -162,65 +166,71 @@ class Patterns(Quoting):
             rows.append(tuple(None if c == "UNDEF" else self._constant(c) for c in cells))
             if len(cells) != len(names):
                 message = f"a row of {len(cells)} for {len(names)} variables"
-                self.problem("Q114", message, self.span(row if cells else node), "UNDEF stands for no value.")
+                self.problem("Q114", message, self.span(row if cells else node), "UNDEF is an unbound variable.")
         for name in {n for n in names if names.count(n) > 1}:
-            self.problem("Q111", f"?{name} stands twice in VALUES", self.span(node.var))
-        self.forbidden = held
+            self.problem("Q111", f"?{name} occurs twice in VALUES", self.span(node.var))
+        self.no_references = outer
         return Values(names, tuple(rows))
 
-    def _constant(self, node: Node) -> Term:
-        slot = self.data(node)
-        return slot.term if isinstance(slot, Const) else RDF_TYPE  # what is none has been told as a problem
+    def _constant(self, node: ParseNode) -> Term:
+        slot = self.constant_slot(node)
+        return slot.term if isinstance(slot, Const) else RDF_TYPE  # after a reported problem
 
-    def _link(self, node: Node) -> Term:
-        slot = self.link(node)
+    def _path_predicate(self, node: ParseNode) -> Term:
+        slot = self.path_predicate(node)
         return slot.term if isinstance(slot, Const) else RDF_TYPE
 
     # --- triples and paths ---
 
-    def _triples(self, block: Node) -> list[BgpItem]:
-        found: list[BgpItem] = []
+    def _triples(self, block: ParseNode) -> list[BgpItem]:
+        """Return the patterns of a block of triples, its paths, quoted triples and annotations."""
+        items: list[BgpItem] = []
         for flat in block.triples:
             parts = list(flat)
             rows = list(zip(parts[::3], parts[1::3], parts[2::3], strict=True))
-            for s, p, o in self.annotated(rows, found):
+            for s, p, o in self.read_annotations(rows, items):
                 subject, object_ = self.slot(s), self.slot(o)
-                if self.is_alone(s):
+                if self.is_statement(s):
                     continue
                 if isinstance(p, CompValue) and p.name.startswith("Path"):
-                    self._along(subject, self._path(p), object_, found)
+                    self._append_path(subject, self._path(p), object_, items)
                 else:
-                    found.append(TriplePattern(subject, self.slot(p), object_))
-        found += self.quoted_here()
-        self.check_subjects(found)
-        return found
+                    items.append(TriplePattern(subject, self.slot(p), object_))
+        items += self.drain_pending()
+        self.check_subjects(items)
+        return items
 
-    def verb(self, node: Node) -> Slot | None:
+    def verb(self, node: ParseNode) -> Slot | None:
+        """Return the slot of a single predicate; None for any other path."""
         if not (isinstance(node, CompValue) and node.name.startswith("Path")):
             return self.slot(node)
         path = self._path(node)
         return Const(path.predicate) if isinstance(path, Link) else None
 
-    def _along(self, subject: Slot, path: Path, object_: Slot, found: list[BgpItem]) -> None:
+    def _append_path(self, subject: Slot, path: Path, object_: Slot, items: list[BgpItem]) -> None:
+        """Append the patterns of a path to `items`.
+
+        `?a ^:p/:q ?b` gives `_:.0 :p ?a . _:.0 :q ?b`.
+        """
         match path:
             case Link(predicate):
-                found.append(TriplePattern(subject, Const(predicate), object_))
+                items.append(TriplePattern(subject, Const(predicate), object_))
             case Inverse(inner):
-                self._along(object_, inner, subject, found)
+                self._append_path(object_, inner, subject, items)
             case Sequence(left, right):
                 middle = self.fresh_blank()
-                self._along(subject, left, middle, found)
-                self._along(middle, right, object_, found)
+                self._append_path(subject, left, middle, items)
+                self._append_path(middle, right, object_, items)
             case _:
-                found.append(PathPattern(subject, path, object_))
+                items.append(PathPattern(subject, path, object_))
 
-    def _path(self, node: Node) -> Path:
+    def _path(self, node: ParseNode) -> Path:
         if not isinstance(node, CompValue):
-            return Link(self._link(node))
+            return Link(self._path_predicate(node))
         match node.name:
             case "PathAlternative" | "PathSequence":
                 parts = [self._path(p) for p in node.part]
-                return combined(parts, Alternative if node.name == "PathAlternative" else Sequence)
+                return fold_balanced(parts, Alternative if node.name == "PathAlternative" else Sequence)
             case "PathEltOrInverse":
                 return Inverse(self._path(node.part))
             case "PathElt":
@@ -239,19 +249,20 @@ class Patterns(Quoting):
                 self.problem("Q101", "a DISTINCT path is not SPARQL 1.1", self.span(node))
                 return Link(RDF_TYPE)
 
-    def _negated(self, node: Node) -> Negated:
+    def _negated(self, node: ParseNode) -> Negated:
         forward: list[Term] = []
         backward: list[Term] = []
         for part in node.part or []:
             token = self.token(part)
-            inverse = token is not None and token.kind is Kind.INVERSE
-            (backward if inverse else forward).append(self._link(part))
+            inverse = token is not None and token.kind is SparqlTokenKind.INVERSE
+            (backward if inverse else forward).append(self._path_predicate(part))
         return Negated(tuple(forward) if forward or not backward else None, tuple(backward) or None)
 
 
 def join(left: Pattern, right: Pattern) -> Pattern:
-    return right if left == EMPTY else left if right == EMPTY else Join(left, right)
+    """Return the join of two patterns, without a Join where one of them is empty."""
+    return right if left == EMPTY_BGP else left if right == EMPTY_BGP else Join(left, right)
 
 
 def _conjunction(conditions: tuple[Expression, ...]) -> Expression:
-    return chained(["&&"] * (len(conditions) - 1), conditions)
+    return chain(["&&"] * (len(conditions) - 1), conditions)

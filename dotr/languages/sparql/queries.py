@@ -1,4 +1,4 @@
-"""From rdflib's tree to SELECT queries: grouping, computed columns and solution modifiers (SPARQL 1.1, sections 18.2.4 and 18.2.5)."""
+"""Translation of rdflib's tree to SELECT queries (SPARQL 1.1, sections 18.2.4 and 18.2.5)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 
 from rdflib.plugins.sparql.parserutils import CompValue
 
-from dotr.languages.sparql.grammar import Node
-from dotr.languages.sparql.patterns import Patterns, join
-from dotr.languages.sparql.scope import references, sampled
+from dotr.languages.sparql.grammar import ParseNode
+from dotr.languages.sparql.patterns import PatternReader, join
+from dotr.languages.sparql.scope import event_references, sample_ungrouped
 from dotr.model.algebra import Direction, Expression, Extend, Filter, Group, Join, OrderKey, Pattern, Select, Values, Var, is_hidden
 from dotr.model.places import Span
 from dotr.model.traverse import free_variables, in_scope
@@ -17,41 +17,42 @@ from dotr.model.traverse import free_variables, in_scope
 
 @dataclass(slots=True)
 class _Columns:
-    """The SELECT line: what is projected, and the computed columns in order."""
+    """The SELECT line: projected names, and computed columns in order."""
 
     names: list[str]
-    computed: list[tuple[str, Expression, Node]]
+    computed: list[tuple[str, Expression, ParseNode]]
 
 
-class Queries(Patterns):
-    """A text whose SELECT queries can be read."""
+class QueryReader(PatternReader):
+    """Reader of SELECT queries."""
 
-    def select(self, node: Node, *, top: bool) -> Select:
+    def select(self, node: ParseNode, *, top: bool) -> Select:
+        """Return a query, or a sub-query where not `top`."""
         outer, self.aggregates = self.aggregates, None
         pattern = self.where(node.where)
         constraints = pattern.conditions if top and isinstance(pattern, Filter) else ()
-        result = self._modified(node, pattern)
+        result = self._apply_modifiers(node, pattern)
         self.aggregates = outer
         self._check_constraints(node, constraints, result)
         return result
 
-    def _modified(self, node: Node, pattern: Pattern) -> Select:
-        """Grouping, computed columns, order, projection, slice."""
+    def _apply_modifiers(self, node: ParseNode, pattern: Pattern) -> Select:
+        """Apply grouping, computed columns, ORDER BY, projection and slice to the WHERE pattern."""
         visible = list(in_scope(pattern))
         self.aggregates = {}
-        before, self.forbidden = self.forbidden, self.forbidden or "in GROUP BY"
-        keys = self._keys(node, visible)
-        self.forbidden = before or "in the SELECT line"
+        outer, self.no_references = self.no_references, self.no_references or "in GROUP BY"
+        keys = self._group_keys(node, visible)
+        self.no_references = outer or "in the SELECT line"
         columns = self._columns(node, visible)
-        self.forbidden = before or "in HAVING"
-        having = [(c, self.expression(c)) for condition in self._list(node.having, "condition") for c in self.conjuncts(condition)]
-        self.forbidden = before or "in ORDER BY"
-        order = [self._order(c) for c in self._list(node.orderby, "condition")]
-        self.forbidden = before
+        self.no_references = outer or "in HAVING"
+        having = [(c, self.expression(c)) for condition in self._items(node.having, "condition") for c in self.conjuncts(condition)]
+        self.no_references = outer or "in ORDER BY"
+        order = [self._order_key(c) for c in self._items(node.orderby, "condition")]
+        self.no_references = outer
         if node.groupby is not None or self.aggregates or node.having is not None:
-            pattern, having_, order = self._grouped(node, pattern, keys, columns, having, order)
-            if having_:
-                pattern = Filter(pattern, having_)
+            pattern, having_conditions, order = self._apply_grouping(node, pattern, keys, columns, having, order)
+            if having_conditions:
+                pattern = Filter(pattern, having_conditions)
         self.aggregates = None
         if node.valuesClause is not None:
             pattern = join(pattern, self._values(node.valuesClause))
@@ -63,14 +64,14 @@ class Queries(Patterns):
             pattern,
             node.modifier is not None and str(node.modifier).upper() == "DISTINCT",
             tuple(order),
-            self._count(slice_ and slice_.offset) or 0,
-            self._count(slice_ and slice_.limit),
+            self._slice_number(slice_ and slice_.offset) or 0,
+            self._slice_number(slice_ and slice_.limit),
         )
 
-    def _keys(self, node: Node, visible: list[str]) -> list[tuple[str, Expression]]:
+    def _group_keys(self, node: ParseNode, visible: list[str]) -> list[tuple[str, Expression]]:
         keys: list[tuple[str, Expression]] = []
-        held, self.aggregates = self.aggregates, None
-        for condition in self._list(node.groupby, "condition"):
+        outer, self.aggregates = self.aggregates, None
+        for condition in self._items(node.groupby, "condition"):
             named = isinstance(condition, CompValue) and condition.name == "GroupAs"
             expression = self.expression(condition.expr if named else condition)
             if named and condition.var is not None:
@@ -80,10 +81,10 @@ class Queries(Patterns):
                 keys.append((name, expression))
             else:
                 keys.append((expression.name if isinstance(expression, Var) else self.fresh(), expression))
-        self.aggregates = held
+        self.aggregates = outer
         return keys
 
-    def _columns(self, node: Node, visible: list[str]) -> _Columns:
+    def _columns(self, node: ParseNode, visible: list[str]) -> _Columns:
         columns = _Columns([], [])
         if node.projection is None:
             if node.groupby is not None:
@@ -91,64 +92,71 @@ class Queries(Patterns):
             columns.names = [v for v in visible if not is_hidden(v)]
             return columns
         for column in node.projection:
-            place = column.var if column.var is not None else column.evar
-            name = self.variable(place)
+            node_ = column.var if column.var is not None else column.evar
+            name = self.variable(node_)
             if column.expr is not None:
                 if name in visible or name in columns.names:
-                    self.problem("Q111", f"?{name} has a value already", self.span(place), "Give AS a new variable.")
+                    self.problem("Q111", f"?{name} has a value already", self.span(node_), "Give AS a new variable.")
                 columns.computed.append((name, self.expression(column.expr), column.expr))
             if name not in columns.names:
                 columns.names.append(name)
         return columns
 
-    def _order(self, node: Node) -> OrderKey:
+    def _order_key(self, node: ParseNode) -> OrderKey:
         descending = node.order is not None and str(node.order).upper() == "DESC"
         return OrderKey(self.expression(node.expr), Direction.DESCENDING if descending else Direction.ASCENDING)
 
-    def _grouped(
+    def _apply_grouping(
         self,
-        node: Node,
+        node: ParseNode,
         pattern: Pattern,
         keys: list[tuple[str, Expression]],
         columns: _Columns,
-        having: list[tuple[Node, Expression]],
+        having: list[tuple[ParseNode, Expression]],
         order: list[OrderKey],
     ) -> tuple[Pattern, tuple[Expression, ...], list[OrderKey]]:
-        """The Group under all that follows; HAVING and ORDER BY see one value of a variable that is not grouped by (18.2.4.1)."""
+        """Return the Group, the conditions of HAVING, and the sort keys over its solutions.
+
+        HAVING and ORDER BY read one value (SAMPLE) of a variable that is not grouped by (18.2.4.1).
+        """
         assert self.aggregates is not None
         computed = [name for name, _, _ in columns.computed]
         known = {name for name, _ in keys} | set(self.aggregates.values())
-        hint = "Group by it, or take one value of it with SAMPLE."
+        hint = "Group by it, or use one value of it with SAMPLE."
         for column in node.projection or []:
             if column.var is not None and (name := self.variable(column.var)) not in known:
                 self.problem("Q112", f"?{name} is neither grouped by nor aggregated", self.span(column.var), hint)
-        for name, expression, place in columns.computed:
+        for name, expression, node_ in columns.computed:
             for missing in sorted({*free_variables(expression)} - known):
-                self.problem("Q112", f"?{missing} is neither grouped by nor aggregated", self.span(place), hint)
+                self.problem("Q112", f"?{missing} is neither grouped by nor aggregated", self.span(node_), hint)
             known.add(name)
-        for place, expression in having:
+        for node_, expression in having:
             for alias in sorted({*free_variables(expression)} & {*computed}):
-                self.problem("Q112", f"HAVING cannot see ?{alias}, which SELECT computes", self.span(place), "Repeat its expression.")
+                self.problem("Q112", f"HAVING cannot see ?{alias}, which SELECT computes", self.span(node_), "Repeat its expression.")
         bare = known - set(computed)
-        having_ = tuple(sampled(e, bare, self.aggregates, self.fresh) for _, e in having)
-        order = [OrderKey(sampled(k.expression, known, self.aggregates, self.fresh), k.direction) for k in order]
-        return Group(pattern, tuple(keys), tuple((name, call) for call, name in self.aggregates.items())), having_, order
+        having_conditions = tuple(sample_ungrouped(e, bare, self.aggregates, self.fresh) for _, e in having)
+        order = [OrderKey(sample_ungrouped(k.expression, known, self.aggregates, self.fresh), k.direction) for k in order]
+        return Group(pattern, tuple(keys), tuple((name, call) for call, name in self.aggregates.items())), having_conditions, order
 
-    def _check_constraints(self, node: Node, conditions: tuple[Expression, ...], query: Select) -> None:
-        """With DISTINCT, GROUP BY or LIMIT a temporal constraint applies to the solutions, so they must show what it needs."""
-        if not (query.distinct or _grouped(query.pattern) or query.limit is not None or query.offset):
+    def _check_constraints(self, node: ParseNode, conditions: tuple[Expression, ...], query: Select) -> None:
+        """Check that the solutions hold the variables of temporal constraints.
+
+        With DISTINCT, GROUP BY, LIMIT or OFFSET these constraints apply to the solutions of the
+        query.
+        """
+        if not (query.distinct or _is_grouped(query.pattern) or query.limit is not None or query.offset):
             return
         for condition in conditions:
-            if references(condition):
+            if event_references(condition):
                 for name in sorted({*free_variables(condition)} - {*query.projection}):
                     message = f"?{name} must be in the SELECT line: a condition on another event needs it"
                     hint = "With DISTINCT, GROUP BY, LIMIT or OFFSET such a condition applies to the query's solutions."
-                    self.problem("Q119", message, self._place_of(name, node), hint)
+                    self.problem("Q119", message, self._span_of_variable(name, node), hint)
 
-    def _place_of(self, name: str, node: Node) -> Span:
-        return next((t.span for t in self.tokens_of(node.where) if t.noun == Var(name)), self.scan.span)
+    def _span_of_variable(self, name: str, node: ParseNode) -> Span:
+        return next((t.span for t in self.tokens_of(node.where) if t.value == Var(name)), self.scan.span)
 
-    def _count(self, node: Node) -> int | None:
+    def _slice_number(self, node: ParseNode) -> int | None:
         if node is None:
             return None
         token = self.token(node)
@@ -156,26 +164,26 @@ class Queries(Patterns):
         if not token.text.isdigit():
             self.problem("Q101", f"{token.text} is no whole number", token.span)
             return 0
-        if len(token.text) > _LONGEST:
+        if len(token.text) > _MAX_DIGITS:
             self.problem("Q101", f"a number of {len(token.text):,} digits", token.span, "No query has so many solutions.")
             return 0
         return int(token.text)
 
     @staticmethod
-    def _list(node: Node, key: str) -> list[Node]:
+    def _items(node: ParseNode, key: str) -> list[ParseNode]:
         return [] if node is None else list(node[key])
 
 
-_LONGEST: Final = 18
-"""Digits of LIMIT and OFFSET."""
+_MAX_DIGITS: Final = 18
+"""Maximal number of digits of LIMIT and OFFSET."""
 
 
-def _grouped(pattern: Pattern) -> bool:
-    """Whether solution modifiers group a query; its pattern lies under computed columns, HAVING and VALUES."""
+def _is_grouped(pattern: Pattern) -> bool:
+    """Return whether a query has a Group, possibly under computed columns, HAVING and VALUES."""
     match pattern:
         case Group():
             return True
         case Extend(inner, _, _) | Filter(inner, _) | Join(inner, Values()):
-            return _grouped(inner)
+            return _is_grouped(inner)
         case _:
             return False

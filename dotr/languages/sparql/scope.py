@@ -1,4 +1,4 @@
-"""Expressions of a query beside other events: what they read of these, and their values after grouping (SPARQL 1.1, section 18.2.4.1)."""
+"""References of expressions to other events, and values after grouping (SPARQL 1.1, 18.2.4.1)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ from dotr.model.terms import Variable
 from dotr.model.traverse import subexpressions, transform
 
 
-def references(expression: Expression) -> frozenset[Attribute | TimeOf]:
-    """The attributes and times of events that an expression reads; none: it is no temporal constraint."""
+def event_references(expression: Expression) -> frozenset[Attribute | TimeOf]:
+    """Return the attributes and times of events that an expression reads.
+
+    A condition is a temporal constraint if there are any.
+    """
     return frozenset([each for each in subexpressions(expression) if isinstance(each, Attribute | TimeOf)])
 
 
-def sampled(
+def sample_ungrouped(
     expression: Expression, known: Set[Variable], aggregates: dict[AggregateCall, Variable], fresh: Callable[[], Variable]
 ) -> Expression:
-    """The expression with one value (SAMPLE) for every variable that is not known after grouping."""
+    """Return the expression with SAMPLE of every variable that is unknown after grouping.
+
+    `aggregates` receives the new aggregates; `fresh` returns names for their variables.
+    """
 
     def sample(part: Expression) -> Expression:
         if not isinstance(part, Var) or part.name in known or part.name in aggregates.values():

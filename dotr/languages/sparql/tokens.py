@@ -1,9 +1,11 @@
-"""The tokens of a SPARQL text, with their places, and the text that rdflib's grammar is given in their stead.
+"""Tokens of a SPARQL text with their spans, and the placeholder text for rdflib's grammar.
 
-Idea: rdflib's parser knows the grammar but loses places, rewrites literals (`"025"` becomes `25`) and has never heard of `M.?v`. So every
-terminal (IRI, prefixed name, literal, number, variable, blank node label, `M.?v`, `time(L)`) is read here and replaced by a stand-in of
-the same syntactic kind that carries the token's number: `<t12>`, `"12"`, `12`, `?t12`, `_:t12`. The tree that comes back is a tree of token
-numbers: exact terms, exact places, and one tree for all queries of one shape. What SPARQL 1.2 adds is made one token first (`quoted.py`).
+Idea: rdflib's parser has the grammar but drops positions, rewrites literals (`"025"` becomes `25`)
+and does not accept `M.?v`. So every terminal (IRI, prefixed name, literal, number, variable, blank
+node label, `M.?v`, `time(L)`) is tokenized here and replaced by a placeholder of the same syntactic
+kind with the number of its token: `<t12>`, `"12"`, `12`, `?t12`, `_:t12`. The leaves of the
+resulting tree are token numbers, which give exact terms and spans, and all queries of one shape
+have one tree. Constructs of SPARQL 1.2 are merged into one token first (`quoted_triples.py`).
 Source: SPARQL 1.1, section 19.8 (terminals).
 """
 
@@ -16,18 +18,20 @@ from enum import Enum, auto
 from typing import Final
 from urllib.parse import urljoin
 
-from dotr.diagnostics import Diagnostic, did_you_mean
-from dotr.languages.sparql.words import KEYWORDS, OF_TRIPLES, REFUSED
+from dotr.errors.diagnostics import Diagnostic, did_you_mean
+from dotr.languages.sparql.keywords import KEYWORDS, REFUSED_KEYWORDS, TRIPLE_FUNCTIONS
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
-from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, iri, literal, unescaped, wrong_escape
+from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, invalid_escape, iri, literal, unescaped
 
 
-class Kind(Enum):
+class SparqlTokenKind(Enum):
+    """Kind of a token."""
+
     WORD = auto()
     MARK = auto()
     IRI = auto()
-    INVERSE = auto()  # `^iri` inside a negated property set, where rdflib forgets the IRI
+    INVERSE = auto()  # `^iri` inside a negated property set, whose IRI rdflib drops
     LITERAL = auto()
     NUMBER = auto()
     BLANK = auto()
@@ -39,28 +43,38 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`noun` is what the token stands for (None for words and marks); `sign` is `+` or `-` where one belongs to a number."""
+    """A token of a SPARQL text.
 
-    kind: Kind
+    - `value`: the denoted term, reference or construct; None for words and marks.
+    - `sign`: `+` or `-` of a number, or empty.
+    """
+
+    kind: SparqlTokenKind
     text: str
     span: Span
-    noun: Const | Var | Attribute | TimeOf | Quoted | Annotation | None = None
+    value: Const | Var | Attribute | TimeOf | Quoted | Annotation | None = None
     sign: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """`<<( s p o )>>`, or (no `is_term`) `<< s p o ~ r >>`; `is_alone`: as a statement of its own."""
+    """A triple term `<<( s p o )>>` (`is_term`), or a reified triple `<< s p o ~ r >>`.
+
+    `is_statement`: the reified triple forms a full_span statement.
+    """
 
     parts: tuple[Token, Token, Token]
     reifier: Token | None
     is_term: bool
-    is_alone: bool = False
+    is_statement: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What stands behind a triple: `~ r`, with `{|` (`is_block`) or without it, or `{|` alone."""
+    """The mark of an annotation after a triple: `~ r`, `~ r {|` or `{|`.
+
+    `is_block`: the mark ends with `{|`.
+    """
 
     reifier: Token | None
     is_block: bool
@@ -77,6 +91,7 @@ _ESCAPED: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
 _LOCAL: Final = rf"(?:(?:[{_BASE}_:0-9]|{_ESCAPED})(?:(?:[{_CHARS}.:]|{_ESCAPED})*(?:[{_CHARS}:]|{_ESCAPED}))?)?"
 _IRIREF: Final = r"<(?:[^<>\"{}|^`\\\x00-\x20]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>"
 _ESCAPE: Final = r"\\(?:[tbnrf\\\"']|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
+# `<<:a :b :c>>` begins with the quote `<<`, but `?x <<http://e/a>` has the mark `<` before an IRI.
 _LEXER: Final = re.compile(
     rf"""(?P<skip>[\ \t\r\n]+|\#[^\r\n]*)
     |(?P<string>\"\"\"(?:\"{{0,2}}(?:[^\"\\]|{_ESCAPE}))*\"\"\"|'''(?:'{{0,2}}(?:[^'\\]|{_ESCAPE}))*'''
@@ -92,18 +107,20 @@ _LEXER: Final = re.compile(
     |(?P<mark>\^\^|&&|\|\||!=|<=|>=|[{{}}()\[\];,.=<>!|/^*+?\-])""",
     re.VERBOSE,
 )
-_LOOSE: Final = re.compile(
+_ANY_STRING: Final = re.compile(
     r"\"{3}(?:\"{0,2}(?:[^\"\\]|\\.))*\"{3}|'{3}(?:'{0,2}(?:[^'\\]|\\.))*'{3}|\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'", re.DOTALL
 )
-"""A string with any escapes."""
+"""A string with valid or invalid escapes."""
 _LOCAL_ESCAPE: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-_DEEPEST: Final = 150
-_OPENS: Final = {"(": ")", "[": "]", "{": "}", "<<(": ")>>", "<<": ">>", "{|": "|}"}
+_MAX_OPEN_BRACKETS: Final = 150
+_CLOSING: Final = {"(": ")", "[": "]", "{": "}", "<<(": ")>>", "<<": ">>", "{|": "|}"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Raw:
+class _Lexeme:
+    """A match of the lexer: its group, text and offsets."""
+
     group: str
     text: str
     start: int
@@ -111,8 +128,8 @@ class _Raw:
 
 
 @dataclass(slots=True)
-class Scan:
-    """The tokens of one text after its prologue, and every problem met on the way."""
+class TokenScan:
+    """The tokens of one text after its prologue, and the problems of scanning."""
 
     span: Span
     prefixes: dict[str, str]
@@ -120,30 +137,33 @@ class Scan:
     tokens: list[Token]
     problems: list[Diagnostic]
 
-    def at(self, start: int, end: int) -> Span:
+    def span_at(self, start: int, end: int) -> Span:
+        """Return a span of the scanned document."""
         return Span(self.span.document, start, end)
 
     def report(self, code: str, message: str, start: int, end: int, hint: str = "") -> None:
-        self.problems.append(Diagnostic(code, message, self.at(start, end), hint))
+        """Report an error."""
+        self.problems.append(Diagnostic(code, message, self.span_at(start, end), hint))
 
 
-def scan(span: Span, prefixes: Mapping[str, str]) -> Scan:
-    """Read the tokens of a text; its own PREFIX and BASE declarations come first and win over `prefixes`."""
-    result = Scan(span, dict(prefixes), "", [], [])
-    raw = list(_lex(result))
-    position = _prologue(result, raw)
-    while position < len(raw):
-        position = _token(result, raw, position)
-    _brackets(result)
+def scan(span: Span, prefixes: Mapping[str, str]) -> TokenScan:
+    """Return the tokens of a span; its PREFIX and BASE declarations override `prefixes`."""
+    result = TokenScan(span, dict(prefixes), "", [], [])
+    lexemes = list(_lex(result))
+    position = _read_prologue(result, lexemes)
+    while position < len(lexemes):
+        position = _read_token(result, lexemes, position)
+    _check_brackets(result)
     return result
 
 
-def _lex(result: Scan) -> Iterator[_Raw]:
+def _lex(result: TokenScan) -> Iterator[_Lexeme]:
+    """Yield the lexemes of a text, without white space and comments; report invalid ones."""
     text, position, end = result.span.document.text, result.span.start, result.span.end
     while position < end:
-        found = _LEXER.match(text, position, end)
-        if found is None:
-            if (closed := _LOOSE.match(text, position, end)) and (wrong := wrong_escape(closed[0])):
+        match = _LEXER.match(text, position, end)
+        if match is None:
+            if (closed := _ANY_STRING.match(text, position, end)) and (wrong := invalid_escape(closed[0])):
                 start = position + wrong.start()
                 result.report("Q101", f"{wrong[0]} is no escape", start, start + len(wrong[0]), ESCAPE_HINT)
                 position = closed.end()
@@ -154,12 +174,12 @@ def _lex(result: Scan) -> Iterator[_Raw]:
             result.report("Q101", f"unexpected character {text[position]}", position, position + 1)
             position += 1
             continue
-        if found.lastgroup in ("string", "iri") and (wrong := wrong_escape(found[0])):
+        if match.lastgroup in ("string", "iri") and (wrong := invalid_escape(match[0])):
             start = position + wrong.start()
             result.report("Q101", f"{wrong[0]} is no escape", start, start + len(wrong[0]), ESCAPE_HINT)
-        elif found.lastgroup != "skip":
-            yield _Raw(found.lastgroup or "", found[0], found.start(), found.end())
-        position = found.end()
+        elif match.lastgroup != "skip":
+            yield _Lexeme(match.lastgroup or "", match[0], match.start(), match.end())
+        position = match.end()
 
 
 _STRING_HINT: Final = (
@@ -172,10 +192,11 @@ def _line_end(text: str, position: int) -> int:
     return len(text) if newline < 0 else newline
 
 
-def _prologue(result: Scan, raw: list[_Raw]) -> int:
+def _read_prologue(result: TokenScan, lexemes: list[_Lexeme]) -> int:
+    """Read PREFIX and BASE declarations; return the position of the next lexeme."""
     position = 0
-    while position < len(raw) and raw[position].group == "word":
-        word, rest = raw[position].text.upper(), raw[position + 1 : position + 3]
+    while position < len(lexemes) and lexemes[position].group == "word":
+        word, rest = lexemes[position].text.upper(), lexemes[position + 1 : position + 3]
         if word == "PREFIX" and [r.group for r in rest] == ["pname", "iri"] and rest[0].text.endswith(":"):
             result.prefixes[rest[0].text[:-1]] = _resolve(result, rest[1])
             position += 3
@@ -187,103 +208,105 @@ def _prologue(result: Scan, raw: list[_Raw]) -> int:
     return position
 
 
-def _token(result: Scan, raw: list[_Raw], position: int) -> int:
-    """Read the token that begins at a raw token; the position after it."""
-    this = raw[position]
-    following = raw[position + 1] if position + 1 < len(raw) else _Raw("", "", this.end, this.end)
-    third = raw[position + 2] if position + 2 < len(raw) else _Raw("", "", this.end, this.end)
+def _read_token(result: TokenScan, lexemes: list[_Lexeme], position: int) -> int:
+    """Append the token that begins at a lexeme; return the position of the next lexeme."""
+    lexeme = lexemes[position]
+    following = lexemes[position + 1] if position + 1 < len(lexemes) else _Lexeme("", "", lexeme.end, lexeme.end)
+    third = lexemes[position + 2] if position + 2 < len(lexemes) else _Lexeme("", "", lexeme.end, lexeme.end)
     append = result.tokens.append
-    span = result.at(this.start, this.end)
-    match this.group:
+    span = result.span_at(lexeme.start, lexeme.end)
+    match lexeme.group:
         case "word":
-            return position + _word(result, raw, position)
+            return position + _read_word(result, lexemes, position)
         case "string":
-            width = 3 if this.text[:3] in ('"""', "'''") and len(this.text) >= 6 else 1
-            lexical, datatype, language, taken = unescaped(this.text[width:-width]), XSD + "string", "", 1
+            width = 3 if lexeme.text[:3] in ('"""', "'''") and len(lexeme.text) >= 6 else 1
+            lexical, datatype, language, length = unescaped(lexeme.text[width:-width]), XSD + "string", "", 1
             if following.group == "tag":
-                language, taken = following.text[1:], 2
+                language, length = following.text[1:], 2
             elif following.text == "^^" and third.group in ("iri", "pname"):
-                datatype, taken = _resolve(result, third), 3
-            whole = result.at(this.start, raw[position + taken - 1].end)
-            append(Token(Kind.LITERAL, whole.text, whole, Const(literal(lexical, datatype, language))))
-            return position + taken
+                datatype, length = _resolve(result, third), 3
+            full_span = result.span_at(lexeme.start, lexemes[position + length - 1].end)
+            append(Token(SparqlTokenKind.LITERAL, full_span.text, full_span, Const(literal(lexical, datatype, language))))
+            return position + length
         case "number":
-            append(Token(Kind.NUMBER, this.text, span, Const(_number(this.text))))
-        case "mark" if this.text in "+-" and following.group == "number" and following.start == this.end:
-            whole = result.at(this.start, following.end)
-            append(Token(Kind.NUMBER, following.text, whole, Const(_number(following.text)), sign=this.text))
+            append(Token(SparqlTokenKind.NUMBER, lexeme.text, span, Const(_number(lexeme.text))))
+        case "mark" if lexeme.text in "+-" and following.group == "number" and following.start == lexeme.end:
+            full_span = result.span_at(lexeme.start, following.end)
+            append(Token(SparqlTokenKind.NUMBER, following.text, full_span, Const(_number(following.text)), sign=lexeme.text))
             return position + 2
-        case "mark" if this.text == "^" and _in_negated_set(result.tokens):
+        case "mark" if lexeme.text == "^" and _in_negated_set(result.tokens):
             if following.group in ("iri", "pname") or following.text == "a":
                 name = XSD if following.text == "a" else _resolve(result, following)
                 name = _RDF_TYPE if following.text == "a" else name
-                append(Token(Kind.INVERSE, following.text, result.at(this.start, following.end), Const(iri(name))))
+                append(Token(SparqlTokenKind.INVERSE, following.text, result.span_at(lexeme.start, following.end), Const(iri(name))))
                 return position + 2
-            append(Token(Kind.MARK, this.text, span))
+            append(Token(SparqlTokenKind.MARK, lexeme.text, span))
         case "iri" | "pname":
-            append(Token(Kind.IRI, this.text, span, Const(iri(_resolve(result, this)))))
+            append(Token(SparqlTokenKind.IRI, lexeme.text, span, Const(iri(_resolve(result, lexeme)))))
         case "blank":
-            append(Token(Kind.BLANK, this.text, span, Var(this.text)))
+            append(Token(SparqlTokenKind.BLANK, lexeme.text, span, Var(lexeme.text)))
         case "variable":
-            append(Token(Kind.VARIABLE, this.text, span, Var(this.text[1:])))
+            append(Token(SparqlTokenKind.VARIABLE, lexeme.text, span, Var(lexeme.text[1:])))
         case "tag":
-            result.report("Q101", f"{this.text} without a string before it", this.start, this.end)
+            result.report("Q101", f"{lexeme.text} without a string before it", lexeme.start, lexeme.end)
         case _:
-            append(Token(Kind.MARK, this.text, span))
+            append(Token(SparqlTokenKind.MARK, lexeme.text, span))
     return position + 1
 
 
 _RDF_TYPE: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
-def _word(result: Scan, raw: list[_Raw], position: int) -> int:
-    """A keyword, `true`, `M.?v` or `time(L)`; how many raw tokens it took."""
-    this = raw[position]
-    texts = [r.text for r in raw[position + 1 : position + 4]]
-    groups = [r.group for r in raw[position + 1 : position + 4]]
-    lower = this.text.lower()
+def _read_word(result: TokenScan, lexemes: list[_Lexeme], position: int) -> int:
+    """Append the token of a keyword, `true`, `M.?v` or `time(L)`; return its number of lexemes."""
+    lexeme = lexemes[position]
+    texts = [r.text for r in lexemes[position + 1 : position + 4]]
+    groups = [r.group for r in lexemes[position + 1 : position + 4]]
+    lower = lexeme.text.lower()
     if lower in ("true", "false"):
-        token = Token(Kind.LITERAL, this.text, result.at(this.start, this.end), Const(literal(lower, XSD + "boolean")))
+        token = Token(
+            SparqlTokenKind.LITERAL, lexeme.text, result.span_at(lexeme.start, lexeme.end), Const(literal(lower, XSD + "boolean"))
+        )
         result.tokens.append(token)
         return 1
     if texts[:1] == ["."] and groups[1:2] == ["variable"]:
-        whole = result.at(this.start, raw[position + 2].end)
-        result.tokens.append(Token(Kind.REFERENCE, whole.text, whole, Attribute(this.text, texts[1][1:])))
+        full_span = result.span_at(lexeme.start, lexemes[position + 2].end)
+        result.tokens.append(Token(SparqlTokenKind.REFERENCE, full_span.text, full_span, Attribute(lexeme.text, texts[1][1:])))
         return 3
     if lower == "time" and texts[::2] == ["(", ")"] and groups[1] == "word":
-        whole = result.at(this.start, raw[position + 3].end)
-        result.tokens.append(Token(Kind.REFERENCE, whole.text, whole, TimeOf(texts[1])))
+        full_span = result.span_at(lexeme.start, lexemes[position + 3].end)
+        result.tokens.append(Token(SparqlTokenKind.REFERENCE, full_span.text, full_span, TimeOf(texts[1])))
         return 4
-    upper = this.text.upper()
-    if upper in REFUSED:
-        code, reason, hint = REFUSED[upper]
+    upper = lexeme.text.upper()
+    if upper in REFUSED_KEYWORDS:
+        code, reason, hint = REFUSED_KEYWORDS[upper]
         if not (upper == "NAMED" and result.tokens and result.tokens[-1].text.upper() == "FROM"):
-            result.report(code, reason, this.start, this.end, hint)
-    elif upper not in KEYWORDS and this.text != "a":
-        third = raw[position + 2] if texts[:1] == ["."] and groups[1:2] == ["word"] else None
-        if third is not None and third.start == this.end + 1:
-            hint = f"An attribute of another event has a question mark: {this.text}.?{third.text}"
-            result.report("Q103", f"unknown word {this.text}.{third.text}", this.start, third.end, hint)
+            result.report(code, reason, lexeme.start, lexeme.end, hint)
+    elif upper not in KEYWORDS and lexeme.text != "a":
+        third = lexemes[position + 2] if texts[:1] == ["."] and groups[1:2] == ["word"] else None
+        if third is not None and third.start == lexeme.end + 1:
+            hint = f"An attribute of another event has a question mark: {lexeme.text}.?{third.text}"
+            result.report("Q103", f"unknown word {lexeme.text}.{third.text}", lexeme.start, third.end, hint)
             return 3
-        result.report("Q103", f"unknown word {this.text}", this.start, this.end, _word_meant(upper))
-    result.tokens.append(Token(Kind.WORD, this.text, result.at(this.start, this.end)))
+        result.report("Q103", f"unknown word {lexeme.text}", lexeme.start, lexeme.end, _word_hint(upper))
+    result.tokens.append(Token(SparqlTokenKind.WORD, lexeme.text, result.span_at(lexeme.start, lexeme.end)))
     return 1
 
 
-def _word_meant(upper: str) -> str:
+def _word_hint(upper: str) -> str:
     if upper in _SYMBOLS:
         return f"Write {_SYMBOLS[upper]}."
-    around = did_you_mean(upper.lower(), _AROUND)
+    rule_hint = did_you_mean(upper.lower(), _RULE_KEYWORDS)
     return (
-        around
+        rule_hint
         or did_you_mean(upper, sorted(KEYWORDS))
         or "Variables begin with ?, names need a prefix (:name) or angle brackets, text needs quotes."
     )
 
 
 _SYMBOLS: Final = {"AND": "&&", "OR": "||"}
-_AROUND: Final = ("consuming", "with", "within")
-"""Words of the rule around an expression, which may have been meant to end it."""
+_RULE_KEYWORDS: Final = ("consuming", "with", "within")
+"""Keywords of the rule language that may follow an expression."""
 
 
 def _number(text: str) -> str:
@@ -292,21 +315,21 @@ def _number(text: str) -> str:
 
 
 def _in_negated_set(tokens: list[Token]) -> bool:
-    """Whether what comes next is an element of `!x` or `!(x|y)`."""
+    """Return whether the next token is an element of `!x` or `!(x|y)`."""
     for token in reversed(tokens):
         if token.text == "!":
             return True
-        if token.kind not in (Kind.IRI, Kind.INVERSE) and token.text not in ("a", "|", "("):
+        if token.kind not in (SparqlTokenKind.IRI, SparqlTokenKind.INVERSE) and token.text not in ("a", "|", "("):
             return False
-        if token.kind in (Kind.IRI, Kind.INVERSE) and token is tokens[-1]:
+        if token.kind in (SparqlTokenKind.IRI, SparqlTokenKind.INVERSE) and token is tokens[-1]:
             return False
     return False
 
 
-def _resolve(result: Scan, raw: _Raw) -> str:
-    """The absolute IRI of an IRI reference or a prefixed name."""
-    if raw.group == "iri":
-        name = unescaped(raw.text[1:-1])
+def _resolve(result: TokenScan, lexeme: _Lexeme) -> str:
+    """Return the absolute IRI of an IRI reference or a prefixed name."""
+    if lexeme.group == "iri":
+        name = unescaped(lexeme.text[1:-1])
         if _ABSOLUTE.match(name):
             return name
         if result.base:
@@ -315,49 +338,51 @@ def _resolve(result: Scan, raw: _Raw) -> str:
             try:
                 return urljoin(result.base, name)
             except ValueError as error:
-                result.report("Q105", f"{raw.text} is no IRI: {error}", raw.start, raw.end)
+                result.report("Q105", f"{lexeme.text} is no IRI: {error}", lexeme.start, lexeme.end)
                 return "relative:" + name
-        hint = "Not equal is written !=." if raw.text == "<>" else "Write it in full, or declare a BASE in the query."
-        result.report("Q105", f"{raw.text} is a relative IRI", raw.start, raw.end, hint)
+        hint = "Not equal is written !=." if lexeme.text == "<>" else "Write it in full, or declare a BASE in the query."
+        result.report("Q105", f"{lexeme.text} is a relative IRI", lexeme.start, lexeme.end, hint)
         return "relative:" + name
-    prefix, local = raw.text.split(":", 1)
+    prefix, local = lexeme.text.split(":", 1)
     if prefix not in result.prefixes:
         known = ", ".join(sorted(f"{p}:" for p in result.prefixes)) or "none"
         declare = f"Declare it: PREFIX {prefix}: <{WELL_KNOWN[prefix]}>" if prefix in WELL_KNOWN else "Declare it with PREFIX."
         hint = did_you_mean(prefix, sorted(result.prefixes)) or f"{declare} Declared: {known}."
-        result.report("Q104", f"unknown prefix {prefix}:", raw.start, raw.start + len(prefix) + 1, hint)
-        return f"unknown:{raw.text}"
+        result.report("Q104", f"unknown prefix {prefix}:", lexeme.start, lexeme.start + len(prefix) + 1, hint)
+        return f"unknown:{lexeme.text}"
     return result.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
 
 
-def _brackets(result: Scan) -> None:
-    """Report the first bracket without its partner."""
+def _check_brackets(result: TokenScan) -> None:
+    """Report the first bracket without a partner."""
     open_: list[Token] = []
     for token in result.tokens:
-        if token.kind is not Kind.MARK:
+        if token.kind is not SparqlTokenKind.MARK:
             continue
-        if token.text in _OPENS:
+        if token.text in _CLOSING:
             open_.append(token)
-            if len(open_) > _DEEPEST:
+            if len(open_) > _MAX_OPEN_BRACKETS:
                 hint = "Split it into several conditions or sub-queries."
-                result.problems.append(Diagnostic("Q117", f"more than {_DEEPEST} brackets are open here", token.span, hint))
+                result.problems.append(Diagnostic("Q117", f"more than {_MAX_OPEN_BRACKETS} brackets are open here", token.span, hint))
                 return
-        elif token.text in _OPENS.values():
-            if not open_ or _OPENS[open_[-1].text] != token.text:
+        elif token.text in _CLOSING.values():
+            if not open_ or _CLOSING[open_[-1].text] != token.text:
                 opened = f"; the {open_[-1].text} of line {open_[-1].span.line_column[0]} is open" if open_ else ""
                 result.problems.append(Diagnostic("Q102", f"{token.text} closes nothing{opened}", token.span))
                 return
             open_.pop()
     if open_:
-        result.problems.append(Diagnostic("Q102", f"{open_[-1].text} is never closed", open_[-1].span, f"Add a {_OPENS[open_[-1].text]}."))
+        result.problems.append(
+            Diagnostic("Q102", f"{open_[-1].text} is never closed", open_[-1].span, f"Add a {_CLOSING[open_[-1].text]}.")
+        )
 
 
-def stand_ins(tokens: list[Token]) -> tuple[str, list[int]]:
-    """The text for rdflib's grammar, and the offset in it at which each token starts.
+def placeholder_text(tokens: list[Token]) -> tuple[str, list[int]]:
+    """Return the text for rdflib's grammar, and the offset of each token in it.
 
     >>> from dotr.model.places import Document
     >>> text = 'SELECT ?x { ?x :p "025"^^:t, -4 FILTER(?x = Smoke.?y) }'
-    >>> stand_ins(scan(Span(Document("", text), 0, len(text)), {"": "http://e/"}).tokens)[0]
+    >>> placeholder_text(scan(Span(Document("", text), 0, len(text)), {"": "http://e/"}).tokens)[0]
     ' SELECT ?t1 { ?t3 <t4> "5" , -7 FILTER ( ?t10 = ?t12 ) }'
     """
     parts: list[str] = []
@@ -365,30 +390,30 @@ def stand_ins(tokens: list[Token]) -> tuple[str, list[int]]:
     length = 0
     for number, token in enumerate(tokens):
         match token.kind:
-            case Kind.WORD if token.text.upper() in OF_TRIPLES:
+            case SparqlTokenKind.WORD if token.text.upper() in TRIPLE_FUNCTIONS:
                 text = f" <t{number}>"
-            case Kind.WORD:
+            case SparqlTokenKind.WORD:
                 text = f" {token.text}"
-            case Kind.QUOTED:
-                alone = isinstance(token.noun, Quoted) and token.noun.is_alone
+            case SparqlTokenKind.QUOTED:
+                alone = isinstance(token.value, Quoted) and token.value.is_statement
                 text = f" <t{number}> a <t{number}>" if alone else f" <t{number}>"
-            case Kind.ANNOTATION:
-                block = isinstance(token.noun, Annotation) and token.noun.is_block
+            case SparqlTokenKind.ANNOTATION:
+                block = isinstance(token.value, Annotation) and token.value.is_block
                 text = f" , [ <t{number}> <t{number}>{' ;' if block else ' ]'}"
-            case Kind.MARK if token.text == "|}":
+            case SparqlTokenKind.MARK if token.text == "|}":
                 text = " ]"
-            case Kind.MARK:
-                # A path's `*`, `+` and `?` must touch what they repeat.
+            case SparqlTokenKind.MARK:
+                # No space is allowed before `*`, `+` and `?` of a path.
                 text = token.text if token.text in ("*", "+", "?") else f" {token.text}"
-            case Kind.IRI | Kind.INVERSE:
+            case SparqlTokenKind.IRI | SparqlTokenKind.INVERSE:
                 text = f" <t{number}>"
-            case Kind.LITERAL:
+            case SparqlTokenKind.LITERAL:
                 text = f' "{number}"'
-            case Kind.NUMBER:
+            case SparqlTokenKind.NUMBER:
                 text = f" {token.sign}{number}"
-            case Kind.BLANK:
+            case SparqlTokenKind.BLANK:
                 text = f" _:t{number}"
-            case Kind.VARIABLE | Kind.REFERENCE:
+            case SparqlTokenKind.VARIABLE | SparqlTokenKind.REFERENCE:
                 text = f" ?t{number}"
         starts.append(length + (text[0] == " "))
         parts.append(text)

@@ -1,8 +1,9 @@
-"""A graph as Turtle text, read to triples by pyoxigraph: what an element's `graph`, a test and a session hold.
+"""Turtle text to triples by pyoxigraph, for the `graph` of an element, a rule test or a session.
 
-Invariant: a triple stands once, blank nodes are `_:0`, `_:1`, … in order of appearance, those inside of triple terms too (RDF 1.2: a triple
-term is an object, and its subject no literal). Cost: 3 µs for a
-one-triple graph with a prefix; only the prefixes that a text may use are put before it.
+Invariant: no triple occurs twice; blank nodes are `_:0`, `_:1`, … in order of appearance, also
+those inside triple terms.
+Cost: 3 µs for a graph of one triple with a prefix; only prefixes that the text may use are declared
+before it.
 """
 
 from __future__ import annotations
@@ -13,60 +14,68 @@ from typing import Final, TypeAlias, cast
 
 from pyoxigraph import RdfFormat, parse
 
-from dotr.diagnostics import DotrError
-from dotr.languages.turtle.nesting import Beyond, check_nesting
-from dotr.model.terms import Triple, with_blanks
+from dotr.errors.diagnostics import DotrError
+from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
+from dotr.model.terms import Triple, rename_blanks
 
 Triples: TypeAlias = tuple[Triple, ...]
 
 
-class Header:
-    """Prefix declarations, to be put before a text.
+class PrefixHeader:
+    """Declarations of prefixes and base, to prepend to a text.
 
-    Beyond some hundred prefixes, the names in the text that a colon follows are looked up, so that a text costs its own length.
+    With more than `_MANY_PREFIXES` prefixes, the names before colons in the text are looked up, so
+    that the cost depends on the text alone.
     """
 
-    __slots__ = ("_base", "_declarations", "_whole")
+    __slots__ = ("_base", "_declarations", "_fixed")
 
     def __init__(self, prefixes: Mapping[str, str], base: str = "") -> None:
         self._base = f"@base <{base}> . " if base else ""
         self._declarations = {f"{prefix}:": f"@prefix {prefix}: <{iri}> . " for prefix, iri in prefixes.items()}
-        self._whole = self._base + "".join(self._declarations.values()) if len(self._declarations) < 2 else None
+        self._fixed = self._base + "".join(self._declarations.values()) if len(self._declarations) < 2 else None
 
     def declare(self, prefixes: Mapping[str, str], base: str) -> None:
-        """Add declarations, or put them in the place of others; an empty base leaves the base as it is."""
+        """Add or replace declarations; an empty base keeps the present one."""
         self._base = f"@base <{base}> . " if base else self._base
         self._declarations.update((f"{prefix}:", f"@prefix {prefix}: <{iri}> . ") for prefix, iri in prefixes.items())
-        self._whole = self._base + "".join(self._declarations.values()) if len(self._declarations) < 2 else None
+        self._fixed = self._base + "".join(self._declarations.values()) if len(self._declarations) < 2 else None
 
-    def before(self, text: str) -> str:
-        """The text with every declaration before it that it may need, on its first line.
+    def prepend_to(self, text: str) -> str:
+        """Return the text after every declaration that it may need, on its first line.
 
-        >>> Header({"": "http://e/", "rdf": "http://r/"}).before(":a :b :c")
+        >>> PrefixHeader({"": "http://e/", "rdf": "http://r/"}).prepend_to(":a :b :c")
         '@prefix : <http://e/> . :a :b :c'
-        >>> Header({f"p{n}": "http://e/" for n in range(1000)}).before("p1:a p2:b 5.p3:c")
+        >>> PrefixHeader({f"p{n}": "http://e/" for n in range(1000)}).prepend_to("p1:a p2:b 5.p3:c")
         '@prefix p1: <http://e/> . @prefix p2: <http://e/> . @prefix p3: <http://e/> . p1:a p2:b 5.p3:c'
         """
-        if self._whole is not None:
-            return self._whole + text
+        if self._fixed is not None:
+            return self._fixed + text
         declarations = self._declarations
-        if len(declarations) > _MANY:
-            names = dict.fromkeys(name for run in _NAME.findall(text) for name in _names(run))
+        if len(declarations) > _MANY_PREFIXES:
+            names = dict.fromkeys(name for run in _NAME.findall(text) for name in _candidate_prefixes(run))
             return self._base + "".join([declarations[name] for name in names if name in declarations]) + text
         return self._base + "".join([declaration for prefix, declaration in declarations.items() if prefix in text]) + text
 
 
-_MANY: Final = 256
+_MANY_PREFIXES: Final = 256
 _NAME: Final = re.compile(r"""[^\s<>"'{}()\[\];,#\\|^@:]*+:""")
 
 
-def _names(run: str) -> tuple[str, ...]:
-    """The prefixes that may end a run of characters of names: a number and a dot, or a language and a dot, may stand before one."""
+def _candidate_prefixes(run: str) -> tuple[str, ...]:
+    """Return the prefixes that may end a run of name characters.
+
+    A number and a dot, or a language tag and a dot, may precede a prefix: `5.p3:` yields `5.p3:`
+    and `p3:`.
+    """
     return run, run.lstrip("0123456789.+-"), run.partition(".")[2] or run, run.rpartition(".")[2]
 
 
 class Misread(DotrError, ValueError):
-    """Text that is no Turtle: the reason in words, and the place in the text."""
+    """Text that is not Turtle.
+
+    The message is the reason (`why`) and its place in the text.
+    """
 
     def __init__(self, why: str, place: str) -> None:
         super().__init__(why + place)
@@ -74,8 +83,10 @@ class Misread(DotrError, ValueError):
 
 
 def read_graph(text: str, prefixes: Mapping[str, str], nesting: int) -> Triples:
-    """The triples of Turtle text, in the order it states them; raises ValueError with the reason in words, `Beyond` where its brackets are
-    nested deeper than `nesting`.
+    """Return the triples of Turtle text, in the order of the text.
+
+    Raises `Misread`, and `TextLimitExceeded` where brackets are nested deeper than `nesting`; both
+    are ValueErrors.
 
     >>> read_graph('[] :p "a", _:x .', {"": "http://e/"}, 64)
     (('_:0', '<http://e/p>', '"a"'), ('_:0', '<http://e/p>', '_:1'))
@@ -84,21 +95,23 @@ def read_graph(text: str, prefixes: Mapping[str, str], nesting: int) -> Triples:
     dotr.languages.turtle.graphs.Misread: the prefix x: has not been declared (line 2, column 3)
     """
     check_nesting(text, nesting)
-    return read_turtle(Header(prefixes).before(text), text)
+    return read_turtle(PrefixHeader(prefixes).prepend_to(text), text)
 
 
 def read_turtle(document: str, text: str) -> Triples:
-    """The triples of a Turtle document that ends with a graph's own text; raises ValueError with the reason in words, and its place in that
-    text."""
+    """Return the triples of a Turtle document that ends with `text`.
+
+    Raises ValueError with the reason and its place in `text`.
+    """
     try:
         triples = [tuple(str(quad).split(" ", 2)) for quad in parse(document, RdfFormat.TURTLE)]
     except (SyntaxError, AttributeError, MemoryError) as error:
         raise _unreadable(error, len(document) - len(text)) from None
-    return finished(cast(list[Triple], triples))
+    return canonical_triples(cast(list[Triple], triples))
 
 
 def check_turtle(document: str, text: str) -> None:
-    """Raises what `read_turtle` raises, with less work."""
+    """Raise the errors of `read_turtle` without building triples."""
     try:
         for _ in parse(document, RdfFormat.TURTLE):
             pass
@@ -109,23 +122,25 @@ def check_turtle(document: str, text: str) -> None:
 def _unreadable(error: Exception, skipped: int) -> ValueError:
     match error:
         case SyntaxError():
-            return Misread(reason(error), place_of(error, skipped))
+            return Misread(parser_message(error), error_location(error, skipped))
         case MemoryError():
-            return too_long()
-        case _:  # what is no UTF-8 is no text for the parser
+            return too_long_error()
+        case _:  # the text cannot be encoded as UTF-8
             return ValueError("it holds half a character (an unpaired surrogate)")
 
 
-def too_long() -> Beyond:
-    """The error where pyoxigraph raises MemoryError, which it does for a statement or a token beyond its buffer."""
-    return Beyond("it is longer than the parser can read at once (16 MiB)")
+def too_long_error() -> TextLimitExceeded:
+    """Return the error for a MemoryError of pyoxigraph: a statement or token exceeds its buffer."""
+    return TextLimitExceeded("it is longer than the parser can read at once (16 MiB)")
 
 
-def place_of(error: SyntaxError, skipped: int = 0, line: int = 1) -> str:
-    """The place of a parser's error in a text that begins `skipped` characters behind the beginning of the document, on its first line;
-    `line` is the number of that line.
+def error_location(error: SyntaxError, skipped: int = 0, line: int = 1) -> str:
+    """Return the place of a parser's error relative to the text after a header.
 
-    >>> place_of(SyntaxError("no", (None, 1, 12, None)), 10), place_of(SyntaxError("no", (None, 3, 12, None)), 10, line=7)
+    The text begins `skipped` characters after the start of the document, on its first line; `line`
+    is the number of that line for the user.
+
+    >>> error_location(SyntaxError("no", (None, 1, 12, None)), 10), error_location(SyntaxError("no", (None, 3, 12, None)), 10, line=7)
     (' (line 1, column 2)', ' (line 9, column 12)')
     """
     if error.lineno is None or error.offset is None:
@@ -134,26 +149,26 @@ def place_of(error: SyntaxError, skipped: int = 0, line: int = 1) -> str:
     return f" (line {error.lineno + line - 1}, column {column})"
 
 
-def finished(triples: Sequence[Triple]) -> Triples:
-    """The triples once each and with their blank nodes numbered."""
+def canonical_triples(triples: Sequence[Triple]) -> Triples:
+    """Return the triples without duplicates, with their blank nodes numbered."""
     if len(triples) > 1:
         triples = list(dict.fromkeys(triples))
     for subject, _, value in triples:
         if subject[0] == "_" or value[1] in ":<":  # a blank node, a triple term, or at worst a literal that begins like one
-            return numbered(triples)
+            return number_blanks(triples)
     return tuple(triples)
 
 
-def numbered(triples: Iterable[Triple]) -> Triples:
-    """The triples with their blank nodes numbered by appearance.
+def number_blanks(triples: Iterable[Triple]) -> Triples:
+    """Return the triples with their blank nodes numbered by appearance.
 
-    >>> numbered([("_:x", "<http://e/p>", "_:a"), ("_:a", "<http://e/p>", "_:x")])
+    >>> number_blanks([("_:x", "<http://e/p>", "_:a"), ("_:a", "<http://e/p>", "_:x")])
     (('_:0', '<http://e/p>', '_:1'), ('_:1', '<http://e/p>', '_:0'))
-    >>> numbered([("<http://e/a>", "<http://e/p>", "<<( _:x <http://e/p> _:a )>>")])
+    >>> number_blanks([("<http://e/a>", "<http://e/p>", "<<( _:x <http://e/p> _:a )>>")])
     (('<http://e/a>', '<http://e/p>', '<<( _:0 <http://e/p> _:1 )>>'),)
     """
     names: dict[str, str] = {}
-    made: list[Triple] = []
+    renamed: list[Triple] = []
 
     def number(name: str) -> str:
         return names.setdefault(name, f"_:{len(names)}")
@@ -164,15 +179,15 @@ def numbered(triples: Iterable[Triple]) -> Triples:
         if value[0] == "_":
             value = names.get(value) or names.setdefault(value, f"_:{len(names)}")
         elif value[1] == "<":
-            value = with_blanks(value, number)
-        made.append((subject, predicate, value))
-    return tuple(made)
+            value = rename_blanks(value, number)
+        renamed.append((subject, predicate, value))
+    return tuple(renamed)
 
 
-def reason(error: Exception) -> str:
-    """What a parser says, without its places in a text that no user sees.
+def parser_message(error: Exception) -> str:
+    """Return the message of a parser's error without its places, which are those after a header.
 
-    >>> reason(SyntaxError("Parser error at line 1 between columns 1 and 4: No scheme found in an absolute IRI"))
+    >>> parser_message(SyntaxError("Parser error at line 1 between columns 1 and 4: No scheme found in an absolute IRI"))
     'no scheme found in an absolute IRI'
     """
     text = str(error.msg if isinstance(error, SyntaxError) else error)

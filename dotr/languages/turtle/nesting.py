@@ -1,9 +1,9 @@
-"""The depth of brackets in a text, counted before a parser sees it: pyoxigraph recurses into triple terms, and ends the process there.
+"""Limit of bracket nesting, checked before parsing: pyoxigraph recurses without limit.
 
-A bracket is `(`, `[`, `{`, `{|`, `<<` or `<<(`; those in IRIs, quoted text and comments are none. Counting errs upwards alone: a quote
-that is never closed is skipped, so what is behind it counts.
-Cost: 0.1 µs for a text with fewer opening characters than the limit; else one pass of a tokeniser, 100 MB/s and
-0.5 µs a bracket.
+A bracket is `(`, `[`, `{`, `{|`, `<<` or `<<(`, outside IRIs, quoted text and comments. The count
+may be too high, never too low: an unclosed quote is skipped, so brackets after it count.
+Cost: 0.1 µs for a text with fewer opening characters than the limit; otherwise one pass of a
+tokenizer, 100 MB/s plus 0.5 µs per bracket.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import AnyStr, Final
 
-from dotr.diagnostics import DotrError
+from dotr.errors.diagnostics import DotrError
 
 _TURTLE: Final = (
     r"(?:[^#\"'\\<>()\[\]{}|]++"
@@ -25,29 +25,35 @@ _TURTLE: Final = (
     r"(?:(?P<open><<\(|<<|\{\||[(\[{])|(?P<close>\)>>|>>|\|\}|[)\]}])|.|\Z)"
 )
 _JSON: Final = r'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+(?:(?P<open>[\[{])|(?P<close>[\]}])|.|\Z)'
-"""What stands between two brackets, and the second one: a match a bracket, since a match costs more than what it passes over."""
+"""Text up to the next bracket, and the bracket.
+
+A match costs more than the text that it skips, so `_JSON` and `_TURTLE` match once per bracket.
+"""
 
 _TOKENS: Final = re.compile(_TURTLE, re.DOTALL), re.compile(_TURTLE.encode(), re.DOTALL)
 _JSON_TOKENS: Final = re.compile(_JSON, re.DOTALL), re.compile(_JSON.encode(), re.DOTALL)
 OPENING: Final = b"([{<"
-"""The characters that brackets open with."""
+"""The first characters of opening brackets."""
 
 
-class Beyond(DotrError, ValueError):
-    """Text that a limit keeps from the parser, or that is longer than it can read. `place` is the offset of the first bracket too deep."""
+class TextLimitExceeded(DotrError, ValueError):
+    """Text that exceeds a limit, of dotr or of the parser.
 
-    def __init__(self, message: str, place: int = 0) -> None:
+    `offset` is that of the first bracket beyond the limit.
+    """
+
+    def __init__(self, message: str, offset: int = 0) -> None:
         super().__init__(message)
-        self.place = place
+        self.offset = offset
 
 
 def check_nesting(text: str | bytes, limit: int) -> None:
-    """Raises `Beyond` where brackets of Turtle, TriG or N-Quads are nested deeper than the limit.
+    """Check the nesting of brackets in Turtle, TriG or N-Quads; raises `TextLimitExceeded`.
 
     >>> check_nesting(":a :p [ :q ( 1 2 ) ], ( ( ) )", 2)
     >>> check_nesting(":a :p [ :q ( 1 2 ( 3 ) ) ] .", 2)
     Traceback (most recent call last):
-    dotr.languages.turtle.nesting.Beyond: it is nested too deeply: more than 2 brackets in each other (limits.nesting)
+    dotr.languages.turtle.nesting.TextLimitExceeded: it is nested too deeply: more than 2 brackets in each other (limits.nesting)
     >>> check_nesting(":a :b << :a :b (1)>>, << :a :b (1)>>, << :a :b (1)>> .", 2)
     >>> check_nesting(b'<a:(> <b:[> "((", <<( <c:> <d:> "<<(" )>> . # (((', 1)
     """
@@ -55,42 +61,47 @@ def check_nesting(text: str | bytes, limit: int) -> None:
         return
     if isinstance(text, bytes):
         if len(text) - len(text.translate(None, OPENING)) > limit and sum(map(text.count, (b"[", b"(", b"{", b"<<"))) > limit:
-            _check(_TOKENS[1], text, limit)
+            _check_depth(_TOKENS[1], text, limit)
     elif ("[" in text or "(" in text or "<<" in text or "{" in text) and sum(map(text.count, ("[", "(", "{", "<<"))) > limit:
-        _check(_TOKENS[0], text, limit)
+        _check_depth(_TOKENS[0], text, limit)
 
 
 def check_json_nesting(text: str | bytes, limit: int) -> None:
-    """Raises `Beyond` where objects and arrays of JSON are nested deeper than the limit.
+    """Check the nesting of objects and arrays in JSON; raises `TextLimitExceeded`.
 
     >>> check_json_nesting('{"a": ["[[["]}', 2)
     >>> check_json_nesting(b'{"a": [[1]]}', 2)
     Traceback (most recent call last):
-    dotr.languages.turtle.nesting.Beyond: it is nested too deeply: more than 2 brackets in each other (limits.nesting)
+    dotr.languages.turtle.nesting.TextLimitExceeded: it is nested too deeply: more than 2 brackets in each other (limits.nesting)
     """
     if isinstance(text, bytes):
         if text.count(b"{") + text.count(b"[") > limit:
-            _check(_JSON_TOKENS[1], text, limit)
+            _check_depth(_JSON_TOKENS[1], text, limit)
     elif text.count("{") + text.count("[") > limit:
-        _check(_JSON_TOKENS[0], text, limit)
+        _check_depth(_JSON_TOKENS[0], text, limit)
 
 
 _CLOSES: Final = {")": ("(",), "]": ("[",), "}": ("{",), "|}": ("{|",), ">>": ("<<", "<<("), ")>>": ("<<(",)}
 
 
-def _check(tokens: re.Pattern[AnyStr], text: AnyStr, limit: int) -> None:
-    """A bracket closes the innermost open one of its kind alone: `)>>` is one bracket behind `<<(`, and two behind `(` inside of `<<`."""
+def _check_depth(tokens: re.Pattern[AnyStr], text: AnyStr, limit: int) -> None:
+    """Count open brackets; a closing bracket closes the innermost open one only if of its kind.
+
+    `)>>` is one bracket after `<<(`, and two after `(` inside `<<`.
+    """
     opened: list[str] = []
     for token in tokens.finditer(text):
         kind = token.lastgroup
         if kind is None:
             continue
-        found = token[kind]
-        bracket = found.decode() if isinstance(found, bytes) else found
+        lexeme = token[kind]
+        bracket = lexeme.decode() if isinstance(lexeme, bytes) else lexeme
         if kind == "open":
             opened.append(bracket)
             if len(opened) > limit:
-                raise Beyond(f"it is nested too deeply: more than {limit:,} brackets in each other (limits.nesting)", token.start(kind))
+                raise TextLimitExceeded(
+                    f"it is nested too deeply: more than {limit:,} brackets in each other (limits.nesting)", token.start(kind)
+                )
             continue
         if bracket == ")>>" and opened and opened[-1] == "(":
             opened.pop()

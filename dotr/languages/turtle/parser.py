@@ -1,19 +1,21 @@
-"""Turtle with variables, fresh names or CSV cells, read into a `Template` (W3C Turtle 1.2; language.md, interface.md).
+"""Turtle with variables, fresh names or CSV cells, parsed into a `Template`.
 
-Idea: recursive descent over the document itself, so that every error has its exact place; terms are read in `terms.py`, quoted triples in
-`quoted.py`. A syntax error ends the reading, unknown prefixes and misplaced holes are collected. Invariant: a triple is stated when its
-object begins, so the template's order is the order of the text, a node before what is said of it in brackets, a triple before its
-annotations.
+Idea: recursive descent over the document itself, so that every error has its exact span; terms are
+parsed in `terms.py`, quoted triples in `quoted_triples.py`. A syntax error ends the parsing;
+unknown prefixes and misplaced variables, names and cells are collected.
+Invariant: a triple is added when its object begins, so the order of triples is that of the text: a
+node before its property list, a triple before its annotations.
+Source: W3C Turtle 1.2; language.md; interface.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from dotr.diagnostics import Refused
+from dotr.errors.diagnostics import Refused
 from dotr.languages.turtle import tokens
-from dotr.languages.turtle.quoted import QuotedTriples, is_literal_slot, is_term_slot, literal_hint
-from dotr.languages.turtle.terms import Unreadable
+from dotr.languages.turtle.quoted_triples import QuotedTriples, is_literal_slot, is_term_slot, literal_hint
+from dotr.languages.turtle.terms import UnreadableTemplate
 from dotr.model.algebra import Const
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Template, TemplateSlot, TemplateTriple
@@ -21,7 +23,9 @@ from dotr.model.terms import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, Prefixes
 
 
 def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Template:
-    """The template written in a span: with `?variables` and `dotr_id…` names, or (`cells`) with `{columns}` of a CSV file.
+    """Return the template in a span; raises `Refused`.
+
+    It may have `?variables` and `dotr_id…` names, or (`cells`) `{columns}` of a CSV file.
 
     >>> from dotr.model.places import Document
     >>> def template(text: str) -> Template:
@@ -32,19 +36,21 @@ def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Te
     >>> template("")
     Template(triples=())
     """
-    return _Parser(span, prefixes, cells).template()
+    return _TemplateParser(span, prefixes, cells).template()
 
 
-class _Parser(QuotedTriples):
+class _TemplateParser(QuotedTriples):
+    """Parser of one template."""
+
     def __init__(self, span: Span, prefixes: Prefixes, cells: bool) -> None:
         super().__init__(span, prefixes, cells)
-        self._anonymous = 0
+        self._anonymous_count = 0
         self._triples: dict[TemplateTriple, None] = {}
 
     def template(self) -> Template:
         try:
             self._document()
-        except Unreadable:
+        except UnreadableTemplate:
             pass
         except RecursionError:
             self._problem("T101", "brackets nested too deeply", self._span.start, self._end)
@@ -55,24 +61,24 @@ class _Parser(QuotedTriples):
     # --- statements ---
 
     def _document(self) -> None:
-        while self._space():
+        while self._skip_space():
             if self._directive():
                 continue
             self._statement()
-            if self._space() == ".":
+            if self._skip_space() == ".":
                 self._at += 1
             elif self._at < self._end:
                 self._expected("`.`, `;` or `,` after a triple")
 
     def _directive(self) -> bool:
         if self._text[self._at] == "@":
-            found = self._take(tokens.LANGUAGE)
-            if found is None or found[1] not in ("prefix", "base"):
-                self._at = found.start() if found else self._at
+            match = self._match(tokens.LANGUAGE)
+            if match is None or match[1] not in ("prefix", "base"):
+                self._at = match.start() if match else self._at
                 self._expected("a triple, @prefix or @base")
-            self._declaration(found[1])
-            if self._space() != ".":
-                self._expected(f"`.` after @{found[1]}")
+            self._declaration(match[1])
+            if self._skip_space() != ".":
+                self._expected(f"`.` after @{match[1]}")
             self._at += 1
             return True
         word = self._word()
@@ -83,14 +89,14 @@ class _Parser(QuotedTriples):
         return False
 
     def _declaration(self, kind: str) -> None:
-        self._space()
+        self._skip_space()
         name = ""
         if kind == "prefix":
-            found = self._take(tokens.PREFIX)
-            if found is None:
+            match = self._match(tokens.PREFIX)
+            if match is None:
                 self._expected("a prefix with its colon")
-            name = found[1]
-            self._space()
+            name = match[1]
+            self._skip_space()
         start = self._at
         target = self._iri_reference()
         if not isinstance(target, Const):
@@ -105,14 +111,14 @@ class _Parser(QuotedTriples):
         character = self._text[start]
         if character == "[":
             subject: TemplateSlot = self._fresh_blank()
-            said = self._bracket(subject)
-            if said and self._space() in (".", ""):
+            has_properties = self._property_list(subject)
+            if has_properties and self._skip_space() in (".", ""):
                 return
         elif character == "(":
             subject = self._collection(lambda head: None)
-        elif self._is_reified():
-            subject = self._reified(lambda reifier: None)
-            if self._space() in (".", ""):
+        elif self._is_reified_triple():
+            subject = self._reified_triple(lambda reifier: None)
+            if self._skip_space() in (".", ""):
                 return
         else:
             subject = self._node("a subject")
@@ -121,17 +127,17 @@ class _Parser(QuotedTriples):
 
     def _predicates(self, subject: TemplateSlot) -> None:
         while True:
-            self._space()
+            self._skip_space()
             predicate = self._predicate()
             while True:
-                value = self._object(lambda value, predicate=predicate: self._state(subject, predicate, value))  # type: ignore[misc]
+                value = self._object(lambda value, predicate=predicate: self._add_triple(subject, predicate, value))  # type: ignore[misc]
                 self._annotations(subject, predicate, value)
-                if self._space() != ",":
+                if self._skip_space() != ",":
                     break
                 self._at += 1
-            if self._space() != ";":
+            if self._skip_space() != ";":
                 return
-            while self._space() == ";":
+            while self._skip_space() == ";":
                 self._at += 1
             if self._at >= self._end or self._text[self._at] in ".]|":
                 return
@@ -150,58 +156,60 @@ class _Parser(QuotedTriples):
             self._problem("T106", "a blank node cannot be a predicate", start, self._at)
         return predicate
 
-    def _state(self, subject: TemplateSlot, predicate: TemplateSlot, value: TemplateSlot) -> None:
+    def _add_triple(self, subject: TemplateSlot, predicate: TemplateSlot, value: TemplateSlot) -> None:
         self._triples[subject, predicate, value] = None
 
     # --- nodes ---
 
-    def _object(self, state: Callable[[TemplateSlot], None]) -> TemplateSlot:
-        character = self._space()
+    def _object(self, emit: Callable[[TemplateSlot], None]) -> TemplateSlot:
+        """Parse an object; call `emit` with its slot before its own triples are added."""
+        character = self._skip_space()
         if character == "[":
             node: TemplateSlot = self._fresh_blank()
-            state(node)
-            self._bracket(node)
+            emit(node)
+            self._property_list(node)
             return node
         if character == "(":
-            return self._collection(state)
-        if self._is_reified():
-            return self._reified(state)
+            return self._collection(emit)
+        if self._is_reified_triple():
+            return self._reified_triple(emit)
         node = self._node("an object")
-        state(node)
+        emit(node)
         return node
 
     def _fresh_blank(self) -> Blank:
-        self._anonymous += 1
-        return Blank(f"[{self._anonymous}]")
+        self._anonymous_count += 1
+        return Blank(f"[{self._anonymous_count}]")
 
-    def _bracket(self, node: TemplateSlot) -> bool:
-        """What brackets say of a node; whether they say anything."""
+    def _property_list(self, node: TemplateSlot) -> bool:
+        """Parse `[ … ]` as properties of a node; return whether there are any."""
         opening = self._at
         self._at += 1
-        if self._space() == "]":
+        if self._skip_space() == "]":
             self._at += 1
             return False
         self._predicates(node)
-        if self._space() != "]":
+        if self._skip_space() != "]":
             if self._at >= self._end:
-                self._fail("T102", "this bracket is never closed", opening, opening + 1, "Write ] where what it says ends.")
+                self._fail("T102", "this bracket is never closed", opening, opening + 1, "Write ] after its properties.")
             self._expected("`]`, `;` or `,`")
         self._at += 1
         return True
 
-    def _collection(self, state: Callable[[TemplateSlot], None]) -> TemplateSlot:
+    def _collection(self, emit: Callable[[TemplateSlot], None]) -> TemplateSlot:
+        """Parse `( … )`; call `emit` with the first node of the list, or rdf:nil."""
         opening = self._at
         self._at += 1
         head: TemplateSlot | None = None
-        link = state
-        while self._space() != ")":
+        link = emit
+        while self._skip_space() != ")":
             if self._at >= self._end:
                 self._fail("T102", "this list is never closed", opening, opening + 1, "Write ) where the list ends.")
             node = self._fresh_blank()
             link(node)
             head = head or node
-            self._object(lambda value, node=node: self._state(node, Const(RDF_FIRST), value))  # type: ignore[misc]
-            link = lambda value, node=node: self._state(node, Const(RDF_REST), value)  # type: ignore[misc]  # noqa: E731
+            self._object(lambda value, node=node: self._add_triple(node, Const(RDF_FIRST), value))  # type: ignore[misc]
+            link = lambda value, node=node: self._add_triple(node, Const(RDF_REST), value)  # type: ignore[misc]  # noqa: E731
         self._at += 1
         link(Const(RDF_NIL))
         return head or Const(RDF_NIL)

@@ -1,6 +1,8 @@
-"""The terms of a template: IRIs, literals, variables, cells and names, read where one stands in the text (W3C Turtle 1.1, section 6.5).
+"""Terms of a template: IRIs, literals, variables, cells and fresh names.
 
-IRIs are judged by pyoxigraph. What is wrong inside a readable term is noted; what makes it unreadable ends the reading.
+IRIs are validated by pyoxigraph. An error inside a readable term is collected; an unreadable term
+ends the parsing.
+Source: W3C Turtle 1.1, section 6.5.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Final, NoReturn
 
 from pyoxigraph import NamedNode, RdfFormat, parse
 
-from dotr.diagnostics import Diagnostic, DotrError, did_you_mean
+from dotr.errors.diagnostics import Diagnostic, DotrError, did_you_mean
 from dotr.languages.turtle import tokens
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Span
@@ -20,16 +22,16 @@ from dotr.model.terms import RDF, WELL_KNOWN, XSD, Prefixes, iri, literal, unesc
 
 _FRESH: Final = "dotr_id"
 _BRACE: Final = "Write \\u007B for a brace that is text."
-_FOUND: Final = re.compile(r"[^\s.;,\[\](){}\"']+|\S")
+_UNEXPECTED: Final = re.compile(r"[^\s.;,\[\](){}\"']+|\S")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
-class Unreadable(DotrError):
-    """Reading cannot go on; the problem is noted."""
+class UnreadableTemplate(DotrError):
+    """End of the parsing, after a collected problem."""
 
 
 class TermReader:
-    """A place in the text of a template, and what the text has declared before it."""
+    """A position in the text of a template, with the declarations before it."""
 
     def __init__(self, span: Span, prefixes: Prefixes, cells: bool) -> None:
         self._span = span
@@ -49,37 +51,39 @@ class TermReader:
 
     def _fail(self, code: str, message: str, start: int, end: int, hint: str = "") -> NoReturn:
         self._problem(code, message, start, end, hint)
-        raise Unreadable
+        raise UnreadableTemplate
 
-    def _expected(self, what: str, hint: str = "") -> NoReturn:
+    def _expected(self, expected: str, hint: str = "") -> NoReturn:
         if self._at >= self._end:
-            self._fail("T101", f"expected {what}, but the template ends here", self._end, self._end, hint)
-        found = _FOUND.match(self._text, self._at, self._end)
-        end = found.end() if found else self._at + 1
-        self._fail("T101", f"expected {what}, found {self._text[self._at : end]}", self._at, end, hint)
+            self._fail("T101", f"expected {expected}, but the template ends here", self._end, self._end, hint)
+        match = _UNEXPECTED.match(self._text, self._at, self._end)
+        end = match.end() if match else self._at + 1
+        self._fail("T101", f"expected {expected}, found {self._text[self._at : end]}", self._at, end, hint)
 
     # --- text ---
 
-    def _space(self) -> str:
-        """Skips white space and comments; the next character, or an empty string at the end."""
-        found = tokens.SPACE.match(self._text, self._at, self._end)
-        assert found is not None
-        self._at = found.end()
+    def _skip_space(self) -> str:
+        """Skip white space and comments; return the next character, or `""` at the end."""
+        match = tokens.SPACE.match(self._text, self._at, self._end)
+        assert match is not None
+        self._at = match.end()
         return self._text[self._at] if self._at < self._end else ""
 
-    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        found = pattern.match(self._text, self._at, self._end)
-        if found is not None:
-            self._at = found.end()
-        return found
+    def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Consume and return a match at the current position, if any."""
+        match = pattern.match(self._text, self._at, self._end)
+        if match is not None:
+            self._at = match.end()
+        return match
 
     def _word(self) -> str:
-        found = tokens.WORD.match(self._text, self._at, self._end)
-        return found[0] if found else ""
+        match = tokens.WORD.match(self._text, self._at, self._end)
+        return match[0] if match else ""
 
     # --- nodes ---
 
-    def _node(self, what: str) -> TemplateSlot:
+    def _node(self, expected: str) -> TemplateSlot:
+        """Parse a term; `expected` names the kind of term in an error message."""
         start = self._at
         character = self._text[start] if start < self._end else ""
         if character == "<":
@@ -90,11 +94,11 @@ class TermReader:
             return self._cell()
         if character in ('"', "'"):
             return self._quoted()
-        if found := self._take(tokens.BLANK):
-            return self._labels.setdefault(found[1], Blank(found[1]))
-        if (found := tokens.NUMBER.match(self._text, start, self._end)) is not None:
-            self._at = found.end()
-            return Const(literal(found[0], XSD + str(found.lastgroup)))
+        if match := self._match(tokens.BLANK):
+            return self._labels.setdefault(match[1], Blank(match[1]))
+        if (match := tokens.NUMBER.match(self._text, start, self._end)) is not None:
+            self._at = match.end()
+            return Const(literal(match[0], XSD + str(match.lastgroup)))
         if (named := self._prefixed()) is not None:
             return named
         word = self._word()
@@ -103,7 +107,7 @@ class TermReader:
             return Const(literal(word, XSD + "boolean"))
         if not word.startswith(_FRESH):
             hint = f"A name needs its prefix: :{word}; a variable its question mark: ?{word}; text its quotes." if word else ""
-            self._expected(what, "`a` stands for rdf:type as a predicate only." if word == "a" else hint)
+            self._expected(expected, "`a` is rdf:type as a predicate only." if word == "a" else hint)
         self._at += len(word)
         if self._cells:
             self._problem("T105", f"{word} in a map", start, self._at, "A row has no fresh IRIs: write [] or an IRI with a cell in it.")
@@ -111,22 +115,22 @@ class TermReader:
 
     def _variable(self) -> TemplateSlot:
         start = self._at
-        found = self._take(tokens.VARIABLE)
-        if found is None:
+        match = self._match(tokens.VARIABLE)
+        if match is None:
             self._expected("a variable's name after its question mark")
         if self._cells:
-            self._problem("T105", f"variable {found[0]} in a map", start, self._at, f"A column of the file is written {{{found[1]}}}.")
-        return Var(found[1])
+            self._problem("T105", f"variable {match[0]} in a map", start, self._at, f"A column of the file is written {{{match[1]}}}.")
+        return Var(match[1])
 
     def _cell(self) -> TemplateSlot:
         start = self._at
-        found = self._take(tokens.CELL)
-        if found is None:
+        match = self._match(tokens.CELL)
+        if match is None:
             self._expected("a column's name in braces")
-        self._no_cell(start, self._at)
-        return Cell(found[1])
+        self._check_cell(start, self._at)
+        return Cell(match[1])
 
-    def _no_cell(self, start: int, end: int) -> None:
+    def _check_cell(self, start: int, end: int) -> None:
         if not self._cells:
             name = self._text[start:end].strip("{}")
             self._problem("T105", "cells belong to the map of a CSV input", start, end, f"In define, a variable is written ?{name}.")
@@ -135,58 +139,58 @@ class TermReader:
 
     def _iri_reference(self) -> TemplateSlot:
         start = self._at
-        found = self._take(tokens.IRI)
-        if found is None:
-            self._expected("an IRI in angle brackets", "An IRI has no spaces, quotes or braces in it (write %20 for a space).")
-        return self._iri(self._parts(found[1], start + 1, self._code_points), start, relative=True)
+        match = self._match(tokens.IRI)
+        if match is None:
+            self._expected("an IRI in angle brackets", "An IRI has no spaces, quotes or braces (write %20 for a space).")
+        return self._iri_slot(self._text_and_cells(match[1], start + 1, self._code_points), start, relative=True)
 
     def _prefixed(self) -> TemplateSlot | None:
         start = self._at
-        found = self._take(tokens.PREFIX)
-        if found is None:
+        match = self._match(tokens.PREFIX)
+        if match is None:
             return None
         middle = self._at
-        local = self._take(tokens.LOCAL)
+        local = self._match(tokens.LOCAL)
         assert local is not None
-        namespace = self._prefixes.get(found[1])
+        namespace = self._prefixes.get(match[1])
         if namespace is None:
-            hint = did_you_mean(found[1], sorted(self._prefixes))
-            known = WELL_KNOWN.get(found[1], "http://example.org/#")
+            hint = did_you_mean(match[1], sorted(self._prefixes))
+            known = WELL_KNOWN.get(match[1], "http://example.org/#")
             hint = f"{hint} Or declare" if hint else "Declare"
-            self._problem("T103", f"unknown prefix {found[1]}:", start, middle, f"{hint} it: PREFIX {found[1]}: <{known}>")
+            self._problem("T103", f"unknown prefix {match[1]}:", start, middle, f"{hint} it: PREFIX {match[1]}: <{known}>")
             return Const(iri("urn:unknown"))
-        parts = self._parts(local[0], middle, lambda text, at: tokens.NAME_ESCAPE.sub(r"\1", text))
-        return self._iri((namespace, *parts), start, relative=False)
+        parts = self._text_and_cells(local[0], middle, lambda text, at: tokens.NAME_ESCAPE.sub(r"\1", text))
+        return self._iri_slot((namespace, *parts), start, relative=False)
 
-    def _parts(self, text: str, at: int, read: Callable[[str, int], str]) -> tuple[str | Cell, ...]:
-        """Text and cells in turn, the text read by `read` from its place."""
+    def _text_and_cells(self, text: str, at: int, read: Callable[[str, int], str]) -> tuple[str | Cell, ...]:
+        """Return text and cells in turn; `read` decodes a text, given its position."""
         if "{" not in text:
             return (read(text, at),)
         parts: list[str | Cell] = []
         done = 0
-        for found in tokens.CELL.finditer(text):
-            self._no_cell(at + found.start(), at + found.end())
-            parts += [read(text[done : found.start()], at + done), Cell(found[1])]
-            done = found.end()
+        for match in tokens.CELL.finditer(text):
+            self._check_cell(at + match.start(), at + match.end())
+            parts += [read(text[done : match.start()], at + done), Cell(match[1])]
+            done = match.end()
         parts.append(read(text[done:], at + done))
         return tuple(part for part in parts if part)
 
-    def _iri(self, parts: tuple[str | Cell, ...], start: int, *, relative: bool) -> TemplateSlot:
+    def _iri_slot(self, parts: tuple[str | Cell, ...], start: int, *, relative: bool) -> TemplateSlot:
         sample = "".join(part if isinstance(part, str) else "0" for part in parts)
         try:
             if isinstance(parts[0] if parts else "", Cell):
-                raise ValueError("an IRI cannot start with a cell: what a cell holds is percent-encoded")
+                raise ValueError("an IRI cannot start with a cell: its content is percent-encoded")
             NamedNode(sample)
         except ValueError as error:
             if relative and self._base and all(isinstance(part, str) for part in parts):
-                return self._resolved(sample, start)
+                return self._resolve(sample, start)
             hint = "Write the whole IRI: there is no base to resolve it against." if relative and not _SCHEME.match(sample) else ""
             self._problem("T104", f"not an absolute IRI: {_lower(error)}", start, self._at, hint)
         if any(isinstance(part, Cell) for part in parts):
             return CellIri(_joined(parts))
         return Const(iri(sample))
 
-    def _resolved(self, reference: str, start: int) -> TemplateSlot:
+    def _resolve(self, reference: str, start: int) -> TemplateSlot:
         try:
             (quad,) = parse(f"<{reference}> <a:a> <a:a> .", RdfFormat.TURTLE, base_iri=self._base)
             return Const(str(quad.subject))
@@ -198,20 +202,20 @@ class TermReader:
 
     def _quoted(self) -> TemplateSlot:
         start = self._at
-        found = self._take(tokens.STRING)
-        if found is None:
-            self._fail("T102", "this text is never closed", start, start + 1, 'Text over several lines stands in """three quotes""".')
-        group = str(found.lastgroup)
-        body, at = found[group], found.start(group)
+        match = self._match(tokens.STRING)
+        if match is None:
+            self._fail("T102", "this text is never closed", start, start + 1, 'Text over several lines needs """three quotes""".')
+        group = str(match.lastgroup)
+        body, at = match[group], match.start(group)
         parts: tuple[str | Cell, ...] = (self._code_points(body, at),)
         if self._cells and "{" in body:
-            parts = _joined(self._parts(body, at, self._quoted_text))
+            parts = _joined(self._text_and_cells(body, at, self._quoted_text))
         datatype, language = XSD + "string", ""
         if self._text.startswith("^^", self._at, self._end):
             self._at += 2
-            self._space()
+            self._skip_space()
             datatype = self._datatype()
-        elif tag := self._take(tokens.LANGUAGE):
+        elif tag := self._match(tokens.LANGUAGE):
             datatype, language = RDF + "langString", tag[1].lower()
         if any(isinstance(part, Cell) for part in parts):
             return CellLiteral(parts, datatype, language)
@@ -236,14 +240,14 @@ class TermReader:
         return self._code_points(text, at)
 
     def _code_points(self, text: str, at: int) -> str:
-        """The text with its escapes read."""
+        """Return the text with its escapes decoded."""
         if "\\" not in text:
             return text
-        for found in tokens.ESCAPE.finditer(text):
-            code = int(found["u"] or found["U"] or "0", 16)
-            if found[0] == "\\" or 0xD800 <= code <= 0xDFFF or code > 0x10FFFF:
-                end = at + found.end() + (found[0] == "\\")
-                self._fail("T102", "not an escape of Turtle", at + found.start(), end, "Write \\\\ for a backslash.")
+        for match in tokens.ESCAPE.finditer(text):
+            code = int(match["u"] or match["U"] or "0", 16)
+            if match[0] == "\\" or 0xD800 <= code <= 0xDFFF or code > 0x10FFFF:
+                end = at + match.end() + (match[0] == "\\")
+                self._fail("T102", "not an escape of Turtle", at + match.start(), end, "Write \\\\ for a backslash.")
         return unescaped(text)
 
 
@@ -253,7 +257,7 @@ def _lower(error: Exception) -> str:
 
 
 def _joined(parts: tuple[str | Cell, ...]) -> tuple[str | Cell, ...]:
-    """The parts with neighbouring texts made one and empty ones left out."""
+    """Return the parts with neighbouring texts concatenated and empty ones removed."""
     joined: list[str | Cell] = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):

@@ -1,6 +1,8 @@
-"""The terminals of Turtle (W3C Turtle 1.1, section 6.5) as regular expressions, with `{column}` inside names, IRIs and numbers' place.
+"""Terminals of Turtle as regular expressions, with `{column}` in names, IRIs and strings.
 
-Where the same text may hold cells or not, one expression matches both: the parser says which are allowed, and where exactly not.
+Terminals match with and without cells; the parser reports cells that are not allowed, with their
+place.
+Source: W3C Turtle 1.1, section 6.5.
 """
 
 from __future__ import annotations

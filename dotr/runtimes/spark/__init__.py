@@ -1,2 +1,2 @@
-"""The Spark runtime: plans on the driver, reads and closes instants on executors, keeps state, if there is any, in a keyed operator a
-layer."""
+"""The Spark runtime: plans batches on the driver, runs stage one in reading tasks on executors, and
+keeps state in one keyed operator per layer of rules."""

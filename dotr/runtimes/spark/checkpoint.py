@@ -1,8 +1,8 @@
-"""The checkpoint folder: whose it is, and what must stay as it was when it was made.
+"""The checkpoint folder: its owner and its fixed properties.
 
-`dotr.json` stands beside the folder that Spark keeps (`query`). It names the pipeline and the program, the input files in the
-order in which offsets list them, the numbers that state is laid out by, and what each place in the state is of. A checkpoint of
-another pipeline, or of other inputs, is refused: its state would be read as ours.
+`dotr.json` is beside Spark's folder `query`. It names the pipeline and the program, the input files
+in the order of the offsets, the numbers of the state's layout, and the schema of the state. A
+checkpoint of another pipeline or of other inputs is refused, since its state would be misread.
 """
 
 from __future__ import annotations
@@ -15,28 +15,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from dotr.diagnostics import refuse
-from dotr.engine.change import Change, change
-from dotr.engine.holdings import Holdings, holdings
-from dotr.engine.program import Program
-from dotr.io.sinks import may_pass
+from dotr.engine.program import CompiledProgram
+from dotr.errors.diagnostics import refuse
+from dotr.monitoring.totals import RunFailed
 from dotr.runtimes.pipeline import Pipeline
-from dotr.runtimes.spark.planning import BEGINNING, Offset
-from dotr.runtimes.spark.whole import check_logs
-from dotr.runtimes.totals import RunFailed
+from dotr.runtimes.spark.checkpoint_damage import check_logs
+from dotr.runtimes.spark.planner import BEGINNING, Offset
+from dotr.sinks.files import is_transient
+from dotr.state.state_migration import StateChange, state_change
+from dotr.state.state_schema import StateSchema, state_schema
 
 FORMAT: Final = 2
-READ: Final = (1, 2)
-"""Format 1 has no holdings: what its state is of is known only to who has the program."""
+READABLE_FORMATS: Final = (1, 2)
+"""Readable formats. Format 1 has no state schema, so that only the unchanged program can use its
+state."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """What a checkpoint holds fast: the pipeline's name, the program's fingerprint, the inputs as (name, delay, file), and how many layers,
-    buckets and Spark partitions the state has; without layers there is none. `growing` are the inputs that files appear in, as (name,
-    delay, pattern), and standard input, without a pattern; `clock` is how times are written: the unit, and whether as date-times.
-    `holdings` say what the state is of. Each time state moves there is another `generation` of the query: it begins at the offset `start`,
-    and its first batch is written under the number `first`."""
+class CheckpointLayout:
+    """Fixed properties of a checkpoint.
+
+    `pipeline` is the name, `program` the fingerprint, `inputs` are (name, delay in µs, file), and
+    `growing` the growing inputs as (name, delay, pattern; none for standard input). The state has
+    `layers` (0: no state), `buckets` per layer and Spark `partitions`. `clock` is the time unit and
+    whether times are date-times. `holdings` is the schema of the state (None in format 1). Each
+    migration of state begins a new `generation` of the query, at the offset `start`, with the batch
+    number `first`.
+    """
 
     pipeline: str
     program: str
@@ -46,13 +51,13 @@ class Layout:
     partitions: int
     growing: tuple[tuple[str, int, str], ...] = ()
     clock: tuple[str, bool] | None = None
-    holdings: Holdings | None = None
+    holdings: StateSchema | None = None
     generation: int = 0
     start: dict[str, object] | None = None
     first: int = 0
 
     def to_json(self) -> dict[str, object]:
-        """The members of `dotr.json`, which keep their names whatever the fields are called."""
+        """The members of `dotr.json` under fixed names."""
         return {
             "pipeline": self.pipeline,
             "program": self.program,
@@ -69,15 +74,16 @@ class Layout:
         }
 
     @staticmethod
-    def of_json(data: Mapping[str, Any]) -> Layout:
-        """The inverse of `to_json`, also of what an older release wrote; raises KeyError, TypeError or ValueError."""
+    def of_json(data: Mapping[str, Any]) -> CheckpointLayout:
+        """The inverse of `to_json`, also for older releases. Raises KeyError, TypeError or
+        ValueError."""
         inputs, growing = (
             tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing")
         )
         start = data.get("start")
         if start is not None:
-            Offset.of_json(start)  # raises where it is no offset
-        return Layout(
+            Offset.of_json(start)  # raises ValueError for anything else
+        return CheckpointLayout(
             pipeline=str(data["pipeline"]),
             program=str(data["program"]),
             inputs=inputs,
@@ -86,7 +92,7 @@ class Layout:
             partitions=int(data["partitions"]),
             growing=growing,
             clock=(str(data["clock"][0]), bool(data["clock"][1])) if data.get("clock") else None,
-            holdings=Holdings.of_json(data["holdings"]) if data.get("holdings") else None,
+            holdings=StateSchema.of_json(data["holdings"]) if data.get("holdings") else None,
             generation=int(data.get("generation", 0)),
             start=start,
             first=int(data.get("first", 0)),
@@ -94,7 +100,8 @@ class Layout:
 
 
 class Checkpoint:
-    """A folder; `layout` is what it was made for, None where it is new."""
+    """A checkpoint folder; `layout` is None where it is new. Raises Refused (S102, S104) where it
+    is unusable."""
 
     def __init__(self, folder: str) -> None:
         if "://" in folder and not folder.startswith("file://"):
@@ -104,19 +111,20 @@ class Checkpoint:
 
     @property
     def query(self) -> str:
-        """The folder that Spark keeps."""
+        """Spark's folder of the current generation."""
         return self.folders(0 if self.layout is None else self.layout.generation)[0]
 
     def folders(self, generation: int) -> tuple[str, str]:
-        """The folder that Spark keeps of a generation, and that of what its buckets begin with."""
+        """Spark's folder of a generation, and the folder of its initial states."""
         folder = self.folder.absolute()
         return str(folder / (f"query-{generation}" if generation else "query")), str(folder / f"moved-{generation}")
 
     @property
     def log(self) -> Path:
+        """The log file of Spark."""
         return self.folder / "spark.log"
 
-    def _read(self) -> Layout | None:
+    def _read(self) -> CheckpointLayout | None:
         file = self.folder / "dotr.json"
         try:
             data = json.loads(file.read_text())
@@ -131,67 +139,70 @@ class Checkpoint:
             raise self._refused(f"its dotr.json cannot be read: {error}") from None
         if not isinstance(data, dict) or not isinstance(data.get("format"), int):
             raise self._refused("its dotr.json is none: it has no format")
-        if data["format"] not in READ:
-            raise self._refused(f"it is of a later release (its format is not {' or '.join(map(str, READ))})")
+        if data["format"] not in READABLE_FORMATS:
+            raise self._refused(f"it is of a later release (its format is not {' or '.join(map(str, READABLE_FORMATS))})")
         try:
-            return Layout.of_json(data)
+            return CheckpointLayout.of_json(data)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError) as error:
             raise self._refused(f"its dotr.json cannot be read: {type(error).__name__}: {error}") from None
 
     @property
-    def planned(self) -> int | None:
-        """Spark's number of the last batch that was planned."""
+    def planned_batch(self) -> int | None:
+        """Spark's number of the last planned batch."""
         return last_number(Path(self.query) / "offsets")
 
-    def position(self, number: int | None = None) -> Offset | None:
-        """How far the query came with a batch (where none is named: the last that is written); None before the first."""
-        last = self.committed() if number is None else number
+    def offset(self, number: int | None = None) -> Offset | None:
+        """The offset at the end of a batch, by Spark's number (None: the last written one); None
+        before the first batch."""
+        last = self.committed_batch() if number is None else number
         if last is None:
             start = self.layout.start if self.layout else None
             return Offset.of_json(start) if start else None
         lines = (Path(self.query) / "offsets" / str(last)).read_text().splitlines()
         return Offset.of_json(json.loads(lines[-1]))
 
-    def committed(self) -> int | None:
-        """Spark's number of the last batch that is written."""
+    def committed_batch(self) -> int | None:
+        """Spark's number of the last written batch."""
         return last_number(Path(self.query) / "commits")
 
-    def change(self, program: Program) -> Change:
-        """What a program makes of the state; raises `Refused` where it is not known whose that is."""
-        kept = self.layout
-        assert kept is not None
-        before = kept.holdings
+    def state_change(self, program: CompiledProgram) -> StateChange:
+        """The change of the state for a program. Raises Refused where the meaning of the state is
+        unknown."""
+        stored = self.layout
+        assert stored is not None
+        before = stored.holdings
         if before is None:
-            if kept.program != program.spec.fingerprint:
+            if stored.program != program.spec.fingerprint:
                 raise self._refused(
                     "it belongs to another program: rules, knowledge or settings have changed since, and the release that made it did not "
                     "write down which state is whose (a run of the unchanged program does)"
                 )
-            before = holdings(program)
-        position = self.position()
-        return change(before, program, BEGINNING if position is None else position.time)
+            before = state_schema(program)
+        offset = self.offset()
+        return state_change(before, program, BEGINNING if offset is None else offset.time)
 
-    def examine(self, wanted: Layout, program: Program) -> Change:
-        """What a restart would do; raises `Refused` where it would be refused."""
-        kept = self.layout
-        assert kept is not None
-        found = self.change(program)
-        self._following(kept, wanted, found)
-        return found
+    def preview(self, required: CheckpointLayout, program: CompiledProgram) -> StateChange:
+        """The change that a restart would make. Raises Refused where a restart would be refused."""
+        stored = self.layout
+        assert stored is not None
+        change = self.state_change(program)
+        self._continued(stored, required, change)
+        return change
 
-    def moving(self, layout: Layout, layers: int) -> Layout:
-        """The layout of the next generation, with so many layers: it takes over from where the query is."""
-        last, position = self.committed(), self.position()
+    def next_generation(self, layout: CheckpointLayout, layers: int) -> CheckpointLayout:
+        """The layout of the next generation, with so many layers, which starts at the query's
+        position."""
+        last, offset = self.committed_batch(), self.offset()
         return replace(
             layout,
             layers=layers,
             generation=layout.generation + 1,
-            start=None if position is None else position.to_json(),
+            start=None if offset is None else offset.to_json(),
             first=layout.first + (0 if last is None else last + 1),
         )
 
-    def switch(self, layout: Layout) -> None:
-        """From now on the generation counts; what was before it goes."""
+    def switch(self, layout: CheckpointLayout) -> None:
+        """Make a generation the current one, and remove the earlier ones."""
         self._write(layout)
         for generation in range(layout.generation):
             for folder in self.folders(generation):
@@ -202,12 +213,12 @@ class Checkpoint:
         return refuse("S102", f"the checkpoint {self.folder} cannot be used: {why}", hint=hint)
 
     def check(self) -> None:
-        """Raises `Refused` where a log that the next start reads is damaged."""
+        """Check the logs that the next start reads. Raises Refused (S114) where one is damaged."""
         if self.layout is not None:
             check_logs(Path(self.query))
 
-    def make(self) -> None:
-        """Makes the folder, for the log."""
+    def create(self) -> None:
+        """Create the folder and the log file."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.log.open("a").close()
@@ -215,50 +226,52 @@ class Checkpoint:
             raise self._unwritable(error) from None
 
     def _unwritable(self, error: OSError) -> Exception:
-        if may_pass(error):
+        if is_transient(error):
             return RunFailed(f"the checkpoint {self.folder} cannot be written: {error.strerror or error}")
         hint = "Name another folder as spark.checkpoint."
         return refuse("S103", f"the checkpoint {self.folder} cannot be written: {error.strerror or error}", hint=hint)
 
-    def claim(self, wanted: Layout, found: Change | None = None) -> Layout:
-        """The layout to run with: that of the folder where it has one, else `wanted`, which it then holds. Where the change moves state,
-        the folder holds what it held until `switch`."""
-        kept = self.layout
-        if kept is None:
-            self._write(wanted)
-            return wanted
-        assert found is not None, "there is a checkpoint"
-        now = self._following(kept, wanted, found)
-        if found.moves:
-            return self.moving(now, wanted.layers)
-        if now != kept:
+    def claim(self, required: CheckpointLayout, change: StateChange | None = None) -> CheckpointLayout:
+        """The layout to run with: the stored one, or `required`, which is then stored. Where the
+        change moves state, the stored layout stays until `switch`."""
+        stored = self.layout
+        if stored is None:
+            self._write(required)
+            return required
+        assert change is not None, "there is a checkpoint"
+        now = self._continued(stored, required, change)
+        if change.moves:
+            return self.next_generation(now, required.layers)
+        if now != stored:
             self._write(now)
         return now
 
-    def _following(self, kept: Layout, wanted: Layout, found: Change) -> Layout:
-        """What the folder holds, where it is this pipeline's and has its inputs, with what may be new."""
-        if kept.pipeline != wanted.pipeline:
-            raise self._refused(f"it belongs to the pipeline {kept.pipeline}, this one is {wanted.pipeline}")
-        if kept.clock is not None and wanted.clock is not None and kept.clock[0] != wanted.clock[0]:
+    def _continued(self, stored: CheckpointLayout, required: CheckpointLayout, change: StateChange) -> CheckpointLayout:
+        """The stored layout with permitted changes. Raises Refused where the pipeline, the time
+        unit or the inputs differ."""
+        if stored.pipeline != required.pipeline:
+            raise self._refused(f"it belongs to the pipeline {stored.pipeline}, this one is {required.pipeline}")
+        if stored.clock is not None and required.clock is not None and stored.clock[0] != required.clock[0]:
             raise self._refused("the time unit (time.unit) is another one than when it was made, and all its times are in that")
-        names = {name for name, _, _ in (*kept.growing, *wanted.growing)}
-        fixed = tuple(entry for entry in kept.inputs if entry[0] not in names)
-        _same_inputs(self, fixed, [entry for entry in wanted.inputs if entry[0] not in names])
-        self._same_growing(kept, wanted)
-        new = tuple(entry for entry in wanted.growing if entry not in kept.growing)
-        return replace(kept, growing=(*kept.growing, *new), program=wanted.program, holdings=found.after)
+        names = {name for name, _, _ in (*stored.growing, *required.growing)}
+        fixed = tuple(entry for entry in stored.inputs if entry[0] not in names)
+        _check_inputs(self, fixed, [entry for entry in required.inputs if entry[0] not in names])
+        self._check_growing(stored, required)
+        new = tuple(entry for entry in required.growing if entry not in stored.growing)
+        return replace(stored, growing=(*stored.growing, *new), program=required.program, holdings=change.after)
 
-    def _same_growing(self, kept: Layout, wanted: Layout) -> None:
-        """What grows, or did, may have other files now, and may have stopped; its delay and pattern are what they were."""
-        before = {name: (delay, pattern) for name, delay, pattern in kept.growing}
-        delays = {name: delay for name, delay, _ in kept.inputs}
-        for name, delay, pattern in wanted.growing:
+    def _check_growing(self, stored: CheckpointLayout, required: CheckpointLayout) -> None:
+        """Refuse a growing input with another delay or pattern, and any addition to an ended
+        stream."""
+        before = {name: (delay, pattern) for name, delay, pattern in stored.growing}
+        delays = {name: delay for name, delay, _ in stored.inputs}
+        for name, delay, pattern in required.growing:
             if before.get(name, (delay, pattern)) != (delay, pattern) or delays.get(name, delay) != delay:
                 raise self._refused(f"the input {name} has another path or lateness than when it was made")
-        known = {path for _, _, path in kept.inputs}
-        further = any(path not in known for _, _, path in wanted.inputs)
-        position = self.position() if wanted.growing or (kept.growing and further) else None
-        if position is not None and position.ended:
+        known = {path for _, _, path in stored.inputs}
+        further = any(path not in known for _, _, path in required.inputs)
+        offset = self.offset() if required.growing or (stored.growing and further) else None
+        if offset is not None and offset.ended:
             raise refuse(
                 "S106",
                 f"the stream in the checkpoint {self.folder} has ended, and nothing can be added to it",
@@ -266,7 +279,7 @@ class Checkpoint:
                 "spark.checkpoint.",
             )
 
-    def _write(self, layout: Layout) -> None:
+    def _write(self, layout: CheckpointLayout) -> None:
         try:
             new = self.folder / "dotr.json.new"
             with new.open("w") as file:
@@ -279,9 +292,11 @@ class Checkpoint:
         self.layout = layout
 
 
-def _same_inputs(checkpoint: Checkpoint, kept: Sequence[tuple[str, int, str]], wanted: Sequence[tuple[str, int, str]]) -> None:
+def _check_inputs(checkpoint: Checkpoint, stored: Sequence[tuple[str, int, str]], required: Sequence[tuple[str, int, str]]) -> None:
     changed = [
-        path for _, _, path in dict.fromkeys([*kept, *wanted]) if ([e for e in kept if e[2] == path] != [e for e in wanted if e[2] == path])
+        path
+        for _, _, path in dict.fromkeys([*stored, *required])
+        if ([e for e in stored if e[2] == path] != [e for e in required if e[2] == path])
     ]
     if changed:
         listed = ", ".join(dict.fromkeys(changed[:3])) + (", …" if len(changed) > 3 else "")
@@ -289,18 +304,19 @@ def _same_inputs(checkpoint: Checkpoint, kept: Sequence[tuple[str, int, str]], w
 
 
 def last_number(log: Path) -> int | None:
-    """The number of the last batch in one of Spark's logs."""
-    return max((int(name) for name in _names(log) if name.isdecimal()), default=None)
+    """The last batch number in one of Spark's logs."""
+    return max((int(name) for name in _listed(log) if name.isdecimal()), default=None)
 
 
-def _names(folder: Path) -> list[str]:
+def _listed(folder: Path) -> list[str]:
     return os.listdir(folder) if folder.is_dir() else []
 
 
-def wanted_layout(pipeline: Pipeline) -> Layout:
-    """What the checkpoint has to hold; buckets and partitions are known once there is a session."""
+def required_layout(pipeline: Pipeline) -> CheckpointLayout:
+    """The layout that a pipeline requires; buckets and partitions are set once there is a
+    session."""
     inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
     growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)
     clock = pipeline.program.spec.unit.written, pipeline.clock.dated
     layout = pipeline.program.layout
-    return Layout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layout.operators, 0, 0, growing, clock)
+    return CheckpointLayout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layout.stateful_operators, 0, 0, growing, clock)

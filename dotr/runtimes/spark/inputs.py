@@ -1,8 +1,8 @@
-"""The inputs of a job, read a stretch at a time, and judged.
+"""Reading and admission of input ranges in a worker.
 
-A worker reads a file in stretches that mostly follow each other, so its open files are kept: a compressed one is then decompressed
-once in a process, not from its start for every batch. Lateness is judged as in `planning`: by the greatest time before, in the input's
-own order.
+Consecutive ranges of a file mostly follow each other in a worker, so that its open files are kept:
+a compressed file is decompressed once per process, not from its start for each batch. Lateness is
+judged as in `planner`: by the greatest earlier time in the input's own order.
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO, Final, Protocol, TypeAlias
 
-from dotr.diagnostics import Refused
-from dotr.io.feeds import Point, unopened
-from dotr.io.lateness import Lateness
-from dotr.io.lines import open_lines
-from dotr.io.live import IDLE_WHY
-from dotr.io.reading import _READERS as READERS
-from dotr.io.reading import Reader
-from dotr.io.records import START, InputFile, Position, Record, traced
-from dotr.model.stream import DeadLetter, Element, Reason
+from dotr.errors.diagnostics import Refused
+from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import Micros
-from dotr.runtimes.spark.compiled import input_of
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planning import END, Floor, Scan
-from dotr.runtimes.spark.tasks import Stretch
+from dotr.runtimes.spark.planner import BEGINNING, END, Floor, ScanTimes
+from dotr.runtimes.spark.task import InputRange
+from dotr.runtimes.spark.worker_cache import input_of
+from dotr.sources.feeds import InputPoint, unopened
+from dotr.sources.lateness import Lateness
+from dotr.sources.lines import open_lines
+from dotr.sources.reading import _READERS as READERS
+from dotr.sources.reading import Reader
+from dotr.sources.records import START, InputFile, Position, Record, with_sources
 
-_OPEN: Final[dict[str, BinaryIO]] = {}
-_MOST_OPEN: Final = 256
+_OPEN_FILES: Final[dict[str, BinaryIO]] = {}
+_MAX_OPEN_FILES: Final = 256
 
 
-def scan_inputs(job: Job) -> Scan:
-    """The scan that `plan` wants."""
+def scan_inputs(job: Job) -> ScanTimes:
+    """The scan function of `planner.plan`."""
 
     def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
         with Reader(input_of(job, number), Position(offset, line), elements=False) as reader:
@@ -43,50 +42,51 @@ def scan_inputs(job: Job) -> Scan:
 
 def _records(file: InputFile, offset: int, line: int, stop: int) -> Iterator[Record]:
     position = Position(offset, line)
-    lines = _OPEN.pop(file.path, None)
-    if lines is not None and lines.tell() > offset:
-        lines.close()
-        lines = None
-    if lines is None:
-        lines = open_lines(file.path, position)
+    stream = _OPEN_FILES.pop(file.path, None)
+    if stream is not None and stream.tell() > offset:
+        stream.close()
+        stream = None
+    if stream is None:
+        stream = open_lines(file.path, position)
     else:
-        lines.seek(offset)
-    for record in READERS[file.format](lines, file, position, True):
+        stream.seek(offset)
+    for record in READERS[file.format](stream, file, position, True):
         if record.offset >= stop != END:
             break
         yield record
         if record.end >= stop != END:
             break
     else:
-        lines.close()
+        stream.close()
         return
-    _OPEN[file.path] = lines
-    if len(_OPEN) > _MOST_OPEN:
-        _OPEN.pop(next(iter(_OPEN))).close()
+    _OPEN_FILES[file.path] = stream
+    if len(_OPEN_FILES) > _MAX_OPEN_FILES:
+        _OPEN_FILES.pop(next(iter(_OPEN_FILES))).close()
 
 
-Files: TypeAlias = Iterator[tuple[int, InputFile, Iterator[Record]]]
-"""Files of an input one after the other: their numbers, and of each the records of a stretch."""
+FileRecords: TypeAlias = Iterator[tuple[int, InputFile, Iterator[Record]]]
+"""Files of an input in turn: number, specification, and the records of the range."""
 
 
-def files_of(like: InputFile, stretch: Stretch, *, trace: bool) -> Files:
-    """The files of a stretch. A file that has appeared and cannot be opened is one unreadable record. `trace`: elements are `Traced`."""
-    for number, file, records in _files_of(like, stretch):
-        yield number, file, traced(file, records) if trace else records
+def range_files(like: InputFile, input_range: InputRange, *, trace: bool) -> FileRecords:
+    """The files of a range. A file that cannot be opened is one unreadable record. `trace`:
+    elements are `SourcedElement`."""
+    for number, file, records in _range_files(like, input_range):
+        yield number, file, with_sources(file, records) if trace else records
 
 
-def _files_of(like: InputFile, stretch: Stretch) -> Files:
-    if not stretch.paths:
-        yield stretch.file, like, _records(like, stretch.offset, stretch.line, stretch.stop)
+def _range_files(like: InputFile, input_range: InputRange) -> FileRecords:
+    if not input_range.paths:
+        yield input_range.file, like, _records(like, input_range.offset, input_range.line, input_range.stop)
         return
-    for number, path in enumerate(stretch.paths, stretch.file):
-        point = Point(number, stretch.offset, stretch.line) if number == stretch.file else Point(number, *START)
-        stop = stretch.stop if number == stretch.stop_file else END
+    for number, path in enumerate(input_range.paths, input_range.file):
+        point = InputPoint(number, input_range.offset, input_range.line) if number == input_range.file else InputPoint(number, *START)
+        stop = input_range.stop if number == input_range.stop_file else END
         file = replace(like, path=path)
-        yield number, file, _opened(file, point, stop)
+        yield number, file, _open_records(file, point, stop)
 
 
-def _opened(file: InputFile, point: Point, stop: int) -> Iterator[Record]:
+def _open_records(file: InputFile, point: InputPoint, stop: int) -> Iterator[Record]:
     records = _records(file, point.offset, point.line, stop)
     try:
         first = next(records, None)
@@ -98,41 +98,38 @@ def _opened(file: InputFile, point: Point, stop: int) -> Iterator[Record]:
         yield from records
 
 
-class Rejected(Protocol):
-    """Where dead letters go."""
+class DeadLetterBuffer(Protocol):
+    """A collection of dead letters."""
 
-    def append(self, letter: DeadLetter, /) -> None: ...
+    def append(self, dead_letter: DeadLetter, /) -> None: ...
 
-    def extend(self, letters: Iterable[DeadLetter], /) -> None: ...
+    def extend(self, dead_letters: Iterable[DeadLetter], /) -> None: ...
 
 
-def judge(files: Files, stretch: Stretch, after: Micros, until: Micros, elements: list[Element], dead: Rejected) -> None:
-    """Adds a stretch's elements with times in (after, until], and what of it is this task's to reject."""
+def admit(
+    files: FileRecords, input_range: InputRange, after: Micros, until: Micros, elements: list[Element], dead_letters: DeadLetterBuffer
+) -> None:
+    """Append the admitted elements with times in (after, until] (µs) to `elements`, and the dead
+    letters that the range owns to `dead_letters`."""
     lateness: Lateness | None = None
     for number, file, records in files:
         if lateness is None:
-            lateness = Lateness(file.delay, stretch.greatest, single=file.single)
-        verdict = lateness.verdict
-        floors = [floor for floor in stretch.floors if floor.file <= number]
-        own = END if stretch.own == END or number < stretch.own_file else stretch.own if number == stretch.own_file else 0
+            lateness = Lateness(file.delay, input_range.greatest, single=file.single)
+        rejection = lateness.rejection
+        floors = [floor for floor in input_range.floors if floor.file <= number]
+        own = END if input_range.own == END or number < input_range.own_file else input_range.own if number == input_range.own_file else 0
         for record in records:
-            time = record.time
-            if time is None:
+            dead_letter = rejection(file, record, _closed_before(floors, number, record.offset) if floors else BEGINNING)
+            if dead_letter is not None:
                 if own == END or record.offset < own:
-                    dead.append(record.letter(file))
+                    dead_letters.append(dead_letter)
                 continue
-            reason = verdict(time)
-            if reason is not None:
-                if own == END or record.offset < own:
-                    dead.append(record.letter(file, reason, lateness.why(time)))
-            elif floors and _under(floors, number, record.offset, time):
-                if own == END or record.offset < own:
-                    dead.append(record.letter(file, Reason.IDLE, IDLE_WHY))
-            elif after < time <= until:
-                assert record.element is not None
-                elements.append(record.element)
+            element = record.element
+            assert element is not None
+            if after < element[0] <= until:
+                elements.append(element)
 
 
-def _under(floors: Sequence[Floor], number: int, offset: int, time: Micros) -> bool:
-    """Whether a record's instant closed before it was there."""
-    return any(time <= floor.until and (floor.file, floor.offset) <= (number, offset) for floor in floors)
+def _closed_before(floors: Sequence[Floor], number: int, offset: int) -> Micros:
+    """The last instant closed before the record at an offset of a file was there, by floors."""
+    return max([floor.until for floor in floors if (floor.file, floor.offset) <= (number, offset)], default=BEGINNING)

@@ -1,4 +1,5 @@
-"""Is there what Spark needs? Asked before anything else is done, so that the answer is one sentence."""
+"""Checks for Java and the Python packages of Spark, made before anything else, so that a failure is
+one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ OLDEST_JAVA: Final = 17
 
 
 def java_problem() -> str | None:
-    """What is wrong with this machine's Java, in a sentence; None where Spark can start."""
+    """The problem with this machine's Java, as a sentence; None where Spark can start."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started one
         return None
     home = os.environ.get("JAVA_HOME")
@@ -36,7 +37,7 @@ def java_problem() -> str | None:
 
 
 def java_version(text: str) -> int | None:
-    """The feature release in what `java -version` prints.
+    """The feature release in the output of `java -version`.
 
     >>> java_version('openjdk version "17.0.15" 2025-04-15'), java_version('java version "1.8.0_292"')
     (17, 8)
@@ -46,12 +47,13 @@ def java_version(text: str) -> int | None:
 
 
 def pyspark_problem() -> str | None:
-    """What is missing of the Python packages that the Spark runtime needs; None where nothing is."""
-    missing = [name for name in ("pyspark", "pyarrow", "pandas", "google.protobuf") if not _found(name)]
+    """The missing Python packages of the Spark runtime, as a sentence; None where none is
+    missing."""
+    missing = [name for name in ("pyspark", "pyarrow", "pandas", "google.protobuf") if not _is_importable(name)]
     return f"{', '.join(missing)} cannot be imported" if missing else None
 
 
-def _found(name: str) -> bool:
+def _is_importable(name: str) -> bool:
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError:

@@ -1,6 +1,8 @@
-"""A job: all that a worker has to know, as one JSON text, so that Spark carries text and no objects of ours.
+"""A job: everything that a worker needs, as one JSON text, so that Spark transports no objects of
+dotr.
 
-Nothing is compiled here, so that Spark's own processes, which come and go, can look at a job at little cost (`compiled` does).
+Nothing is compiled here, so that Spark's short-lived processes can read a job cheaply
+(`worker_cache` compiles).
 """
 
 from __future__ import annotations
@@ -15,14 +17,24 @@ from dotr.runtimes.spark.keys import bucket_keys
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`program` and `inputs` are specifications as JSON; `delays` are the inputs', and `unit` and `dated` say how time is written.
-    State is laid out by `layers`, `buckets` and Spark's `partitions`; without layers there is none, and whoever reads an instant runs all
-    rules on it. A batch holds about `batch` elements and is read by `tasks` tasks. `run` tells one checkpoint from another. `store` is the
-    compiled background and `key`, in hexadecimal, what it was made for; without one every worker closes the background for itself. The
-    last of the inputs are those that grow: `growing` has for each, as JSON, the pattern (none for standard input), how long a file stands
-    still, the declared idleness, and whether it is still watched; `rates` are by names of inputs. Where state has come from another query,
-    `moved` is the folder of what buckets begin with, and `start` the offset that reading begins at. `trigger` is how long it is at least
-    from batch to batch where inputs grow."""
+    """The description of a run for workers.
+
+    - `program`, `inputs`: specifications as JSON.
+    - `delays`: the delays of the inputs, in µs.
+    - `unit`, `dated`: the format of times.
+    - `layers`, `buckets`, `partitions`: the layout of the state. Without layers there is no state,
+      and the reading task runs all rules of an instant.
+    - `batch`, `tasks`: elements per batch, about, and reading tasks per batch.
+    - `run`: the folder of the query, which identifies the checkpoint.
+    - `store`, `key`: path of the compiled background and its hash in hexadecimal; without them each
+      worker closes the background itself.
+    - `growing`: for each growing input (the last of the inputs) a JSON list: pattern (none for
+      standard input), settling time, idleness, whether it is watched.
+    - `rates`: rate limits by input name.
+    - `moved`, `start`: folder of the initial states and start offset, where state was moved from
+      another query.
+    - `trigger`: shortest time between batches of growing inputs, in µs.
+    """
 
     program: str
     inputs: tuple[str, ...]
@@ -45,10 +57,11 @@ class Job:
 
     @property
     def live(self) -> bool:
-        """Whether a batch ends wherever something has closed, since not all of the input is there, or may be read at once."""
+        """True if batches end as soon as instants close: inputs grow, or are limited in rate."""
         return bool(self.growing or self.rates)
 
     def to_json(self) -> str:
+        """JSON text with fixed names of members."""
         return json.dumps(
             {
                 "program": self.program,
@@ -109,4 +122,5 @@ class Job:
 
     @property
     def clock(self) -> Clock:
-        return Clock(Unit.of_written(self.unit), self.dated)
+        """The format of times."""
+        return Clock(Unit.from_written(self.unit), self.dated)

@@ -1,8 +1,8 @@
-"""Keys that Spark spreads evenly.
+"""Bucket keys that Spark distributes evenly over partitions.
 
-Idea: a stateful operator has as many partitions as the cores it was made for, and Spark puts a key into the partition that its
-hash names. With few keys chance decides whether two share a core, so the keys are chosen: the key of a bucket is the next whole
-number whose hash falls to partition `bucket mod partitions`.
+Idea: a stateful operator has as many partitions as cores, and Spark assigns a key to a partition by
+hash. With few keys, two would often share a core by chance. So the key of a bucket is the next
+integer whose hash falls into partition `bucket mod partitions`.
 Source: MurmurHash3_x86_32 (Appleby), as Spark applies it to a long, with seed 42.
 """
 
@@ -22,7 +22,7 @@ def _mix(hashed: int, word: int) -> int:
 
 
 def hash_partition(key: int, partitions: int) -> int:
-    """The partition of a non-negative key, as Spark's hash partitioning decides it."""
+    """The partition of a non-negative key by Spark's hash partitioning."""
     hashed = _mix(_mix(42, key & _MASK), key >> 32)
     hashed ^= 8
     hashed = (hashed ^ hashed >> 16) * 0x85EBCA6B & _MASK
@@ -33,18 +33,18 @@ def hash_partition(key: int, partitions: int) -> int:
 
 @lru_cache(maxsize=16)
 def bucket_keys(buckets: int, partitions: int) -> tuple[int, ...]:
-    """One key for each bucket, all different, that Spark spreads in turn over its partitions.
+    """Distinct keys of the buckets, which Spark assigns to its partitions in turn.
 
     >>> [hash_partition(key, 3) for key in bucket_keys(5, 3)]
     [0, 1, 2, 0, 1]
     """
     keys: list[int] = []
-    waiting: dict[int, list[int]] = {number: [] for number in range(partitions)}
+    spare: dict[int, list[int]] = {number: [] for number in range(partitions)}
     candidate = 0
     for bucket in range(buckets):
-        wanted = waiting[bucket % partitions]
-        while not wanted:
-            waiting[hash_partition(candidate, partitions)].append(candidate)
+        candidates = spare[bucket % partitions]
+        while not candidates:
+            spare[hash_partition(candidate, partitions)].append(candidate)
             candidate += 1
-        keys.append(wanted.pop(0))
+        keys.append(candidates.pop(0))
     return tuple(keys)

@@ -1,4 +1,4 @@
-"""One query from source to sink, run to the end of its input or until somebody stops it."""
+"""The streaming query from source to sink: start, restarts after worker loss, orderly stop."""
 
 from __future__ import annotations
 
@@ -16,85 +16,90 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from dotr.diagnostics import Refused
-from dotr.fallbacks import Kind, answered, caught
-from dotr.runtimes.letters import LOG
+from dotr.errors.diagnostics import Refused
+from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
+from dotr.monitoring.dead_letter_log import LOG
+from dotr.monitoring.totals import RunFailed
 from dotr.runtimes.spark.checkpoint import last_number
+from dotr.runtimes.spark.checkpoint_damage import find_damage
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.lost import LOST, words
-from dotr.runtimes.spark.observed import observed
+from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
+from dotr.runtimes.spark.observed_metrics import with_metrics
+from dotr.runtimes.spark.operator import LayerProcessor
 from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.sink import Sink
-from dotr.runtimes.spark.source import Instants
-from dotr.runtimes.spark.stateful import LayerProcessor
+from dotr.runtimes.spark.source import InstantSource
+from dotr.runtimes.spark.spark_errors import DISK_FULL, failure_of
 from dotr.runtimes.spark.stored_names import KEY, SOURCE
-from dotr.runtimes.spark.trouble import FULL, explained
-from dotr.runtimes.spark.whole import look_for_damage
-from dotr.runtimes.totals import RunFailed
 
-_LOOK_SECONDS: Final = 1.0
-_PATIENCE_SECONDS: Final = 30.0
-"""So long does a stop wait for the batch under way, which is done again at the next start where it is left."""
-_REST_SECONDS: Final = 1.0
-"""What has killed a worker may still be there: it is waited for so long, and each time longer."""
+_POLL_SECONDS: Final = 1.0
+_STOP_TIMEOUT_SECONDS: Final = 30.0
+"""Longest wait of a stop for the batch under way; an abandoned batch is replayed at the
+next start."""
+_RESTART_DELAY_SECONDS: Final = 1.0
+"""Wait before the first restart, and increment for each further one: the cause may persist for a
+while."""
 
 
 def run_query(
-    session: SparkSession, job: Job, sink: Sink, checkpoint: str, log: Path, look: Callable[[], None] | None = None, restarts: int = 0
+    session: SparkSession, job: Job, sink: Sink, checkpoint: str, log: Path, poll: Callable[[], None] | None = None, restarts: int = 0
 ) -> None:
-    """Runs the query, looking around once a second; raises `Refused`, `RunFailed`, or KeyboardInterrupt once the query has stopped in good
-    order: after the batch under way, or at once where it was asked to a second time.
+    """Run the query to the end of its input, calling `poll` once a second.
 
-    A query that Spark gives up, since a worker or the planner was killed, say, is started again from its checkpoint, up to `restarts` times
-    in a row without a further batch."""
+    A query that Spark gives up, for example after the loss of a worker, is restarted from its
+    checkpoint up to `restarts` times without a written batch in between. Raises Refused and
+    RunFailed for failures, and KeyboardInterrupt after an orderly stop: at the end of the batch
+    under way, or at once after a second signal.
+    """
     with _interrupts() as interrupted:
         tries, before = 0, last_number(Path(checkpoint) / "commits")
         while True:
             try:
-                failure = _run(session, job, sink, checkpoint, interrupted, look)
+                failure = _run(session, job, sink, checkpoint, interrupted, poll)
                 if failure is None:
                     return
-                said = words(failure)
-                found = explained(said, log)
-                if isinstance(found, RunFailed):
-                    found = look_for_damage(Path(checkpoint), said) or found
-            except LOST as error:
-                raise explained(words(error), log) from None
+                text = error_text(failure)
+                failure = failure_of(text, log)
+                if isinstance(failure, RunFailed):
+                    failure = find_damage(Path(checkpoint), text) or failure
+            except JVM_ERRORS as error:
+                raise failure_of(error_text(error), log) from None
             written = last_number(Path(checkpoint) / "commits")
             tries, before = (1 if written != before else tries + 1), written
-            if tries > restarts or isinstance(found, Refused) or FULL in said:
-                raise found from None
-            caught(found, Kind.RESTART)
-            answered(found, Kind.RESTART)
-            LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", found, tries, restarts)
+            if tries > restarts or isinstance(failure, Refused) or DISK_FULL in text:
+                raise failure from None
+            reraise_in_tests(failure, FallbackKind.RESTART)
+            record_fallback(failure, FallbackKind.RESTART)
+            LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", failure, tries, restarts)
             sink.failure = None
-            if interrupted.waited(_REST_SECONDS * tries):
+            if interrupted.interrupts_within(_RESTART_DELAY_SECONDS * tries):
                 raise KeyboardInterrupt
 
 
 def _run(
-    session: SparkSession, job: Job, sink: Sink, checkpoint: str, interrupted: _Interrupts, look: Callable[[], None] | None
+    session: SparkSession, job: Job, sink: Sink, checkpoint: str, interrupted: _Interrupts, poll: Callable[[], None] | None
 ) -> Exception | None:
-    """Runs the query once; what made Spark give it up, if it did. Raises what else stops it."""
+    """Run the query once. Returns the error for which Spark gave it up, None at the end of the
+    input; raises other errors."""
     try:
         query = _start(session, job, sink, checkpoint)
     except (PySparkException, Py4JJavaError) as error:
         return error
-    looked = time.monotonic()
-    while query.isActive and not interrupted.wanted(0.05):
-        if look is not None and time.monotonic() >= looked + _LOOK_SECONDS:
-            looked = time.monotonic()
+    polled = time.monotonic()
+    while query.isActive and not interrupted.wait_for(0.05):
+        if poll is not None and time.monotonic() >= polled + _POLL_SECONDS:
+            polled = time.monotonic()
             try:
-                look()
+                poll()
             except (Refused, RunFailed):
-                with suppress(*LOST):
+                with suppress(*JVM_ERRORS):
                     query.stop()
                 raise
-        if job.live and sink.ended is not None and (Path(checkpoint) / "commits" / str(sink.ended)).exists():
+        if job.live and sink.last_batch is not None and (Path(checkpoint) / "commits" / str(sink.last_batch)).exists():
             query.stop()
             return None
-    if interrupted.times:
-        sink.left = not _finish_batch(query, Path(checkpoint), interrupted)
+    if interrupted.count:
+        sink.abandoned = not _finish_batch(query, Path(checkpoint), interrupted)
         with suppress(PySparkException):
             query.stop()
         raise KeyboardInterrupt
@@ -108,66 +113,64 @@ def _run(
 
 def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> StreamingQuery:
     session.conf.set("spark.sql.shuffle.partitions", str(job.partitions))
-    session.dataSource.register(Instants)
+    session.dataSource.register(InstantSource)
     text = job.to_json()
     rows = session.readStream.format(SOURCE).option("job", text).load()
     for layer in range(job.layers):
         rows = rows.groupBy(KEY).transformWithState(LayerProcessor(text, layer), SCHEMA, "append", "none")
-    writer = observed(rows).writeStream.outputMode("append").foreachBatch(sink)
+    writer = with_metrics(rows).writeStream.outputMode("append").foreachBatch(sink)
     writer = writer.option("checkpointLocation", checkpoint)
     writer = writer.trigger(processingTime=f"{job.trigger} microseconds") if job.live else writer.trigger(availableNow=True)
     return writer.start()
 
 
-def _finish_batch(query: StreamingQuery, checkpoint: Path, interrupted: _Interrupts, patience: float = _PATIENCE_SECONDS) -> bool:
-    """Waits until the batch that was planned last is written; whether it is. Nothing more is waited for after a second signal, or where
-    it takes long: an instant may have very many matches."""
+def _finish_batch(query: StreamingQuery, checkpoint: Path, interrupted: _Interrupts, timeout: float = _STOP_TIMEOUT_SECONDS) -> bool:
+    """Wait until the last planned batch is written; whether it is. A second signal or the timeout
+    (an instant may have very many matches) ends the wait."""
     planned = last_number(checkpoint / "offsets")
     if planned is None or planned == last_number(checkpoint / "commits"):
         return True
     LOG.warning("Stopping after the batch under way; a second signal stops at once.")
-    commit, deadline = checkpoint / "commits" / str(planned), time.monotonic() + patience
-    while query.isActive and interrupted.times < 2 and not commit.exists():
+    commit, deadline = checkpoint / "commits" / str(planned), time.monotonic() + timeout
+    while query.isActive and interrupted.count < 2 and not commit.exists():
         if time.monotonic() >= deadline:
             LOG.warning("The batch under way takes long: it is left, and done again at the next start.")
             break
-        interrupted.wanted(0.05, times=2)
+        interrupted.wait_for(0.05, count=2)
     return commit.exists()
 
 
 class _Interrupts:
-    """How many signals have come."""
+    """A count of received signals."""
 
     def __init__(self) -> None:
-        self.times = 0
+        self.count = 0
 
-    def wanted(self, seconds: float, times: int = 1) -> bool:
-        """Whether so many have come; waits that long for them."""
-        if self.times < times:
+    def wait_for(self, seconds: float, count: int = 1) -> bool:
+        """True if so many signals were received; sleeps `seconds` before if not."""
+        if self.count < count:
             time.sleep(seconds)
-        return self.times >= times
+        return self.count >= count
 
-    def waited(self, seconds: float) -> bool:
-        """Waits so long, or until one comes; whether it did."""
+    def interrupts_within(self, seconds: float) -> bool:
+        """True if a signal is received within so many seconds."""
         deadline = time.monotonic() + seconds
-        while not self.times and time.monotonic() < deadline:
+        while not self.count and time.monotonic() < deadline:
             time.sleep(0.05)
-        return self.times > 0
+        return self.count > 0
 
 
 @contextmanager
 def _interrupts() -> Iterator[_Interrupts]:
-    """Counts Ctrl-C and SIGTERM while it holds.
-
-    In the middle of a call to the JVM an exception would leave the connection in pieces.
-    """
+    """Count SIGINT and SIGTERM instead of raising, since an exception within a call to the JVM
+    breaks the connection."""
     interrupted = _Interrupts()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
-        interrupted.times += 1
+        interrupted.count += 1
 
     before = [(number, signal.signal(number, handle)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:

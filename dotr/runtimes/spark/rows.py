@@ -1,21 +1,22 @@
-"""What Spark sees: rows of four columns, few and large.
+"""Rows that Spark sees: four columns, few and large rows.
 
 | kind | key | time | payload |
 | --- | --- | --- | --- |
-| CHUNK | the bucket's | of its first instant | arrivals at a bucket of a layer, by instant |
-| CLOSED | the bucket's | closed so far | nothing: it tells a bucket that no chunk of the batch came to, too, what time it is |
-| SPAN | the bucket's | of a task's first instant | the time of its last, in words; only where a program has timers |
-| FIRINGS | below 0 | their number | matches of a bucket, or of a task where no state is kept, as firings |
-| RUN | below 0 | their number | the file in which more of them wait (`waiting`) |
-| DEAD_RUN | below 0 | their number | the file in which more dead letters wait |
-| DEAD | below 0 | their number | dead letters |
-| FALLBACKS | below 0 | their number | errors after which something else gave the answer (`dotr.fallbacks`) |
-| INCONSISTENT | below 0 | 0 | the first instants of a task that contradict themselves, each with what clashes |
+| CHUNK | bucket | first instant | arrivals at a bucket of a layer, by instant |
+| CLOSED | bucket | closed so far | none: the time for a bucket without arrivals in the batch |
+| SPAN | bucket | first instant of a task | its last instant as text; only with timers |
+| FIRINGS | below 0 | number | firings of a bucket, or of a task where no state is kept |
+| RUN | below 0 | number | path of a sorted run of firings (`spilled_rows`) |
+| DEAD_RUN | below 0 | number | path of a sorted run of dead letters |
+| DEAD | below 0 | number | dead letters |
+| FALLBACKS | below 0 | number | answered errors (`dotr.errors.fallbacks`) |
+| INCONSISTENT | below 0 | 0 | first inconsistent instants of a task, each with its inconsistency |
 | COUNTS | below 0 | 0 | totals |
-| ENDED | below 0 | 0 | nothing: the stream has ended |
-| STATE | below 0 | its bytes | how much a bucket holds |
+| ENDED | below 0 | 0 | none: the stream has ended |
+| STATE | below 0 | its bytes | size of a bucket |
 
-Keys below 0 pass every operator untouched. Payloads are JSON, or a path: data, never code.
+Rows with keys below 0 pass every operator unchanged. Payloads are JSON, or a path: data, never
+code.
 """
 
 from __future__ import annotations
@@ -27,20 +28,22 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from dotr.fallbacks import Fallback, taken
-from dotr.fallbacks import Kind as FallbackKind
+from dotr.errors.fallbacks import Fallback, drain_fallbacks
+from dotr.errors.fallbacks import FallbackKind as FallbackKind
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Micros
-from dotr.outputs.runs import firings_of as firings_of
-from dotr.outputs.runs import firings_payload as firings_payload
+from dotr.monitoring.totals import Totals
+from dotr.outputs.external_sort import decode_firings as decode_firings
+from dotr.outputs.external_sort import encode_firings as encode_firings
 from dotr.runtimes.spark.stored_names import KEY
-from dotr.runtimes.totals import Totals
 
 SCHEMA: Final = f"{KEY} long, kind int, time long, payload binary"
 ARROW: Final = pa.schema([(KEY, pa.int64()), ("kind", pa.int32()), ("time", pa.int64()), ("payload", pa.binary())])
 
 
-class Kind(IntEnum):
+class RowKind(IntEnum):
+    """The kind of a row."""
+
     CHUNK = 0
     CLOSED = 1
     FIRINGS = 2
@@ -55,7 +58,7 @@ class Kind(IntEnum):
     FALLBACKS = 11
 
 
-class Line(NamedTuple):
+class SparkRow(NamedTuple):
     """A row."""
 
     key: int
@@ -65,97 +68,103 @@ class Line(NamedTuple):
 
 
 class BucketSize(NamedTuple):
-    """How much state a bucket of a layer has: the events of each port, and its bytes as written."""
+    """The size of a bucket: the events of each port, and its bytes as written."""
 
     layer: int
     bucket: int
-    held: tuple[int, ...]
-    written: int
+    event_counts: tuple[int, ...]
+    bytes: int
 
 
-def record_batch(lines: Iterable[Line]) -> pa.RecordBatch:
-    """Rows as Arrow wants them."""
-    columns = list(zip(*lines, strict=True)) or [(), (), (), ()]
+def record_batch(rows: Iterable[SparkRow]) -> pa.RecordBatch:
+    """Rows as an Arrow record batch."""
+    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
     return pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in zip(columns, ARROW, strict=True)], schema=ARROW)
 
 
-def _dump(value: object) -> bytes:
+def _json_bytes(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
-def dead_payload(letters: Iterable[DeadLetter]) -> bytes:
-    """The inverse of `dead_of`."""
-    return _dump([[letter.reason.value, *letter[1:]] for letter in letters])
+def encode_dead_letters(dead_letters: Iterable[DeadLetter]) -> bytes:
+    """The inverse of `decode_dead_letters`."""
+    return _json_bytes([[letter.reason.value, *letter[1:]] for letter in dead_letters])
 
 
-def dead_of(payload: bytes) -> list[DeadLetter]:
-    """
+def decode_dead_letters(payload: bytes) -> list[DeadLetter]:
+    """Dead letters from a payload.
+
     >>> letter = DeadLetter(Reason.LATE, "sensors", "a.csv", 7, 12, "x,y", "why")
-    >>> dead_of(dead_payload([letter])) == [letter]
+    >>> decode_dead_letters(encode_dead_letters([letter])) == [letter]
     True
     """
     return [DeadLetter(Reason(reason), *rest) for reason, *rest in json.loads(payload)]
 
 
-def inconsistent_payload(found: Iterable[tuple[Micros, str]]) -> bytes:
-    """The inverse of `inconsistent_of`."""
-    return _dump(list(found))
+def encode_inconsistencies(inconsistencies: Iterable[tuple[Micros, str]]) -> bytes:
+    """The inverse of `decode_inconsistencies`."""
+    return _json_bytes(list(inconsistencies))
 
 
-def inconsistent_of(payload: bytes) -> list[tuple[Micros, str]]:
-    """
-    >>> inconsistent_of(inconsistent_payload([(5, "cax-dw: …")]))
+def decode_inconsistencies(payload: bytes) -> list[tuple[Micros, str]]:
+    """Inconsistent instants from a payload.
+
+    >>> decode_inconsistencies(encode_inconsistencies([(5, "cax-dw: …")]))
     [(5, 'cax-dw: …')]
     """
     return [(time, clash) for time, clash in json.loads(payload)]
 
 
-def fallback_lines() -> list[Line]:
-    """The row of the fallbacks that this process has recorded since it was last asked; none where there are none."""
-    found = taken()
-    return [Line(-1, Kind.FALLBACKS, sum(each.times for each in found), fallbacks_payload(found))] if found else []
+def fallback_rows() -> list[SparkRow]:
+    """A row of the fallbacks that this process has recorded since the last call; none without
+    fallbacks."""
+    fallbacks = drain_fallbacks()
+    return [SparkRow(-1, RowKind.FALLBACKS, sum(each.times for each in fallbacks), encode_fallbacks(fallbacks))] if fallbacks else []
 
 
-def fallbacks_payload(found: Iterable[Fallback]) -> bytes:
-    """The inverse of `fallbacks_of`."""
-    return _dump([[each.kind.name, *each[1:]] for each in found])
+def encode_fallbacks(fallbacks: Iterable[Fallback]) -> bytes:
+    """The inverse of `decode_fallbacks`."""
+    return _json_bytes([[each.kind.name, *each[1:]] for each in fallbacks])
 
 
-def fallbacks_of(payload: bytes) -> list[Fallback]:
-    """
+def decode_fallbacks(payload: bytes) -> list[Fallback]:
+    """Fallbacks from a payload.
+
     >>> found = [Fallback(FallbackKind.QUERY, "ValueError: no", "dotr/queries/plan.py:7 in at", 3)]
-    >>> fallbacks_of(fallbacks_payload(found)) == found
+    >>> decode_fallbacks(encode_fallbacks(found)) == found
     True
     """
     return [Fallback(FallbackKind[kind], error, place, times) for kind, error, place, times in json.loads(payload)]
 
 
-def size_payload(size: BucketSize) -> bytes:
-    """The inverse of `size_of`."""
-    return _dump(size)
+def encode_size(size: BucketSize) -> bytes:
+    """The inverse of `decode_size`."""
+    return _json_bytes(size)
 
 
-def size_of(payload: bytes) -> BucketSize:
-    """
+def decode_size(payload: bytes) -> BucketSize:
+    """The size of a bucket from a payload.
+
     >>> size = BucketSize(0, 1, (3, 0), 120)
-    >>> size_of(size_payload(size)) == size
+    >>> decode_size(encode_size(size)) == size
     True
     """
-    layer, bucket, held, written = json.loads(payload)
-    return BucketSize(layer, bucket, tuple(held), written)
+    layer, bucket, event_counts, written = json.loads(payload)
+    return BucketSize(layer, bucket, tuple(event_counts), written)
 
 
-def counts_payload(totals: Totals) -> bytes:
-    """The inverse of `counts_of`."""
-    dead = {reason.value: count for reason, count in totals.dead.items()}
-    counts = [totals.elements, totals.instants, totals.facts, totals.events, dead, totals.dropped, totals.inconsistent]
-    return _dump([*counts, totals.fallbacks] if totals.fallbacks else counts)  # as releases before there were fallbacks wrote them
+def encode_totals(totals: Totals) -> bytes:
+    """The inverse of `decode_totals`."""
+    dead_letters = {reason.value: count for reason, count in totals.dead_letters.items()}
+    counts = [totals.elements, totals.instants, totals.facts, totals.events, dead_letters, totals.dropped, totals.inconsistent]
+    return _json_bytes([*counts, totals.fallbacks] if totals.fallbacks else counts)  # the form of releases without fallbacks
 
 
-def counts_of(payload: bytes) -> Totals:
-    """
-    >>> totals = Totals(elements=2, dead={Reason.LATE: 1}, inconsistent=1)
-    >>> counts_of(counts_payload(totals)) == totals
+def decode_totals(payload: bytes) -> Totals:
+    """Totals from a payload.
+
+    >>> totals = Totals(elements=2, dead_letters={Reason.LATE: 1}, inconsistent=1)
+    >>> decode_totals(encode_totals(totals)) == totals
     True
     """
     elements, instants, facts, events, dead, *rest = json.loads(payload)

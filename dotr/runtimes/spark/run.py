@@ -1,4 +1,5 @@
-"""A pipeline on Spark: everything that can be refused is refused before a JVM starts; then one query runs to the end of the input."""
+"""A pipeline on Spark: refusals come before a JVM starts; then one query runs to the end of the
+input."""
 
 from __future__ import annotations
 
@@ -15,153 +16,162 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dotr.engine.change import Change, Fate
-from dotr.engine.holdings import holdings
-from dotr.engine.sharing import share
+from dotr.datalog.compiled_store import CompiledStore
+from dotr.engine.multi_query import share_queries
 from dotr.engine.spec import ProgramSpec
-from dotr.io.dead_letters import letter_line
-from dotr.io.records import InputFile
-from dotr.io.sinks import BatchFile, Unwritten, check_new
-from dotr.knowledge.store.compiled import CompiledStore
+from dotr.layout.layers import lay_out
 from dotr.model.stream import DeadLetter, Firing
-from dotr.outputs import writer
-from dotr.patterns.layout import lay_out
+from dotr.monitoring.progress import ReportProgress, ignore_progress
+from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
+from dotr.outputs import compile_writer
 from dotr.runtimes.pipeline import Pipeline
-from dotr.runtimes.spark.checkpoint import Checkpoint, Layout, wanted_layout
-from dotr.runtimes.spark.first import First
+from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
+from dotr.runtimes.spark.display_paths import DisplayPaths
 from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.keys import bucket_keys
-from dotr.runtimes.spark.lost import LOST, words
-from dotr.runtimes.spark.moving import Old, move
-from dotr.runtimes.spark.names import Names
+from dotr.runtimes.spark.progress import FirstBatchProgress, SparkProgress
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.session import cores, is_local, start
-from dotr.runtimes.spark.sink import Sink, Write
-from dotr.runtimes.spark.spool import Copying, spooling
-from dotr.runtimes.spark.standings import Standings
-from dotr.runtimes.spark.trouble import explained
-from dotr.runtimes.spark.waiting import clear, folder_of
-from dotr.runtimes.standing import Stand, unheard
-from dotr.runtimes.totals import Does, Progress, RunFailed, Totals, unsaid
+from dotr.runtimes.spark.sink import Sink, WriteBatch
+from dotr.runtimes.spark.spark_errors import failure_of
+from dotr.runtimes.spark.spilled_rows import remove_runs, run_folder
+from dotr.runtimes.spark.spool import SpoolState, spooling
+from dotr.runtimes.spark.state_moves import OldQuery, move_state
+from dotr.sinks.dead_letters import dead_letter_line
+from dotr.sinks.files import BatchFile, WriteFailed, check_new
+from dotr.sources.records import InputFile
+from dotr.state.state_migration import StateChange, StateFate
+from dotr.state.state_schema import state_schema
 
 _LOG: Final = logging.getLogger("dotr")
-_LETTERS: Final = 1_000
-"""Dead letters that are written at a time."""
+_DEAD_LETTERS_PER_WRITE: Final = 1_000
+"""Dead letters per write."""
 
 
-def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard, does: Does = unsaid) -> Totals:
-    """Runs a pipeline to the end of its input, from its checkpoint on; the totals are this run's. `does` is told what goes on before the
-    first batch is written.
+def run_spark(
+    pipeline: Pipeline, progress: ReportTotals, on_progress: ReportProgress = ignore_progress, show: ReportActivity = ignore_activity
+) -> Totals:
+    """Run a pipeline to the end of its input, from its checkpoint on.
 
-    Raises `Refused` for what the user can put right, `RunFailed` for what else stops Spark, KeyboardInterrupt when it was stopped.
+    `progress` receives the totals after each batch, `on_progress` the progress of the run, and
+    `show` the activity before the first batch. Returns the totals of this run. Raises Refused for
+    errors of the user, RunFailed for failures of Spark, and KeyboardInterrupt after a stop.
     """
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
-    wanted = wanted_layout(pipeline)
-    found: Change | None = None
+    layout = required_layout(pipeline)
+    change: StateChange | None = None
     if checkpoint.layout is None:
         for output in pipeline.outputs:
-            check_new(output.path, output.place)
+            check_new(output.path, output.span)
         if pipeline.dead_letter_path is not None:
             check_new(pipeline.dead_letter_path)
     else:
         checkpoint.check()
-        found = checkpoint.change(pipeline.program)
-        wanted = checkpoint.claim(wanted, found)
-        if found.learns is not None:
-            _LOG.warning("%s", found.learns)
-    checkpoint.make()
+        change = checkpoint.state_change(pipeline.program)
+        layout = checkpoint.claim(layout, change)
+        if change.knowledge_warning is not None:
+            _LOG.warning("%s", change.knowledge_warning)
+    checkpoint.create()
     settings, before = pipeline.spark, SparkContext._active_spark_context
-    does("starting Spark")
+    show("starting Spark")
     try:
         session = start(pipeline.name, settings.master, settings.conf, checkpoint.log)
     except (PySparkException, RuntimeError, OSError) as error:
-        raise explained(str(error), checkpoint.log) from None
+        raise failure_of(str(error), checkpoint.log) from None
     try:
         tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
-            wanted = checkpoint.claim(replace(wanted, buckets=tasks, partitions=tasks, holdings=holdings(pipeline.program)))
-        job = _job(pipeline, wanted, tasks, checkpoint.folders(wanted.generation))
-        clear(folder_of(job))
+            layout = checkpoint.claim(replace(layout, buckets=tasks, partitions=tasks, holdings=state_schema(pipeline.program)))
+        job = _job(pipeline, layout, tasks, checkpoint.folders(layout.generation))
+        remove_runs(run_folder(job))
         if pipeline.program.store is not None:
-            _ship(pipeline.program.store, session.sparkContext)
-        layers = lay_out(share(pipeline.program.rules.rules), wanted.holdings.since if wanted.holdings else {}).layers
-        standings = Standings(layers, checkpoint, stand)
-        if found is not None and found.moves:
-            does("moving the state to where the changed rules look for it")
-            standings.moved(_take_over(session, checkpoint, found, wanted, job))
+            _ship_background(pipeline.program.store, session.sparkContext)
+        layers = lay_out(share_queries(pipeline.program.rules.rules), layout.holdings.since if layout.holdings else {}).layers
+        spark_progress = SparkProgress(layers, checkpoint, on_progress)
+        if change is not None and change.moves:
+            show("moving the state to where the changed rules look for it")
+            spark_progress.state_moved(_move_state(session, checkpoint, change, layout, job))
         sink = Sink(
-            _write(pipeline), progress, Names(pipeline, checkpoint.folder), pipeline.clock, wanted.first, standings.took, pipeline.told
+            _batch_writer(pipeline),
+            progress,
+            DisplayPaths(pipeline, checkpoint.folder),
+            pipeline.clock,
+            layout.first,
+            spark_progress.batch_written,
+            pipeline.dead_letter_warnings,
         )
 
-        first = First(session, checkpoint, does)
+        first = FirstBatchProgress(session, checkpoint, show)
 
-        def look() -> None:
-            standings.look()
-            first.look(begun=sink.begun)
+        def poll() -> None:
+            spark_progress.report()
+            first.report(batch_written=sink.batch_written)
             progress(sink.totals)
 
         standard = [each for each in pipeline.growing if each.standard]
-        heard = stand is not unheard
-        if heard:
-            session.streams.addListener(standings.listener)
+        has_listener = on_progress is not ignore_progress
+        if has_listener:
+            session.streams.addListener(spark_progress.listener)
         try:
-            with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext(Copying()) as copying:
+            with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext(SpoolState()) as spool:
 
-                def around() -> None:
-                    if copying.failure is not None:
-                        raise copying.failure
-                    if heard:
-                        look()
+                def poll_query() -> None:
+                    if spool.failure is not None:
+                        raise spool.failure
+                    if has_listener:
+                        poll()
 
-                does("starting the query")
-                run_query(session, job, sink, checkpoint.query, checkpoint.log, around, settings.restarts)
-        except Unwritten as error:
+                show("starting the query")
+                run_query(session, job, sink, checkpoint.query, checkpoint.log, poll_query, settings.restarts)
+        except WriteFailed as error:
             raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None
         finally:
-            with suppress(*LOST):
-                if heard:
-                    session.streams.removeListener(standings.listener)
+            with suppress(*JVM_ERRORS):
+                if has_listener:
+                    session.streams.removeListener(spark_progress.listener)
         return sink.totals
-    except LOST as error:
-        raise explained(words(error), checkpoint.log) from None
+    except JVM_ERRORS as error:
+        raise failure_of(error_text(error), checkpoint.log) from None
     finally:
         if before is None:
-            with suppress(*LOST):
+            with suppress(*JVM_ERRORS):
                 session.stop()
 
 
-def _take_over(session: SparkSession, checkpoint: Checkpoint, found: Change, wanted: Layout, job: Job) -> list[BucketSize]:
-    """Moves the state to the query of the changed program; how much of it there is then."""
-    kept = checkpoint.layout
-    assert kept is not None
+def _move_state(session: SparkSession, checkpoint: Checkpoint, change: StateChange, layout: CheckpointLayout, job: Job) -> list[BucketSize]:
+    """Move the state to the query of the changed program; the sizes of its buckets."""
+    stored = checkpoint.layout
+    assert stored is not None
     sizes: list[BucketSize] = []
     if job.moved:
-        keys = bucket_keys(kept.layers * kept.buckets, kept.partitions)
-        query, moved = checkpoint.folders(kept.generation)
-        old = Old(query, moved if kept.start is not None else "", kept.layers, keys, checkpoint.committed() is not None)
-        sizes = move(session, found, old, job, checkpoint.log)
-    for verdict in found.verdicts:
-        if verdict.fate is not Fate.KEPT:
+        keys = bucket_keys(stored.layers * stored.buckets, stored.partitions)
+        query, moved = checkpoint.folders(stored.generation)
+        old = OldQuery(query, moved if stored.start is not None else "", stored.layers, keys, checkpoint.committed_batch() is not None)
+        sizes = move_state(session, change, old, job, checkpoint.log)
+    for verdict in change.verdicts:
+        if verdict.fate is not StateFate.KEPT:
             _LOG.warning("%s", verdict)
-    checkpoint.switch(wanted)
+    checkpoint.switch(layout)
     return sizes
 
 
-def _inputs(pipeline: Pipeline, layout: Layout) -> tuple[list[InputFile], list[str]]:
-    """The inputs that the checkpoint counts with: its files, then what grows, of each of which the second list says how."""
-    likes = {file.input: file for file in pipeline.inputs} | {each.like.input: each.like for each in pipeline.growing}
+def _inputs(pipeline: Pipeline, layout: CheckpointLayout) -> tuple[list[InputFile], list[str]]:
+    """The inputs in the checkpoint's order, files first; and the settings of the growing ones as
+    JSON."""
+    templates = {file.input: file for file in pipeline.inputs} | {each.like.input: each.like for each in pipeline.growing}
     watched = {each.like.input: each for each in pipeline.growing}
-    inputs = [replace(likes[name], path=path) for name, _, path in layout.inputs]
-    how = []
+    inputs = [replace(templates[name], path=path) for name, _, path in layout.inputs]
+    settings = []
     for name, _, pattern in layout.growing:
-        inputs.append(replace(likes[name], path=""))
+        inputs.append(replace(templates[name], path=""))
         each = watched.get(name)
-        how.append(json.dumps([pattern, each.settle, each.idle, True] if each else [pattern, 0, None, False]))
-    return inputs, how
+        settings.append(json.dumps([pattern, each.settle, each.idle, True] if each else [pattern, 0, None, False]))
+    return inputs, settings
 
 
-def _job(pipeline: Pipeline, layout: Layout, tasks: int, folders: tuple[str, str]) -> Job:
+def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tuple[str, str]) -> Job:
     spec: ProgramSpec = pipeline.program.spec
     since = layout.holdings.since if layout.holdings else {}
     spec = replace(spec, graphs=tuple(map(os.path.abspath, spec.graphs)), since=since)
@@ -177,7 +187,7 @@ def _job(pipeline: Pipeline, layout: Layout, tasks: int, folders: tuple[str, str
         layers=layout.layers,
         buckets=layout.buckets,
         partitions=layout.partitions,
-        batch=pipeline.spark.batch,
+        batch=pipeline.spark.batch_elements,
         tasks=tasks,
         run=folders[0],
         store="" if store is None else str(store.file.path),
@@ -186,32 +196,32 @@ def _job(pipeline: Pipeline, layout: Layout, tasks: int, folders: tuple[str, str
         rates=tuple(rates.items()),
         moved=folders[1] if layout.start is not None else "",
         start=json.dumps(layout.start) if layout.start is not None else "",
-        trigger=pipeline.spark.trigger,
+        trigger=pipeline.spark.trigger_interval,
     )
 
 
-def _ship(store: CompiledStore, context: SparkContext) -> None:
-    """Gives the compiled background, and the answers beside it, to executors of other machines, which may not have it at its path."""
+def _ship_background(store: CompiledStore, context: SparkContext) -> None:
+    """Send the compiled background, with its static answers, to executors on other machines."""
     if not is_local(context):
         for path in (store.file.path, *store.file.path.parent.glob(f"{store.file.path.stem}-*{store.file.path.suffix}")):
             context.addFile(str(path))
 
 
-def _write(pipeline: Pipeline) -> Write:
-    """Writes a batch to all outputs; a batch that has nothing for one leaves no file there."""
+def _batch_writer(pipeline: Pipeline) -> WriteBatch:
+    """A function that writes a batch to all outputs; an output without data gets no file."""
     clock = pipeline.clock
     outputs = [(output.path, "." + output.format.value, output.format) for output in pipeline.outputs]
     dead = pipeline.dead_letter_path
 
-    def write(number: int, firings: Iterator[Sequence[Firing]], letters: Iterator[DeadLetter]) -> None:
+    def write(number: int, firings: Iterator[Sequence[Firing]], dead_letters: Iterator[DeadLetter]) -> None:
         with ExitStack() as stack:
-            files = [(stack.enter_context(BatchFile(path, number, suffix)), writer(form, clock)) for path, suffix, form in outputs]
-            for some in firings:
+            files = [(stack.enter_context(BatchFile(path, number, suffix)), compile_writer(form, clock)) for path, suffix, form in outputs]
+            for block_of_firings in firings:
                 for file, texts in files:
-                    file.write(texts(some))
+                    file.write(texts(block_of_firings))
         with BatchFile(dead, number, ".ndjson") if dead is not None else nullcontext() as rejected:
-            while told := list(islice(letters, _LETTERS)):
+            while block := list(islice(dead_letters, _DEAD_LETTERS_PER_WRITE)):
                 if rejected is not None:
-                    rejected.write([letter_line(letter, clock) + "\n" for letter in told])
+                    rejected.write([dead_letter_line(letter, clock) + "\n" for letter in block])
 
     return write

@@ -1,7 +1,8 @@
-"""The Spark session: our defaults below what the user or spark-submit has said, and a JVM that keeps its words to its log.
+"""The Spark session: defaults below the settings of the user and of spark-submit, and a JVM that
+writes to a log file.
 
-A JVM that we start ourselves writes to a log file in the checkpoint folder instead of the terminal; one that spark-submit has
-started belongs to the user, and is only told to be brief.
+The standard error of a JVM started here goes to a file in the checkpoint folder. A JVM started by
+spark-submit belongs to the user; only its log level is lowered.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 import dotr
-from dotr.diagnostics import refuse
-from dotr.runtimes.spark.lost import hush
+from dotr.errors.diagnostics import refuse
+from dotr.runtimes.spark.jvm_errors import silence_py4j
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 
-# The JVM sees a handful of rows a batch, so its better compiler and its concurrent collector cost more than they save.
+# The JVM processes a handful of rows per batch: C2 and a concurrent collector cost more than they
+# save.
 _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 
 DEFAULTS: Final[Mapping[str, str]] = {
@@ -42,22 +44,23 @@ DEFAULTS: Final[Mapping[str, str]] = {
 }
 
 REQUIRED: Final[Mapping[str, str]] = {
-    # transformWithState has no other store.
+    # transformWithState supports no other store.
     f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
 
 _FILE_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
-_SETTLED_SECONDS: Final = 2.0
-_PATIENCE_SECONDS: Final = 60.0
+_STABLE_SECONDS: Final = 2.0
+_EXECUTOR_TIMEOUT_SECONDS: Final = 60.0
 
 
 def start(name: str, master: str | None, settings: Mapping[str, str], log: Path) -> SparkSession:
-    """A session with our defaults; `settings` win over them, and so does what spark-submit was given."""
+    """A session with default settings, overridden by spark-submit and by `settings`. The JVM writes
+    to `log`. Raises Refused (S113) without a usable Python for the workers."""
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     running = SparkContext._active_spark_context is not None
-    with _quiet(log, submitted or running):
+    with _stderr_to_log(log, submitted or running):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        _check_python(os.environ["PYSPARK_PYTHON"])
+        _check_worker_python(os.environ["PYSPARK_PYTHON"])
         if submitted:
             SparkContext._ensure_initialized()
         conf = SparkConf()
@@ -69,49 +72,54 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path)
         for key, value in {**settings, **REQUIRED}.items():
             conf.set(key, value)
         session = SparkSession.builder.config(conf=conf).getOrCreate()
-    hush(session.sparkContext)
-    _hush_python()
-    _find_package(session.sparkContext)
-    _manage_files(session)
+    silence_py4j(session.sparkContext)
+    _silence_python()
+    _export_package_path(session.sparkContext)
+    _use_filesystem_manager(session)
     if "spark.log.level" not in settings:
         session.sparkContext.setLogLevel("ERROR")
     return session
 
 
 def cores(context: SparkContext) -> int:
-    """How many tasks run at a time. The executors of a cluster come one by one once a session is there: this waits until no further one has
-    come for a while, unless `spark.default.parallelism` says it, or they are started when there is work for them."""
+    """The number of tasks that run at a time.
+
+    The executors of a cluster register one by one after the session is there: this waits until none
+    has registered for a while, unless `spark.default.parallelism` is set or allocation is dynamic.
+    """
     conf = context.getConf()
     dynamic = conf.get("spark.dynamicAllocation.enabled", "false") == "true"
     if not (is_local(context) or conf.contains("spark.default.parallelism") or dynamic):
         executors, began = 0, time.monotonic()
         changed = began
-        while (now := time.monotonic()) < (changed + _SETTLED_SECONDS if executors else began + _PATIENCE_SECONDS):
-            found = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # one is the driver
-            if found != executors:
-                executors, changed = found, now
+        while (now := time.monotonic()) < (changed + _STABLE_SECONDS if executors else began + _EXECUTOR_TIMEOUT_SECONDS):
+            registered = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # without the driver
+            if registered != executors:
+                executors, changed = registered, now
             time.sleep(0.1)
     return context.defaultParallelism
 
 
 def is_local(context: SparkContext) -> bool:
-    """Whether executors are in the driver's process."""
+    """True if executors run in the driver's process."""
     return context.master is None or context.master.partition("[")[0] == "local"
 
 
-def _check_python(python: str) -> None:
-    """The planner of the source is a worker on the driver's machine: a path into an unpacked archive must lead somewhere here too."""
+def _check_worker_python(python: str) -> None:
+    """Check that the workers' Python exists on the driver's machine too, where the planner runs as
+    a worker."""
     if os.sep in python and not os.path.exists(python):
         hint = "It is a path on the driver's machine too: unpack the environment here under the same name, and submit from this folder."
         raise refuse("S113", f"the Python of Spark's workers, PYSPARK_PYTHON={python}, is not in {os.getcwd()}", hint=hint)
 
 
-def _manage_files(session: SparkSession) -> None:
-    """Has Spark write its logs and the state's changes through Hadoop's FileSystem. What it would take, FileContext, runs `readlink` for
-    every name where Hadoop's native library is missing, as in pyspark: ten processes for each little file, instead of two. The file is put
-    in its place by renaming it, either way.
+def _use_filesystem_manager(session: SparkSession) -> None:
+    """Let Spark write logs and state changes through Hadoop's FileSystem.
 
-    The class has moved between releases of Spark; where it is at neither place, Spark takes what it would.
+    Spark's default, FileContext, runs `readlink` for each name where Hadoop's native library is
+    missing, as in pyspark: ten processes per small file instead of two. Either way a file is put in
+    place by renaming. The class is in different packages of different releases of Spark; where
+    neither has it, the default stays.
     """
     assert SparkContext._jvm is not None
     if session.conf.get(_FILE_MANAGER, None) is None:
@@ -123,38 +131,39 @@ def _manage_files(session: SparkSession) -> None:
                 return
 
 
-def _find_package(context: SparkContext) -> None:
-    """Lets Python workers of this machine import the package from where this process has it: a folder, or a zip.
-
-    Under spark-submit workers on executors have `--py-files`; the driver's own, which plan the source, are not told of them.
-    """
+def _export_package_path(context: SparkContext) -> None:
+    """Add the folder or zip of the package to the PYTHONPATH of Python workers on this machine.
+    spark-submit gives `--py-files` to executors, but not to the driver's workers, which plan the
+    source."""
     place = str(Path(dotr.__file__).resolve().parent.parent)
     known = context.environment.get("PYTHONPATH", "").split(os.pathsep)
     if place not in known:
         context.environment["PYTHONPATH"] = os.pathsep.join([place, *filter(None, known)])
 
 
-def _hush_python() -> None:
-    """Keeps warnings of Spark's Python half off the terminal, of old versions of libraries, say: its errors come as exceptions."""
+def _silence_python() -> None:
+    """Suppress warnings of Spark's Python part, for example about old libraries; errors come as
+    exceptions."""
     for name in ("py4j", "pyspark"):
         logging.getLogger(name).setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module=r"(pyspark|py4j)(\.|$)")
 
 
 @contextmanager
-def _quiet(log: Path, leave: bool) -> Iterator[None]:
-    """While it holds, what is started inherits the log as its standard error."""
-    if leave:
+def _stderr_to_log(log: Path, unchanged: bool) -> Iterator[None]:
+    """Let processes started within the context inherit the log file as standard error, unless
+    `unchanged`."""
+    if unchanged:
         yield
         return
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
-    kept = os.dup(2)
+    saved = os.dup(2)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         os.dup2(file, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(saved, 2)
+        os.close(saved)
         os.close(file)

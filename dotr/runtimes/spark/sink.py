@@ -1,4 +1,5 @@
-"""The end of a batch: its few rows come to the driver, what they bring is put in order, and is written as files named by the batch."""
+"""The sink of the query: collects the few rows of a batch on the driver, merges their contents, and
+writes files named by the batch number."""
 
 from __future__ import annotations
 
@@ -7,126 +8,147 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from dotr.diagnostics import DotrError
-from dotr.fallbacks import taken
+from dotr.errors.diagnostics import DotrError
+from dotr.errors.fallbacks import drain_fallbacks
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
-from dotr.runtimes.letters import TOLD, Complaints
-from dotr.runtimes.spark.rows import BucketSize, Kind, counts_of, dead_of, fallbacks_of, firings_of, inconsistent_of, size_of
-from dotr.runtimes.spark.waiting import FIRINGS, LETTERS, blocks, clear, merged, run_of
-from dotr.runtimes.totals import Progress, Totals
+from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND, WarningLimiter
+from dotr.monitoring.totals import ReportTotals, Totals
+from dotr.runtimes.spark.rows import (
+    BucketSize,
+    RowKind,
+    decode_dead_letters,
+    decode_fallbacks,
+    decode_firings,
+    decode_inconsistencies,
+    decode_size,
+    decode_totals,
+)
+from dotr.runtimes.spark.spilled_rows import DEAD_LETTERS, FIRINGS, blocks, merge_runs, remove_runs, run_path
 
-Write = Callable[[int, Iterator[Sequence[Firing]], Iterator[DeadLetter]], None]
-"""Writes a batch under its number, firings some whole instants at a time; the same batch twice leaves what once leaves."""
+WriteBatch = Callable[[int, Iterator[Sequence[Firing]], Iterator[DeadLetter]], None]
+"""Writes a batch by number; the firings come in blocks of whole instants. Idempotent: the files are
+named by the batch number."""
 
-Took = Callable[[int, Totals, Sequence[BucketSize]], None]
-"""Told of a batch that is written: its number, what it counted, and how much the buckets hold that it changed."""
-
-
-def _untold(number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
-    """Nobody asks."""
+OnBatchWritten = Callable[[int, Totals, Sequence[BucketSize]], None]
+"""Called after a batch is written, with its number, its totals, and the sizes of the buckets that
+it changed."""
 
 
-class Left(DotrError):
-    """The run has been stopped, and the batch is not written to its end."""
+def ignore_totals(number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
+    """Discard the totals."""
+
+
+class BatchAbandoned(DotrError):
+    """Raised to end the writing of a batch when the run is stopped."""
 
 
 class Sink:
-    """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it; `begun`: a batch is
-    written. `names` gives a dead
-    letter the file's name as the user knows it. `first` is the number under which the query's first batch is written. `ended` is Spark's
-    number of the batch that was the last. `told`: of so many dead letters of a kind the user is told as they come. Once it is `left`, what
-    is being written is not written to its end."""
+    """The function that Spark calls once per batch, or again with the same number after a crash.
+
+    Parameters:
+    - `write`: writes the firings and dead letters of a batch.
+    - `progress`: receives the totals of this run after each batch.
+    - `display`: maps the path of a dead letter to the user's path.
+    - `clock`: the format of times in warnings.
+    - `first`: the number of the query's first batch, which Spark numbers 0.
+    - `on_written`: receives the figures of each written batch.
+    - `warning_limit`: the number of dead letters of a kind that are shown as warnings.
+
+    `failure` is the error that ended the last batch, `batch_written` whether a batch is written,
+    and `last_batch` Spark's number of the batch that ends the stream. Setting `abandoned` ends the
+    writing under way.
+    """
 
     def __init__(
         self,
-        write: Write,
-        progress: Progress,
-        names: Callable[[DeadLetter], DeadLetter],
+        write: WriteBatch,
+        progress: ReportTotals,
+        display: Callable[[DeadLetter], DeadLetter],
         clock: Clock,
         first: int = 0,
-        took: Took = _untold,
-        told: int = TOLD,
+        on_written: OnBatchWritten = ignore_totals,
+        warning_limit: int = WARNINGS_PER_KIND,
     ) -> None:
         self._first = first
         self._write = write
         self._progress = progress
-        self._names = names
+        self._display = display
         self._clock = clock
-        self._took = took
-        self._complaints = Complaints(told)
+        self._on_written = on_written
+        self._warnings = WarningLimiter(warning_limit)
         self._last: tuple[int, Totals] | None = None
         self.totals = Totals()
-        self.begun = False
+        self.batch_written = False
         self.failure: Exception | None = None
-        self.ended: int | None = None
-        self.left = False
+        self.last_batch: int | None = None
+        self.abandoned = False
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
-            self.take(number, [(row.kind, bytes(row.payload)) for row in batch.select("kind", "payload").collect()])
+            self.process(number, [(row.kind, bytes(row.payload)) for row in batch.select("kind", "payload").collect()])
         except Exception as error:
             self.failure = error
             raise
 
-    def take(self, number: int, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Puts a batch's rows in order, writes them, and tells of them."""
+    def process(self, number: int, rows: Iterable[tuple[int, bytes]]) -> None:
+        """Merge and write the rows of a batch, and report its totals."""
         firings: list[Firing] = []
-        letters: list[DeadLetter] = []
+        dead_letters: list[DeadLetter] = []
         runs: list[Path] = []
-        further: list[Path] = []
+        dead_runs: list[Path] = []
         sizes: list[BucketSize] = []
         counted = Totals()
-        fallbacks = taken()
+        fallbacks = drain_fallbacks()
         for kind, payload in rows:
-            if kind == Kind.FIRINGS:
-                firings += firings_of(payload)
-            elif kind == Kind.RUN:
-                runs.append(run_of(payload))
-            elif kind == Kind.DEAD:
-                letters += dead_of(payload)
-            elif kind == Kind.DEAD_RUN:
-                further.append(run_of(payload))
-            elif kind == Kind.INCONSISTENT:
-                for time, clash in inconsistent_of(payload):
-                    self._complaints.inconsistent(time, clash, self._clock)
-            elif kind == Kind.FALLBACKS:
-                fallbacks += fallbacks_of(payload)
-            elif kind == Kind.ENDED:
-                self.ended = number
-            elif kind == Kind.STATE:
-                sizes.append(size_of(payload))
-            elif kind == Kind.COUNTS:
-                counted += counts_of(payload)
-        written = _Counted(self._until_left(blocks(merged(FIRINGS, firings, runs))))
-        self._write(self._first + number, iter(written), self._told(merged(LETTERS, letters, further)))
-        for folder in {path.parent for path in (*runs, *further)}:
-            clear(folder)
+            if kind == RowKind.FIRINGS:
+                firings += decode_firings(payload)
+            elif kind == RowKind.RUN:
+                runs.append(run_path(payload))
+            elif kind == RowKind.DEAD:
+                dead_letters += decode_dead_letters(payload)
+            elif kind == RowKind.DEAD_RUN:
+                dead_runs.append(run_path(payload))
+            elif kind == RowKind.INCONSISTENT:
+                for time, clash in decode_inconsistencies(payload):
+                    self._warnings.report_inconsistency(time, clash, self._clock)
+            elif kind == RowKind.FALLBACKS:
+                fallbacks += decode_fallbacks(payload)
+            elif kind == RowKind.ENDED:
+                self.last_batch = number
+            elif kind == RowKind.STATE:
+                sizes.append(decode_size(payload))
+            elif kind == RowKind.COUNTS:
+                counted += decode_totals(payload)
+        written = _CountedFirings(self._until_abandoned(blocks(merge_runs(FIRINGS, firings, runs))))
+        self._write(self._first + number, iter(written), self._reported(merge_runs(DEAD_LETTERS, dead_letters, dead_runs)))
+        for folder in {path.parent for path in (*runs, *dead_runs)}:
+            remove_runs(folder)
         for each in fallbacks:
-            self._complaints.fallback(each)
+            self._warnings.report_fallback(each)
         counted += Totals(events=written.events, dropped=written.dropped, fallbacks=sum(each.times for each in fallbacks))
         if self._last is None or self._last[0] != number:
             self._last = number, self.totals
         self.totals = self._last[1] + counted
-        self.begun = True
-        self._took(number, counted, sizes)
+        self.batch_written = True
+        self._on_written(number, counted, sizes)
         self._progress(self.totals)
 
-    def _until_left(self, firings: Iterable[Sequence[Firing]]) -> Iterator[Sequence[Firing]]:
-        for block in firings:
-            if self.left:
-                raise Left
+    def _until_abandoned(self, blocks: Iterable[Sequence[Firing]]) -> Iterator[Sequence[Firing]]:
+        for block in blocks:
+            if self.abandoned:
+                raise BatchAbandoned
             yield block
 
-    def _told(self, letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
-        """Dead letters with the names of their files that the user knows; of the first ones he is told."""
-        for letter in map(self._names, letters):
-            self._complaints.tell(letter)
+    def _reported(self, dead_letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
+        """Dead letters with display paths; the first of each kind are logged as warnings."""
+        for letter in map(self._display, dead_letters):
+            self._warnings.report_dead_letter(letter)
             yield letter
 
 
-class _Counted:
-    """Firings, counted as they pass."""
+class _CountedFirings:
+    """An iterable of firings that counts them and their dropped triples."""
 
     def __init__(self, firings: Iterable[Sequence[Firing]]) -> None:
         self._firings = firings

@@ -1,8 +1,9 @@
-"""The streaming source: a driver-side planner, and tasks that do all of stage one where they read.
+"""The streaming source: a planner on the driver, and reading tasks that run all of stage one.
 
-Spark asks the planner, in a Python process of its own, for the next offset; a thread there scans ahead while executors work on the
-batch before. A batch is a few cuts in a row (`planning`), one for each task, so that tasks have about equally many elements. A task
-is text: its cut and where it starts. What Spark gets to see of a batch is a handful of rows (`rows`).
+Spark requests the next offset from the planner, in a Python process of its own; a thread of the
+planner scans ahead while executors process the previous batch. A batch is a few consecutive cuts
+(`planner`) with about equal numbers of elements, one per task. A task is text: its cut and its
+start. Spark sees a handful of rows per batch (`rows`).
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from pyspark.sql.types import StructType
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planning import Cut, Offset, plan
+from dotr.runtimes.spark.planner import Cut, Offset, plan
 from dotr.runtimes.spark.rows import SCHEMA
+from dotr.runtimes.spark.spark_errors import carrying_diagnostics
 from dotr.runtimes.spark.stored_names import SOURCE
-from dotr.runtimes.spark.tasks import Task, single_files
-from dotr.runtimes.spark.trouble import carried
+from dotr.runtimes.spark.task import Task, single_files
 
 if TYPE_CHECKING:
-    from dotr.runtimes.spark.ahead import Scanner
+    from dotr.runtimes.spark.live_planner import Scanner
 
 Json: TypeAlias = dict[str, object]
 
 
 class TaskPartition(InputPartition):
-    """A task as JSON text, since Spark ships it its own way."""
+    """A task as JSON text, since Spark serializes partitions itself."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -46,11 +47,11 @@ def _cuts(job: Job, start: Offset, until: Micros) -> Iterator[Cut]:
     return plan(scan_inputs(job), job.delays, start, max(1, job.batch // job.tasks), until)
 
 
-class _Ahead:
+class _PlanAhead:
     """A thread that plans cuts from an offset on, a few more than a batch needs."""
 
     def __init__(self, job: Job, start: Offset) -> None:
-        self.position = start
+        self.offset = start
         self._cuts: Queue[Cut | BaseException] = Queue(2 * job.tasks)
         self._stop = Event()
         self._job = job
@@ -60,12 +61,12 @@ class _Ahead:
         job = self._job
         try:
             for cut in _cuts(job, start, LAST_MICRO):
-                if not self._put(cut):
+                if not self._offer(cut):
                     return
         except BaseException as error:
-            self._put(error)
+            self._offer(error)
 
-    def _put(self, item: Cut | BaseException) -> bool:
+    def _offer(self, item: Cut | BaseException) -> bool:
         while not self._stop.is_set():
             try:
                 self._cuts.put(item, timeout=0.2)
@@ -75,13 +76,15 @@ class _Ahead:
         return False
 
     def next(self) -> Cut:
+        """The next cut; waits for the thread."""
         item = self._cuts.get()
         if isinstance(item, BaseException):
             raise item
-        self.position = Offset(item.time, item.places)
+        self.offset = Offset(item.time, item.positions)
         return item
 
     def stop(self) -> None:
+        """Stop the thread."""
         self._stop.set()
         try:
             while True:
@@ -91,94 +94,100 @@ class _Ahead:
 
 
 class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The planner; `read` runs on executors. A planned batch is remembered until it is asked for by its offsets."""
+    """The planner; `read` runs on executors. A planned batch is kept until Spark requests it by its
+    offsets."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._ahead: _Ahead | None = None
+        self._ahead: _PlanAhead | None = None
         self._scanner: Scanner | None = None
         self._planned: tuple[Offset, list[Cut]] | None = None
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """The inputs are bounded as they are: the files that were there when the run started."""
+        """Nothing to do: bounded inputs are the files present at the start of the run."""
 
     def initialOffset(self) -> Json:
+        """The start offset of the job, or the beginning."""
         return json.loads(self._job.start) if self._job.start else Offset.start(len(self._job.inputs)).to_json()
 
-    @carried
+    @carrying_diagnostics
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
+        """The end of the next batch after `start`; `start` where nothing has closed."""
         offset = Offset.of_json(start)
         if offset.ended:
             return start
         if self._job.live:
-            return self._live(offset)
-        if self._ahead is None or self._ahead.position != offset:
+            return self._live_offset(offset)
+        if self._ahead is None or self._ahead.offset != offset:
             self.stop()
-            self._ahead = _Ahead(self._job, offset)
+            self._ahead = _PlanAhead(self._job, offset)
         cuts: list[Cut] = []
         while len(cuts) < self._job.tasks and not (cuts and cuts[-1].time == LAST_MICRO):
             cuts.append(self._ahead.next())
         self._planned = offset, cuts
-        return self._ahead.position.to_json()
+        return self._ahead.offset.to_json()
 
-    def _live(self, offset: Offset) -> Json:
-        scanner = self._scanning(offset)
+    def _live_offset(self, offset: Offset) -> Json:
+        scanner = self._scanner_at(offset)
         cuts = scanner.batch()
         if not cuts:
             return offset.to_json()
         self._planned = offset, cuts
-        return scanner.position.to_json()
+        return scanner.offset.to_json()
 
-    def _scanning(self, offset: Offset) -> Scanner:
-        from dotr.runtimes.spark.ahead import Scanner  # only where it is needed: it brings the engine with it
+    def _scanner_at(self, offset: Offset) -> Scanner:
+        from dotr.runtimes.spark.live_planner import Scanner
 
         offset = offset.padded(len(self._job.inputs))
-        if self._scanner is None or self._scanner.position != offset:
+        if self._scanner is None or self._scanner.offset != offset:
             self.stop()
             self._scanner = Scanner(self._job, offset)
         return self._scanner
 
-    @carried
+    @carrying_diagnostics
     def partitions(self, start: Json, end: Json) -> list[TaskPartition]:
+        """The tasks of the batch between two offsets."""
         first, last = Offset.of_json(start), Offset.of_json(end)
         if first == last:
             return []
         if self._planned is None or self._planned[0] != first or self._planned[1][-1].time != last.time:
-            self._planned = first, [self._again(first, last)] if self._job.live else self._replan(first, last.time)
+            self._planned = first, [self._replan_live(first, last)] if self._job.live else self._replan(first, last.time)
         paths = self._scanner.inputs.paths if self._scanner is not None else single_files
         first = first.padded(len(self._job.inputs))
         tasks = []
         for cut in self._planned[1]:
             tasks.append(TaskPartition(Task.of_cut(first, cut, last.time, paths).to_json()))
-            first = Offset(cut.time, cut.places)
+            first = Offset(cut.time, cut.positions)
         return tasks
 
     def _replan(self, start: Offset, until: Micros) -> list[Cut]:
-        """The cuts of a batch that an earlier process had planned: its end is given, so its content is too."""
+        """The cuts of a batch that an earlier process planned, whose end is known."""
         return list(_cuts(self._job, start, until))
 
-    def _again(self, start: Offset, end: Offset) -> Cut:
-        """As `_replan`, where inputs grow; scanning goes on from its end."""
-        from dotr.runtimes.spark.ahead import GrowingInputs
+    def _replan_live(self, start: Offset, end: Offset) -> Cut:
+        """As `_replan` for growing inputs; scanning continues from the end of the batch."""
+        from dotr.runtimes.spark.live_planner import GrowingInputs
 
         inputs = GrowingInputs(self._job, start)
-        cut = inputs.plan.again(end.padded(len(self._job.inputs)))
+        cut = inputs.plan.replan(end.padded(len(self._job.inputs)))
         inputs.close()
-        self._scanning(end)
+        self._scanner_at(end)
         return cut
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        from dotr.runtimes.spark.reading import read_task  # only where it is needed: it brings the engine with it
+        """The rows of a task."""
+        from dotr.runtimes.spark.stage_one_task import read_task
 
         assert isinstance(partition, TaskPartition)
         return read_task(self._job, Task.of_json(partition.text))
 
     def commit(self, end: Json) -> None:
-        """Files stay; only what was copied of standard input is let go."""
+        """Release copied standard input; files stay."""
         if self._scanner is not None:
-            self._scanner.inputs.forget(Offset.of_json(end))
+            self._scanner.inputs.release(Offset.of_json(end))
 
     def stop(self) -> None:
+        """Stop scanning."""
         if self._scanner is not None:
             self._scanner.stop()
             self._scanner = None
@@ -187,15 +196,18 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._ahead = None
 
 
-class Instants(DataSource):
-    """`spark.readStream.format("dotr")`, with the job as JSON text in its one option."""
+class InstantSource(DataSource):
+    """`spark.readStream.format("dotr")`, with the job as JSON text in the option `job`."""
 
     @classmethod
     def name(cls) -> str:
+        """The format name."""
         return SOURCE
 
     def schema(self) -> str:
+        """The schema of the rows."""
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """The planner and reader."""
         return InstantsReader(Job.from_json(self.options["job"]))

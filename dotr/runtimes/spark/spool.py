@@ -1,8 +1,10 @@
-"""Standard input on Spark: copied into the checkpoint before it is used, so that a batch can be read again.
+"""Spool of standard input: a copy in the checkpoint, so that a batch can be read again.
 
-A thread reads records and writes them as numbered segments, each there whole or not at all; a file `end` says that nothing more comes. What
-was copied before a crash is part of the stream; what is sent to the next start goes on behind it. So the name of a segment says which lines
-of all that were sent it has, and `next` what follows the last one, for when that is removed. The copy waits while the query is far behind.
+Idea: a thread writes records as numbered segments, each complete or absent; a file `end` marks the
+end of the input. Records copied before a crash are part of the stream, and the input of the next
+start follows them. The name of a segment has its number and its line range in the whole input; the
+file `next` keeps both for after the removal of segments. Copying pauses while the query is far
+behind.
 """
 
 from __future__ import annotations
@@ -17,91 +19,94 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from dotr.diagnostics import Refused, refuse
-from dotr.io.csv_rows import Quoting, quoting
-from dotr.io.feeds import StandardInput
-from dotr.io.lines import standard_bytes
-from dotr.io.nquads import graph_of
-from dotr.io.records import Format, InputFile, Record
+from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.stream import Reason
-from dotr.runtimes.spark.journal import SEGMENT, SPOOL, SPOOL_END
-from dotr.runtimes.totals import RunFailed
+from dotr.monitoring.totals import RunFailed
+from dotr.sources.csv_rows import QuoteState, quote_state
+from dotr.sources.feeds import StandardInput
+from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END
+from dotr.sources.lines import standard_bytes
+from dotr.sources.nquads import graph_of
+from dotr.sources.records import Format, InputFile, Record
 
 _SEGMENT_RECORDS: Final = 20_000
-_MOST_SEGMENTS: Final = 500
+_MAX_SEGMENTS: Final = 500
 _PAUSE_SECONDS: Final = 0.02
 _MAGIC: Final = b"\x1f\x8b"
 
 
-class Copying:
-    """The copying of standard input; `failure` is what has ended it before its time."""
+class SpoolState:
+    """The state of the copying thread; `failure` is the error that ended it."""
 
     def __init__(self) -> None:
         self.failure: Refused | RunFailed | None = None
 
 
 @contextmanager
-def spooling(like: InputFile, checkpoint: Path) -> Iterator[Copying]:
-    """While it holds, standard input is copied."""
-    copying = Copying()
+def spooling(like: InputFile, checkpoint: Path) -> Iterator[SpoolState]:
+    """Copy standard input in a thread while the context is open."""
+    state = SpoolState()
     folder = checkpoint / SPOOL
     folder.mkdir(exist_ok=True)
     stop = threading.Event()
-    thread = threading.Thread(target=_copying, args=(like, folder, stop, copying), daemon=True)
+    thread = threading.Thread(target=_run_copy, args=(like, folder, stop, state), daemon=True)
     if not (folder / SPOOL_END).exists():
         thread.start()
     try:
-        yield copying
+        yield state
     finally:
         stop.set()
         if thread.is_alive():
             thread.join()
 
 
-def _copying(like: InputFile, folder: Path, stop: threading.Event, copying: Copying) -> None:
+def _run_copy(like: InputFile, folder: Path, stop: threading.Event, state: SpoolState) -> None:
     try:
         _copy(like, folder, stop)
     except Refused as refused:
-        copying.failure = refused
+        state.failure = refused
     except OSError as error:
         where, why = error.filename or folder, (error.strerror or str(error)).lower()
-        copying.failure = RunFailed(f"standard input cannot be copied to {where}: {why} (once that is mended, the same command goes on)")
+        state.failure = RunFailed(f"standard input cannot be copied to {where}: {why} (once that is mended, the same command goes on)")
 
 
 def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
     header = _header(like.record) if like.format is Format.CSV else b""
     feed = StandardInput(like, elements=False)
-    number, line = _next(folder)
+    number, line = _next_segment(folder)
     while not stop.is_set():
-        if len(os.listdir(folder)) > _MOST_SEGMENTS:
+        if len(os.listdir(folder)) > _MAX_SEGMENTS:
             time.sleep(_PAUSE_SECONDS)
             continue
-        taken = feed.take(_SEGMENT_RECORDS)
-        if taken is None:
+        chunk = feed.read(_SEGMENT_RECORDS)
+        if chunk is None:
             if feed.ended:
                 _write(folder / SPOOL_END, ())
                 return
             time.sleep(_PAUSE_SECONDS)
             continue
-        last = taken.records[-1]
-        first, after = line + taken.records[0].line - 1, line + last.line - 1 + _whole(last.raw).count(b"\n")
+        last = chunk.records[-1]
+        first, after = line + chunk.records[0].line - 1, line + last.line - 1 + _with_newline(last.raw).count(b"\n")
         name = f"{number:012d}-{first:012d}-{after:012d}.{like.format.value}"
-        _write(folder / name, chain([header], *(_copied(record, like) for record in taken.records)))
+        _write(folder / name, chain([header], *(_record_text(record, like) for record in chunk.records)))
         number += 1
         _write(folder / NEXT, [f"{number} {after}".encode()])
 
 
 NEXT: Final = "next"
+"""File with the number of the next segment and its first line."""
 
 
-def copied(checkpoint: Path) -> int | None:
-    """How many lines of standard input a checkpoint has, of all that were sent to its runs; None: it keeps none."""
+def copied_lines(checkpoint: Path) -> int | None:
+    """The lines of standard input copied so far, over all runs; None where the checkpoint has no
+    spool."""
     folder = checkpoint / SPOOL
-    return _next(folder)[1] - 1 if folder.is_dir() else None
+    return _next_segment(folder)[1] - 1 if folder.is_dir() else None
 
 
-def _next(folder: Path) -> tuple[int, int]:
-    """The number of the next segment, and the line it starts at: a crash may have left a segment that `next` does not know yet."""
+def _next_segment(folder: Path) -> tuple[int, int]:
+    """The number and first line of the next segment. After a crash, the last segment may be missing
+    in `next`. Raises Refused (S114) where `next` is damaged."""
     number, line = 0, 1
     if (folder / NEXT).exists():
         try:
@@ -115,19 +120,19 @@ def _next(folder: Path) -> tuple[int, int]:
     return number, line
 
 
-def _copied(record: Record, like: InputFile) -> Iterator[bytes]:
-    """The text of a record. One beyond the limit, of which the beginning is left, is filled up so that it is beyond the limit again, and no
-    good record or the beginning of one."""
+def _record_text(record: Record, like: InputFile) -> Iterator[bytes]:
+    """The text of a record. A record beyond the size limit, of which the beginning is read, is
+    padded beyond the limit, so that it is rejected again."""
     if record.reason is not Reason.LIMIT or record.end - record.offset <= len(record.raw) + 1:
-        yield _whole(record.raw)
+        yield _with_newline(record.raw)
         return
     yield record.raw
     end = b"\n"
     if like.csv is not None:
-        state = quoting(record.raw, Quoting.START, like.csv.delimiter.encode())
-        if state is Quoting.QUOTE:
+        state = quote_state(record.raw, QuoteState.START, like.csv.delimiter.encode())
+        if state is QuoteState.QUOTE:
             yield b'"'
-        end = b'"\n' if state in (Quoting.QUOTE, Quoting.INSIDE) else end
+        end = b'"\n' if state in (QuoteState.QUOTE, QuoteState.INSIDE) else end
     elif like.format is Format.NQUADS and (graph := graph_of(record.raw)) is not None:
         yield f"\n! {graph} ".encode()
     for _ in range(like.record // len(_BLANKS) + 1):
@@ -139,37 +144,42 @@ _BLANKS: Final = b" " * (1 << 16)
 
 
 def _header(limit: int) -> bytes:
-    """The first line of standard input, which is left there; of one with more bytes than a record may have, the beginning."""
-    waiting = standard_bytes()
-    while b"\n" not in (text := plain(waiting.held, limit + 1)) and len(text) <= limit and waiting.more():
+    """The first line of standard input, left unread; at most the beginning up to `limit` bytes."""
+    standard_input = standard_bytes()
+    while (
+        b"\n" not in (text := decompressed_prefix(standard_input.buffered, limit + 1))
+        and len(text) <= limit
+        and standard_input.read_ahead()
+    ):
         pass
-    return _whole(text.partition(b"\n")[0])
+    return _with_newline(text.partition(b"\n")[0])
 
 
-def plain(begin: bytes, most: int = 0) -> bytes:
-    """The text of what a stream begins with, as far as it can be told; of a compressed one up to so many bytes, where it is not 0.
+def decompressed_prefix(prefix: bytes, most: int = 0) -> bytes:
+    """The text of a stream's first bytes, decompressed where they are gzip (at most `most` bytes,
+    0: all).
 
     >>> import gzip
     >>> packed = gzip.compress(b"time,room")
-    >>> plain(packed), plain(packed[:5]), plain(b"time"), plain(packed[:1])
+    >>> decompressed_prefix(packed), decompressed_prefix(packed[:5]), decompressed_prefix(b"time"), decompressed_prefix(packed[:1])
     (b'time,room', b'', b'time', b'')
     """
-    if not _MAGIC.startswith(begin[:2]):
-        return begin
+    if not _MAGIC.startswith(prefix[:2]):
+        return prefix
     try:
-        return zlib.decompressobj(wbits=31).decompress(begin, most)
-    except zlib.error:  # reading it says so
+        return zlib.decompressobj(wbits=31).decompress(prefix, most)
+    except zlib.error:  # reported when the stream is read
         return b""
 
 
-def _whole(raw: bytes) -> bytes:
+def _with_newline(raw: bytes) -> bytes:
     return raw if raw.endswith(b"\n") else raw + b"\n"
 
 
 def _write(path: Path, data: Iterable[bytes]) -> None:
-    new = path.with_name(f".{path.name}.tmp")
-    with new.open("wb") as file:
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("wb") as file:
         file.writelines(data)
         file.flush()
         os.fsync(file.fileno())
-    new.replace(path)
+    temporary.replace(path)

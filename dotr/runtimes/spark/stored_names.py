@@ -1,6 +1,6 @@
-"""Names that Spark keeps in a checkpoint: those of the state's variables and of their columns, and of the column that keys them.
+"""Names stored by Spark in a checkpoint: state variables, their columns, and the key column.
 
-State is looked for under them: they stay what they are, whatever the code calls things.
+State is found by these names: they never change, whatever the names in the code.
 """
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from __future__ import annotations
 from typing import Final
 
 SOURCE: Final = "dotr"
-"""The format of the source."""
+"""The format name of the source."""
 
 KEY: Final = "key"
-"""The column of the key of a bucket."""
+"""The column of a bucket's key."""
 
 BUCKET: Final = "bucket"
-"""A value: the digest, and what is written of a bucket."""
+"""A value: the digest, and the text or manifest of a bucket."""
 DIGEST: Final = "digest"
 WRITTEN: Final = "written"
 BUCKET_VALUE: Final = f"{DIGEST} binary, {WRITTEN} binary"
 
 LOG: Final = "log"
-"""A map: the pieces of a bucket's logs, by log and place."""
+"""A map: the segments of a bucket's logs, by log and position."""
 LOG_NUMBER: Final = "log"
 PLACE: Final = "place"
 LINES: Final = "lines"

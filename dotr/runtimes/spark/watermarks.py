@@ -1,6 +1,8 @@
-"""How far the planner of growing inputs has read ahead: a small file beside the checkpoint's, since the planner is a process of its own.
+"""Watermarks of growing inputs: a small file beside the checkpoint's, written by the planner's
+process.
 
-An offset says where a batch ends; an input that nothing closes for, or that holds up the others, shows in what was read beyond it.
+An offset has the end of a batch only; the records scanned beyond it show which input delays the
+others.
 """
 
 from __future__ import annotations
@@ -20,14 +22,15 @@ EVERY_SECONDS: Final = 1.0
 
 
 def write_watermarks(folder: Path, found: Sequence[tuple[str, Micros, bool]]) -> None:
-    """For each input its name, its watermark and whether it has ended; what cannot be written is left out."""
+    """Write name, watermark (µs) and whether it has ended of each input; errors of writing are
+    ignored."""
     with suppress(OSError):
         (folder / _NEW).write_text(json.dumps(found))
         (folder / _NEW).replace(folder / NAME)
 
 
 def read_watermarks(folder: Path) -> list[tuple[str, Micros, bool]]:
-    """What was written last; nothing where there is nothing to be read."""
+    """The watermarks written last; empty where there are none."""
     try:
         return [(str(name), int(watermark), bool(ended)) for name, watermark, ended in json.loads((folder / NAME).read_bytes())]
     except (OSError, ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""One bucket's batch in a worker: its state is opened, stepped, and written as far as it has changed."""
+"""A bucket's batch in a worker: load the state, run stage two, write the changed state."""
 
 from __future__ import annotations
 
@@ -7,54 +7,63 @@ from typing import Protocol, TypeAlias
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.state import StateError
+from dotr.runtimes.spark.bucket_steps import bucket_context, closed_by, step_bucket
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.keeping import Kept, opened, saved
-from dotr.runtimes.spark.moving import begun, unreadable
-from dotr.runtimes.spark.pages import DECODED
-from dotr.runtimes.spark.pieces import Entries
-from dotr.runtimes.spark.rows import BucketSize, Kind, Line, fallback_lines, size_payload
-from dotr.runtimes.spark.stepping import closed_by, place_of, step_bucket
+from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, encode_size, fallback_rows
+from dotr.runtimes.spark.state_moves import initial_state, unreadable_state
+from dotr.state.bucket_state import LoadedBucket, load_bucket, write_bucket
+from dotr.state.paged_state import MAX_DECODED
+from dotr.state.segment_store import SegmentMap
 
-Live: TypeAlias = MutableMapping[tuple[Job, int], Kept]
-"""What a worker has of buckets, by job and number."""
+BucketCache: TypeAlias = MutableMapping[tuple[Job, int], LoadedBucket]
+"""The loaded buckets of a worker, by job and number."""
 
 
-class Store(Entries, Protocol):
-    """What Spark's store has of one bucket: a value beside the entries."""
+class BucketStore(SegmentMap, Protocol):
+    """The stored state of one bucket: a value beside the segments."""
 
     def value(self) -> tuple[bytes, bytes] | None:
-        """The digest, and what stands beside it; None: nothing yet."""
+        """The digest and the text or manifest; None where there is no state yet."""
 
     def set_value(self, digest: bytes, written: bytes) -> None:
-        """In the place of what was there."""
+        """Replace the digest and the text or manifest."""
 
 
-def through_batch(job: Job, layer: int, bucket: int, lines: Sequence[Line], store: Store, live: Live, decoded: int = DECODED) -> list[Line]:
-    """The rows that a batch's rows for a bucket lead to. Up to so many events stay decoded in `live`."""
-    place = place_of(job, layer)
+def process_batch(
+    job: Job, layer: int, bucket: int, rows: Sequence[SparkRow], store: BucketStore, cache: BucketCache, max_decoded: int = MAX_DECODED
+) -> list[SparkRow]:
+    """Run a batch's rows for one bucket, and write its state.
+
+    `lines` are the rows of the bucket, `store` its stored state, and `cache` this worker's loaded
+    buckets, of which at most `max_decoded` events stay decoded. Returns firings, totals, bucket
+    size and fallbacks as rows. Raises Refused where the stored state is unreadable.
+    """
+    context = bucket_context(job, layer)
     name = (job, layer * job.buckets + bucket)
-    digest, written = store.value() or (b"", begun(job, layer, bucket))
-    known, closed = live.pop(name, None), closed_by(lines)
-    if known is not None and known.closed is not None and known.closed >= closed and _goes_on(lines, closed):
-        known.pages.forget()  # the batch is done again, and what was too old after it is not before it
-        known = None
+    digest, written = store.value() or (b"", initial_state(job, layer, bucket))
+    cached, closed = cache.pop(name, None), closed_by(rows)
+    if cached is not None and cached.closed is not None and cached.closed >= closed and _has_work(rows, closed):
+        cached.pages.discard()  # a replayed batch needs events that expired at its end
+        cached = None
     try:
-        kept = opened(place, digest, written, store, known)
+        loaded = load_bucket(context, digest, written, store, cached)
     except StateError as error:
-        raise unreadable(error) from None
-    after = None if kept.head is None else kept.head.closed
-    most = decoded // (1 + sum(other.pages.count > 1 for other in live.values()))
-    out = step_bucket(job, layer, bucket, kept.pages, lines, after, most)
-    done = saved(place, kept, closed, store)
-    if done.written is not None:
-        store.set_value(done.digest, done.written)
-        out.append(Line(-1 - bucket, Kind.STATE, done.size, size_payload(BucketSize(layer, bucket, done.held, done.size))))
-    if done.kept is not None:
-        done.kept.closed = closed
-        live[name] = done.kept
-    return [*out, *(line._replace(key=-1 - bucket) for line in fallback_lines())]
+        raise unreadable_state(error) from None
+    after = None if loaded.manifest is None else loaded.manifest.closed
+    share = max_decoded // (1 + sum(other.pages.page_count > 1 for other in cache.values()))
+    out = step_bucket(job, layer, bucket, loaded.pages, rows, after, share)
+    result = write_bucket(context, loaded, closed, store)
+    if result.written is not None:
+        store.set_value(result.digest, result.written)
+        out.append(
+            SparkRow(-1 - bucket, RowKind.STATE, result.size, encode_size(BucketSize(layer, bucket, result.event_counts, result.size)))
+        )
+    if result.bucket is not None:
+        result.bucket.closed = closed
+        cache[name] = result.bucket
+    return [*out, *(line._replace(key=-1 - bucket) for line in fallback_rows())]
 
 
-def _goes_on(lines: Sequence[Line], closed: Micros) -> bool:
-    """Whether there is anything to do in a batch: not where it only has dead letters, and ends when the one before did."""
-    return closed == LAST_MICRO or any(line.kind != Kind.CLOSED for line in lines)
+def _has_work(rows: Sequence[SparkRow], closed: Micros) -> bool:
+    """True if a batch changes the bucket: it has arrivals, or the stream ends."""
+    return closed == LAST_MICRO or any(line.kind != RowKind.CLOSED for line in rows)

@@ -1,0 +1,191 @@
+"""Cache of compiled stores, with fallbacks for a missing, damaged or unwritable store.
+
+The name of a store is the key of its sources (`dotr.datalog.sources`), so a store is never out of
+date: changed sources have another name. A damaged, truncated or foreign file is reported and built
+again. Where a store cannot be written, the background is held in memory, which is reported too.
+Processes that build one store concurrently write equal bytes under temporary names; the last rename
+wins. Small sources are closed in memory by each process, which is as fast as opening a store.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dotr.datalog.background import ClosedTriples, Knowledge, close_background, without_collection
+from dotr.datalog.compiled_store import CompiledStore, write_store
+from dotr.datalog.loading import load_graphs
+from dotr.datalog.sources import Sources
+from dotr.errors.diagnostics import Diagnostic, Severity, refuse
+from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
+from dotr.model.datalog import DatalogRule
+from dotr.store.dictionary import StoreCapacityExceeded
+from dotr.store.file import UnusableFile, checked_path
+
+MIN_BYTES: Final = 1 << 20
+"""Sources of fewer bytes get no store, unless other processes need one."""
+_MAX_UNUSED: Final = 30 * 86_400.0
+"""Seconds without use after which a store is removed when another is built."""
+_SUFFIX: Final = ".dotrkb"
+
+
+@dataclass(frozen=True, slots=True)
+class CachePolicy:
+    """Location and use of the cache.
+
+    `folder`: None: no cache. `min_bytes`: size of the smallest cached sources. `rebuild`: build
+      even where a store exists.
+    """
+
+    folder: Path | None
+    min_bytes: int = MIN_BYTES
+    rebuild: bool = False
+
+    @staticmethod
+    def default() -> CachePolicy:
+        """The policy with the user's cache folder."""
+        return CachePolicy(default_folder())
+
+
+def default_folder() -> Path | None:
+    """The cache folder of this user (XDG_CACHE_HOME, or ~/.cache), or None."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(named):
+        return Path(named) / "dotr"
+    home = os.path.expanduser("~")
+    return Path(home) / ".cache" / "dotr" if os.path.isabs(home) else None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFile:
+    """A store that another process has built, opened regardless of the current sources."""
+
+    path: Path
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Background:
+    """Knowledge with its store.
+
+    `store`: None: the background is in memory. `warnings`: reports for the user. `is_new`: this
+      call built the store.
+    """
+
+    knowledge: Knowledge
+    store: CompiledStore | None = None
+    warnings: tuple[Diagnostic, ...] = ()
+    is_new: bool = False
+
+
+def open_background(sources: Sources, rules: Sequence[DatalogRule], policy: CachePolicy | StoreFile) -> Background:
+    """The closed background of sources under their rules, from the cache or built.
+
+    Raises `Refused` with all problems of graphs and rules.
+    """
+    if isinstance(policy, StoreFile):
+        try:
+            store = CompiledStore(policy.path, policy.key)
+        except (UnusableFile, OSError) as error:
+            reraise_in_tests(error, FallbackKind.STORE)
+            record_fallback(error, FallbackKind.STORE)
+            return Background(_in_memory(_close_sources(sources, rules), rules), None, (_damaged(policy.path, error),))
+        return Background(store.knowledge(rules), store)
+    return _open_cached(sources, rules, policy)
+
+
+def _open_cached(sources: Sources, rules: Sequence[DatalogRule], policy: CachePolicy) -> Background:
+    size = sources.size()
+    if policy.folder is None or size < policy.min_bytes:
+        return Background(_in_memory(_close_sources(sources, rules), rules))
+    try:
+        stamps = sources.stamps()
+        key = sources.key()
+    except OSError:  # reported by `load_graphs`
+        return Background(_in_memory(_close_sources(sources, rules), rules))
+    path = policy.folder / (key.hex() + _SUFFIX)
+    warnings: list[Diagnostic] = []
+    if not policy.rebuild:
+        try:
+            store = CompiledStore(path, key)
+            with suppress(OSError):
+                os.utime(checked_path(path))
+            return Background(store.knowledge(rules), store)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except (UnusableFile, OSError) as error:
+            reraise_in_tests(error, FallbackKind.STORE)
+            warnings.append(_damaged(path, error))
+    start = time.perf_counter()
+    closed = _close_sources(sources, rules)
+    seconds = time.perf_counter() - start
+    try:
+        if sources.stamps() != stamps:
+            raise UnusableFile("would be of sources that changed while they were read")
+        with without_collection():
+            write_store(path, key, closed, seconds)
+        _remove_stale(policy.folder)
+        store = CompiledStore(path, key)
+    except StoreCapacityExceeded as many:
+        raise refuse("K503", f"the background is too large: {many}", hint="Divide it between pipelines.") from None
+    except (UnusableFile, OSError) as error:
+        if size >= MIN_BYTES:
+            warnings.append(_unwritten(path, error))
+        return Background(_in_memory(closed, rules), None, tuple(warnings))
+    return Background(store.knowledge(rules), store, tuple(warnings), is_new=True)
+
+
+def _close_sources(sources: Sources, rules: Sequence[DatalogRule]) -> ClosedTriples:
+    with without_collection():
+        return close_background(load_graphs(sources.graphs), rules)
+
+
+def _in_memory(closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge:
+    with without_collection():
+        return Knowledge.from_closed(closed, rules)
+
+
+def _damaged(path: Path, error: Exception) -> Diagnostic:
+    return Diagnostic(
+        "K501",
+        f"the compiled background {path} {_reason(error)}; rebuilding it from its sources",
+        None,
+        "Nothing is lost. If this happens again, check the disk.",
+        Severity.WARNING,
+    )
+
+
+def _unwritten(path: Path, error: Exception) -> Diagnostic:
+    return Diagnostic(
+        "K502",
+        f"the compiled background {path} {_reason(error)}; this run holds its background in memory",
+        None,
+        "Name a folder that can be written as `knowledge.cache`, or make room.",
+        Severity.WARNING,
+    )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"cannot be used: {(error.strerror or str(error)).lower()}"
+    return str(error)
+
+
+def _remove_stale(folder: Path) -> None:
+    """Removes stores that have not been used for long, and files of interrupted writers."""
+    now = time.time()
+    for path in folder.glob("*" + _SUFFIX + "*"):
+        with suppress(OSError):
+            if path.suffix == _SUFFIX:
+                note = checked_path(path)
+                used = max(path.stat().st_mtime, note.stat().st_mtime if note.exists() else 0.0)
+                if now - used > _MAX_UNUSED:
+                    path.unlink()
+                    note.unlink(missing_ok=True)
+            elif path.suffix == ".part" and now - path.stat().st_mtime > 86_400:
+                path.unlink()

@@ -1,0 +1,1 @@
+"""Closure under `owl:sameAs`: classes of equal names, closure over representatives, expansion."""

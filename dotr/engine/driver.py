@@ -1,0 +1,309 @@
+"""The driver: one instant through both stages, and the time between instants (semantics.md, 1, 3, 6).
+
+Idea: a runtime reads elements, moves state and writes results; an instant is decided here alone.
+1. `close_instant` merges the elements of one time, closes and queries the instant, isolates faults
+   and rejects what cannot be used. No state.
+2. `Engine.match`, in process, or the `Moment`s of `moments`, for one partition of one layer on
+   Spark, bring events, ticks and delayed anchors to the layers, in the order of time.
+Invariant: between two instants the moments are those of `times_between`, for a whole program and
+for a partition alike. Ticks fire only between the first and the last instant seen; delayed anchors
+may fire after the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
+from dotr.engine.fault_isolation import attribute_failures, isolate
+from dotr.engine.instants import merge
+from dotr.engine.program import CompiledProgram
+from dotr.engine.router import Facts, Router
+from dotr.engine.stage_one import InstantFacts, next_multiple
+from dotr.engine.stage_two import EmitFirings, StageTwo
+from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.terms import Triple
+from dotr.model.time import LAST_MICRO, Clock, Micros
+from dotr.outputs.writing import output_order
+from dotr.patterns.operator import Arrival
+from dotr.patterns.state import State
+
+
+class Rejection(NamedTuple):
+    """An element that is to become a dead letter: its number in its instant, counted from 0, and
+    why.
+    """
+
+    element: int
+    reason: Reason
+    why: str
+
+
+class ClosedInstant(NamedTuple):
+    """An instant after stage one.
+
+    `rejected` are the elements left out of the instant; `failing` are elements of the instant that
+    make queries fail. `facts.rejected` means that no instant is left: nothing of it goes to stage
+    two.
+    """
+
+    facts: InstantFacts
+    rejected: Sequence[Rejection] = ()
+    failing: Sequence[Rejection] = ()
+
+
+def close_instant(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> ClosedInstant:
+    """Stage one of the instant of these graphs, without those graphs that make it fail."""
+    try:
+        facts = program.stage_one.evaluate(merge(time, graphs))
+    except Exception as error:
+        isolated = isolate(program, time, graphs, error)
+        rejected = [Rejection(number, Reason.FAILED, why) for number, why in isolated.rejected.items()]
+        if isolated.facts is None:
+            return ClosedInstant(_NO_FACTS, rejected)
+        facts = isolated.facts
+    else:
+        if not facts.rejected and not facts.failed:
+            return tuple.__new__(ClosedInstant, (facts, (), ()))  # half the cost of the constructor, for every instant
+        rejected = []
+    left_out = {each.element for each in rejected}
+    numbers = [number for number in range(len(graphs)) if number not in left_out]
+    if facts.rejected:
+        reason, why = rejection_reason(facts, program)
+        return ClosedInstant(facts, rejected + [Rejection(number, reason, why) for number in numbers])
+    failures = attribute_failures(program, time, [graphs[number] for number in numbers], facts)
+    return ClosedInstant(facts, rejected, [Rejection(numbers[number], Reason.FAILED, why) for number, why in failures.items()])
+
+
+_NO_FACTS = InstantFacts({}, NO_INCONSISTENCIES, rejected=True)
+
+
+def rejection_reason(facts: InstantFacts, program: CompiledProgram) -> tuple[Reason, str]:
+    """The reason why elements of a rejected instant are dead letters, also in words."""
+    if facts.exceeded:
+        rules = program.readers(facts.over)
+        where = f"the query {program.query_label(facts.over)} of rule {', '.join(rules)}" if rules else "the closure"
+        return Reason.LIMIT, f"its instant goes over a limit: {facts.exceeded} in {where}"
+    return Reason.INCONSISTENT, f"its instant is inconsistent ({inconsistency_line(facts.inconsistencies)})"
+
+
+def inconsistency_line(inconsistencies: Sequence[Inconsistency]) -> str:
+    """The first contradiction of an instant, and the number of the others.
+
+    >>> inconsistency_line([Inconsistency("prp-irp", ()), Inconsistency("cax-dw", ()), Inconsistency("cax-dw", ())])
+    'prp-irp: a rule without a body; and 2 more'
+    """
+    return f"{inconsistencies[0]}; and {len(inconsistencies) - 1} more" if len(inconsistencies) > 1 else str(inconsistencies[0])
+
+
+NextTime: TypeAlias = Callable[[Micros], Micros | None]
+"""The first time after another at which something is due (None: never)."""
+
+
+def times_between(after: Micros, before: Micros, next_tick: NextTime, next_due: Callable[[], Micros | None]) -> Iterator[Micros]:
+    """The times in (after, before), both in µs since 1970, at which ticks or delayed anchors are
+    due.
+
+    The caller steps through each time before it draws the next, since a step changes the due times.
+
+    >>> list(times_between(0, 10, partial(next_multiple, [3, 4]), lambda: None))
+    [3, 4, 6, 8, 9]
+    """
+    while True:
+        tick, due = next_tick(after), next_due()
+        time = due if tick is None else tick if due is None else min(tick, due)
+        if time is None or time >= before:
+            return
+        yield time
+        after = time
+
+
+class Engine:
+    """Both stages in one process, as the local runtime, sessions and rule tests run them.
+
+    Args:
+        program: the compiled program.
+        clock: the form of times in the output.
+        layers: the program's layers of stage two, where they are compiled already.
+        emit: takes firings of a moment that has many before the moment is over, in no order; the
+            returned firings are then the rest.
+
+    `failed` collects a dead letter for each anchor at which a rule has failed or gone over a limit;
+    its reader clears the list. All layers are at one moment before any is at the next.
+    """
+
+    def __init__(
+        self, program: CompiledProgram, clock: Clock, layers: Sequence[StageTwo] | None = None, emit: EmitFirings | None = None
+    ) -> None:
+        self.program = program
+        self._layers = program.stage_two(clock) if layers is None else layers
+        self._emit = emit
+        self._router = program.router()
+        self._states = [layer.start() for layer in self._layers]
+        self._timed = program.timed
+        self._passed: Micros | None = None
+        self.failed: list[DeadLetter] = []
+
+    def step(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> tuple[list[Firing], ClosedInstant]:
+        """The firings of the instant of these graphs, as `match` returns them, and what stage one
+        decided.
+
+        The time is later than all before. A rejected instant changes nothing.
+        """
+        closed = close_instant(self.program, time, graphs)
+        return [] if closed.facts.rejected else self.match(time, closed.facts), closed
+
+    def match(self, time: Micros, facts: InstantFacts) -> list[Firing]:
+        """The firings of an instant that is not rejected, in order of rule name, then attributes;
+        those of the moments before it come first.
+        """
+        if not self._timed:
+            return self._moment(time, facts.facts) if facts.facts else []
+        earlier = [firing for firings in self.moments_until(time - 1) for firing in firings]
+        self._passed = time
+        return earlier + self._moment(time, {**facts.facts, **self.program.stage_one.ticks_at(time)})
+
+    def moments_until(self, until: Micros) -> Iterator[list[Firing]]:
+        """The firings of each moment up to a time, while no instant comes."""
+        if not self._timed or self._passed is None:  # before the first instant there are no moments
+            return
+        ticks = self.program.stage_one
+        for time in times_between(self._passed, until + 1, ticks.next_tick, self._next_due):
+            self._passed = time
+            yield self._moment(time, ticks.ticks_at(time))
+
+    def advance(self, time: Micros) -> Iterator[list[Firing]]:
+        """The firings of each moment up to a time later than all before, which counts like an empty
+        instant.
+        """
+        if self._passed is None:
+            self._passed = time - 1
+        yield from self.moments_until(time)
+        self._passed = time
+
+    def finish(self) -> Iterator[list[Firing]]:
+        """The firings of each moment after the last instant of the stream: those of delayed
+        anchors.
+        """
+        if self._timed:
+            for time in times_between(-LAST_MICRO, LAST_MICRO + 1, _no_tick, self._next_due):
+                yield self._moment(time, {}, ended=True)
+
+    def _next_due(self) -> Micros | None:
+        """The time of the next delayed anchor."""
+        times = [layer.next_due(state) for layer, state in zip(self._layers, self._states, strict=True)]
+        return min([time for time in times if time is not None], default=None)
+
+    def _moment(self, time: Micros, facts: Facts, *, ended: bool = False) -> list[Firing]:
+        """The firings of all layers at one time, in order of rule name, then attributes."""
+        firings: list[Firing] = []
+        deliveries = self._router.facts(facts)
+        for number, layer in enumerate(self._layers):
+            arrivals = deliveries[number].get(0)
+            if not arrivals:
+                if not self._timed or layer.next_due(self._states[number]) != time:
+                    continue
+                arrivals = {}
+            step = layer.step(self._states[number], time, arrivals, ended=ended, emit=self._emit)
+            firings += step.firings
+            if step.failed:
+                self.failed += step.failed
+            if step.events and number + 1 < len(self._layers):
+                for above, further in enumerate(self._router.events(step.events, number)):
+                    for port, events in further.get(0, {}).items():
+                        deliveries[above].setdefault(0, {}).setdefault(port, []).extend(events)
+        if len(firings) > 1:
+            firings.sort(key=output_order)
+        return firings
+
+    def reload(self) -> None:
+        """Encode and restore all state, as a runtime does between batches."""
+        self._states = [layer.restore(state.encode()) for layer, state in zip(self._layers, self._states, strict=True)]
+
+    @property
+    def event_counts(self) -> list[list[int]]:
+        """The number of stored events of each port of each layer."""
+        return [state.event_counts for state in self._states]
+
+
+def _no_tick(after: Micros) -> None:
+    """No tick comes after the last instant."""
+
+
+PortArrivals: TypeAlias = dict[int, list[Arrival]]
+"""The events that arrive at a time, by port."""
+
+
+class PartitionTicks(NamedTuple):
+    """The arrivals of a partition at each multiple of a period in µs."""
+
+    period: Micros
+    ports: PortArrivals
+
+
+class Moment(NamedTuple):
+    """The arrivals at a time; `ended`: the time is after the last instant of the stream."""
+
+    time: Micros
+    arrivals: PortArrivals
+    ended: bool
+
+
+def partition_ticks(program: CompiledProgram, router: Router, layer: int, bucket: int) -> list[PartitionTicks]:
+    """The ticks of a bucket of a layer; each bucket makes its own."""
+    routed = ((each, router.facts({each.stream: each.rows})[layer].get(bucket)) for each in program.stage_one.ticks)
+    return [PartitionTicks(each.period, ports) for each, ports in routed if ports]
+
+
+def moments(
+    stage: StageTwo,
+    state: State,
+    ticks: Sequence[PartitionTicks],
+    arrived: Iterable[tuple[Micros, PortArrivals]],
+    spans: Sequence[tuple[Micros, Micros]],
+    closed: Micros,
+) -> Iterator[Moment]:
+    """The moments of one partition over one batch; the caller steps through each as it is drawn.
+
+    Args:
+        arrived: the instants with arrivals, in order of time.
+        spans: the first and the last instant of stretches of the batch, the same for every
+            partition of every layer. The partition is stepped up to the last of these instants, not
+            up to `closed`: ticks and delayed anchors after it depend on whether another instant
+            comes.
+        closed: the end of the batch; `LAST_MICRO` where the stream has ended. Then later delayed
+            anchors fire as well, without ticks.
+
+    At the end `state.passed` is the last instant, and events that no later moment can use are
+    expired.
+    """
+    passed = state.passed if state.passed is not None or not spans else min(spans)[0] - 1
+    if passed is None:
+        return  # before the first instant
+    last = max([passed, *(each[1] for each in spans)])
+    periods = [each.period for each in ticks]
+
+    def next_tick(after: Micros) -> Micros | None:
+        tick = next_multiple(periods, after)
+        return None if tick is None or tick > last else tick
+
+    def moment(time: Micros, arrivals: PortArrivals) -> Moment:
+        ended = time > last
+        return Moment(time, arrivals if ended else _with_ticks(ticks, time, arrivals), ended)
+
+    next_due = partial(stage.next_due, state)
+    for time, arrivals in arrived:
+        for between in times_between(passed, time, next_tick, next_due):
+            yield moment(between, {})
+        yield moment(time, arrivals)
+        passed = time
+    for between in times_between(passed, (LAST_MICRO if closed == LAST_MICRO else last) + 1, next_tick, next_due):
+        yield moment(between, {})
+    state.passed = last
+    state.expire(last + 1)
+
+
+def _with_ticks(ticks: Sequence[PartitionTicks], time: Micros, arrivals: PortArrivals) -> PortArrivals:
+    return {**arrivals, **{port: list(events) for each in ticks if time % each.period == 0 for port, events in each.ports.items()}}

@@ -1,0 +1,138 @@
+"""Output events as a caller in Python gets them, and terms as Python values.
+
+Invariant: `python_value` loses nothing. A term that no Python type of the list holds exactly stays
+N-Triples text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Final, TypeAlias
+
+from dotr.expressions.datetimes import DateTime
+from dotr.expressions.values import Iri, read
+from dotr.model.terms import Label, Term, Variable
+from dotr.model.time import Micros
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class IRI(str):
+    """An IRI as a Python value: a `str` without angle brackets.
+
+    It may stand for itself in the triples that `Session.advance` takes.
+
+    >>> room = IRI("http://example.org/roomA")
+    >>> room.n3()
+    '<http://example.org/roomA>'
+    >>> room == "http://example.org/roomA"
+    True
+    """
+
+    __slots__ = ()
+
+    def n3(self) -> str:
+        """The IRI in N-Triples, with angle brackets."""
+        return f"<{self}>"
+
+    def __repr__(self) -> str:
+        return f"IRI({str(self)!r})"
+
+
+PythonValue: TypeAlias = int | Decimal | float | bool | str | datetime | IRI
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An output event: one match of a rule, as `Session.advance` and `Session.finish` return it.
+
+    Attributes:
+        time: the time of the match's anchor. An `int` that counts the program's unit, or a
+            `datetime` in UTC where the session is advanced by date-times, or where the unit cannot
+            hold the time (half a second past an instant counted in minutes, say).
+        rule: the name of the rule.
+        type: the event type that the rule defines.
+        attributes: name to N-Triples text of the term, for each attribute that is bound.
+        graph: the output graph as N-Triples, one triple a line.
+
+    >>> text = '"21.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    >>> event = Event(12, "R", "Fire", {"room": "<http://example.org/roomA>", "heat": text}, "")
+    >>> event.values
+    {'room': IRI('http://example.org/roomA'), 'heat': Decimal('21.5')}
+    >>> event.attributes["heat"] == text
+    True
+    """
+
+    time: int | datetime
+    rule: str
+    type: Label
+    attributes: Mapping[Variable, Term]
+    graph: str
+
+    @property
+    def values(self) -> dict[Variable, PythonValue]:
+        """The attributes as Python values, by name; a new dictionary at each call.
+
+        | term | value |
+        | --- | --- |
+        | IRI | `IRI`, a `str` without angle brackets |
+        | xsd:integer and the types derived from it | `int` |
+        | xsd:decimal | `Decimal` |
+        | xsd:double, xsd:float | `float` |
+        | xsd:boolean | `bool` |
+        | xsd:string | `str`, without quotes and escapes |
+        | xsd:dateTime | `datetime`; naive where the literal has no zone |
+        | every other term | its N-Triples text, a `str` |
+
+        The last row holds for blank nodes, triple terms, texts with a language tag, other data
+        types, literals that are not of their type's form, and date-times that `datetime` cannot
+        hold exactly (before the year 1, finer than a microsecond).
+        """
+        return {name: python_value(term) for name, term in self.attributes.items()}
+
+
+def python_value(term: Term) -> PythonValue:
+    """The Python value of a term, as `Event.values` lists them; N-Triples text where there is none.
+
+    >>> from dotr.model.terms import XSD
+    >>> [python_value(f'"1"^^<{XSD}{name}>') for name in ("integer", "byte", "decimal", "double", "float", "boolean", "date")]
+    [1, 1, Decimal('1'), 1.0, 1.0, True, '"1"^^<http://www.w3.org/2001/XMLSchema#date>']
+    >>> python_value('"warm"'), python_value('"warm"@en'), python_value("_:b0")
+    ('warm', '"warm"@en', '_:b0')
+    >>> python_value(f'"2024-02-29T12:30:00.5+01:00"^^<{XSD}dateTime>')
+    datetime.datetime(2024, 2, 29, 12, 30, 0, 500000, tzinfo=datetime.timezone(datetime.timedelta(seconds=3600)))
+    """
+    match read(term):
+        case bool() | int() | Decimal() | str() as value:
+            return value
+        case float() as value:
+            return float(value)  # xsd:float is a subclass of float
+        case Iri():
+            return IRI(term[1:-1])
+        case DateTime() as value:
+            return _datetime(value) or term
+        case _:
+            return term
+
+
+def _datetime(value: DateTime) -> datetime | None:
+    """The date-time with its own zone; None where `datetime` cannot hold it exactly."""
+    micros = value.second * 1_000_000
+    if not 1 <= value.year <= 9999 or micros != int(micros):
+        return None
+    zone = None if value.zone is None else UTC if value.zone == 0 else timezone(timedelta(minutes=value.zone))
+    seconds, fraction = divmod(int(micros), 1_000_000)
+    return datetime(value.year, value.month, value.day, value.hour, value.minute, seconds, fraction, zone)
+
+
+def utc(micros: Micros) -> datetime:
+    """The date-time in UTC of a time.
+
+    >>> utc(1_500_000)
+    datetime.datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=datetime.timezone.utc)
+    """
+    return EPOCH + micros * MICROSECOND

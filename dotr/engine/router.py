@@ -1,0 +1,78 @@
+"""Routing table from fact streams and composite events to the ports of the layers.
+
+In one process every port gets all its events. Partitioned, an event goes to the bucket of its key's
+value; events of a layer that the same layer reads stay in their bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from dotr.layout.event_order import AttributeValues
+from dotr.layout.keys import bucket, bucket_of_values
+from dotr.layout.layers import Layout, Port, Stream
+from dotr.model.terms import Label
+from dotr.patterns.operator import Arrival
+
+Facts: TypeAlias = Mapping[int, Sequence[AttributeValues]]
+"""The facts of interest of one instant: values in the tie order, by stream."""
+
+Deliveries: TypeAlias = dict[int, dict[int, list[Arrival]]]
+"""For each partition with arrivals, its arrivals by port."""
+
+
+class Router:
+    """The routes of a layout. `buckets` is the number of partitions of a layer; 1: everything is in
+    partition 0.
+    """
+
+    def __init__(self, layout: Layout, buckets: int = 1) -> None:
+        self.buckets = buckets
+        self.layers = len(layout.layers)
+        self._routes: dict[Stream, tuple[tuple[int, int, Port], ...]] = {
+            stream: tuple((layer, port, layout.layers[layer].ports[port]) for layer, port in targets)
+            for stream, targets in layout.routes.items()
+        }
+
+    def facts(self, facts: Facts) -> list[Deliveries]:
+        """The deliveries of an instant's facts to each layer's partitions."""
+        deliveries: list[Deliveries] = [{} for _ in range(self.layers)]
+        if self.buckets == 1:
+            for stream, rows in facts.items():
+                arrivals = list(enumerate(rows))
+                for layer, port, _ in self._routes.get(stream, ()):
+                    if deliveries[layer]:
+                        deliveries[layer][0][port] = arrivals
+                    else:
+                        deliveries[layer][0] = {port: arrivals}
+            return deliveries
+        for stream, rows in facts.items():
+            self._deliver(stream, list(enumerate(rows)), 0, deliveries)
+        return deliveries
+
+    def events(self, events: Iterable[tuple[Label, Arrival]], layer: int) -> list[Deliveries]:
+        """The deliveries of the composite events of layer `layer` to the layers above."""
+        deliveries: list[Deliveries] = [{} for _ in range(self.layers)]
+        for label, arrival in events:
+            self._deliver(label, [arrival], layer + 1, deliveries)
+        return deliveries
+
+    def _deliver(self, stream: Stream, arrivals: list[Arrival], lowest: int, deliveries: list[Deliveries]) -> None:
+        for layer, port, keyed in self._routes.get(stream, ()):
+            if layer < lowest:
+                continue
+            if self.buckets == 1:
+                deliveries[layer].setdefault(0, {}).setdefault(port, []).extend(arrivals)
+                continue
+            for arrival in arrivals:
+                number = bucket_of(keyed, arrival[1], self.buckets)
+                deliveries[layer].setdefault(number, {}).setdefault(port, []).append(arrival)
+
+
+def bucket_of(port: Port, values: AttributeValues, buckets: int) -> int:
+    """The bucket of an event at a port."""
+    if port.spread:
+        return bucket_of_values(values, buckets)
+    position = port.key_position
+    return 0 if position is None else bucket(values[position], buckets)

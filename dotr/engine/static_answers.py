@@ -1,0 +1,73 @@
+"""The answers of queries over the background alone, stored beside the compiled background.
+
+Static answers hold at every instant, so every process needs them, and over a large background they
+can be the most expensive part of compiling a program. A file of static answers belongs to one store
+and one set of rules; its keys are digests of the algebra of queries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from dotr.datalog.compiled_store import CompiledStore
+from dotr.engine.spec import ProgramSpec
+from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
+from dotr.joins.branch_loops import AnswerRow
+from dotr.model.algebra import Select
+from dotr.store.file import MappedFile, UnusableFile, write_file
+
+
+class StaticAnswers:
+    """The stored static answers of a program; without a store they stay in memory."""
+
+    def __init__(self, spec: ProgramSpec, store: CompiledStore | None) -> None:
+        self._rows: dict[str, list[AnswerRow]] = {}
+        self._is_changed = False
+        self._path: Path | None = None
+        if store is not None:
+            digest = blake2b(store.file.key, digest_size=16)
+            for document in spec.rules:
+                digest.update(document.text.encode("utf-8", "surrogatepass") + b"\0")
+            digest.update(json.dumps(sorted(spec.prefixes.items())).encode())
+            self._key = digest.digest()
+            self._path = store.file.path.with_name(f"{store.file.path.stem}-{self._key.hex()}{store.file.path.suffix}")
+            try:
+                self._rows = _read(MappedFile(self._path, self._key))
+            except FileNotFoundError:
+                pass
+            except (OSError, UnusableFile) as error:
+                reraise_in_tests(error, FallbackKind.ANSWERS)
+                record_fallback(error, FallbackKind.ANSWERS)
+
+    def answers(self, query: Select, find: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
+        """The answers of a query; `find` computes those that are not stored yet."""
+        if self._path is None:
+            return find()
+        key = blake2b(repr(query).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        rows = self._rows.get(key)
+        if rows is None:
+            self._rows[key] = rows = list(find())
+            self._is_changed = True
+        return rows
+
+    def write(self) -> None:
+        """Write new answers to the file; a process that may not write computes them again the next
+        time.
+        """
+        if self._path is not None and self._is_changed:
+            text = json.dumps(self._rows, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            with suppress(OSError):
+                write_file(self._path, self._key, {"answers": (text,)})
+            self._is_changed = False
+
+
+def _read(file: MappedFile) -> dict[str, list[AnswerRow]]:
+    try:
+        data = json.loads(bytes(file.view("answers")).decode("utf-8", "surrogatepass"))
+        return {key: [tuple(row) for row in rows] for key, rows in data.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UnusableFile(f"is damaged: {error}") from None

@@ -1,0 +1,1 @@
+"""Diagnostics, fallbacks, the catalogue of error codes, and output to a terminal."""

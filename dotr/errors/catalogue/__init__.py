@@ -1,0 +1,23 @@
+"""Catalogue of all codes of errors and warnings; `docs/errors.md` is generated from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dotr.errors.catalogue.background import DATALOG, KNOWLEDGE
+from dotr.errors.catalogue.configuration import CONFIGURATION
+from dotr.errors.catalogue.entries import ErrorCode
+from dotr.errors.catalogue.queries import QUERIES, TEMPLATES
+from dotr.errors.catalogue.rules import RULES
+from dotr.errors.catalogue.running import INPUTS, SPARK
+
+CHAPTERS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
+    "C: configuration, rule tests, command line": CONFIGURATION,
+    "D: rules": RULES,
+    "Q: queries and conditions": QUERIES,
+    "T: templates": TEMPLATES,
+    "K: background knowledge and Datalog": (*KNOWLEDGE, *DATALOG),
+    "I: inputs and outputs": INPUTS,
+    "S: Spark": SPARK,
+}

@@ -1,0 +1,234 @@
+"""Codes of background knowledge (K1), Datalog files (K2), and safety of Datalog rules (K3)."""
+
+from __future__ import annotations
+
+from dotr.errors.catalogue.entries import RULE, ErrorCode, GoldenFile, InFiles, ShownMessage
+
+_CONFIG = "name: example\nknowledge: {{ graphs: [{}] }}\nrules: [rules.dotr]\ninput: [{{ name: a, format: ndjson, path: a.ndjson }}]\n"
+_CONFIG += "output: [{{ format: ndjson, path: out.ndjson }}]\n"
+
+
+def _graph(name: str, text: str) -> InFiles:
+    return InFiles((("example.yaml", _CONFIG.format(name)), (name, text), ("rules.dotr", RULE), ("a.ndjson", "")))
+
+
+def _rule(text: str) -> InFiles:
+    return InFiles((("rules.dlog", f"@prefix : <http://example.org/> .\n{text}\n"),))
+
+
+KNOWLEDGE: tuple[ErrorCode, ...] = (
+    ErrorCode(
+        "K101",
+        "There is no such graph",
+        "A file of background knowledge was removed between the check of the configuration and its loading.",
+        "Correct the path under `knowledge: graphs`.",
+        ShownMessage("K101 kb/building.ttl: no such file\nkb holds building.dlog, city.ttl."),
+    ),
+    ErrorCode(
+        "K102",
+        "Unknown RDF syntax",
+        "The extension of a file, without `.gz`, determines its syntax.",
+        "Rename or convert the file.",
+        _graph("rooms.txt", "hall"),
+    ),
+    ErrorCode(
+        "K103",
+        "A graph cannot be read",
+        "The file cannot be opened, or its gzip is damaged.",
+        "Name a file that this user may read; compress it again.",
+        ShownMessage("K103 kb/building.ttl.gz: damaged gzip file: Not a gzipped file (b'@p')\nCompress it again, or give the plain file."),
+    ),
+    ErrorCode(
+        "K104",
+        "A graph is not RDF",
+        "The file violates its syntax. None of it was loaded.",
+        "Correct the place shown.",
+        _graph("rooms.ttl", "<http://example.org/hall> a .\n"),
+    ),
+    ErrorCode(
+        "K106",
+        "An N3 formula or rule",
+        "N3 files may hold triples only.",
+        "Write rules as Datalog.",
+        _graph("rooms.n3", "{ <http://e/x> a <http://e/A> } => { <http://e/x> a <http://e/B> } .\n"),
+    ),
+    ErrorCode(
+        "K107",
+        "A remote JSON-LD context",
+        "dotr fetches nothing from the network, including contexts.",
+        "Write the context into the file, or convert it.",
+        _graph("rooms.jsonld", '{ "@context": "https://schema.org/", "@id": "http://e/hall" }\n'),
+    ),
+)
+
+
+def _datalog(code: str, title: str, meaning: str, remedy: str, stem: str = "") -> ErrorCode:
+    return ErrorCode(code, title, meaning, remedy, GoldenFile(f"{stem or code}.dlog"))
+
+
+DATALOG: tuple[ErrorCode, ...] = (
+    _datalog(
+        "K201", "Syntax error", "The text is not Datalog in the notation of the paper or of RDFox.", "Write one of the expected tokens."
+    ),
+    _datalog(
+        "K202",
+        "An unknown prefix",
+        "The file does not declare the prefix. A file without declarations uses those of the configuration.",
+        "Declare it.",
+    ),
+    _datalog(
+        "K203",
+        "An atom of the wrong arity",
+        "`:C(?x)` is a class, `:p(?x, ?y)` a property, `[?s, ?p, ?o]` a triple.",
+        "Write that many terms.",
+    ),
+    _datalog("K204", "A term in the wrong place", "A literal cannot be a subject; a predicate is an IRI or a variable.", "Swap the terms."),
+    _datalog("K205", "A blank node in a rule", "A blank node of a rule would match nothing, since its name is unique.", "Use a variable."),
+    _datalog("K206", "A relative IRI", "The file has no base IRI.", "Write it in full, or declare `@base`."),
+    _datalog(
+        "K207",
+        "Unsupported Datalog",
+        "SKOLEM is refused, as are conditions inside NOT, and NOT or AGGREGATE inside AGGREGATE.",
+        "Write a separate rule for the negated or aggregated atoms.",
+        "K207_filter_in_not",
+    ),
+    _datalog("K208", "A bracket or a string is not closed", "A bracket or a quote has no partner.", "Close it."),
+    _datalog(
+        "K209",
+        "Another event in a Datalog rule",
+        "A Datalog rule reads one instant: `M.?v`, `time(M)` and EXISTS are for temporal rules and queries.",
+        "Write a temporal rule.",
+    ),
+    _datalog(
+        "K211",
+        "A quantified variable occurs outside",
+        "`NOT EXISTS ?x IN …` makes ?x local to the negation.",
+        "Rename one of the two.",
+    ),
+    ErrorCode(
+        "K212",
+        "A triple term with variables in a rule",
+        "Atoms match whole terms; a triple term in an atom must be a constant.",
+        "Decompose it by BIND(SUBJECT(?t) AS ?s), PREDICATE and OBJECT, or build it by BIND(TRIPLE(?s, ?p, ?o) AS ?t).",
+        _rule("[?who, :said, ?x] :- [?who, :says, <<( :lamp :is ?x )>>] ."),
+    ),
+    ErrorCode(
+        "K301",
+        "The head has a variable that the body does not bind",
+        "Every variable of the head needs a value from the body.",
+        "Bind the variable by an atom, or by BIND.",
+        _rule("[?x, :near, ?z] :- [?x, :in, ?y] ."),
+    ),
+    ErrorCode(
+        "K302",
+        "A FILTER has a variable that nothing binds",
+        "The condition would be an error for every solution.",
+        "Bind the variable by an atom.",
+        _rule(":Hot(?x) :- [?x, :val, ?v], FILTER(?w > 60) ."),
+    ),
+    ErrorCode(
+        "K303",
+        "A BIND has a variable that nothing binds",
+        "The expression would be an error for every solution.",
+        "Bind the variable by an atom.",
+        _rule("[?x, :twice, ?y] :- [?x, :val, ?v], BIND(?w * 2 AS ?y) ."),
+    ),
+    ErrorCode(
+        "K305",
+        "An AGGREGATE uses a variable that none of its atoms binds",
+        "Groups and results are computed from the solutions of the atoms inside.",
+        "Bind the variable by an atom inside the AGGREGATE.",
+        _rule(":size[?room, ?n] :- AGGREGATE(:in[?x, ?y] ON ?room BIND COUNT(?x) AS ?n) ."),
+    ),
+    ErrorCode(
+        "K306",
+        "A variable of an AGGREGATE occurs outside of it",
+        "A variable of an AGGREGATE that is not grouped by is local; a computed variable is visible outside only.",
+        "Group by the variable, or rename one of the two.",
+        _rule(":size[?room, ?n] :- :Sensor(?x), AGGREGATE(:in[?x, ?room] ON ?room BIND COUNT(?x) AS ?n) ."),
+    ),
+    ErrorCode(
+        "K307",
+        "Recursion through NOT or AGGREGATE",
+        "Negated and aggregated atoms need a stratum below that of the rule, and here they depend on its head. Atoms depend on the rules "
+        "whose heads have their predicate (and object, for classes); a variable matches any.",
+        "Derive the negated atoms by rules that do not depend on this head.",
+        _rule(":Free(?x) :- :Room(?x), NOT :Taken(?x) .\n:Taken(?x) :- :Room(?x), :booked[?x, ?by], NOT :Free(?x) ."),
+    ),
+    ErrorCode(
+        "K308",
+        "The closure of the background does not end",
+        "The closed background has more than 2 million triples plus a hundred for each loaded one. "
+        "Most likely a rule computes new terms without end.",
+        "Bound the computed terms by a FILTER.",
+        ShownMessage(
+            "K308 the background: more than 2,000,300 triples\n"
+            "A rule that computes new terms (BIND) from its own conclusions may never end: bound it by a FILTER."
+        ),
+    ),
+    ErrorCode(
+        "K309",
+        "Too many variables in a rule",
+        "A body has at most 80 variables: each may become a nested loop of the generated code.",
+        "Split the rule: derive the join of some atoms by a separate rule.",
+        _rule(":a[?x0, ?x0] :- " + ", ".join(f":p[?x{i}, ?x{i + 1}]" for i in range(81)) + " ."),
+    ),
+    ErrorCode(
+        "K401",
+        "The background is inconsistent",
+        "A rule of the entailment with the head `false` matches the background alone.",
+        "Correct the graphs, or choose another entailment. It is a warning: the derived triples are used nevertheless.",
+        InFiles(
+            (
+                ("example.yaml", _CONFIG.format("both.ttl").replace(" }", ", entailment: owl2rl }", 1)),
+                ("both.ttl", "@prefix : <http://example.org/> .\n:B <http://www.w3.org/2002/07/owl#disjointWith> :C .\n:x a :B, :C .\n"),
+                ("rules.dotr", RULE),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+    ErrorCode(
+        "K402",
+        "An instant is inconsistent, by itself or with the background",
+        "A rule of the entailment with the head `false` matches this instant. Each premise is shown with its origin: an element of the "
+        "instant, the background, or derived from both. Later instants are not affected.",
+        "Correct the data. The facts of the instant are those of its closure; with `knowledge.inconsistent: reject` all elements of the "
+        "instant become dead letters instead (reason `inconsistent`), and it counts as no instant.",
+        ShownMessage(
+            "K402 warning: the instant 12 is inconsistent (cax-dw: <http://example.org/#Fire> <http://www.w3.org/2002/07/owl#disjointWith> "
+            "<http://example.org/#Ice> (background), <http://example.org/#x> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> "
+            "<http://example.org/#Fire> (instant), <http://example.org/#x> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> "
+            "<http://example.org/#Ice> (derived))\n"
+            "Its facts are those of what was derived; `knowledge.inconsistent: reject` makes such instants dead letters."
+        ),
+    ),
+    ErrorCode(
+        "K501",
+        "The compiled background cannot be used",
+        "The file is damaged, truncated, of another format, or not one of dotr's. The background is read and closed again, and the file "
+        "is written again.",
+        "No data are lost. If it happens again, check the disk.",
+        ShownMessage(
+            "K501 warning: the compiled background /cache/16d4….dotrkb is damaged (section triples); rebuilding it from its sources\n"
+            "Nothing is lost. If this happens again, check the disk."
+        ),
+    ),
+    ErrorCode(
+        "K502",
+        "The compiled background cannot be written",
+        "The folder may not be written by this user, or the disk is full. The run holds its background in memory instead, once per "
+        "process, with the same output.",
+        "Name a folder that can be written as `knowledge.cache`, or make room.",
+        ShownMessage(
+            "K502 warning: the compiled background /cache/16d4….dotrkb cannot be used: permission denied; this run holds its background in "
+            "memory\nName a folder that can be written as `knowledge.cache`, or make room."
+        ),
+    ),
+    ErrorCode(
+        "K503",
+        "The background is too large",
+        "A compiled background numbers its terms, and the triples of each predicate, with 32 bits.",
+        "Divide the background among several pipelines.",
+        ShownMessage("K503 the background is too large: 4,294,967,296 terms, where a compiled store can number 4,294,967,295"),
+    ),
+)

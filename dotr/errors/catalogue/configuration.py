@@ -1,0 +1,215 @@
+"""Codes of configurations, rule tests and the command line (C)."""
+
+from __future__ import annotations
+
+from dotr.errors.catalogue.entries import RULE, ErrorCode, InFiles, ShownMessage
+
+_OUTPUT = "output: [{ format: ndjson, path: out.ndjson }]\n"
+_INPUTS = "input: [{ name: a, format: ndjson, path: a.ndjson }]\n"
+_INPUT = _INPUTS + _OUTPUT
+
+
+def _config(text: str) -> InFiles:
+    return InFiles((("example.yaml", text), ("rules.dotr", RULE), ("a.ndjson", "")))
+
+
+CONFIGURATION: tuple[ErrorCode, ...] = (
+    ErrorCode(
+        "C102",
+        "Not a configuration",
+        "The file is not YAML, not a mapping of keys to values, or empty.",
+        "Correct the place shown.",
+        _config("name: example\nrules: [rules.dotr\n"),
+    ),
+    ErrorCode(
+        "C103",
+        "A key is given twice",
+        "YAML would silently keep one of the two values.",
+        "Keep one.",
+        _config("name: a\nname: b\nrules: [rules.dotr]\n" + _INPUT),
+    ),
+    ErrorCode(
+        "C104",
+        "An unknown environment variable",
+        "`${NAME}` stands for a variable of the environment that is not set.",
+        "Set it, or write `${NAME:-default}`.",
+        _config("name: example\nrules: ['${DOTR_EXAMPLE_RULES}/rules.dotr']\n" + _INPUT),
+    ),
+    ErrorCode(
+        "C105",
+        "`--set` does not fit",
+        "The option is not `key.path=value`, or the configuration has no such key.",
+        "For example `--set output.0.path=elsewhere.ndjson`.",
+        ShownMessage("C105 --set output is not key.path=value\nFor example --set output.0.path=x"),
+    ),
+    ErrorCode(
+        "C106",
+        "No folder for generated code",
+        "The environment variable `DOTR_CODE` names the folder for generated Python; it is no folder, or cannot be written.",
+        "Name a folder that can be written, or unset the variable.",
+        ShownMessage(
+            "C106 DOTR_CODE=/dev/null is no folder for generated code: file exists\n"
+            "Name a folder that can be written, or unset the variable."
+        ),
+    ),
+    ErrorCode(
+        "C201",
+        "An unknown key",
+        "Keys without a meaning are errors, so that a misspelt key is noticed.",
+        "Correct it.",
+        _config("name: example\nrule: [rules.dotr]\n" + _INPUT),
+    ),
+    ErrorCode(
+        "C202", "A key is missing", "The configuration, or the rule test, needs it.", "Add it.", _config("rules: [rules.dotr]\n" + _INPUT)
+    ),
+    ErrorCode(
+        "C203",
+        "A value does not fit its key",
+        "For example a number where a list is required, or an unknown format.",
+        "Write a value of the expected kind.",
+        _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: xml, path: a.xml }]\n" + _OUTPUT),
+    ),
+    ErrorCode(
+        "C204",
+        "Keys that do not go together",
+        "`time` and `map` belong to csv inputs, `settle` and `idle` to growing inputs; `watch` needs a pattern; `one_per_instant` "
+        "does not go with a lateness. A rule test has either `config`, or `rules`, `knowledge` and `time` of its own.",
+        "Leave one out.",
+        _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: ndjson, path: a.ndjson, time: at }]\n" + _OUTPUT),
+    ),
+    ErrorCode(
+        "C205",
+        "Not a time, or not a duration",
+        "A time is an integer or an ISO 8601 date-time; a delay is written like `30 s`.",
+        "Write it in one of these forms.",
+        _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: ndjson, path: a.ndjson, lateness: soon }]\n" + _OUTPUT),
+    ),
+    ErrorCode(
+        "C206",
+        "Conflicting paths",
+        "A run would overwrite another of its outputs, or one of its inputs.",
+        "Choose a path that is not in use.",
+        _config("name: example\nrules: [rules.dotr]\n" + _INPUTS + "output: [{ format: ndjson, path: a.ndjson }]\n"),
+    ),
+    ErrorCode(
+        "C207",
+        "`--fresh` does not remove this",
+        "`--fresh` removes only files that an earlier run wrote.",
+        "Is the path right? If it is, remove it by hand.",
+        ShownMessage(
+            "C207 --fresh does not remove notes.txt, the output: it was not made by a run (it does not begin as such a file does)\n"
+            "Is the path right? If it is, remove it by hand."
+        ),
+    ),
+    ErrorCode(
+        "C208",
+        "A rule test's graph or term cannot be read",
+        "Graphs of a rule test are Turtle with its `prefixes`; attributes are RDF terms as in Turtle, "
+        "plain numbers and true and false among them (`m: 3.0`). "
+        "Expected terms may use the prefixes rdf, rdfs, owl, xsd and prov without declaring them.",
+        "Correct the graph or term.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    "rules: [rules.dotr]\ncases:\n  - name: one\n    stream: [ { at: 1, graph: ':a a A .' } ]\n    expect: []\n",
+                ),
+                ("rules.dotr", RULE),
+            )
+        ),
+    ),
+    ErrorCode(
+        "C209",
+        "A rule file without a rule",
+        "The configuration names a file without a rule or a shared query.",
+        "Check the file name. It is a warning.",
+        InFiles((("example.yaml", "name: example\nrules: [rules.dotr]\n" + _INPUT), ("rules.dotr", "# to be written\n"), ("a.ndjson", ""))),
+    ),
+    ErrorCode(
+        "C210",
+        "A rule test expects an unknown event, fact or attribute",
+        "No rule defines the event, no query has the label, or it has no such attribute: the case can only fail until the program is "
+        "extended. It is a warning.",
+        "Correct the name.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    "rules: [rules.dotr]\ncases:\n  - name: one\n    stream: []\n    expect: [ { at: 1, event: EE } ]\n"
+                    "    facts: [ { at: 1, fact: A, attributes: { y: '5' } } ]\n",
+                ),
+                ("rules.dotr", RULE),
+            )
+        ),
+    ),
+    ErrorCode(
+        "C215",
+        "Metrics cannot be served there",
+        "The address of `metrics.prometheus` is used by another program, perhaps another run, or does not belong to this machine.",
+        "Choose another address.",
+        ShownMessage(
+            "C215 metrics cannot be served at 127.0.0.1:9464: address already in use\n"
+            "Is another run there already? Choose another metrics.prometheus."
+        ),
+    ),
+    ErrorCode(
+        "C216",
+        "Another run is writing there",
+        "A run locks its outputs, its dead letters and its checkpoint while it runs, on both engines: no other run, of any "
+        "pipeline, with or without `--fresh`, writes to them or removes them. A killed run leaves no lock.",
+        "Wait for the other run to end, or stop it; or choose other paths.",
+        ShownMessage(
+            "C216 another run is writing to out/fire.ndjson and out/checkpoint: pipeline fire, process 4711 on plant\n"
+            "Wait for its end, or stop it; or choose other paths. Nothing was removed."
+        ),
+    ),
+    ErrorCode(
+        "C301",
+        "There is no such file",
+        "The path does not exist, or no file matches the pattern.",
+        "Correct the path, which is relative to the configuration.",
+        _config("name: example\nrules: [rulez.dotr]\n" + _INPUT),
+    ),
+    ErrorCode(
+        "C302",
+        "A file cannot be read or removed",
+        "The file is not UTF-8, or this user has no permission.",
+        "Save it as UTF-8; correct its permissions.",
+        ShownMessage("C302 cannot read rules/fire.dotr: permission denied"),
+    ),
+    ErrorCode(
+        "C303",
+        "A file that `dotr check` cannot check",
+        "`dotr check` checks rule files, Datalog files, configurations and rule tests.",
+        "Name one of them, or a folder that holds some.",
+        InFiles((("notes.txt", "To do.\n"),)),
+    ),
+    ErrorCode(
+        "C304",
+        "A file cannot be written",
+        "`dotr new` or `dotr bundle` has no permission to write there.",
+        "Choose a folder that can be written.",
+        ShownMessage("C304 cannot write /dotr.zip: Permission denied\nChoose a folder that can be written."),
+    ),
+    ErrorCode(
+        "C305",
+        "The folder is in use",
+        "`dotr new` writes a project into a folder that is empty or does not exist.",
+        "Name another.",
+        ShownMessage("C305 plant is there and not empty\nName a folder that is empty, or not there yet."),
+    ),
+    ErrorCode(
+        "C401",
+        "A fallback gave the result",
+        "An unforeseen error was caught, and a slower fallback has given the result: for example, queries of a joint evaluation are "
+        "evaluated separately. The results are right. The first error of each place is a warning with that place; all are counted "
+        "(`dotr_fallbacks_total`, `fallbacks` in `--progress json`). With DOTR_FALLBACKS=raise in the environment such an error ends "
+        "the run.",
+        "If the message calls it a fault of dotr's own, report it; otherwise check the file that it names.",
+        ShownMessage(
+            "C401 warning: a fault of dotr's own: the joint evaluation of several queries failed, and each query was evaluated separately "
+            "(KeyError: 'x', dotr/engine/stage_one.py:262 in _ask)\n"
+            "The results are right and took longer; further ones are only counted (fallbacks). Please report it with this line."
+        ),
+    ),
+)

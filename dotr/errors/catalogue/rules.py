@@ -1,0 +1,331 @@
+"""Codes of rule files (D)."""
+
+from __future__ import annotations
+
+from dotr.errors.catalogue.entries import ErrorCode, GoldenFile, InFiles
+
+
+def _rule(code: str, title: str, meaning: str, remedy: str) -> ErrorCode:
+    return ErrorCode(code, title, meaning, remedy, GoldenFile(f"{code}.dotr"))
+
+
+_STATIC = """\
+PREFIX : <http://example.org/>
+rule Fire
+define Fire = [ [] :at ?room ]
+from Room = [ SELECT ?room WHERE { ?room a :Room } ]
+with Fire.?room = Room.?room
+"""
+_TICKS = """\
+PREFIX : <http://example.org/>
+rule Silent
+define Silent = [ [] :at ?room ]
+from every 10 min for [ SELECT ?room WHERE { ?room a :Room } ] as Tick
+with Silent.?room = Tick.?room
+"""
+_ONE_CORE = """\
+PREFIX : <http://example.org/>
+query Temp = [ SELECT ?room ?v WHERE { ?t :room ?room ; :val ?v } ]
+rule Hotter
+define Hotter = [ [] :at ?room ]
+from Temp and last Temp as Before [ FILTER(?v < Temp.?v) ] within 5 min from Temp
+with Hotter.?room = Temp.?room
+"""
+_TYPED = """\
+PREFIX : <http://example.org/>
+rule Fast
+define Fast = [ [] :of ?car ]
+from Speed = [ SELECT ?car WHERE { ?car :speed ?v FILTER(?v > 20) } ]
+with Fast.?car = Speed.?car
+"""
+_CSV = """\
+name: example
+prefixes: { "": "http://example.org/" }
+rules: [rules.dotr]
+input:
+  - name: cars
+    format: csv
+    path: cars.csv
+    time: at
+    map: ':car{car} :speed "{speed}" .'
+output: [{ format: ndjson, path: out.ndjson }]
+"""
+_CONFIG = """\
+name: example
+knowledge: { graphs: [rooms.ttl] }
+rules: [rules.dotr]
+input: [{ name: a, format: ndjson, path: a.ndjson }]
+output: [{ format: ndjson, path: out.ndjson }]
+"""
+
+RULES: tuple[ErrorCode, ...] = (
+    _rule(
+        "D101",
+        "Syntax error",
+        "The text does not follow the grammar. The message names the tokens expected at this place; parsing continues with the next "
+        "statement, so that each broken statement of a file is reported.",
+        "Write one of the expected tokens. A word of the language (`rule`, `last`, `every`, …) cannot be a label.",
+    ),
+    _rule(
+        "D102", "A bracket is not closed", "A bracket has no partner, or another kind of bracket closes it.", "Add or correct the bracket."
+    ),
+    _rule(
+        "D103",
+        "A string is not closed",
+        "A string between single quotes must end on its line.",
+        "Close it, or write it between three quotes.",
+    ),
+    _rule("D201", "Two rules of one name", "The name of a rule is unique in all files together.", "Rename one."),
+    _rule("D202", "Two shared queries of one label", "The label of a `query` is unique in all files together.", "Rename one, or keep one."),
+    _rule(
+        "D203",
+        "A label is not bound",
+        "`from`, `between`, `consuming`, `L.?v` or `time(L)` names a label that the rule does not bind, or binds only later: clauses "
+        "bind in the order written, and nothing is bound before the anchor.",
+        "Correct the name, or move the clause.",
+    ),
+    _rule(
+        "D204",
+        "Two events of a rule have one label",
+        "Each event of a rule needs a label of its own.",
+        "Give one a label: `Temp as Before`.",
+    ),
+    _rule(
+        "D205",
+        "There is no such query or event",
+        "A label that is not followed by `= [ … ]` must be that of a shared query, or of an event that a rule defines.",
+        "Correct the name, or define it. `dotr check` of a configuration reads all rule files together.",
+    ),
+    _rule("D206", "One label for a query and an event", "References to the label would be ambiguous.", "Rename one."),
+    _rule(
+        "D207",
+        "The event has no such attribute",
+        "The attributes of a fact are the variables that its query projects; those of a composite event are the `with` variables of the "
+        "rules that define it.",
+        "Add the variable to the SELECT line, or to `with`; or correct the name.",
+    ),
+    _rule(
+        "D208",
+        "A plain variable in `if` or `with`",
+        "After `if` and `with` a variable without a label must be an aggregate of the rule.",
+        "Write `L.?v`.",
+    ),
+    _rule(
+        "D209",
+        "The template has a variable that `with` does not bind",
+        "Every variable of `define` gets its value from `with`.",
+        "Add the assignment.",
+    ),
+    _rule("D210", "Assigned twice", "`with` assigns a variable once.", "Keep one."),
+    _rule(
+        "D211", "An assignment to another label", "`with` assigns the attributes of the event that the rule defines.", "Write its label."
+    ),
+    _rule(
+        "D212",
+        "Not one event",
+        "A negated event does not exist, and an aggregate has many events: `L.?v`, `time(L)` and `from L` need exactly one.",
+        "Use the aggregate's variable, or another label.",
+    ),
+    _rule("D213", "The aggregate is over something else", "`F(L.?v) of E …` needs L and E to be one label.", "Write one label."),
+    _rule("D214", "Two aggregates of one name", "The variable of an aggregate is unique in its rule.", "Rename one."),
+    _rule("D215", "A prefix is declared twice", "In one file a prefix has one IRI.", "Remove one."),
+    _rule("D216", "A prefix has a relative IRI", "A rule file has no base IRI.", "Write the IRI in full."),
+    _rule(
+        "D217",
+        "An assignment is never used",
+        "Neither the template nor another rule reads this attribute. It is still written to the output.",
+        "Use it, or remove it.",
+    ),
+    _rule(
+        "D218",
+        "A label hides another",
+        "The rule's own query has the label of a shared query or of an event; inside the rule the label refers to its own query.",
+        "Rename one.",
+    ),
+    _rule(
+        "D219",
+        "A variable is never bound",
+        "No triple of the query gives this variable a value. A comparison with it is an error, hence never true.",
+        "Correct the name, or add a triple.",
+    ),
+    _rule(
+        "D220",
+        "No rule reads the query",
+        "No rule reads this shared query, so it changes no output; a rule test can still expect its facts.",
+        "Remove it, or use it in a rule.",
+    ),
+    _rule(
+        "D221",
+        "An aggregate is never used",
+        "Neither `if` nor `with` reads the variable, and its events are not consumed: the clause has no effect.",
+        "Use the aggregate, or remove the clause.",
+    ),
+    _rule("D301", "No window", "Every clause needs a window: how far it reaches, and from which event.", "Add `within 5 min from …`."),
+    _rule(
+        "D302",
+        "Unknown unit",
+        "Units are us, ms, s, min, h and d, and their names. `m` is refused, since it could mean months.",
+        "Write one of them.",
+    ),
+    _rule(
+        "D303",
+        "An empty interval",
+        "No distance lies in the interval, so no event ever matches.",
+        "Write the nearer bound first; the same instant is `[0, 0]`.",
+    ),
+    _rule(
+        "D304",
+        "Not a duration",
+        "The text is not a length of time: not an xsd:duration, or one of years and months, or negative, or finer than a microsecond.",
+        'Write `5 min` or `"PT5M"^^xsd:duration`.',
+    ),
+    _rule("D305", "Nothing is selected", "`last 0` and `first 0` select no event.", "Count from 1."),
+    _rule("D306", "Unknown aggregate", "Aggregates are count, sum, avg, min and max.", "Use one of them."),
+    _rule("D307", "`*` in an aggregate other than count", "Only `count` accepts `*`.", "Name an attribute."),
+    _rule("D308", "A negated event is consumed", "A match holds no negated event.", "Remove it."),
+    _rule(
+        "D309",
+        "EXISTS beside another event",
+        "One condition contains both EXISTS and `M.?v`. EXISTS is evaluated at one instant, `M.?v` when events are related.",
+        "Write two FILTERs.",
+    ),
+    _rule(
+        "D310",
+        "A suspiciously long window",
+        "The rule retains every event that a window may still reach, here for more than 30 days.",
+        "Check the unit. It is a warning.",
+    ),
+    _rule("D311", "The anchor is consumed", "An anchor takes part in matches once only, so consuming it has no effect.", "Remove it."),
+    _rule("D312", "A timer of no length", "`every 0` has no period, and `delayed by 0` is no delay.", "Write a length."),
+    _rule(
+        "D313",
+        "A condition never holds",
+        "The condition is a constant, or conditions joined by `&&` exclude each other for all data.",
+        "Remove one, or join them by `||`.",
+    ),
+    _rule(
+        "D314",
+        "A comparison is never true",
+        "The two sides never have a kind of value in common: an IRI is not equal to a number, a string not to an integer, and IRIs have "
+        "no order. The warning is given only where the text proves it: a subject is no literal, `STR(…)` is a string, `count` a number.",
+        'Compare values of one kind: the value rather than its subject, `5` rather than `"5"`.',
+    ),
+    _rule(
+        "D315",
+        "A negation forbids its own anchor",
+        "The anchor is an event of the kind that must be absent, in a window that begins at distance 0, or reaches as far as the delay "
+        "of the anchor. A negation reads every event, whatever its role, so the anchor itself violates the negation (unless a compared "
+        "attribute is unbound). The same warning is given for an event that another clause has chosen.",
+        "Exclude the anchor: `within (0, …]`, which `within 5 min` is; for an anchor delayed by 10 min, `within [0, 10 min)`.",
+    ),
+    _rule(
+        "D316",
+        "A condition always holds",
+        "`if`, or one of its conditions joined by `&&`, is a constant that is true.",
+        "Remove it.",
+    ),
+    _rule(
+        "D317",
+        "An operation can only err",
+        "An argument is of a kind that the function or operator never accepts: the length of an IRI, the sum of subjects. The operation is "
+        "an error, which makes a condition false and leaves a variable unbound. The warning is given only where the text proves it.",
+        "Convert the argument: `STR(?room)`, `xsd:decimal(?text)`; or take another attribute.",
+    ),
+    _rule(
+        "D318",
+        "An empty `between`",
+        "`between A and A`: strictly between an event and itself there is no time. The negation always holds, the aggregate is empty.",
+        "Name two events.",
+    ),
+    _rule(
+        "D319",
+        "A cross product",
+        "Parts of the query share no variable, and no FILTER or BIND relates them: every solution of one is paired with every solution of "
+        "the other. An instant with a thousand of each has a million facts, which may exceed a limit.",
+        "Connect the parts, or read them by two clauses of the rule.",
+    ),
+    ErrorCode(
+        "D320",
+        "The data make a condition an error",
+        "A text in quotes is no number: `'25' > 20` is an error in SPARQL, and so false, as is arithmetic with `'25'`. All sources of "
+        "the attribute are known (the maps of CSV inputs, the background, the streams of a rule test), and none yields a kind of value "
+        "for which the condition could be true. Inputs of Turtle graphs may yield any value: beside them the warning is given only for "
+        "values of the background that are all numbers in quotes. It is not given for derived triples, nor under an entailment.",
+        "Convert it in the condition, `xsd:decimal(?v) > 20`, or give it a type at its source: in a map, `{speed}` is a number where "
+        'the cell is one, and `"{speed}"^^xsd:decimal` is always typed as one.',
+        InFiles((("example.yaml", _CSV), ("rules.dotr", _TYPED), ("cars.csv", "at,car,speed\n1,7,25\n"))),
+    ),
+    _rule(
+        "D401",
+        "A cycle at one instant",
+        "These rules need each other's events of the same instant, so no order of evaluation exists.",
+        "Let one read only the past: `within (0, …] from` its anchor.",
+    ),
+    _rule(
+        "D402",
+        "An event needs itself at one instant",
+        "A rule may depend on its own event only in the past.",
+        "Choose it by a clause, `within (0, …]` from the anchor, or let the anchor be delayed.",
+    ),
+    _rule(
+        "D403",
+        "An event that can never occur first",
+        "Every rule that defines the event needs an earlier one, directly or through other events. So there is no first one, and no such "
+        "rule ever fires.",
+        "Let one rule define the event without reading it, for example by `and not` where there is none yet.",
+    ),
+    ErrorCode(
+        "D501",
+        "The query has answers in the background alone",
+        "The query has answers that need no triple of the stream: each is a fact at every instant.",
+        "Add a pattern that only the stream can match; for periodic events see `every … for`.",
+        InFiles(
+            (
+                ("example.yaml", _CONFIG),
+                ("rules.dotr", _STATIC),
+                ("rooms.ttl", "<http://example.org/hall> a <http://example.org/Room> .\n"),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+    ErrorCode(
+        "D502",
+        "The rule runs on one core",
+        "A rule is partitioned by a value that all its events share. Here no equality relates every event to the anchor.",
+        "Add an equality such as `?room = Smoke.?room` if it is intended. Otherwise ignore the warning: the output is the same.",
+        InFiles(
+            (("example.yaml", _CONFIG.replace("knowledge: { graphs: [rooms.ttl] }\n", "")), ("rules.dotr", _ONE_CORE), ("a.ndjson", ""))
+        ),
+    ),
+    ErrorCode(
+        "D503",
+        "A timer never ticks",
+        "`every … for [ … ]` gives a tick for each answer over the background, and the background has none. Triples of the "
+        "stream give no answer.",
+        "Name the graph that holds the answers under `knowledge`, or correct the query.",
+        InFiles(
+            (
+                ("example.yaml", _CONFIG),
+                ("rules.dotr", _TICKS),
+                ("rooms.ttl", "<http://example.org/hall> a <http://example.org/Hall> .\n"),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+    ErrorCode(
+        "D504",
+        "The query has too many answers in the background",
+        "Answers over the background alone are computed before the stream begins and belong to every instant, so `limits: rows` bounds "
+        "their number as at an instant. Their computation may hold ten times as many solutions, and read fifty times as many triples "
+        "and solutions as `probes`.",
+        "Add a pattern that only the stream can match, or connect unrelated patterns. Raise `limits` if so many are intended.",
+        InFiles(
+            (
+                ("example.yaml", _CONFIG + "limits: { rows: 1 }\n"),
+                ("rules.dotr", _STATIC),
+                ("rooms.ttl", "".join(f"<http://example.org/r{n}> a <http://example.org/Room> .\n" for n in range(2))),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+)

@@ -1,0 +1,185 @@
+"""Codes of inputs and outputs (I), and of Spark (S)."""
+
+from __future__ import annotations
+
+from dotr.errors.catalogue.entries import RULE, ErrorCode, InFiles, ShownMessage
+
+_CONFIG = 'name: example\nprefixes: {{ "": "{}" }}\nrules: [rules.dotr]\ninput: [{{ name: a, {} }}]\n'
+_CONFIG += "output: [{{ format: ndjson, path: out.ndjson }}]\n"
+_CSV = _CONFIG.format("http://example.org/", 'format: csv, path: a.csv, time: at, map: "[] :speed {speed} ."')
+
+
+def _csv(header: str) -> InFiles:
+    return InFiles((("example.yaml", _CSV), ("rules.dotr", RULE), ("a.csv", header)))
+
+
+INPUTS: tuple[ErrorCode, ...] = (
+    ErrorCode(
+        "I101",
+        "An input cannot be read",
+        "The file cannot be opened, or its compression is damaged.",
+        "Correct the path or its permissions.",
+        ShownMessage("I101 cannot read data/a.ndjson: Permission denied\nIs the input's path right, and may you read it?"),
+    ),
+    ErrorCode("I102", "A CSV file without a header", "The first line of a CSV file names its columns.", "Add a header.", _csv("")),
+    ErrorCode(
+        "I103", "A column is missing", "`time` or `map` names a column that the file does not have.", "Correct the name.", _csv("at,sped\n")
+    ),
+    ErrorCode("I104", "Two columns of one name", "References to the column would be ambiguous.", "Rename one.", _csv("at,speed,speed\n")),
+    ErrorCode(
+        "I105",
+        "An invalid prefix",
+        "The value of the prefix is not an IRI.",
+        "Write the whole IRI.",
+        InFiles(
+            (
+                ("example.yaml", _CONFIG.format("not an IRI", "format: ndjson, path: a.ndjson")),
+                ("rules.dotr", RULE),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+    ErrorCode(
+        "I106",
+        "Integer times beyond the year 3000",
+        "Integers are seconds unless `time` has another unit, and the first time of the input, in seconds, is after the year 3000. "
+        "So its integers are probably milliseconds. The run continues with the times unchanged.",
+        "Write `time: { unit: ms }`, or `us` for microseconds.",
+        ShownMessage(
+            "I106 warning: an integer time of input a lies beyond the year 3000, as seconds: 1406879400000 (a.ndjson:1)\n"
+            "If they are milliseconds, write time: { unit: ms }"
+        ),
+    ),
+    ErrorCode(
+        "I201",
+        "The output exists already",
+        "A run never mixes its output with that of an older run.",
+        "Use `--fresh` to remove the output first, or choose another path.",
+        ShownMessage(
+            "I201 out/fire.ndjson is there already\n"
+            "A run does not mix its output with an older one's: use --fresh to remove it first, or another path."
+        ),
+    ),
+    ErrorCode(
+        "I202",
+        "The output cannot be written",
+        "This user may not write to the folder, or a file is in the place of a folder. A full disk has no code: the run ends with 1, and "
+        "can be continued once there is room.",
+        "Choose a path that can be written.",
+        ShownMessage("I202 cannot write out/fire.ndjson: permission denied\nChoose a path that can be written."),
+    ),
+)
+
+SPARK: tuple[ErrorCode, ...] = (
+    ErrorCode(
+        "S101",
+        "Spark cannot run here",
+        "Spark needs Java 17 or later, or the packages of `dotr[spark]`. It is an error where the command line selected Spark; otherwise "
+        "the run continues in process.",
+        "Install what is missing, or run with `--engine local`.",
+        ShownMessage("S101 Spark cannot run here: there is no Java\nInstall Java 17 or later, or run with --engine local."),
+    ),
+    ErrorCode(
+        "S102",
+        "The checkpoint cannot be used",
+        "It belongs to another pipeline, other inputs or a later release. A checkpoint continues with the same inputs; files may be added "
+        "where an input has `watch: true`. Rules may change: `dotr plan` shows the state that each of them keeps. A checkpoint of a "
+        "release without that feature needs the same program once, so that the owner of each state is recorded. The time unit may not "
+        "change, since all times in the checkpoint are in it.",
+        "Start over with `--fresh`, or name another `spark.checkpoint`; or restore the inputs and rules of the checkpoint.",
+        ShownMessage(
+            "S102 the checkpoint out/fire/checkpoint cannot be used: it belongs to the pipeline fire, this one is smoke\n"
+            "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
+        ),
+    ),
+    ErrorCode(
+        "S103",
+        "The checkpoint cannot be written",
+        "This user may not write to the folder, or a file is in the place of a folder.",
+        "Name another folder as `spark.checkpoint`.",
+        ShownMessage("S103 the checkpoint /checkpoint cannot be written: Permission denied\nName another folder as spark.checkpoint."),
+    ),
+    ErrorCode(
+        "S104",
+        "The checkpoint is not on this machine",
+        "A checkpoint is a folder of this machine, local or mounted.",
+        "Name such a folder.",
+        ShownMessage("S104 the checkpoint s3://bucket/checkpoint is not a folder of this machine\nName a local or mounted folder."),
+    ),
+    ErrorCode(
+        "S105",
+        "The state in the checkpoint cannot be used",
+        "The state was written by another release, or is damaged.",
+        "Start over with `--fresh`.",
+        ShownMessage("S105 the state in the checkpoint cannot be used: it is of version 1, this release reads 2"),
+    ),
+    ErrorCode(
+        "S106",
+        "The stream has ended",
+        "A run without `watch`, or the end of standard input, closed all instants of the checkpoint's stream: nothing can be added to it.",
+        "Start over with `--fresh`, or name another `spark.checkpoint`. A run with `watch: true` does not end.",
+        ShownMessage(
+            "S106 the stream in the checkpoint out/fire/checkpoint has ended, and nothing can be added to it\n"
+            "Its inputs came to an end in a run without watch, and all instants closed. Start over with --fresh, or name "
+            "another spark.checkpoint."
+        ),
+    ),
+    ErrorCode(
+        "S107",
+        "TriG by standard input on Spark",
+        "On Spark, standard input is copied record by record, to be read again after a crash; a record of TriG depends on the "
+        "declarations before it.",
+        "Send N-Quads (`format: nquads`), name files, or run with `--engine local`.",
+        ShownMessage(
+            "S107 Spark reads standard input a record at a time, and a record of TriG needs the declarations before it\n"
+            "Send N-Quads (format: nquads), name files, or run with --engine local."
+        ),
+    ),
+    ErrorCode(
+        "S111",
+        "There is no checkpoint",
+        "`dotr status` reads the checkpoint folder of a run on Spark, which exists once such a run has begun; its files must be complete.",
+        "Name the folder that the configuration names as `spark.checkpoint`.",
+        ShownMessage(
+            "S111 there is no checkpoint at out/fire\n"
+            "Name the folder that the configuration names as spark.checkpoint; it is there once a run on Spark has begun."
+        ),
+    ),
+    ErrorCode(
+        "S112",
+        "The state of a checkpoint cannot be read",
+        "`dotr status` reads the state with Spark. The state was written by another release, or the running query has removed files "
+        "meanwhile.",
+        "Repeat the command, or omit the state with `--quick`.",
+        ShownMessage(
+            "S112 the state in out/fire/checkpoint cannot be read: its version is 1, this release reads 2\n"
+            "Its totals, as the run counted them, are shown with --quick."
+        ),
+    ),
+    ErrorCode(
+        "S113",
+        "The Python of the workers does not exist",
+        "Spark starts Python workers on the driver's machine as well as on the executors', by the same path: the source is planned there. "
+        "A path into an archive (`--archives env.tar.gz#env` with `PYSPARK_PYTHON=./env/bin/python`) does not exist on the driver "
+        "unless the environment is unpacked there too.",
+        "Unpack the environment in the folder from which you submit, under the name of the archive.",
+        ShownMessage(
+            "S113 the Python of Spark's workers, PYSPARK_PYTHON=./env/bin/python, is not in /home/me/pipeline\n"
+            "It is a path on the driver's machine too: unpack the environment here under the same name, and submit from this folder."
+        ),
+    ),
+    ErrorCode(
+        "S114",
+        "The checkpoint is damaged",
+        "A file of the checkpoint is empty, truncated, changed or missing: after a power cut, on a full or failing disk, or because the "
+        "folder was copied during a run. Files needed at the start are checked before Spark reads them; files of the state once a query "
+        "has failed. The message names the file, and whether it can be removed.",
+        "Follow the message; keep a copy of the folder until the run works. Otherwise restore the whole folder from a copy, or start over "
+        "with `--fresh`.",
+        ShownMessage(
+            "S114 the checkpoint is damaged: out/checkpoint/query/offsets/7 is empty\n"
+            "Its batch is not written yet. Remove out/checkpoint/query/offsets/7 and out/checkpoint/query/offsets/.7.crc: the same command "
+            "plans it again."
+        ),
+    ),
+)

@@ -1,0 +1,96 @@
+"""Pass 11: rejects cycles of events that depend on each other within one instant.
+
+Idea: a clause reaches the instant of the match if the lower bounds of the windows between it and
+the anchor sum to zero; `between` is strict. A cycle in the graph of such dependencies is an error;
+recursion in the past is allowed.
+Cost: linear in the roles.
+Source: Tarjan 1972 (strongly connected components).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dotr.errors.diagnostics import Diagnostic
+from dotr.languages.rules.codes import RuleCode
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft
+from dotr.languages.rules.syntax import BetweenSyntax, WindowSyntax
+from dotr.model.graphs import components, shortest_path
+from dotr.model.terms import Label
+from dotr.model.time import Micros
+
+
+@dataclass(frozen=True, slots=True)
+class EventDependency:
+    """Edge of the dependency graph: `event`, derived by `rule`, reads `source` in `role`.
+
+    `same_instant` is True if the two may be of one instant.
+    """
+
+    event: Label
+    source: Label
+    same_instant: bool
+    rule: RuleDraft
+    role: RoleDraft
+
+
+def check_cycles(program: ProgramDraft) -> ProgramDraft:
+    """Report D401 and D402."""
+    return program.with_problems(_cycle_problems([edge for edge in dependencies(program) if edge.same_instant]))
+
+
+def dependencies(program: ProgramDraft) -> Iterator[EventDependency]:
+    """The dependencies of events on events, one for each role that reads one."""
+    for rule in program.rules:
+        for role, distance in zip(rule.roles, _least_distances(rule), strict=True):
+            if role.origin is RoleOrigin.EVENT:
+                yield EventDependency(rule.syntax.event.text, role.source_label.text, distance == 0, rule, role)
+
+
+def _least_distances(rule: RuleDraft) -> list[Micros]:
+    """For each role, the least distance in µs of its events to the time of the match.
+
+    1 where the distance is unknown. The event of a delayed anchor lies before the time of the
+    match, by the delay.
+    """
+    by_label: dict[Label, Micros] = {}
+    distances: list[Micros] = []
+    for role in rule.roles:
+        match role.scope:
+            case None:
+                distance = role.delay if role is rule.roles[0] else 1
+            case WindowSyntax(_, reference):
+                distance = by_label.get(reference.text, 0) + (role.interval.bounds[0] if role.interval else 1)
+            case BetweenSyntax():
+                distance = 1
+        distances.append(distance)
+        if role.use.binds_label:
+            by_label.setdefault(role.label.text, 0 if role is rule.roles[0] else distance)
+    return distances
+
+
+def _cycle_problems(edges: list[EventDependency]) -> Iterator[Diagnostic]:
+    component_of = components((edge.event, edge.source) for edge in edges)
+    reported: set[int] = set()
+    for edge in edges:
+        component = component_of[edge.event]
+        if component != component_of[edge.source] or component in reported:
+            continue
+        reported.add(component)
+        if edge.event == edge.source:
+            hint = "An event may depend on itself only in the past: choose it by a clause, within (0, …] from the anchor."
+            message = f"{edge.event} needs {edge.event} of the same instant"
+            yield Diagnostic(RuleCode.SAME_INSTANT_RECURSION, message, edge.role.source_label.span, hint)
+        else:
+            labels = _shortest_path(
+                edge.source, edge.event, [other for other in edges if component_of[other.event] == component_of[other.source] == component]
+            )
+            path = " needs ".join([edge.event, *labels])
+            hint = "Let one of them look strictly into the past: within (0, …] from its anchor."
+            yield Diagnostic(RuleCode.SAME_INSTANT_CYCLE, f"a cycle at one instant: {path}", edge.role.source_label.span, hint)
+
+
+def _shortest_path(start: Label, end: Label, edges: list[EventDependency]) -> list[Label]:
+    """The shortest path between two events along the dependencies."""
+    return shortest_path(start, end, lambda event: [edge.source for edge in edges if edge.event == event])

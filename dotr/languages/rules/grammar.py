@@ -1,0 +1,249 @@
+"""Grammar of rule files, in pyparsing: text to the syntax tree, one statement after the other.
+
+A statement that does not parse becomes one diagnostic (`terminals.py`), and parsing resumes at the
+next line that starts a statement, so every broken statement of a file is reported. Alternatives
+differ in their first words, so the grammar needs no packrat table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import pyparsing as pp
+
+from dotr.errors.diagnostics import Diagnostic
+from dotr.languages.rules import scan
+from dotr.languages.rules.syntax import (
+    AbsentSyntax,
+    AggregateSyntax,
+    AssignmentSyntax,
+    BetweenSyntax,
+    ByLabel,
+    ChooseSyntax,
+    DelaySyntax,
+    DocumentSyntax,
+    Inline,
+    IntervalSyntax,
+    Lexical,
+    PrefixSyntax,
+    Quantities,
+    QuerySyntax,
+    RuleSyntax,
+    TicksSyntax,
+    WindowSyntax,
+    Word,
+)
+from dotr.languages.rules.terminals import Bracketed, Broken, End, EndMark, Escaped, ExpressionTerminal, FurthestFailure, Recovery, Terminal
+from dotr.model.places import Document, Span
+from dotr.model.rules import Mode
+from dotr.model.terms import unescaped
+
+_NOT_RESERVED: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED))})(?!\w))"
+_NAME: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED - {'every'}))})(?!\w))\w+(?:-\w+)*"
+_STRING: Final = r"\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'"
+_LONG_STRING: Final = r"\"{3}(?:[^\"\\]|\\.|\"{1,2}(?!\"))*\"{3}|'{3}(?:[^'\\]|\\.|'{1,2}(?!'))*'{3}"
+_Parsed: TypeAlias = Any
+"""Value of a parse action, which pyparsing passes on untyped."""
+
+
+class Grammar:
+    """Grammar of one document; its terminals hold the document, for the spans."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.furthest = FurthestFailure(document)
+        self._label = self._terminal(_NOT_RESERVED + r"[^\W\d]\w*", "a label")
+        self._variable = _with_action(self._terminal(r"[?$]\w+", "a variable"), lambda t: Word(t[0].text[1:], t[0].span))
+        self._string = _with_action(Escaped(self.furthest, f"{_LONG_STRING}|{_STRING}", "a string"), _unquoted)
+        self._text = Bracketed(self.furthest, "", "'['")
+        statements = pp.MatchFirst([self._prefix(), self._query(), self._rule(), Recovery(self.furthest, "", "a statement")])
+        self._statements = pp.ZeroOrMore(statements).parse_with_tabs()
+
+    def parse(self) -> tuple[DocumentSyntax, tuple[Diagnostic, ...]]:
+        """The statements that parse, and a diagnostic for each that does not."""
+        parsed = list(self._statements.parse_string(self.document.text))
+        prefixes = tuple(statement for statement in parsed if isinstance(statement, PrefixSyntax))
+        queries = tuple(statement for statement in parsed if isinstance(statement, QuerySyntax))
+        rules = tuple(statement for statement in parsed if isinstance(statement, RuleSyntax))
+        broken = frozenset(label for statement in parsed if isinstance(statement, Broken) for label in statement)
+        return DocumentSyntax(self.document, prefixes, queries, rules, broken), tuple(self.furthest.problems)
+
+    def _terminal(self, pattern: str, description: str) -> pp.ParserElement:
+        return Terminal(self.furthest, pattern, description)
+
+    def _keyword(self, word: str, *, keep: bool = False) -> pp.ParserElement:
+        shown = word.upper() if word == "prefix" else word
+        return Terminal(self.furthest, rf"(?i:{word})(?!\w)", f"'{shown}'", keep=keep)
+
+    def _mark(self, mark: str, *, keep: bool = False) -> pp.ParserElement:
+        return Terminal(self.furthest, re.escape(mark), f"'{mark}'", keep=keep)
+
+    def _prefix(self) -> pp.ParserElement:
+        name = _with_action(self._terminal(r"(?:[^\W\d][\w.-]*)?:", "a prefix with its colon"), lambda t: Word(t[0].text[:-1], t[0].span))
+        bracketed = Escaped(self.furthest, r"<[^<>\"{}|^`\x00-\x20]*>", "an IRI in angle brackets")
+        iri = _with_action(bracketed, lambda t: Word(t[0].text[1:-1], t[0].span))
+        return _with_action(self._keyword("prefix") + name + iri, lambda t: PrefixSyntax(*t))
+
+    def _query(self) -> pp.ParserElement:
+        return _with_action(self._keyword("query") + self._label + self._mark("=") + self._text, lambda t: QuerySyntax(*t))
+
+    def _rule(self) -> pp.ParserElement:
+        name = self._terminal(_NAME, "the rule's name")
+        head = self._keyword("rule", keep=True) + name + pp.Opt(self._string, default=None)
+        clauses = _as_tuple(pp.ZeroOrMore(self._keyword("and") + self._clause()))
+        condition = self._keyword("if") + ExpressionTerminal(self.furthest, "", "an expression")
+        assignments = self._keyword("with") + self._separated(self._assignment())
+        consuming = self._keyword("consuming") + self._separated(self._label)
+        following = pp.MatchFirst([self._keyword(word) for word in ("prefix", "query", "rule", "define")])
+        rule = (
+            _with_action(pp.Opt(head), lambda t: [list(t) or [None, None, None]])
+            + self._keyword("define", keep=True)
+            + self._label
+            + self._mark("=")
+            + self._text
+            + self._keyword("from")
+            + self._anchor()
+            + clauses
+            + pp.Opt(condition, default=None)
+            + _as_tuple(pp.Opt(assignments))
+            + _as_tuple(pp.Opt(consuming))
+            + pp.Opt(self._mark(";"))
+            + EndMark(self.furthest, "", "an end")
+            + pp.FollowedBy(End(self.furthest, "", "the end") | following)
+        )
+        return _with_action(rule, self._rule_syntax)
+
+    def _rule_syntax(self, t: Sequence[_Parsed]) -> RuleSyntax:
+        (keyword, name, documentation), define, event, template, (anchor, delay), clauses, condition, assignments, consuming, end = t
+        start = (keyword or define).span.start
+        span = Span(self.document, start, end)
+        text = documentation.text if documentation is not None else ""
+        return RuleSyntax(name, text, event, template, anchor, delay, clauses, condition, assignments, consuming, span)
+
+    def _separated(self, item: pp.ParserElement) -> pp.ParserElement:
+        return item + pp.ZeroOrMore(self._mark(",") + item)
+
+    def _assignment(self) -> pp.ParserElement:
+        expression = ExpressionTerminal(self.furthest, "", "an expression")
+        return _with_action(self._label + self._mark(".") + self._variable + self._mark("=") + expression, lambda t: AssignmentSyntax(*t))
+
+    def _event(self) -> pp.ParserElement:
+        inline = self._mark("=") + self._text
+        by_label = pp.Opt(self._keyword("as") + self._label, default=None) + pp.Opt(self._text, default=None)
+        return _with_action(self._label + (inline | by_label), _event)
+
+    def _anchor(self) -> pp.ParserElement:
+        duration = self._duration()
+        answers = pp.Opt(self._keyword("for") + self._text, default=None)
+        ticks = self._keyword("every", keep=True) + duration + answers + self._keyword("as") + self._label
+        delay = _with_action(self._keyword("delayed", keep=True) + self._keyword("by") + duration, lambda t: DelaySyntax(*t))
+        return _with_action(ticks, lambda t: [(TicksSyntax(*t), None)]) | _with_action(
+            self._event() + pp.Opt(delay, default=None), lambda t: [tuple(t)]
+        )
+
+    def _clause(self) -> pp.ParserElement:
+        event, window = self._event(), self._window()
+        between = _with_action(
+            self._keyword("between") + self._label + self._keyword("and") + self._label,
+            lambda t: BetweenSyntax(*t),
+        )
+        scope = pp.Opt(window | between, default=None)
+        count = pp.Opt(self._terminal(r"\d{1,18}(?![\w.])", "a whole number"), default=None)
+        each = _with_action(self._keyword("each", keep=True), lambda t: [t[0], None])
+        some = (self._keyword("last", keep=True) | self._keyword("first", keep=True)) + count
+        choose = _with_action((each | some) + event + pp.Opt(window, default=None), _choose)
+        absent = _with_action(self._keyword("not", keep=True) + event + scope, lambda t: AbsentSyntax(*t))
+        return choose | absent | self._aggregate(event, scope)
+
+    def _aggregate(self, event: pp.ParserElement, scope: pp.ParserElement) -> pp.ParserElement:
+        distinct = pp.Opt(self._keyword("distinct", keep=True), default=None)
+        argument = _with_action(distinct + self._label + self._mark(".") + self._variable, lambda t: [t[0] is not None, (t[1], t[2])])
+        everything = _with_action(self._mark("*", keep=True), lambda _: [False, None])
+        function = self._terminal(r"[^\W\d]\w*", "count, sum, avg, min or max")
+        return _with_action(
+            self._variable
+            + self._mark("=")
+            + function
+            + self._mark("(")
+            + (everything | argument)
+            + self._mark(")")
+            + self._keyword("of")
+            + event
+            + scope,
+            lambda t: AggregateSyntax(*t),
+        )
+
+    def _window(self) -> pp.ParserElement:
+        duration = self._duration()
+        interval = _with_action(
+            (self._mark("[", keep=True) | self._mark("(", keep=True))
+            + duration
+            + self._mark(",")
+            + duration
+            + (self._mark("]", keep=True) | self._mark(")", keep=True)),
+            self._interval,
+        )
+        return _with_action(
+            self._keyword("within") + (duration | interval) + self._keyword("from") + self._label,
+            lambda t: WindowSyntax(*t),
+        )
+
+    def _interval(self, t: Sequence[_Parsed]) -> IntervalSyntax:
+        open_, low, high, close = t
+        span = Span(self.document, open_.span.start, close.span.end)
+        return IntervalSyntax(low, high, open_.text == "[", close.text == "]", span)
+
+    def _duration(self) -> pp.ParserElement:
+        number = r"(?:\d+(?:\.\d+)?|\.\d+)"
+        amount = self._terminal(number + r"(?!\.?\d)", "a duration")
+        unit = self._terminal(_NOT_RESERVED + r"[^\W\d_]+\.?", "a unit of time")
+        datatype = self._terminal(r"\^\^(?:<[^<>\"{}|^`\x00-\x20]*>|[\w.-]*:\w+)", "'^^xsd:duration'")
+        quantities = _with_action(pp.OneOrMore(amount + unit), self._quantities)
+        zero = _with_action(self._terminal(r"0+(?:\.0+)?(?![\w.])", "a duration"), lambda t: Quantities(((t[0], None),), t[0].span))
+        lexical = _with_action(self._string + datatype, self._lexical)
+        return quantities | zero | lexical
+
+    def _quantities(self, t: Sequence[_Parsed]) -> Quantities:
+        words: list[Word] = list(t)
+        parts = tuple(zip(words[::2], words[1::2], strict=True))
+        return Quantities(parts, Span(self.document, words[0].span.start, words[-1].span.end))
+
+    def _lexical(self, t: Sequence[_Parsed]) -> Lexical:
+        value, datatype = t
+        return Lexical(value, Word(datatype.text[2:], datatype.span), Span(self.document, value.span.start, datatype.span.end))
+
+
+def _with_action(element: pp.ParserElement, make: Callable[[Sequence[_Parsed]], _Parsed]) -> pp.ParserElement:
+    """A copy of the element, its tokens replaced by `make` of them (a list: several tokens)."""
+
+    def action(tokens: pp.ParseResults) -> _Parsed:
+        return make(list(tokens))
+
+    return element.copy().add_parse_action(action)
+
+
+def _as_tuple(element: pp.ParserElement) -> pp.ParserElement:
+    """The element's tokens as one token, a tuple."""
+    return _with_action(element, lambda t: [tuple(t)])
+
+
+def _unquoted(t: Sequence[_Parsed]) -> Word:
+    word: Word = t[0]
+    quotes = 3 if word.text[:3] in ('"""', "'''") else 1
+    return Word(unescaped(word.text[quotes:-quotes]), word.span)
+
+
+def _event(t: Sequence[_Parsed]) -> Inline | ByLabel:
+    match t:
+        case [label, Span() as text]:
+            return Inline(label, text)
+        case [origin, label, filters]:
+            return ByLabel(origin, label or origin, filters)
+    raise AssertionError(t)
+
+
+def _choose(t: Sequence[_Parsed]) -> ChooseSyntax:
+    keyword, count, event, scope = t
+    return ChooseSyntax(keyword, Mode(keyword.text.lower()), count, event, scope)

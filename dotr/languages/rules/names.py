@@ -1,0 +1,81 @@
+"""Pass 3: resolves the labels of queries and events over all files.
+
+Before: `from Smoke = […] and last Fire as Old …`.
+After: Smoke's origin is the rule's own query, Old's is the event Fire.
+
+A label that an unreadable statement seems to define keeps the origin UNKNOWN, so that the mistake
+is reported once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dotr.errors.diagnostics import Diagnostic, did_you_mean
+from dotr.languages.rules.codes import RuleCode
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, warning
+from dotr.languages.rules.syntax import ByLabel, Word
+from dotr.model.places import Span
+from dotr.model.terms import Label
+
+
+def resolve_names(program: ProgramDraft) -> ProgramDraft:
+    """Give every role its origin; reports D201, D202, D205, D206 and D218."""
+    queries: dict[Label, Word] = {q.syntax.label.text: q.syntax.label for q in reversed(program.queries)}
+    events: dict[Label, Word] = {r.syntax.event.text: r.syntax.event for r in reversed(program.rules)}
+    broken = frozenset(label for file in program.files for label in file.broken)
+    problems: list[Diagnostic] = [*_duplicate_names(program), *_ambiguous_labels(queries, events)]
+
+    def resolve_role(role: RoleDraft) -> RoleDraft:
+        label = role.source_label
+        if not isinstance(role.syntax, ByLabel):
+            if hidden := queries.get(label.text) or events.get(label.text):
+                owner = "shared query" if label.text in queries else "event"
+                at = location_text(hidden.span)
+                hint = f"The {owner} {label.text} is at {at}; here the label means this rule's own query. Rename one."
+                problems.append(warning(RuleCode.HIDDEN_SHARED_LABEL, f"{label.text} hides the {owner} of that label", label.span, hint))
+            return replace(role, origin=RoleOrigin.OWN)
+        if label.text in broken:
+            return role
+        if label.text in queries:
+            return replace(role, origin=RoleOrigin.SHARED)
+        if label.text in events:
+            return replace(role, origin=RoleOrigin.EVENT)
+        known = sorted({*queries, *events})
+        hint = did_you_mean(label.text, known) or f"Write {label.text} = [ SELECT … ], or define it: query {label.text} = [ SELECT … ]."
+        problems.append(Diagnostic(RuleCode.UNKNOWN_EVENT, f"no query and no event is called {label.text}", label.span, hint))
+        return role
+
+    rules = tuple(replace(rule, roles=tuple(map(resolve_role, rule.roles))) for rule in program.rules)
+    return replace(program, rules=rules).with_problems(problems)
+
+
+def location_text(span: Span) -> str:
+    """The start of a span as `file:line:column`."""
+    line, column = span.line_column
+    return f"{span.document.name}:{line}:{column}"
+
+
+def _duplicate_names(program: ProgramDraft) -> Iterator[Diagnostic]:
+    names: dict[str, Word] = {}
+    for rule in program.rules:
+        first = names.setdefault(rule.name.text, rule.name)
+        if first is not rule.name:
+            unnamed = f" Give this one a name: rule {rule.name.text}2 define {rule.syntax.event.text} = …"
+            hint = f"The first is at {location_text(first.span)}.{unnamed if rule.syntax.name is None else ''}"
+            yield Diagnostic(RuleCode.RULE_NAME_TWICE, f"two rules are called {rule.name.text}", rule.name.span, hint)
+    labels: dict[Label, Word] = {}
+    for query in program.queries:
+        label = query.syntax.label
+        first = labels.setdefault(label.text, label)
+        if first is not label:
+            hint = f"The first is at {location_text(first.span)}."
+            yield Diagnostic(RuleCode.QUERY_LABEL_TWICE, f"two shared queries are called {label.text}", label.span, hint)
+
+
+def _ambiguous_labels(queries: dict[Label, Word], events: dict[Label, Word]) -> Iterator[Diagnostic]:
+    for label, query in queries.items():
+        if label in events:
+            hint = f"A rule defines the event {label} at {location_text(events[label].span)}. Rename the query or the event."
+            yield Diagnostic(RuleCode.QUERY_AND_EVENT, f"{label} is a shared query and an event", query.span, hint)

@@ -1,0 +1,211 @@
+"""Intermediate representation of the passes: drafts of all rules, and the problems found.
+
+Invariant: a part that a pass rejects stays `None` (or UNKNOWN), and later passes skip it, so one
+mistake is reported once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import TypeAlias
+
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.languages.rules.kinds import ObjectKinds
+from dotr.languages.rules.syntax import (
+    AbsentSyntax,
+    AggregateSyntax,
+    ByLabel,
+    ChooseSyntax,
+    DocumentSyntax,
+    EventSyntax,
+    QuerySyntax,
+    RuleSyntax,
+    ScopeSyntax,
+    Word,
+)
+from dotr.languages.sparql import Reference, scan_references
+from dotr.model.algebra import Expression, Select
+from dotr.model.places import Document, Span
+from dotr.model.rules import Rule, SharedQuery
+from dotr.model.templates import Template
+from dotr.model.terms import Label, Prefixes, Variable
+from dotr.model.time import Interval, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class SplitQuery:
+    """SELECT query, its temporal constraints, and every `M.?v` and `time(M)` in its text."""
+
+    text: Span
+    select: Select
+    constraints: tuple[Expression, ...]
+    references: tuple[Reference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDraft:
+    """Draft of a shared query."""
+
+    syntax: QuerySyntax
+    prefixes: Prefixes = field(default_factory=dict)
+    query: SplitQuery | None = None
+
+
+class RoleOrigin(Enum):
+    """Source of a role's events: the rule's own query, a shared query, or the event of a rule."""
+
+    OWN = auto()
+    SHARED = auto()
+    EVENT = auto()
+    UNKNOWN = auto()
+
+
+class RoleUse(Enum):
+    """Use of a role in its rule."""
+
+    ANCHOR = auto()
+    CHOSEN = auto()
+    ABSENT = auto()
+    AGGREGATED = auto()
+
+    @property
+    def binds_label(self) -> bool:
+        """True if a match has one event of the role."""
+        return self in (RoleUse.ANCHOR, RoleUse.CHOSEN)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleDraft:
+    """Draft of the anchor or of a clause's event.
+
+    `scope` and `interval` are the window of a clause: the anchor has neither, `between` has no
+    interval. `period` (of ticks) and `delay` (of the anchor) are in µs.
+    """
+
+    use: RoleUse
+    syntax: EventSyntax
+    scope: ScopeSyntax | None = None
+    origin: RoleOrigin = RoleOrigin.UNKNOWN
+    query: SplitQuery | None = None
+    filters: tuple[Expression, ...] = ()
+    filter_references: tuple[Reference, ...] = ()
+    interval: Interval | None = None
+    period: Micros | None = None
+    delay: Micros = 0
+
+    @property
+    def label(self) -> Word:
+        return self.syntax.label
+
+    @property
+    def source_label(self) -> Word:
+        """The label of the query or event that the role reads."""
+        return self.syntax.origin if isinstance(self.syntax, ByLabel) else self.syntax.label
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        return (self.query.references if self.query else ()) + self.filter_references
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDraft:
+    """Draft of a rule; `roles` are the anchor's and one for each clause, in the order written."""
+
+    syntax: RuleSyntax
+    roles: tuple[RoleDraft, ...]
+    prefixes: Prefixes = field(default_factory=dict)
+    template: Template | None = None
+    condition: Expression | None = None
+    expressions: tuple[Expression | None, ...] = ()
+
+    @property
+    def name(self) -> Word:
+        """The rule's name, by default its event."""
+        return self.syntax.name or self.syntax.event
+
+    @property
+    def positions(self) -> Mapping[Label, int]:
+        """Index of each label among the roles; the first of two equal labels."""
+        return {role.label.text: i for i, role in reversed(list(enumerate(self.roles)))}
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Every `M.?v` and `time(M)` of the rule."""
+        texts = [*filter(None, [self.syntax.condition]), *(a.expression for a in self.syntax.assignments)]
+        return tuple(r for role in self.roles for r in role.references) + tuple(r for text in texts for r in scan_references(text))
+
+    @property
+    def aggregates(self) -> frozenset[Variable]:
+        """The variables of all aggregates of the rule."""
+        return frozenset(c.variable.text for c in self.syntax.clauses if isinstance(c, AggregateSyntax))
+
+
+def rule_draft(syntax: RuleSyntax) -> RuleDraft:
+    """The draft of a rule before any pass."""
+    roles = [RoleDraft(RoleUse.ANCHOR, syntax.anchor)]
+    for clause in syntax.clauses:
+        match clause:
+            case ChooseSyntax():
+                roles.append(RoleDraft(RoleUse.CHOSEN, clause.event, clause.scope))
+            case AbsentSyntax():
+                roles.append(RoleDraft(RoleUse.ABSENT, clause.event, clause.scope))
+            case AggregateSyntax():
+                roles.append(RoleDraft(RoleUse.AGGREGATED, clause.event, clause.scope))
+    return RuleDraft(syntax, tuple(roles))
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramDraft:
+    """Draft of a program; `object_kinds` are the kinds of predicates' objects in known data."""
+
+    documents: tuple[Document, ...]
+    default_prefixes: Prefixes
+    object_kinds: ObjectKinds = field(default_factory=dict)
+    files: tuple[DocumentSyntax, ...] = ()
+    queries: tuple[QueryDraft, ...] = ()
+    rules: tuple[RuleDraft, ...] = ()
+    emitted_rules: tuple[Rule, ...] = ()
+    emitted_queries: tuple[SharedQuery, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def is_error_free(self) -> bool:
+        """True if no error has been reported."""
+        return all(d.severity is Severity.WARNING for d in self.diagnostics)
+
+    @property
+    def event_attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
+        """Attributes of each event, sorted: the `with` variables of all rules that define it."""
+        by_event: dict[Label, set[Variable]] = {}
+        for rule in self.rules:
+            by_event.setdefault(rule.syntax.event.text, set()).update(a.variable.text for a in rule.syntax.assignments)
+        return {label: tuple(sorted(names)) for label, names in by_event.items()}
+
+    @property
+    def shared_queries(self) -> Mapping[Label, QueryDraft]:
+        """Shared queries by label; the first of two with one label."""
+        return {query.syntax.label.text: query for query in reversed(self.queries)}
+
+    def with_problems(self, diagnostics: Iterable[Diagnostic]) -> ProgramDraft:
+        """This draft with more diagnostics."""
+        return replace(self, diagnostics=self.diagnostics + tuple(diagnostics))
+
+
+Pass: TypeAlias = Callable[[ProgramDraft], ProgramDraft]
+
+
+def warning(code: str, message: str, span: Span, hint: str = "") -> Diagnostic:
+    return Diagnostic(code, message, span, hint, Severity.WARNING)
+
+
+def role_attributes(role: RoleDraft, events: Mapping[Label, tuple[Variable, ...]]) -> tuple[Variable, ...] | None:
+    """The attributes `?v` that `M.?v` may name for a role M; None if they are unknown."""
+    match role.origin:
+        case RoleOrigin.OWN | RoleOrigin.SHARED:
+            return role.query.select.projection if role.query else None
+        case RoleOrigin.EVENT:
+            return events[role.source_label.text]
+        case RoleOrigin.UNKNOWN:
+            return None

@@ -1,0 +1,193 @@
+"""Syntax tree of a rule file: words with spans; embedded texts are spans, not parsed yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dotr.model.places import Document, Span
+from dotr.model.rules import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """Token with its span; `text` is without question mark (variable) or quotes (string, IRI)."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixSyntax:
+    """`PREFIX NAME: <IRI>`."""
+
+    name: Word
+    iri: Word
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySyntax:
+    """`query LABEL = [ SELECT … ]`; `text` is the span between the brackets."""
+
+    label: Word
+    text: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """`LABEL = [ SELECT … ]`: a query of one rule; `text` is the span between the brackets."""
+
+    label: Word
+    text: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ByLabel:
+    """`ORIGIN as LABEL [ FILTER … ]`: a shared query or event; `label` is by default `origin`."""
+
+    origin: Word
+    label: Word
+    filters: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quantities:
+    """`1 h 30 min`: numbers with their units; `0` is one number without a unit."""
+
+    parts: tuple[tuple[Word, Word | None], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Lexical:
+    """`"PT5M"^^xsd:duration`: a duration as a typed literal."""
+
+    value: Word
+    datatype: Word
+    span: Span
+
+
+DurationSyntax: TypeAlias = Quantities | Lexical
+
+
+@dataclass(frozen=True, slots=True)
+class TicksSyntax:
+    """`every PERIOD for [ SELECT … ] as LABEL`; `text` is between the brackets, if any."""
+
+    keyword: Word
+    period: DurationSyntax
+    text: Span | None
+    label: Word
+
+
+EventSyntax: TypeAlias = Inline | ByLabel | TicksSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class DelaySyntax:
+    """`delayed by LENGTH`."""
+
+    keyword: Word
+    length: DurationSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalSyntax:
+    """`[LOW, HIGH)`; a round bracket is an open end."""
+
+    low: DurationSyntax
+    high: DurationSyntax
+    low_closed: bool
+    high_closed: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSyntax:
+    """`within EXTENT from REFERENCE`."""
+
+    extent: DurationSyntax | IntervalSyntax
+    reference: Word
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenSyntax:
+    """`between FIRST and SECOND`."""
+
+    first: Word
+    second: Word
+
+
+ScopeSyntax: TypeAlias = WindowSyntax | BetweenSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseSyntax:
+    """`and last 3 E within …`; a missing window is `None` and is reported by pass 8."""
+
+    keyword: Word
+    mode: Mode
+    count: Word | None
+    event: EventSyntax
+    scope: WindowSyntax | None
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentSyntax:
+    """`and not E within …`, or `between …`."""
+
+    keyword: Word
+    event: EventSyntax
+    scope: ScopeSyntax | None
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateSyntax:
+    """`and ?x = avg(E.?v) of E within …`; `argument` is None for `*`."""
+
+    variable: Word
+    function: Word
+    distinct: bool
+    argument: tuple[Word, Word] | None
+    event: EventSyntax
+    scope: ScopeSyntax | None
+
+
+ClauseSyntax: TypeAlias = ChooseSyntax | AbsentSyntax | AggregateSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentSyntax:
+    """`LABEL.?variable = expression`."""
+
+    label: Word
+    variable: Word
+    expression: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSyntax:
+    """`rule NAME "…" define EVENT = [TEMPLATE] from ANCHOR and … if … with … consuming …`."""
+
+    name: Word | None
+    documentation: str
+    event: Word
+    template: Span
+    anchor: EventSyntax
+    delay: DelaySyntax | None
+    clauses: tuple[ClauseSyntax, ...]
+    condition: Span | None
+    assignments: tuple[AssignmentSyntax, ...]
+    consuming: tuple[Word, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSyntax:
+    """Statements of one file; `broken` are labels that its unreadable statements seem to define."""
+
+    document: Document
+    prefixes: tuple[PrefixSyntax, ...]
+    queries: tuple[QuerySyntax, ...]
+    rules: tuple[RuleSyntax, ...]
+    broken: frozenset[str]

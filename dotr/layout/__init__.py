@@ -1,0 +1,1 @@
+"""Placement of rules in layers: ports, partition keys, event order and retention."""

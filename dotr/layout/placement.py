@@ -1,0 +1,164 @@
+"""Placement of each rule: layer, partitioning, and depth within the layer.
+
+Idea: mutually dependent rules are one component and share one key, or one partition; components are
+placed in order of dependency. A rule is in the layer of the rules whose events it reads if those
+events arise in the partition that reads them, otherwise in the next layer.
+Invariant: within a layer an event of the present is produced at a lower depth than any rule that
+may read it at its own instant; events read strictly in the past impose no order.
+Cost: linear in the rules and their dependencies, except for the search of a shared key (at most
+`_MAX_TRIALS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from types import MappingProxyType
+
+from dotr.layout.keys import AnyPartition, KeyedPartitions, Partitioning, SinglePartition, carried_keys, keyed_partitions, partitioning
+from dotr.layout.retention import lookbacks, roles
+from dotr.model.graphs import components
+from dotr.model.rules import EventSource, Role, Rule
+from dotr.model.terms import Label, Variable
+
+_MAX_TRIALS = 10_000
+"""The number of partitionings of a component that are tried before it gets one partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The layer, depth and partitioning of a rule."""
+
+    rule: Rule
+    split: Partitioning
+    layer: int
+    depth: int
+
+
+def place_rules(rules: Sequence[Rule]) -> list[Placement]:
+    """Places all rules; cycles within one instant have been refused before."""
+    placer = _Placer(rules)
+    for component in _ordered_components(rules, placer.makers):
+        placer.place_component(component)
+    return list(placer.placements.values())
+
+
+def _event_reads(rule: Rule) -> Iterator[tuple[Role, Label, bool]]:
+    """The roles that read composite events, the label, and true if the event may be of the
+    rule's own instant."""
+    for role, reach in zip(roles(rule), lookbacks(rule), strict=True):
+        if isinstance(role.source, EventSource):
+            yield role, role.source.event, reach.near == 0
+
+
+def _makers(rules: Sequence[Rule]) -> Mapping[Label, Sequence[Rule]]:
+    makers: dict[Label, list[Rule]] = {}
+    for rule in rules:
+        makers.setdefault(rule.event, []).append(rule)
+    return makers
+
+
+def _ordered_components(rules: Sequence[Rule], makers: Mapping[Label, Sequence[Rule]]) -> list[list[Rule]]:
+    """The strongly connected components of rules in order of dependency; by name where the order
+    is free."""
+    named = {rule.name: rule for rule in sorted(rules, key=lambda rule: rule.name)}
+    needs = {name: [maker.name for _, label, _ in _event_reads(rule) for maker in makers[label]] for name, rule in named.items()}
+    of: dict[str, int | str] = {name: name for name in named}
+    of.update(components((name, need) for name in needs for need in needs[name]))
+    members: dict[int | str, list[Rule]] = {}
+    waiting: TopologicalSorter[int | str] = TopologicalSorter()
+    for name, rule in named.items():
+        members.setdefault(of[name], []).append(rule)
+        waiting.add(of[name], *(of[need] for need in needs[name] if of[need] != of[name]))
+    return [members[component] for component in waiting.static_order()]
+
+
+class _Placer:
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.makers = _makers(rules)
+        self.placements: dict[str, Placement] = {}
+
+    def place_component(self, rules: Sequence[Rule]) -> None:
+        """Places a component, after all components that it depends on."""
+        own = {rule.name for rule in rules}
+        recursive = any(maker.name in own for rule in rules for _, label, _ in _event_reads(rule) for maker in self.makers[label])
+        splits = self._shared_key(rules) if recursive else {rules[0].name: partitioning(rules[0], self._carried_by_makers(rules[0]))}
+        layer = 0
+        for rule in rules:
+            for role, label, _ in _event_reads(rule):
+                for maker in self.makers[label]:
+                    if maker.name not in own:
+                        there = self.placements[maker.name]
+                        layer = max(layer, there.layer + (not are_copartitioned(maker, there.split, splits[rule.name], role)))
+        waiting = list(rules)
+        while waiting:
+            labels = {rule.event for rule in waiting}
+            ready = [r for r in waiting if not any(label in labels for _, label, present in _event_reads(r) if present)]
+            assert ready, "a same-instant cycle"
+            for rule in ready:
+                self.placements[rule.name] = Placement(rule, splits[rule.name], layer, self._depth(rule, layer))
+            waiting = [rule for rule in waiting if rule.name not in self.placements]
+
+    def _depth(self, rule: Rule, layer: int) -> int:
+        makers = (maker for _, label, present in _event_reads(rule) if present for maker in self.makers[label])
+        return max((there.depth + 1 for maker in makers if (there := self.placements[maker.name]).layer == layer), default=0)
+
+    def _carried_by_makers(self, rule: Rule) -> list[Variable]:
+        """The attributes of the anchor that hold the partition key of every rule that produces
+        it."""
+        if not isinstance(rule.anchor.source, EventSource):
+            return []
+        places = [self.placements[maker.name] for maker in self.makers[rule.anchor.source.event]]
+        keys = [carried_keys(p.rule, p.split) if isinstance(p.split, KeyedPartitions) else frozenset[Variable]() for p in places]
+        return sorted(frozenset.intersection(*keys)) if keys else []
+
+    def _shared_key(self, rules: Sequence[Rule]) -> Mapping[str, Partitioning]:
+        """One key for a recursive component under which all its events stay; otherwise one
+        partition."""
+        inside = {rule.name for rule in rules}
+        edges = [
+            (maker, rule, role)
+            for rule in rules
+            for role, label, _ in _event_reads(rule)
+            for maker in self.makers[label]
+            if maker.name in inside
+        ]
+        chosen: dict[str, KeyedPartitions] = {}
+        trials = 0
+
+        def fits(name: str) -> bool:
+            return all(
+                are_copartitioned(maker, chosen[maker.name], chosen[reader.name], role)
+                for maker, reader, role in edges
+                if name in (maker.name, reader.name) and maker.name in chosen and reader.name in chosen
+            )
+
+        def search(number: int) -> bool:
+            nonlocal trials
+            if number == len(rules):
+                return True
+            options = keyed_partitions(rules[number])
+            for name in sorted(options):
+                trials += 1
+                if trials > _MAX_TRIALS:
+                    return False
+                chosen[rules[number].name] = options[name]
+                if fits(rules[number].name) and search(number + 1):
+                    return True
+                del chosen[rules[number].name]
+            return False
+
+        if search(0):
+            return MappingProxyType(chosen)
+        events = ", ".join(sorted({rule.event for rule in rules}))
+        return dict.fromkeys(inside, SinglePartition(f"{events} depends on itself, and no key goes all the way round"))
+
+
+def are_copartitioned(maker: Rule, split: Partitioning, reader: Partitioning, role: Role) -> bool:
+    """True if the maker's events arise in the partition in which the reader looks them up."""
+    match reader:
+        case AnyPartition() | SinglePartition():
+            return isinstance(split, SinglePartition)
+        case KeyedPartitions(attribute):
+            return isinstance(split, KeyedPartitions) and attribute[role.label] in carried_keys(maker, split)

@@ -1,0 +1,78 @@
+"""Retention of events: the longest chain of windows of the rules that read them (semantics.md,
+section 4).
+
+Idea: a selected event is inside its window from an event that is inside its own, and so on to the
+anchor, which is the present: distances add up along the chain. An event strictly between two bound
+events is nearer to the present than the older one, and before the present.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, assert_never
+
+from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Role, Rule, Window
+from dotr.model.terms import Label
+from dotr.model.time import Micros
+
+
+class Lookback(NamedTuple):
+    """The distances (µs) from the match's time at which a role's events can be, both closed."""
+
+    near: Micros
+    far: Micros
+
+
+def roles(rule: Rule) -> tuple[Role, ...]:
+    """The anchor's role, then the clauses' in the order written."""
+    return (rule.anchor, *(clause.role for clause in rule.clauses))
+
+
+def positive_roles(rule: Rule) -> tuple[Role, ...]:
+    """The roles to which a match binds one event each: the anchor's, then those of `each`,
+    `last` and `first`."""
+    return (rule.anchor, *(clause.role for clause in rule.clauses if isinstance(clause, Choose)))
+
+
+def scope_of(clause: Clause) -> Window | Between:
+    """The window or interval of a clause."""
+    match clause:
+        case Choose():
+            return clause.window
+        case Absent() | Aggregate():
+            return clause.scope
+
+
+def lookbacks(rule: Rule) -> Sequence[Lookback]:
+    """The lookback of every role, in the order of `roles`; a delayed anchor's is its delay."""
+    known: dict[Label, Lookback] = {rule.anchor.label: Lookback(0, 0)}
+    for clause in rule.clauses:
+        match scope_of(clause):
+            case Window(interval, reference):
+                near, far = interval.bounds
+                known[clause.role.label] = Lookback(known[reference].near + near, known[reference].far + far)
+            case Between(first, second):
+                a, b = known[first], known[second]
+                known[clause.role.label] = Lookback(min(a.near, b.near) + 1, max(a.far, b.far) - 1)
+            case other:
+                assert_never(other)
+    return (Lookback(rule.anchor.delay, rule.anchor.delay), *list(known.values())[1:])
+
+
+def longest_chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:
+    """The clauses from `clause` to the anchor by the longest way, itself first: their windows
+    add up to its lookback."""
+    far = {role.label: reach.far for role, reach in zip(roles(rule)[1:], lookbacks(rule)[1:], strict=True)} | {rule.anchor.label: 0}
+    by_label = {other.role.label: other for other in rule.clauses}
+    found = [clause]
+    while True:
+        match scope_of(found[-1]):
+            case Window(_, reference):
+                label = reference
+            case Between(first, second):
+                label = max(first, second, key=far.__getitem__)
+            case other:
+                assert_never(other)
+        if label == rule.anchor.label:
+            return tuple(found)
+        found.append(by_label[label])

@@ -1,0 +1,1 @@
+"""Figures of a run: totals, progress, the Prometheus endpoint and the display on a terminal."""

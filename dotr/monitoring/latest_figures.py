@@ -1,0 +1,54 @@
+"""Latest figures of a run: written by the run, read by any thread.
+
+Invariant: totals and progress are immutable and replaced as a whole, so a reader never sees a
+partial update.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dotr.model.time import Clock
+from dotr.monitoring.progress import RunProgress
+from dotr.monitoring.totals import Totals
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Totals and progress of a run, `seconds` after its start; `clock` formats the pipeline's
+    times."""
+
+    pipeline: str
+    engine: str
+    seconds: float
+    totals: Totals = field(default_factory=Totals)
+    progress: RunProgress = field(default_factory=RunProgress)
+    clock: Clock = field(default_factory=Clock)
+
+
+class LatestFigures:
+    """Holder of the latest figures; `on_change` is called after each update of the totals."""
+
+    def __init__(self, pipeline: str, engine: str) -> None:
+        self._pipeline = pipeline
+        self._engine = engine
+        self._started = time.monotonic()
+        self._totals = Totals()
+        self._progress = RunProgress()
+        self.clock = Clock()
+        self.on_change: Callable[[], None] = lambda: None
+
+    def update_totals(self, totals: Totals) -> None:
+        """Replace the totals, and call `on_change`."""
+        self._totals = totals
+        self.on_change()
+
+    def update_progress(self, progress: RunProgress) -> None:
+        """Replace the progress; an update of the totals follows."""
+        self._progress = progress
+
+    def read(self) -> Figures:
+        """Return the figures of this moment."""
+        return Figures(self._pipeline, self._engine, time.monotonic() - self._started, self._totals, self._progress, self.clock)

@@ -1,0 +1,141 @@
+"""Progress of a run in event time: closed instants, watermarks and lags of inputs, stored events.
+
+Watermark of an input: no element of that time or an earlier one follows (semantics.md, section 6).
+Lag of an input: distance of its watermark from the furthest one; others wait for the greatest lag.
+Both are event times, independent of the system clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dotr.layout.layers import Layer
+from dotr.layout.retention import roles
+from dotr.model.terms import Label
+from dotr.model.time import LAST_MICRO, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class InputProgress:
+    """Progress of an input, by its name in the configuration.
+
+    `watermark` is in µs since 1970, None before the first record; `ended`: all of the input is
+    read.
+    """
+
+    name: str
+    watermark: Micros | None
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCount:
+    """Number of events of a label that a layer of rules stores."""
+
+    layer: int
+    label: str
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFigures:
+    """Figures of Spark's last batch: number, duration, rows and bytes of its state stores."""
+
+    number: int
+    milliseconds: int
+    state_rows: int
+    state_memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """Progress of a run at one moment.
+
+    `closed`: all instants up to this time (µs since 1970) are closed and processed; `state_bytes`:
+    bytes of the state as written (None in process); `batch`: last batch on Spark.
+    """
+
+    closed: Micros | None = None
+    inputs: Sequence[InputProgress] = ()
+    stored: Sequence[StoredCount] = ()
+    state_bytes: int | None = None
+    batch: BatchFigures | None = None
+
+    def lag(self, each: InputProgress) -> Micros | None:
+        """Lag of an input in µs: 0 once it has ended, None before its first record.
+
+        >>> slow, fast, new = InputProgress("slow", 5), InputProgress("fast", 12), InputProgress("new", None)
+        >>> progress = RunProgress(inputs=[slow, fast, new])
+        >>> progress.lag(slow), progress.lag(fast), progress.lag(new)
+        (7, 0, None)
+        """
+        if each.watermark is None:
+            return None
+        return 0 if each.ended else max(0, max(other.watermark for other in self.inputs if other.watermark is not None) - each.watermark)
+
+
+ReportProgress: TypeAlias = Callable[[RunProgress], None]
+"""Callback that receives the progress of a run from time to time."""
+
+
+def ignore_progress(progress: RunProgress) -> None:
+    """Discard the progress."""
+
+
+def progress_by_input(files: Iterable[tuple[str, Micros, bool]], closed: Micros | None) -> tuple[InputProgress, ...]:
+    """Progress of inputs, in the order of their first files.
+
+    `files` are triples of an input's name, a watermark and whether the file has ended. The
+    watermark of an input is the smallest of its files that have not ended, and at least `closed`.
+
+    >>> progress_by_input([("a", 5, False), ("a", 9, False), ("b", 3, True)], 4)
+    (InputProgress(name='a', watermark=5, ended=False), InputProgress(name='b', watermark=4, ended=True))
+    """
+    by_name: dict[str, list[tuple[Micros, bool]]] = {}
+    for name, watermark, ended in files:
+        by_name.setdefault(name, []).append((watermark, ended))
+    inputs = []
+    for name, each in by_name.items():
+        open_files = [watermark for watermark, ended in each if not ended]
+        watermark = min(open_files) if open_files else max(watermark for watermark, _ in each)
+        if closed is not None and abs(closed) < LAST_MICRO:
+            watermark = max(watermark, closed)
+        inputs.append(InputProgress(name, watermark if abs(watermark) < LAST_MICRO // 2 else None, not open_files))
+    return tuple(inputs)
+
+
+def port_labels(layers: Sequence[Layer]) -> tuple[tuple[str, ...], ...]:
+    """Names of the ports of each layer: the queries or events that rules read there."""
+    return tuple(map(_labels, layers))
+
+
+def _labels(layer: Layer) -> tuple[str, ...]:
+    origins: list[set[Label]] = [set() for _ in layer.ports]
+    for placed in layer.rules:
+        for role, port in zip(roles(placed.rule), placed.ports, strict=True):
+            origins[port].add(role.origin)
+    return tuple(map(_joined, map(sorted, origins)))
+
+
+def _joined(names: Sequence[Label]) -> str:
+    """
+    >>> _joined(["A", "B"]), _joined(["A", "B", "C", "D"])
+    ('A, B', 'A, B, C and 1 more')
+    """
+    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+def stored_events(labels: Sequence[Sequence[str]], counts: Sequence[Sequence[int]]) -> tuple[StoredCount, ...]:
+    """Stored events by layer and label, summed over ports of one label; zero counts are left out.
+
+    >>> stored_events([["A", "B", "B"]], [[0, 2, 3]])
+    (StoredCount(layer=0, label='B', events=5),)
+    """
+    events: dict[tuple[int, str], int] = {}
+    for layer, (names, numbers) in enumerate(zip(labels, counts, strict=True)):
+        for name, number in zip(names, numbers, strict=True):
+            if number:
+                events[layer, name] = events.get((layer, name), 0) + number
+    return tuple(StoredCount(layer, name, number) for (layer, name), number in events.items())

@@ -1,0 +1,69 @@
+"""Totals of a run, counted alike by every runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dotr.errors.diagnostics import DotrError
+from dotr.model.stream import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Totals of a run.
+
+    `elements` are those read and not rejected, `instants` those processed, `facts` those of
+    interest, `events` those written, `dropped` output triples that cannot be written. `fallbacks`
+    (`dotr.errors.fallbacks`) depend on how a run is divided into batches, so equality ignores them.
+    """
+
+    elements: int = 0
+    instants: int = 0
+    facts: int = 0
+    events: int = 0
+    dead_letters: Mapping[Reason, int] = field(default_factory=dict)
+    dropped: int = 0
+    inconsistent: int = 0
+    fallbacks: int = field(default=0, compare=False)
+
+    @property
+    def all_rejected(self) -> bool:
+        """True where elements were read and every one was rejected."""
+        return not self.elements and any(self.dead_letters.values())
+
+    def __add__(self, other: Totals) -> Totals:
+        """
+        >>> Totals(elements=2, dead_letters={Reason.LATE: 1}) + Totals(elements=3, dead_letters={Reason.LATE: 2})
+        Totals(elements=5, instants=0, facts=0, events=0, dead_letters={<Reason.LATE: 'late'>: 3}, dropped=0, inconsistent=0, fallbacks=0)
+        """
+        reasons = [reason for reason in Reason if reason in self.dead_letters or reason in other.dead_letters]
+        return Totals(
+            self.elements + other.elements,
+            self.instants + other.instants,
+            self.facts + other.facts,
+            self.events + other.events,
+            {reason: self.dead_letters.get(reason, 0) + other.dead_letters.get(reason, 0) for reason in reasons},
+            self.dropped + other.dropped,
+            self.inconsistent + other.inconsistent,
+            self.fallbacks + other.fallbacks,
+        )
+
+
+ReportTotals: TypeAlias = Callable[[Totals], None]
+"""Callback that receives the totals so far from time to time."""
+
+
+ReportActivity: TypeAlias = Callable[[str], None]
+"""Callback that receives the activity of a run before its first totals: a few words, empty once
+there are totals."""
+
+
+def ignore_activity(activity: str) -> None:
+    """Discard the activity."""
+
+
+class RunFailed(DotrError):
+    """Failure of a run for a reason outside the user's files; the message is one sentence and the
+    place of the log."""

@@ -1,0 +1,508 @@
+"""Compilation of matchers: the bindings of rules from their anchors (semantics.md, section 4;
+TESLA).
+
+Idea: each rule template becomes one generated function: a loop over the anchors of the instant, and
+in it the code of each clause in the order written. `last` and `first` leave their loop at the first
+candidate that satisfies the constraints; `each` opens a loop around the following clauses.
+Candidates come from an index by the clause's equalities, cut to the window by bisection. If many
+rules share the template, a list of active rows is carried through the clauses; a clause with a
+rule's own constant filters or splits the list, and every other clause is evaluated once.
+Limits: they apply to one rule at one anchor (semantics.md, section 8) and are exact. The function
+for all rows checks upper bounds instead: the events in a window and the lengths of the runs
+scanned. At an anchor that passes a bound, the function raises `AnchorLimitExceeded`, and a second
+function, compiled on demand, finds the matches of one rule at a time and counts exactly.
+Invariant: when a rule is evaluated at t, the stores hold every event of its ports with time at most
+t.
+Cost: for each anchor, the candidates of its own keys inside the windows: for `last` and `first` up
+to the one selected, for `not` up to the first that matches; an aggregate costs a query of
+`key_index` or `sums` if its constraints are equalities and filters, otherwise its candidates.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import count, repeat
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+from dotr.codegen import define
+from dotr.expressions import condition, equality_key, write
+from dotr.joins.limits import LIMITS, Limits
+from dotr.model.algebra import Call, Expression, Var
+from dotr.model.rules import Mode
+from dotr.model.terms import Term
+from dotr.model.time import Clock, Micros
+from dotr.model.traverse import conjuncts
+from dotr.patterns.event_store import IndexSpec, KeyIndex, Measure
+from dotr.patterns.events import Match, StoredEvent
+from dotr.patterns.matcher.candidates import AnchorLimitExceeded, CandidateEmitter, ClassifiedConstraints, names_row
+from dotr.patterns.matcher.emitter import row_finder, rows_of
+from dotr.patterns.rule_search import TableRow
+from dotr.patterns.rule_templates import (
+    PositionalAggregate,
+    PositionalBetween,
+    PositionalClause,
+    PositionalNegation,
+    PositionalRole,
+    PositionalSelection,
+    PositionalWindow,
+    RuleGroup,
+)
+from dotr.patterns.sums import aggregate_terms
+
+ConsumedEvents: TypeAlias = set[tuple[Micros, int]]
+"""The (time, ordinal) of the consumed events of one label of a rule."""
+
+FindMatches: TypeAlias = Callable[[Iterable[StoredEvent], Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int], None]
+"""`find(anchors, indexes, consumed, found, base)` appends the matches to `found`; a match's
+ordinal is `base` plus its position."""
+
+FindExactMatches: TypeAlias = Callable[
+    [StoredEvent, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int]], None
+]
+"""`exact(anchor, row, indexes, consumed, found, base, exceeded)` appends the matches of one rule at
+one anchor.
+
+The places of clauses whose branches exceed the limit are added to `exceeded`. Raises
+`AnchorLimitExceeded` if the anchor tries too many candidates: then the caller discards its matches.
+"""
+
+_NAN: Final = frozenset(('"NaN"^^<http://www.w3.org/2001/XMLSchema#double>', '"NaN"^^<http://www.w3.org/2001/XMLSchema#float>'))
+_EQUAL: Final = condition(Call("=", (Var("a"), Var("b"))), (Var("a"), Var("b")))
+
+_GROUP_MATCHES: Final = 200_000
+"""The number of matches that a group may find of one anchor; beyond it each rule is evaluated by
+itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """The compiled rules of one template.
+
+    `index_specs` has the index of each clause. `find` raises `AnchorLimitExceeded` at an anchor
+    where a rule may exceed a limit; then `compile_exact` compiles the function for single `rows`. A
+    rule has several matches of one anchor only if the template `may_branch`.
+    """
+
+    find: FindMatches
+    index_specs: tuple[IndexSpec, ...]
+    source: str
+    compile_exact: Callable[[], FindExactMatches]
+    rows: tuple[TableRow, ...]
+    may_branch: bool
+
+    def unbuffered_anchors(self, many: int) -> int:
+        """The number of anchors that have at most `many` matches together, at least 1."""
+        return 1 if self.may_branch else max(1, many // len(self.rows))
+
+
+def compile_matcher(group: RuleGroup, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS) -> Matcher:
+    """Generates the matcher of a group; `consumed` has for each rule the number of its first
+    consumed set."""
+    rows = rows_of(group, consumed)
+    return _RuleMatcherEmitter(group, rows, clock, limits).matcher(
+        cache(lambda: _RuleMatcherEmitter(group, rows, clock, limits, exact=True).exact_function())
+    )
+
+
+class _RuleMatcherEmitter(CandidateEmitter):
+    """Emitter of one matcher."""
+
+    def __init__(self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool = False) -> None:
+        super().__init__(group, rows, clock, limits, exact=exact)
+        self.globals |= {
+            "bisect": bisect_left,
+            "key": equality_key,
+            "equal": _EQUAL,
+            "every": range(1, sys.maxsize),
+            "new": tuple.__new__,
+            "Exceeded": AnchorLimitExceeded,
+            "Matched": Match,
+            "NAN": _NAN,
+            "rows": self.rows,
+            "count": count,
+            "number": itemgetter(0),
+            "repeat": repeat,
+            "write": write,
+        }
+
+    def matcher(self, exact: Callable[[], FindExactMatches]) -> Matcher:
+        """The function for all rows, with the factory `exact` of the function for single rows."""
+        template = self.template
+        if self.is_always_exact:
+            source = "def find(anchors, indexes, consumed, found, base):\n    for e0 in anchors: raise Exceeded\n"
+            self.body()  # for its side effect on index_specs
+        else:
+            self.bind_indexes()
+            if self.active_rows is None:
+                self.line("row = rows[0]")
+                self.bind_consumed()
+            with self.block("for e0 in anchors:"):
+                if template.consuming:
+                    self.line("consumed_now = []")
+                level = self.indent
+                if template.may_branch and self.active_rows is not None:
+                    self.line(f"most = len(found) + {_GROUP_MATCHES}")
+                if self.counts_work:
+                    self.line("work = 0")
+                self.body()
+                self.indent = level
+                if template.consuming:
+                    self.line("for used, events in consumed_now: used.update(events)")
+            source = "def find(anchors, indexes, consumed, found, base):\n" + "\n".join(self.lines) + "\n"
+        find: FindMatches = self.define(source, "find")
+        return Matcher(find, tuple(self.index_specs), source, exact, self.rows, template.may_branch)
+
+    def exact_function(self) -> FindExactMatches:
+        """The function that finds the matches of one anchor for one row, with exact limits."""
+        self.active_rows = None
+        self.bind_indexes()
+        self.bind_consumed()
+        self.line("tried = 0")
+        if self.template.consuming:
+            self.line("consumed_now = []")
+        with self.block("for once in (None,):"):
+            self.body()
+        self.indent = 1
+        if self.template.consuming:
+            with self.block("if not exceeded:"):
+                self.line("for used, events in consumed_now: used.update(events)")
+        exact: FindExactMatches = self.define(
+            "def exact(e0, row, indexes, consumed, found, base, exceeded):\n" + "\n".join(self.lines) + "\n", "exact"
+        )
+        return exact
+
+    def define(self, source: str, name: str) -> Any:
+        """Compiles the function `name` with the globals bound so far."""
+        return define(source, "matcher", name, self.globals)
+
+    def bind_indexes(self) -> None:
+        """Assigns `l<place>`, the index of each clause."""
+        for place in range(1, len(self.template.clauses) + 1):
+            self.line(f"l{place} = indexes[{place - 1}]")
+
+    def body(self) -> None:
+        """Appends the code for one anchor."""
+        template = self.template
+        self.line("t0, o0, v0 = e0")
+        if template.anchor.delay:
+            self.line(f"now = t0 + {template.anchor.delay}")
+        self.anchor(template.anchor)
+        if template.consuming and self.active_rows is not None:
+            self.loop_over_rows()
+            self.bind_consumed()
+        for place, step in enumerate(template.clauses, 1):
+            self.clause(place, step)
+        self.emit_match()
+
+    def bind_consumed(self) -> None:
+        """Assigns `used<place>`, the consumed set of each consumed label."""
+        for number, place in enumerate(self.template.consuming):
+            self.line(f"used{place} = consumed[row[1] + {number}]")
+
+    def loop_over_rows(self) -> None:
+        """Opens a loop over the active rows: the following code is for one row."""
+        self.line(f"for row in {self.active_rows}:")
+        self.indent += 1
+        self.active_rows = None
+
+    def keep_rows(self, conditions: Sequence[Expression], own: int | None, number: int) -> None:
+        """Keeps the rows that satisfy the conditions; without any, the branch ends."""
+        assert self.active_rows is not None
+        self.filter_rows(f"rows{number}", self.active_rows, conditions, own)
+        self.active_rows = f"rows{number}"
+        self.line(f"if not {self.active_rows}: continue")
+
+    def anchor(self, role: PositionalRole) -> None:
+        """Appends the anchor's constraints; a search finds the rows whose constants the event
+        satisfies."""
+        if self.exact:
+            if role.constraints:
+                self.line(f"if not {self.holds(role.constraints, 0)}: continue")
+            return
+        shared = [c for c in role.constraints if not names_row(c)]
+        per_rule = [c for c in role.constraints if names_row(c)]
+        if shared:
+            self.line(f"if not {self.holds(shared, 0)}: continue")
+        searched = self.searched.get(0, ())
+        if searched:
+            order = None if self.ordered_cell is None else self.ordered_cell + 1
+            self.line(f"rows0 = {self.bind_global(row_finder(searched, self.rows, role.attributes, order))}(v0)")
+            self.line("if not rows0: continue")
+            self.active_rows = "rows0"
+            per_rule = [c for c in per_rule if c not in searched]
+        if per_rule:
+            self.keep_rows(per_rule, 0, 0)
+
+    # --- clauses ---
+
+    def clause(self, place: int, clause: PositionalClause) -> None:
+        """Appends the code of a clause."""
+        constraints = self.classify(place, clause.role)
+        self.loop_over_runs(place, constraints)
+        match clause.operation:
+            case PositionalSelection(mode, number):
+                if constraints.per_rule and mode is not Mode.EACH and number > 1:
+                    self.loop_over_rows()
+                    constraints = self.classify(place, clause.role)
+                self.request_index(place, constraints, *self.skip_measure(clause.role, constraints))
+                self.look_up_run(place, constraints, required=True)
+                self.bounds(place, clause.scope)
+                if mode is Mode.EACH:
+                    self.select_each(place, clause, constraints)
+                elif constraints.per_rule:
+                    self.select_per_row(place, clause, mode, constraints)
+                elif number > 1:
+                    self.select_several(place, clause, mode, number, constraints)
+                else:
+                    self.select_one(place, clause, mode, constraints)
+            case PositionalNegation():
+                self.request_index(place, constraints, *self.skip_measure(clause.role, constraints))
+                self.look_up_run(place, constraints, required=False)
+                self.bounds(place, clause.scope)
+                self.negation(place, clause, constraints)
+            case PositionalAggregate() as aggregate:
+                if constraints.per_rule:
+                    self.loop_over_rows()
+                    constraints = self.classify(place, clause.role)
+                self.aggregate(place, clause, aggregate, constraints)
+
+    def select_one(self, place: int, clause: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
+        """`last E`, `first E`."""
+        self.line(f"e{place} = None")
+        level = self.indent
+        self.search(place, clause, mode)
+        self.skip_rejected(place, clause, constraints)
+        self.line(f"e{place} = e")
+        self.line("break")
+        self.indent = level
+        self.count_candidates(place, mode)
+        self.line(f"if e{place} is None: continue")
+
+    def select_several(self, place: int, clause: PositionalClause, mode: Mode, count: int, constraints: ClassifiedConstraints) -> None:
+        """`last n E`, `first n E`: a branch for each event."""
+        self.line(f"picked{place} = []")
+        level = self.indent
+        self.search(place, clause, mode)
+        self.skip_rejected(place, clause, constraints)
+        self.line(f"picked{place}.append(e)")
+        self.line(f"if len(picked{place}) == {count}: break")
+        self.indent = level
+        self.count_candidates(place, mode)
+        self.limit_branches(place, f"len(picked{place})", count)
+        self.line(f"for e{place} in picked{place}:")
+        self.indent += 1
+        self.line(f"t{place}, o{place}, v{place} = e{place}")
+
+    def select_per_row(self, place: int, clause: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
+        """`last E`, `first E` for many rows: each candidate is selected by the rows that accept it
+        first.
+
+        With rows `?v > 10` and `?v > 20` and the candidates 15, 25, latest first: `picked1` is
+        `[(15, [row 10]), (25, [row 20])]`.
+        """
+        self.line(f"left = {self.active_rows}")
+        self.line("misses = 0")
+        self.line(f"picked{place} = []")
+        level = self.indent
+        self.search(place, clause, mode, self.threshold(constraints), "left")
+        self.skip_rejected(place, clause, constraints)
+        self.keep_hit_rows(place, constraints)
+        self.line(f"picked{place}.append((e, hit))")
+        self.line("if len(hit) == len(left): break")
+        self.remove_hit_rows(constraints)
+        self.indent = level
+        self.count_candidates(place, mode, self.threshold(constraints))
+        self.line(f"for e{place}, rows{place} in picked{place}:")
+        self.indent += 1
+        self.line(f"t{place}, o{place}, v{place} = e{place}")
+        self.active_rows = f"rows{place}"
+
+    def select_each(self, place: int, clause: PositionalClause, constraints: ClassifiedConstraints) -> None:
+        """`each E`: a branch for every candidate, with the rows that accept it."""
+        if not constraints.per_rule:
+            last = "" if self.ends_now(clause.scope) else f"bisect(c{place}, (high{place} + 1,))"
+            self.line(f"s{place} = c{place}[bisect(c{place}, (low{place},)):{last}]")
+            if self.exact:
+                self.line(f"picked{place} = []")
+                with self.block(f"for e{place} in s{place}:"):
+                    self.line(f"t{place}, o{place}, v{place} = e{place}")
+                    self.skip_rejected(place, clause, constraints)
+                    self.line(f"picked{place}.append(e{place})")
+                self.count_candidates(place, Mode.FIRST)
+            some = f"picked{place}" if self.exact else f"s{place}"
+            self.limit_branches(place, f"len({some})", None)
+            self.line(f"for e{place} in {some}:")
+            self.indent += 1
+            self.line(f"t{place}, o{place}, v{place} = e{place}")
+            if not self.exact:
+                self.skip_rejected(place, clause, constraints)
+            return
+        self.line(f"left = {self.active_rows}")
+        self.line("misses = 0")
+        self.line(f"picked{place} = []")
+        level = self.indent
+        self.search(place, clause, Mode.FIRST, self.threshold(constraints), "left")
+        self.skip_rejected(place, clause, constraints)
+        self.keep_hit_rows(place, constraints)
+        self.line(f"picked{place}.append((e, hit))")
+        self.indent = level
+        self.count_candidates(place, Mode.FIRST, self.threshold(constraints))
+        self.limit_branches(place, f"len(picked{place})", None)
+        self.line(f"for e{place}, rows{place} in picked{place}:")
+        self.indent += 1
+        self.line(f"t{place}, o{place}, v{place} = e{place}")
+        self.active_rows = f"rows{place}"
+
+    def negation(self, place: int, clause: PositionalClause, constraints: ClassifiedConstraints) -> None:
+        """`not E`: ends the branch, or removes the rows that accept a candidate."""
+        per_rule = bool(constraints.per_rule)
+        if per_rule:
+            self.line(f"left = {self.active_rows}")
+            self.line("misses = 0")
+        with self.block(f"if c{place} is not None:"):
+            self.line(f"exists{place} = False")
+            level = self.indent
+            self.search(place, clause, Mode.FIRST, self.threshold(constraints), "left")
+            self.skip_rejected(place, None, constraints)
+            if per_rule:
+                self.keep_hit_rows(place, constraints)
+                self.remove_hit_rows(constraints)
+                self.line("if not left: break")
+            else:
+                self.line(f"exists{place} = True")
+                self.line("break")
+            self.indent = level
+            self.count_candidates(place, Mode.FIRST, self.threshold(constraints))
+            if not per_rule:
+                self.line(f"if exists{place}: continue")
+        if per_rule:
+            self.line(f"rows{place} = left")
+            self.line(f"if not rows{place}: continue")
+            self.active_rows = f"rows{place}"
+
+    def aggregate(self, place: int, clause: PositionalClause, aggregate: PositionalAggregate, constraints: ClassifiedConstraints) -> None:
+        """`?x = F(E.?v) of E`: assigns `g<place>`."""
+        quick = self.run_measure(place, clause.scope, aggregate)
+        if constraints.tests or place in self.template.consuming:
+            quick = None
+        measure, answer = quick or (None, "")
+        self.request_index(place, constraints, measure, aggregate.attribute)
+        self.look_up_run(place, constraints, required=False)
+        self.bounds(place, clause.scope)
+        nothing = self.bind_global(aggregate_terms(aggregate.function, aggregate.distinct, []), "k")
+        if quick is not None:
+            self.line(f"if c{place} is None: g{place} = {nothing}")
+            if not constraints.equal:
+                self.line(f"else: g{place} = {answer}")
+                return
+            sides = ", ".join(f"s{place}_{number}" for number in range(len(constraints.equal)))
+            keys_equal = self.bind_global(_keys_equal(len(constraints.equal)))
+            self.line(f"elif not q{place} or {keys_equal}(c{place}.key_terms, {sides}): g{place} = {answer}")
+            self.line("else:")
+            self.indent += 1
+        self.line(f"all{place} = []")
+        level = self.indent
+        with self.block(f"if c{place} is not None:"):
+            inside = self.indent
+            self.line(f"i = s{place} = bisect(c{place}, (low{place},))")
+            self.line(f"for i in range(s{place}, bisect(c{place}, (high{place} + 1,))):")
+            self.indent += 1
+            self.line(f"t{place}, o{place}, v{place} = e{place} = c{place}[i]")
+            self.skip_rejected(place, None, constraints, tried=quick is None)
+            self.line(f"all{place}.append(e{place})")
+            self.indent = inside
+            if quick is None:
+                self.count_candidates(place, Mode.FIRST)
+        self.indent = level
+        position = None if aggregate.attribute is None else clause.role.attributes.index(aggregate.attribute)
+        self.line(f"g{place} = {self.bind_global(_aggregate_events(aggregate, position))}(all{place})")
+        if quick is not None:
+            self.indent -= 1
+
+    def run_measure(
+        self, place: int, scope: PositionalWindow | PositionalBetween, aggregate: PositionalAggregate
+    ) -> tuple[Measure, str] | None:
+        """The measure that answers an aggregate without reading each event, and the source of
+        its query."""
+        window = f"low{place}, high{place}"
+        match aggregate.function, aggregate.distinct:
+            case ("MIN", _):
+                return Measure.LEAST, f"c{place}.extremum({window})"
+            case ("MAX", _):
+                return Measure.GREATEST, f"c{place}.extremum({window})"
+            case ("COUNT", False):
+                return Measure.COUNT, f"write(c{place}.count_between({window}))"
+            case ("SUM", False):
+                return Measure.SUM, f"c{place}.sum({window})"
+            case ("AVG", False):
+                return Measure.SUM, f"c{place}.avg({window})"
+            case _ if isinstance(scope, PositionalWindow) and scope.reference == 0:
+                return Measure.DISTINCT, f"c{place}.distinct({aggregate.function!r}, {self.match_time(0)}, {scope.near}, {scope.far})"
+            case _:
+                return None
+
+    # --- the end of a branch ---
+
+    def emit_match(self) -> None:
+        """Appends `if`, then `with`, then the match."""
+        template = self.template
+        if template.condition is not None:
+            per_rule = [c for c in conjuncts(template.condition) if self.active_rows is not None and names_row(c)]
+            shared = [c for c in conjuncts(template.condition) if c not in per_rule]
+            if shared:
+                self.line(f"if not {self.holds(shared, None)}: continue")
+            if per_rule:
+                self.keep_rows(per_rule, None, len(template.clauses) + 1)
+        events = [f"e{place}" for place in range(len(template.roles)) if template.is_positive(place)]
+        bound, own = f"({', '.join(events)},)", any(names_row(value) for value in template.values if value is not None)
+        values = f"({', '.join(map(self.value, template.values))}{',' if template.values else ''})"
+        if self.active_rows is None:
+            self.line(f"found.append(new(Matched, (row[0], base + len(found), {bound}, {values})))")
+            self.limit_group()
+            for place in template.consuming:
+                events_of = f"[e{place}[:2]]" if template.is_positive(place) else f"[e[:2] for e in all{place}]"
+                self.line(f"consumed_now.append((used{place}, {events_of}))")
+            return
+        self.line(f"bound = {bound}")
+        if own:
+            with self.block(f"for row in {self.active_rows}:"):
+                self.line(f"found.append(new(Matched, (row[0], base + len(found), bound, {values})))")
+            self.limit_group()
+        else:
+            self.line(f"values = {values}")
+            each = f"zip(map(number, {self.active_rows}), count(base + len(found)), repeat(bound), repeat(values))"
+            self.line(f"found += map(new, repeat(Matched), {each})")
+            self.limit_group()
+
+    def limit_group(self) -> None:
+        """Appends the limit on the matches that a group finds of one anchor."""
+        if self.template.may_branch and len(self.rows) > 1 and not self.exact:
+            self.line("if len(found) > most: raise Exceeded")
+
+
+def _keys_equal(positions: int) -> Callable[..., bool]:
+    """Compiles the test that every term of a run's keys equals the term looked up."""
+    equal = _EQUAL
+    if positions == 1:
+
+        def pure(keys: dict[Term, None], side: Term) -> bool:
+            return all((term == side and term not in _NAN) or equal(term, side) for term in keys)
+
+        return pure
+
+    def all_pure(keys: dict[tuple[Term, ...], None], *sides: Term) -> bool:
+        return all(equal(term, side) for terms in keys for term, side in zip(terms, sides, strict=True))
+
+    return all_pure
+
+
+def _aggregate_events(aggregate: PositionalAggregate, position: int | None) -> Callable[[Sequence[StoredEvent]], Term | None]:
+    """An aggregate over a list of events."""
+    if position is None:
+        return lambda events: write(len(events))
+    return lambda events: aggregate_terms(aggregate.function, aggregate.distinct, [event[2][position] for event in events])

@@ -1,0 +1,101 @@
+"""Isolation of rules that fail or exceed a limit at an anchor.
+
+Idea: a matcher changes state only after it has finished an anchor, so an anchor can be retried. If
+many rules share a matcher, each is then evaluated by itself over the stored events.
+Invariant: partial matches of a failing anchor are discarded; matches of earlier anchors remain.
+Cost: none without a failure; otherwise proportional to the stored events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from dotr.errors.fallbacks import error_line
+from dotr.patterns.event_store import KeyIndex, PortStore
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.match_buffer import MatchBuffer
+from dotr.patterns.matcher.candidates import AnchorLimitExceeded
+from dotr.patterns.matcher.compile import Matcher
+from dotr.patterns.state import State
+
+
+class RuleFailure(NamedTuple):
+    """A rule (by its number in the layer), the anchor at which it failed twice, and the error."""
+
+    rule: int
+    anchor: StoredEvent
+    error: str
+
+
+class LimitExcess(NamedTuple):
+    """A rule (by its number in the layer), the anchor at which it exceeded a limit, and the
+    clause's place.
+
+    `probes` is true for the limit on candidates, false for the limit on matches of a branch.
+    """
+
+    rule: int
+    anchor: StoredEvent
+    place: int
+    probes: bool
+
+
+class SingleRule(NamedTuple):
+    """A rule compiled by itself: its number, the (port, index) of each clause, and a factory of
+    its ports' stores."""
+
+    rule: int
+    matcher: Matcher
+    indexes: tuple[tuple[int, int], ...]
+    stores: Callable[[], list[PortStore]]
+
+
+def match_exactly(
+    matcher: Matcher, indexes: Sequence[KeyIndex], anchor: StoredEvent, state: State, buffer: MatchBuffer
+) -> Iterator[RuleFailure | LimitExcess]:
+    """Adds the matches of an anchor rule by rule, with exact limits; yields excesses and
+    failures."""
+    for row in matcher.rows:
+        rule = row[0]
+        assert isinstance(rule, int)
+        failed = False
+        while True:
+            mark, exceeded_places = len(buffer.matches), set[int]()
+            try:
+                matcher.compile_exact()(anchor, row, indexes, state.consumed, buffer.matches, buffer.base, exceeded_places)
+                if exceeded_places:
+                    yield LimitExcess(rule, anchor, min(exceeded_places), probes=False)
+            except AnchorLimitExceeded as exceeded:
+                del buffer.matches[mark:]
+                yield LimitExcess(rule, anchor, exceeded.place, probes=True)
+            except Exception as error:
+                del buffer.matches[mark:]
+                if not failed:
+                    failed = True
+                    continue
+                yield RuleFailure(rule, anchor, error_line(error))
+            break
+        buffer.flush()
+
+
+def isolate_rules(
+    rules: Sequence[SingleRule], anchor: StoredEvent, state: State, buffer: MatchBuffer
+) -> Iterator[RuleFailure | LimitExcess]:
+    """Evaluates an anchor at which a group fails for each rule by itself."""
+    for single in rules:
+        stores = single.stores()
+        for store, events in zip(stores, state.stores, strict=True):
+            for event in events:
+                store.add([event])
+        indexes = [stores[port].indexes[index] for port, index in single.indexes]
+        mark = len(buffer.matches)
+        try:
+            single.matcher.find((anchor,), indexes, state.consumed, buffer.matches, buffer.base)
+        except AnchorLimitExceeded:
+            del buffer.matches[mark:]
+            yield from match_exactly(single.matcher, indexes, anchor, state, buffer)
+        except Exception as error:
+            del buffer.matches[mark:]
+            yield RuleFailure(single.rule, anchor, error_line(error))
+        buffer.flush()

@@ -1,0 +1,146 @@
+"""Locks of a run on its outputs: no other run writes or removes them before this one ends.
+
+Idea: beside each output, the dead letters and the checkpoint is a hidden file, `.fire.ndjson.lock`,
+locked with flock(2) and naming its holder. The kernel releases a lock when its process ends, so the
+lock file of a killed run locks nothing. On a shared disk a lock reaches as far as the disk's flock.
+Where no lock file can be made, an existing output is locked itself; where no lock is possible, the
+run goes on without one.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from dotr.errors.diagnostics import Diagnostic
+from dotr.runtimes.removal import Target
+from dotr.sinks.files import keeps_nothing
+
+_LOCKED_ERRNOS: Final = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
+_TRIES: Final = 100
+_HOLDER_SIZE: Final = 4_096
+
+
+class OutputLocks:
+    """Locks of one run; the end of the `with` releases all of them."""
+
+    def __init__(self) -> None:
+        self._locks: list[tuple[int, Path | None]] = []
+        self._created_folders: list[Path] = []
+
+    def __enter__(self) -> OutputLocks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def acquire(self, targets: Sequence[Target], pipeline: str) -> list[Diagnostic]:
+        """Lock all targets for a pipeline. Where another run has one of them, none is locked and a
+        problem (C216) is returned."""
+        holders: dict[str, str] = {}
+        first: Target | None = None
+        for target in targets:
+            if keeps_nothing(target.path):
+                continue
+            holder = self._acquire_one(target, pipeline)
+            if holder is not None:
+                first = first or target
+                holders[target.path] = holder
+        if first is None:
+            return []
+        self.release()
+        *paths, last = holders
+        named = f"{', '.join(paths)} and {last}" if paths else last
+        hint = "Wait for its end, or stop it; or choose other paths. Nothing was removed."
+        return [Diagnostic("C216", f"another run is writing to {named}: {holders[first.path]}", first.span, hint)]
+
+    def release(self) -> None:
+        """Release all locks and remove their files and the folders made for them."""
+        for number, path in self._locks:
+            if path is not None:
+                with suppress(OSError):
+                    path.unlink()  # before the release: others check the name after locking (_has_name)
+            os.close(number)
+        for folder in reversed(self._created_folders):
+            with suppress(OSError):
+                folder.rmdir()
+        self._locks, self._created_folders = [], []
+
+    def _acquire_one(self, target: Target, pipeline: str) -> str | None:
+        """Lock one target; returns its holder where another run has it, else None."""
+        path = Path(os.path.realpath(target.path))
+        lock_file = path.with_name(f".{path.name}.lock")
+        try:
+            if not target.checkpoint:
+                self._create_folder(lock_file.parent)
+            for _ in range(_TRIES):
+                number = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                try:
+                    if not _try_lock(number):
+                        return _holder(number)
+                except OSError:
+                    if not lock_file.stat().st_size:
+                        lock_file.unlink()
+                    raise
+                if _has_name(number, lock_file):
+                    self._locks.append((number, lock_file))
+                    os.ftruncate(number, 0)
+                    os.write(number, json.dumps({"pipeline": pipeline, "process": os.getpid(), "host": socket.gethostname()}).encode())
+                    return None
+                os.close(number)
+        except OSError:
+            pass
+        with suppress(OSError):
+            number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            if not _try_lock(number):
+                os.close(number)
+                return "its process is unknown"
+            self._locks.append((number, None))
+        return None
+
+    def _create_folder(self, folder: Path) -> None:
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir(exist_ok=True)
+            self._created_folders.append(each)
+
+
+def _try_lock(number: int) -> bool:
+    """Lock an open file; False where another process has the lock. Raises OSError where the disk
+    supports none."""
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _LOCKED_ERRNOS:
+            return False
+        os.close(number)
+        raise
+    return True
+
+
+def _has_name(number: int, path: Path) -> bool:
+    """True where `path` is still the open file; its holder removes the name before it releases the
+    lock."""
+    try:
+        named = os.stat(path)
+    except FileNotFoundError:
+        return False
+    own = os.fstat(number)
+    return (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)
+
+
+def _holder(number: int) -> str:
+    try:
+        holder = json.loads(os.pread(number, _HOLDER_SIZE, 0))
+        return f"pipeline {holder['pipeline']}, process {holder['process']} on {holder['host']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "its process is unknown"
+    finally:
+        os.close(number)

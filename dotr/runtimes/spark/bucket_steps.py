@@ -1,0 +1,203 @@
+"""Stage two of one bucket over one batch: arrivals in the order of time go through the engine's
+step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain, count, repeat
+from typing import TypeAlias
+
+from dotr.engine.driver import PartitionTicks, PortArrivals, moments, partition_ticks
+from dotr.model.stream import Firing
+from dotr.model.terms import Term
+from dotr.model.time import Micros
+from dotr.monitoring.totals import Totals
+from dotr.patterns.operator import Arrival
+from dotr.patterns.state import State
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.rows import RowKind, SparkRow, encode_totals
+from dotr.runtimes.spark.spilled_rows import FIRINGS, SpillBuffer, SpilledDeadLetters
+from dotr.runtimes.spark.worker_cache import layers_of, program_of, without_garbage_collection
+from dotr.state.bucket_state import BucketContext
+from dotr.state.paged_state import MAX_DECODED, PagedState
+
+TimedArrivals: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
+"""The arrivals at a bucket: by time, then by port."""
+
+
+def chunk_payload(instants: TimedArrivals) -> bytes:
+    """A chunk of arrivals as JSON: each term once, then for each instant and port the number of
+    attributes, the ordinals and the numbers of the terms.
+    """
+    numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
+    number = numbers.__getitem__
+    listed = [
+        [
+            time,
+            [
+                [
+                    port,
+                    len(arrivals[0][1]),
+                    [ordinal for ordinal, _ in arrivals],
+                    list(map(number, chain.from_iterable([v for _, v in arrivals]))),
+                ]
+                for port, arrivals in ports.items()
+            ],
+        ]
+        for time, ports in instants
+    ]
+    return json.dumps([list(numbers), listed], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def instants_of(payload: bytes) -> TimedArrivals:
+    """The arrivals of a chunk; the inverse of `chunk_payload`.
+
+    >>> instants: TimedArrivals = [(5, {0: [(0, ('"a"', None)), (7, ('"a"', '"b"'))], 2: [(0, ())]})]
+    >>> instants_of(chunk_payload(instants)) == instants
+    True
+    """
+    terms, listed = json.loads(payload)
+    term = terms.__getitem__
+    return [
+        (
+            time,
+            {
+                port: list(zip(ordinals, zip(*[map(term, numbers)] * arity, strict=True) if arity else repeat(()), strict=bool(arity)))
+                for port, arity, ordinals, numbers in ports
+            },
+        )
+        for time, ports in listed
+    ]
+
+
+def in_order(chunks: Iterable[TimedArrivals]) -> Iterator[tuple[Micros, dict[int, list[Arrival]]]]:
+    """The instants of several chunks in the order of time, those of one time as one.
+
+    >>> list(in_order([[(9, {0: [(0, ())]})], [(5, {}), (9, {0: [(1, ())]})]]))
+    [(5, {}), (9, {0: [(0, ()), (1, ())]})]
+    """
+    current: tuple[Micros, dict[int, list[Arrival]]] | None = None
+    for instant in sorted((instant for chunk in chunks for instant in chunk), key=lambda instant: instant[0]):
+        if current is not None and current[0] == instant[0]:
+            for port, arrivals in instant[1].items():
+                current[1].setdefault(port, []).extend(arrivals)
+            continue
+        if current is not None:
+            yield current
+        current = instant
+    if current is not None:
+        yield current
+
+
+@lru_cache(maxsize=64)
+def bucket_context(job: Job, layer: int) -> BucketContext:
+    """The context of the state of a layer's buckets."""
+    program = program_of(job)
+    return BucketContext(layers_of(job)[layer], program.layout.layers[layer], job.buckets, program.timed)
+
+
+@lru_cache(maxsize=1 << 12)
+def _ticks(job: Job, layer: int, bucket: int) -> Sequence[PartitionTicks]:
+    program = program_of(job)
+    return partition_ticks(program, program.router(job.buckets), layer, bucket)
+
+
+def closed_by(lines: Iterable[SparkRow]) -> Micros:
+    """The end of the batch, in µs since 1970."""
+    for line in lines:
+        if line.kind == RowKind.CLOSED:
+            return line.time
+    raise AssertionError("a batch has no end for this bucket")
+
+
+def step_bucket(
+    job: Job, layer: int, bucket: int, pages: PagedState, lines: Sequence[SparkRow], after: Micros | None = None, most: int = MAX_DECODED
+) -> list[SparkRow]:
+    """Step a bucket's pages through a batch; returns its firings, and chunks for the layers above.
+
+    Where there are many pages, arrivals later than `after` are grouped by page, and at most `most`
+    events of the pages stay decoded.
+    """
+    with without_garbage_collection():
+        run = _BucketRun(job, layer, bucket)
+        instants = in_order(instants_of(line.payload) for line in lines if line.kind == RowKind.CHUNK)
+        closed = closed_by(lines)
+        if pages.page_count > 1:
+            assert after is not None, "pages are made of logs"
+            for page, state, work in pages.visit(_moments_by_page(pages, instants), after, closed, most):
+                run.step(state, work, bucket + page * job.buckets)
+        elif program_of(job).timed:
+            state = pages.single
+            spans = [(line.time, int(line.payload)) for line in lines if line.kind == RowKind.SPAN]
+            run.step(state, moments(layers_of(job)[layer], state, _ticks(job, layer, bucket), instants, spans, closed), bucket)
+        else:
+            run.step(pages.single, ((time, arrivals, False) for time, arrivals in instants), bucket)
+            pages.single.expire(closed + 1)
+        return run.lines()
+
+
+def _moments_by_page(
+    pages: PagedState, instants: Iterable[tuple[Micros, PortArrivals]]
+) -> Mapping[int, list[tuple[Micros, PortArrivals, bool]]]:
+    """The arrivals by page."""
+    moments_by_page: dict[int, list[tuple[Micros, PortArrivals, bool]]] = {}
+    page_of = pages.page_of
+    for time, arrivals in instants:
+        here: dict[int, PortArrivals] = {}
+        for port, events in arrivals.items():
+            for event in events:
+                page = page_of(port, event[1])
+                ports = here.get(page)
+                if ports is None:
+                    here[page] = {port: [event]}
+                else:
+                    ports.setdefault(port, []).append(event)
+        for page, ports in here.items():
+            moment = (time, ports, False)
+            if page in moments_by_page:
+                moments_by_page[page].append(moment)
+            else:
+                moments_by_page[page] = [moment]
+    return moments_by_page
+
+
+class _BucketRun:
+    """The results of a bucket's batch so far."""
+
+    def __init__(self, job: Job, layer: int, bucket: int) -> None:
+        self._layer, self._bucket, self._last = layer, bucket, layer + 1 == job.layers
+        self._stage, self._router = layers_of(job)[layer], program_of(job).router(job.buckets)
+        self._keys = [job.keys(number) for number in range(job.layers)]
+        self._firings = SpillBuffer(FIRINGS, job)
+        self._failed = SpilledDeadLetters(job)
+        self._above: dict[int, TimedArrivals] = {}
+
+    def step(self, state: State, moments: Iterable[tuple[Micros, PortArrivals, bool]], partition: int) -> None:
+        """Step a partition through moments."""
+        step, keys, above = self._stage.step, self._keys, self._above
+        for time, arrivals, ended in moments:
+            result = step(state, time, arrivals, partition, ended=ended, emit=self._emit)
+            if result.firings:
+                self._emit(result.firings)
+            if result.failed:
+                self._failed.extend(result.failed)
+            if result.events and not self._last:
+                for number, deliveries in enumerate(self._router.events(result.events, self._layer)):
+                    for target, ports in deliveries.items():
+                        above.setdefault(keys[number][target], []).append((time, ports))
+
+    def _emit(self, firings: list[Firing]) -> None:
+        self._firings.add(firings, len(firings))
+
+    def lines(self) -> list[SparkRow]:
+        """The results as rows."""
+        out = [SparkRow(key, RowKind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in self._above.items()]
+        out += self._firings.rows(-1 - self._bucket)
+        if self._failed.counted:
+            out += self._failed.rows(-1 - self._bucket)
+            out.append(SparkRow(-1 - self._bucket, RowKind.COUNTS, 0, encode_totals(Totals(dead_letters=self._failed.counted))))
+        return out

@@ -1,0 +1,241 @@
+"""Status of a checkpoint, read from outside: progress from the checkpoint's own files, state by
+Spark's state data source.
+
+Nothing is written or locked, so that the run may continue meanwhile. The status is that of the last
+written batch; the state may be that of a later one.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dotr.errors.diagnostics import Refused, refuse
+from dotr.model.time import Clock, Micros, Unit
+from dotr.monitoring.progress import InputProgress
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.state import StateError, StateSnapshot
+from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
+from dotr.runtimes.spark.keys import bucket_keys
+from dotr.runtimes.spark.planner import END, InputPosition
+from dotr.runtimes.spark.progress import progress_of
+from dotr.runtimes.spark.spool import copied_lines
+from dotr.runtimes.spark.state_moves import moved_states
+from dotr.runtimes.spark.totals_file import StoredTotals, read_totals
+from dotr.state.state_log import Manifest
+from dotr.state.state_log import live_events as events_that_count
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPosition:
+    """The position in an input: its next record (None: all records are read). For a growing input,
+    the position has the number of the file."""
+
+    input: str
+    path: str
+    position: InputPosition | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPort:
+    """Stored events of a port, and the number of distinct keys among them (None: the port has no
+    key)."""
+
+    layer: int
+    label: str
+    events: int
+    keys: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSummary:
+    """Stored state: number of values, their bytes, and the events by port."""
+
+    values: int
+    bytes: int
+    ports: tuple[StoredPort, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointStatus:
+    """The status of a checkpoint.
+
+    `batch` is the number of the last written batch, and `under_way` that of a planned one not
+    written yet. `written_at` is the file time of the last batch or migration, in seconds since
+    1970. `closed` is the last closed time (µs; the greatest time where the stream has `ended`).
+    `totals` is None where none are stored. `copied_lines` is the number of copied lines of standard
+    input.
+    """
+
+    folder: Path
+    layout: CheckpointLayout
+    clock: Clock
+    batch: int | None
+    written_at: float | None
+    under_way: int | None
+    closed: Micros | None
+    ended: bool
+    inputs: tuple[InputProgress, ...]
+    positions: tuple[ReadPosition, ...]
+    totals: StoredTotals | None
+    copied_lines: int | None = None
+
+    @property
+    def is_moved_state(self) -> bool:
+        """True if no batch was written since state was moved for changed rules."""
+        return self.batch is not None and self.batch < self.layout.first
+
+
+def status_of(folder: str) -> CheckpointStatus:
+    """The status from the checkpoint's own files. Raises Refused (S111) where there is no
+    checkpoint."""
+    try:
+        checkpoint = Checkpoint(folder)
+    except NotADirectoryError:
+        raise _no_checkpoint(folder) from None
+    layout = checkpoint.layout
+    if layout is None:
+        raise _no_checkpoint(folder)
+    batch, planned = checkpoint.committed_batch(), checkpoint.planned_batch
+    try:
+        offset = checkpoint.offset(batch)
+        written = checkpoint.folder / "dotr.json" if batch is None else Path(checkpoint.query) / "commits" / str(batch)
+        at = written.stat().st_mtime if batch is not None or layout.first else None
+    except (OSError, ValueError, KeyError, AssertionError, IndexError) as error:
+        checkpoint.check()
+        hint = "Is the folder whole? A run that goes on may have removed it meanwhile: ask again."
+        raise refuse("S111", f"the checkpoint {folder} cannot be read: {error}", hint=hint) from None
+    closed, inputs = progress_of(checkpoint.folder, layout, offset)
+    names = (*layout.inputs, *layout.growing)
+    input_positions = () if offset is None else offset.padded(len(names)).positions
+    positions = tuple(
+        ReadPosition(name, path, None if position.offset == END else position)
+        for (name, _, path), position in zip(names, input_positions, strict=False)
+    )
+    unit, dated = layout.clock or (Unit.SECOND.written, False)
+    under_way = planned + layout.first if planned is not None and planned != batch else None
+    batch = layout.first + (-1 if batch is None else batch)
+    ended = offset is not None and offset.ended
+    clock = Clock(Unit.from_written(unit), dated)
+    totals = read_totals(checkpoint.folder)
+    last = batch if batch >= 0 else None
+    copied = copied_lines(checkpoint.folder)
+    return CheckpointStatus(checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, positions, totals, copied)
+
+
+def _no_checkpoint(folder: str) -> Refused:
+    hint = "Name the folder that the configuration names as spark.checkpoint; it is there once a run on Spark has begun."
+    return refuse("S111", f"there is no checkpoint at {folder}", hint=hint)
+
+
+def stored_summary(status: CheckpointStatus) -> StoredSummary:
+    """The stored state after the last batch. Raises Refused (S112) where it cannot be read."""
+    if not status.layout.layers:
+        return StoredSummary(0, 0, ())
+    if status.is_moved_state:
+        try:
+            counter = _StateCounter(status.totals)
+            for layer, value in moved_states(Checkpoint(str(status.folder)).folders(status.layout.generation)[1]):
+                counter.add_value(layer, value)
+            return counter.summary()
+        except (OSError, ValueError, StateError) as error:
+            hint = "Its totals, as the run counted them, are shown with --quick."
+            raise refuse("S112", f"the state in {status.folder} cannot be read: {error}", hint=hint) from None
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkException
+
+    from dotr.runtimes.spark.session import start
+    from dotr.runtimes.spark.stored_state import StoredState
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    before = SparkContext._active_spark_context
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            session = start(
+                f"{status.layout.pipeline}: status", "local[1]", {"spark.sql.shuffle.partitions": "1"}, Path(scratch) / "spark.log"
+            )
+            try:
+                session.sparkContext.setLogLevel("OFF")
+                query = Checkpoint(str(status.folder)).query
+                stored = StoredState(session, query)
+                layers: dict[int, int] = {}
+                for layer in range(status.layout.layers):
+                    layers |= dict.fromkeys(_keys(status.layout, layer), layer)
+
+                counter = _StateCounter(status.totals)
+                for operator in stored.operators:
+                    manifests: dict[int, Manifest] = {}
+                    for row in stored.values(operator).toLocalIterator():
+                        manifest = counter.add_value(layers[row.key], bytes(row.written))
+                        if manifest is not None:
+                            manifests[row.key] = manifest
+                    segments = stored.segments(operator) if manifests else None
+                    for row in segments.toLocalIterator() if segments is not None else ():
+                        counter.add_segment(layers[row.key], manifests[row.key], row.log, bytes(row.lines))
+                return counter.summary()
+            finally:
+                if before is None:
+                    session.stop()
+        except (PySparkException, Py4JError, RuntimeError, OSError, KeyError) as error:
+            cause = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            hint = "Its totals, as the run counted them, are shown with --quick."
+            raise refuse("S112", f"the state in {status.folder} cannot be read: {cause[:300]}", hint=hint) from None
+        except StateError as error:
+            hint = "Its totals, as the run counted them, are shown with --quick."
+            raise refuse("S112", f"the state in {status.folder} cannot be read: {error}", hint=hint) from None
+
+
+def _keys(layout: CheckpointLayout, layer: int) -> tuple[int, ...]:
+    return bucket_keys(layout.layers * layout.buckets, layout.partitions)[layer * layout.buckets : (layer + 1) * layout.buckets]
+
+
+class _StateCounter:
+    """Counts stored values one by one; each is decoded, counted and released before the next."""
+
+    def __init__(self, totals: StoredTotals | None) -> None:
+        self._ports = totals.ports if totals is not None else ()
+        self._events: dict[tuple[int, int], int] = {}
+        self._keys: dict[tuple[int, int], set[str | None]] = {}
+        self._values = self._written = 0
+
+    def add_value(self, layer: int, written: bytes) -> Manifest | None:
+        """Count the value of a bucket; its manifest where the bucket has logs."""
+        self._values += 1
+        self._written += len(written)
+        manifest = Manifest.decode(written)
+        if manifest is None:
+            for port, events in enumerate(StateSnapshot.decode(written).events):
+                self._count(layer, port, events)
+        return manifest
+
+    def add_segment(self, layer: int, manifest: Manifest, log: int, lines: bytes) -> None:
+        """Count a segment of a log."""
+        self._values += 1
+        self._written += len(lines)
+        if log < len(manifest.event_counts):
+            self._count(layer, log, (event for _, event in events_that_count(manifest, [(log, lines)])))
+
+    def _count(self, layer: int, index: int, events: Iterable[StoredEvent]) -> None:
+        port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
+        keys = None if port is None or port.key is None else self._keys.setdefault((layer, index), set())
+        for event in events:
+            self._events[layer, index] = self._events.get((layer, index), 0) + 1
+            if keys is not None and port is not None and port.key is not None:
+                keys.add(event.values[port.key])
+
+    def summary(self) -> StoredSummary:
+        """The counts, by layer and label."""
+        counts: dict[tuple[int, str], tuple[int, int | None]] = {}
+        for (layer, index), events in self._events.items():
+            port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
+            name = (layer, f"port {index}" if port is None else port.label)
+            so_far, other = counts.get(name, (0, None))
+            keys = self._keys.get((layer, index))
+            counts[name] = so_far + events, other if keys is None else len(keys) + (other or 0)
+        return StoredSummary(
+            self._values, self._written, tuple(StoredPort(layer, label, *each) for (layer, label), each in sorted(counts.items()))
+        )

@@ -1,0 +1,50 @@
+"""Paths of dead letters as the user wrote them, from the absolute paths of the workers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dotr.model.stream import DeadLetter
+from dotr.runtimes.pipeline import Pipeline
+from dotr.sources.file_journal import SEGMENT, SPOOL
+from dotr.sources.lines import STANDARD_INPUT
+from dotr.sources.records import Format
+
+
+class DisplayPaths:
+    """Maps absolute paths, and segments of copied standard input, to names in the configuration."""
+
+    def __init__(self, pipeline: Pipeline, checkpoint: Path) -> None:
+        self._files = {os.path.abspath(file.path): file.path for file in pipeline.inputs}
+        self._folders = [
+            (os.path.abspath(folder) + os.sep, folder + os.sep if folder != os.curdir else "")
+            for folder in (_folder(each.pattern) for each in pipeline.growing if each.pattern)
+        ]
+        self._spool_folder = str(checkpoint.absolute() / SPOOL)
+        self._headers = {each.like.input for each in pipeline.growing if each.like.format is Format.CSV}
+
+    def __call__(self, dead_letter: DeadLetter) -> DeadLetter:
+        """The dead letter with the file and line as the user knows them."""
+        path = dead_letter.file
+        if path in self._files:
+            return dead_letter._replace(file=self._files[path])
+        folder, name = os.path.split(path)
+        segment = SEGMENT.fullmatch(name) if folder == self._spool_folder else None
+        if segment is not None:
+            repeated = dead_letter.input in self._headers
+            return dead_letter._replace(file=STANDARD_INPUT, line=dead_letter.line + int(segment[2]) - 1 - repeated)
+        for absolute, written in self._folders:
+            if path.startswith(absolute):
+                return dead_letter._replace(file=written + path[len(absolute) :])
+        return dead_letter
+
+
+def _folder(pattern: str) -> str:
+    """The folder of a glob, up to its first wildcard.
+
+    >>> _folder("data/in/*.ndjson"), _folder("*.csv"), _folder("a/b*/c")
+    ('data/in', '.', 'a')
+    """
+    first = next(number for number, letter in enumerate(pattern) if letter in "*?[")
+    return pattern[:first].rpartition("/")[0] or os.curdir

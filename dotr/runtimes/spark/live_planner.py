@@ -1,0 +1,142 @@
+"""The planner of growing inputs: a thread scans ahead, and a batch ends whenever instants have
+closed."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from threading import Condition, Thread
+from typing import Final
+
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.live_batches import GrowingPlan, ScannedInput
+from dotr.runtimes.spark.planner import END, Cut, Offset
+from dotr.runtimes.spark.task import PathsOfInput
+from dotr.runtimes.spark.watermarks import EVERY_SECONDS, write_watermarks
+from dotr.runtimes.spark.worker_cache import input_of
+from dotr.sources.feeds import FilesFeed, InputPoint, OneFile
+from dotr.sources.file_journal import SPOOL, Journal, Journaled, Spooled
+from dotr.sources.rate_limits import NoRateLimit, RateLimit
+from dotr.sources.watched_folders import GrowingInput
+
+_PAUSE_SECONDS: Final = 0.01
+_TIMEOUT_SECONDS: Final = 0.1
+"""Longest wait for closed instants before the planner returns an empty batch."""
+
+
+class GrowingInputs:
+    """The inputs of a job, some of them growing, from an offset on."""
+
+    def __init__(self, job: Job, start: Offset) -> None:
+        self._job = job
+        folder = Path(job.run).parent
+        singles = len(job.inputs) - len(job.growing)
+        start = start.padded(len(job.inputs))
+        files = [input_of(job, number) for number in range(len(job.inputs))]
+        done = {files[number].input: start.positions[number].file for number in range(singles, len(files))}
+        journal = Journal(folder, done)
+        paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
+        self._growing: dict[int, Journaled | Spooled] = {}
+        scanned = []
+        for number, (file, position) in enumerate(zip(files, start.positions, strict=True)):
+            idle = None
+            bounded = number < singles
+            if bounded:
+                ended = position.offset == END
+                feed = (
+                    FilesFeed(OneFile(file), elements=False, ended=ended)
+                    if ended
+                    else FilesFeed(OneFile(file), InputPoint(0, position.offset, position.line), elements=False)
+                )
+            else:
+                pattern, settle, idle, watching = json.loads(job.growing[number - singles])
+                known = [other.path for other in files[:singles] if other.input == file.input]
+                growing = GrowingInput(file, pattern, settle, idle)
+                source = Journaled(growing, journal, known, watching=watching) if pattern else Spooled(file, folder / SPOOL)
+                self._growing[number] = source
+                feed = FilesFeed(source, InputPoint(position.file, position.offset, position.line), elements=False)
+            pace = paces.setdefault(file.input, NoRateLimit())
+            scanned.append(ScannedInput.starting_at(position, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded))
+        self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
+
+    @property
+    def paths(self) -> PathsOfInput:
+        """The files of growing inputs by number."""
+
+        def paths(number: int, first: int, last: int) -> tuple[str, ...]:
+            return self._growing[number].paths(first, last) if number in self._growing else ()
+
+        return paths
+
+    def release(self, before: Offset) -> None:
+        """Release copied standard input before an offset; no earlier batch is planned again."""
+        for number, source in self._growing.items():
+            if isinstance(source, Spooled) and number < len(before.positions):
+                source.remove(before.positions[number].file)
+
+    def close(self) -> None:
+        """Close open files."""
+        for each in self.plan.inputs:
+            each.channel.feed.close()
+
+
+class Scanner:
+    """Scans in a thread, and yields batches as instants close."""
+
+    def __init__(self, job: Job, start: Offset) -> None:
+        self.inputs = GrowingInputs(job, start)
+        self._plan = self.inputs.plan
+        self._max_pending = 3 * job.batch
+        self._changed = Condition()
+        self._stopped = False
+        self._next_write = 0.0
+        self._folder = Path(job.run).parent
+        self._names = [input_of(job, number).input for number in range(len(job.inputs))]
+        self._failure: BaseException | None = None
+        Thread(target=self._scan, daemon=True).start()
+
+    @property
+    def offset(self) -> Offset:
+        """The end of the last batch."""
+        return self._plan.offset
+
+    def _scan(self) -> None:
+        try:
+            while not self._stopped:
+                self._write_watermarks()
+                with self._changed:
+                    read = self._plan.pending < self._max_pending and self._plan.scan()
+                    self._changed.notify_all()
+                    if not read:
+                        self._changed.wait(_PAUSE_SECONDS)
+        except BaseException as error:
+            with self._changed:
+                self._failure = error
+                self._changed.notify_all()
+
+    def _write_watermarks(self) -> None:
+        """Write the watermarks of the inputs at intervals."""
+        if time.monotonic() >= self._next_write:
+            self._next_write = time.monotonic() + EVERY_SECONDS
+            channels = zip(self._names, [each.channel for each in self._plan.inputs], strict=True)
+            write_watermarks(self._folder, [(name, channel.lateness.passed, channel.feed.ended) for name, channel in channels])
+
+    def batch(self) -> list[Cut]:
+        """The cuts of the next batch; empty where nothing closes for a while."""
+        with self._changed:
+            deadline = time.monotonic() + _TIMEOUT_SECONDS
+            while not (cuts := self._cuts()) and (left := deadline - time.monotonic()) > 0:
+                self._changed.wait(left)
+            return cuts
+
+    def _cuts(self) -> list[Cut]:
+        if self._failure is not None:
+            raise self._failure
+        return self._plan.cuts()
+
+    def stop(self) -> None:
+        """Stop scanning."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()

@@ -1,0 +1,134 @@
+"""Stage one of one task: a range of time over all inputs, read, merged into instants, closed and
+queried.
+
+Each input is read from the task's start to its stop, and lateness is decided again, as in the plan.
+Elements of the range are used; late and unreadable records are reported by the task whose range of
+the file holds them. The output is, for each bucket, the arrivals of all instants in a few rows; or
+the firings, where a program without state has no buckets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import Final
+
+from pyarrow import RecordBatch  # type: ignore[import-untyped]
+
+from dotr.engine.driver import close_instant, inconsistency_line
+from dotr.engine.stage_one import InstantFacts
+from dotr.errors.diagnostics import Refused
+from dotr.model.stream import Element
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.monitoring.totals import Totals
+from dotr.runtimes.spark.bucket_steps import TimedArrivals, chunk_payload
+from dotr.runtimes.spark.inputs import admit, range_files
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.rows import RowKind, SparkRow, encode_inconsistencies, encode_totals, fallback_rows, record_batch
+from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics
+from dotr.runtimes.spark.spilled_rows import SpilledDeadLetters
+from dotr.runtimes.spark.stateless import StatelessStageTwo
+from dotr.runtimes.spark.task import Task
+from dotr.runtimes.spark.worker_cache import input_of, program_of, without_garbage_collection
+from dotr.sources.records import SourcedElement
+
+MAX_INCONSISTENT_SHOWN: Final = 3
+"""Inconsistent instants of a task that are reported, at most."""
+
+
+def read_task(job: Job, task: Task) -> Iterator[RecordBatch]:
+    """The rows of a task."""
+    try:
+        with without_garbage_collection():
+            lines = task_lines(job, task)
+        yield record_batch(lines)
+    except Refused as refused:
+        raise CarriedDiagnostics(encode_diagnostics(refused)) from None
+
+
+def task_lines(job: Job, task: Task) -> list[SparkRow]:
+    """The rows of stage one for a task."""
+    elements: list[Element] = []
+    dead_letters = SpilledDeadLetters(job)
+    program = program_of(job)
+    for stretch in task.ranges:
+        files = range_files(input_of(job, stretch.input), stretch, trace=program.stage_one.may_reject)
+        admit(files, stretch, task.after, task.until, elements, dead_letters)
+    elements.sort(key=itemgetter(0))
+    stage_two = _ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead_letters)
+    contradictory: list[tuple[Micros, str]] = []
+    times: list[Micros] = []
+    counted_elements = facts = inconsistent = start = 0
+    while start < len(elements):
+        time = elements[start][0]
+        end = start + 1
+        while end < len(elements) and elements[end][0] == time:
+            end += 1
+        instant_elements = elements[start:end]
+        start = end
+        instant, rejected, failing = close_instant(program, time, [triples for _, triples in instant_elements])
+        if rejected or failing:
+            sourced = _sourced(job, task, time, instant_elements)
+            dead_letters.extend([sourced[each.element].dead_letter(each.reason, each.why) for each in (*rejected, *failing)])
+        if instant.inconsistencies:
+            inconsistent += 1
+        if instant.rejected:
+            continue
+        if instant.inconsistencies and len(contradictory) < MAX_INCONSISTENT_SHOWN:
+            contradictory.append((time, inconsistency_line(instant.inconsistencies)))
+        times.append(time)
+        counted_elements += len(instant_elements) - len(rejected)
+        if instant.facts:
+            facts += sum(map(len, instant.facts.values()))
+            stage_two.add(time, instant)
+    lines = stage_two.lines()
+    for key in (key for layer in range(job.layers) for key in job.keys(layer)):
+        if task.closed is not None:
+            lines.append(SparkRow(key, RowKind.CLOSED, task.closed, b""))
+        if times and program.timed:
+            lines.append(SparkRow(key, RowKind.SPAN, times[0], b"%d" % times[-1]))
+    lines += dead_letters.rows(-1)
+    if contradictory:
+        lines.append(SparkRow(-3, RowKind.INCONSISTENT, 0, encode_inconsistencies(contradictory)))
+    if task.closed == LAST_MICRO:
+        lines.append(SparkRow(-4, RowKind.ENDED, 0, b""))
+    totals = Totals(counted_elements, len(times), facts, dead_letters=dead_letters.counted, inconsistent=inconsistent)
+    lines.append(SparkRow(-2, RowKind.COUNTS, 0, encode_totals(totals)))
+    lines += fallback_rows()
+    return lines
+
+
+def _sourced(job: Job, task: Task, time: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
+    """The elements of an instant with their records; elements without are read again, in the same
+    order.
+    """
+    sourced = [element for element in elements if isinstance(element, SourcedElement)]
+    if sourced:
+        return sourced
+    again: list[Element] = []
+    for stretch in task.ranges:
+        admit(range_files(input_of(job, stretch.input), stretch, trace=True), stretch, time - 1, time, again, [])
+    return [element for element in again if isinstance(element, SourcedElement)]
+
+
+class _ChunkRouter:
+    """The arrivals at the buckets of each layer, where operators keep the state."""
+
+    def __init__(self, job: Job) -> None:
+        self._keys = [job.keys(layer) for layer in range(job.layers)]
+        self._deliver = program_of(job).router(job.buckets).facts
+        self._arrivals: list[dict[int, TimedArrivals]] = [{} for _ in self._keys]
+
+    def add(self, time: Micros, facts: InstantFacts) -> None:
+        """Route the facts of an instant."""
+        for buckets, deliveries in zip(self._arrivals, self._deliver(facts.facts), strict=True):
+            for bucket, ports in deliveries.items():
+                buckets.setdefault(bucket, []).append((time, ports))
+
+    def lines(self) -> list[SparkRow]:
+        """The arrivals as rows."""
+        return [
+            SparkRow(keys[bucket], RowKind.CHUNK, arrivals[0][0], chunk_payload(arrivals))
+            for keys, buckets in zip(self._keys, self._arrivals, strict=True)
+            for bucket, arrivals in buckets.items()
+        ]

@@ -1,0 +1,113 @@
+"""Description of one reading task: a range of time, and a range of records of each input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from dotr.model.time import Micros
+from dotr.runtimes.spark.planner import END, Cut, Floor, Offset
+
+PathsOfInput: TypeAlias = Callable[[int, int, int], tuple[str, ...]]
+"""`paths(input, first, last)`: the files of a growing input with these numbers; empty for a single
+file."""
+
+
+def single_files(number: int, first: int, last: int) -> tuple[str, ...]:
+    """`PathsOfInput` without growing inputs."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class InputRange:
+    """The records of one input that a task reads: from `offset` up to `stop` (END: to the end).
+
+    `greatest` is the greatest time before the range (µs). The task reports rejected records before
+    `own` only (END: all), so that each is reported once. For growing inputs, `paths` are the files
+    from number `file` on, `stop_file` and `own_file` are the files of `stop` and `own`, and
+    `floors` are those of the start offset.
+    """
+
+    input: int
+    offset: int
+    line: int
+    greatest: Micros
+    stop: int
+    own: int
+    file: int = 0
+    stop_file: int = 0
+    own_file: int = 0
+    paths: tuple[str, ...] = ()
+    floors: tuple[Floor, ...] = ()
+
+
+_PLAIN_MEMBERS: Final = 6
+"""Number of members written for a range of a single file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The elements with times in (after, until] (µs). The last task of a batch has the batch's last
+    time as `closed`, and sends it to all buckets."""
+
+    after: Micros
+    until: Micros
+    closed: Micros | None
+    ranges: tuple[InputRange, ...]
+
+    @staticmethod
+    def of_cut(start: Offset, cut: Cut, closed: Micros, paths: PathsOfInput = single_files) -> Task:
+        """The task between an offset and the next cut."""
+        ranges = []
+        for number, (position, after, (stop_file, stop)) in enumerate(zip(start.positions, cut.positions, cut.points, strict=True)):
+            if position.offset == END or position.point == (stop_file, stop):
+                continue
+            files = paths(number, position.file, stop_file if stop else stop_file - 1)
+            ranges.append(
+                InputRange(
+                    *(
+                        number,
+                        position.offset,
+                        position.line,
+                        position.greatest,
+                        stop,
+                        after.offset,
+                        position.file,
+                        stop_file,
+                        after.file,
+                        files,
+                    ),
+                    position.floors,
+                )
+            )
+        return Task(start.time, cut.time, closed if cut.time == closed else None, tuple(ranges))
+
+    def to_json(self) -> str:
+        """JSON text, without the members of growing inputs where they are empty."""
+        ranges: list[list[object]] = []
+        for s in self.ranges:
+            plain: list[object] = [s.input, s.offset, s.line, s.greatest, s.stop, s.own]
+            ranges.append([*plain, s.file, s.stop_file, s.own_file, s.paths, s.floors] if s.paths or s.floors else plain)
+        return json.dumps([self.after, self.until, self.closed, ranges])
+
+    @staticmethod
+    def of_json(text: str) -> Task:
+        """The inverse of `to_json`.
+
+        >>> grown = InputRange(1, 10, 2, 1, 90, 80, 3, 4, 4, ("c", "d"), (Floor(3, 50, 7),))
+        >>> task = Task(1, 5, None, (InputRange(0, 10, 2, 1, 90, 80), grown))
+        >>> Task.of_json(task.to_json()) == task
+        True
+        """
+        after, until, closed, stretches = json.loads(text)
+        return Task(after, until, closed, tuple(map(_range_from_json, stretches)))
+
+
+def _range_from_json(listed: list[object]) -> InputRange:
+    plain, further = listed[:_PLAIN_MEMBERS], listed[_PLAIN_MEMBERS:]
+    if not further:
+        return InputRange(*plain)  # type: ignore[arg-type]
+    file, stop_file, own_file, paths, floors = further
+    return InputRange(*plain, file, stop_file, own_file, tuple(paths), tuple(Floor(*floor) for floor in floors))  # type: ignore

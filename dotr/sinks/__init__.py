@@ -1,0 +1,1 @@
+"""Sinks: files, batches of files, and dead letters."""

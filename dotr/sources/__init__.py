@@ -1,0 +1,1 @@
+"""Sources: formats, admission, the merge of inputs by time, and watched folders."""

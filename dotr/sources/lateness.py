@@ -1,0 +1,86 @@
+"""Admission of the elements of one input, by the order of that input alone (semantics.md, section 6).
+
+Invariant: the greatest time is that of all readable records so far. Late records never change it.
+Every reader of inputs, in process and on Spark, judges by `Lateness.verdict`.
+"""
+
+from __future__ import annotations
+
+from dotr.model.stream import DeadLetter, Reason
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.sources.records import InputFile, Record
+
+
+class Lateness:
+    """The watermark of one input, advanced by its records in their order.
+
+    Args:
+        delay: the declared lateness in µs: an element may come behind one that is later by as much.
+        greatest: the greatest time before the first record, in µs since 1970.
+        single: every element is an instant of its own, so an element closes its time, and a second
+            one of that time is a dead letter. The delay is then 0.
+
+    >>> lateness = Lateness(delay=5)
+    >>> [lateness.verdict(time) for time in (10, 5, 4, 12, 8)] == [None, None, Reason.LATE, None, None]
+    True
+    >>> lateness.greatest, lateness.passed
+    (12, 6)
+    >>> one_each = Lateness(delay=0, single=True)
+    >>> [one_each.verdict(time) for time in (10, 10, 12, 11)] == [None, Reason.SECOND, None, Reason.LATE]
+    True
+    >>> one_each.passed
+    12
+    """
+
+    __slots__ = ("delay", "greatest", "single")
+
+    def __init__(self, delay: Micros, greatest: Micros = -LAST_MICRO, *, single: bool = False) -> None:
+        self.delay = delay
+        self.greatest = greatest
+        self.single = single
+
+    def verdict(self, time: Micros, closed: Micros = -LAST_MICRO) -> Reason | None:
+        """The reason why an element of this time is a dead letter, or None; advances the greatest time.
+
+        `closed` is the last instant that closed without waiting for this input, which was idle.
+
+        >>> Lateness(delay=5).verdict(7, closed=7)
+        <Reason.IDLE: 'idle'>
+        """
+        greatest = self.greatest
+        if time > greatest:
+            self.greatest = time
+        elif time == greatest:
+            if self.single:
+                return Reason.SECOND
+        elif greatest - time > self.delay:
+            return Reason.LATE
+        return Reason.IDLE if time <= closed else None
+
+    def rejection(self, file: InputFile, record: Record, closed: Micros = -LAST_MICRO) -> DeadLetter | None:
+        """Dead letter of the next record, unreadable or judged by `verdict`; None: its element is
+        admitted.
+        """
+        time = record[3]
+        if time is None:
+            return record.dead_letter(file)
+        reason = self.verdict(time, closed)
+        return None if reason is None else self.dead_letter(file, record, reason)
+
+    def dead_letter(self, file: InputFile, record: Record, reason: Reason) -> DeadLetter:
+        """Dead letter of the record last judged by `verdict`."""
+        assert record.time is not None
+        return record.dead_letter(file, reason, self._reason_text(record.time, reason))
+
+    def _reason_text(self, time: Micros, reason: Reason) -> str:
+        if reason is Reason.IDLE:
+            return "its instant had closed while its input was declared idle"
+        if reason is Reason.SECOND:
+            return "an element of the same time came before it, where every element is an instant (one_per_instant)"
+        allowed = f", more than its input's lateness of {self.delay / 1_000_000:g} s" if self.delay else ""
+        return f"an element {(self.greatest - time) / 1_000_000:g} s later came before it{allowed}"
+
+    @property
+    def passed(self) -> Micros:
+        """Watermark: elements of this time or earlier are no longer admitted."""
+        return self.greatest - self.delay - (not self.single)

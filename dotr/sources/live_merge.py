@@ -1,0 +1,138 @@
+"""Merge of growing inputs by time: an instant closes when every input has passed it by its delay,
+has ended, or is idle.
+
+Idea: admitted elements wait in a heap until every input that is not idle has passed their time. An
+input is idle when it has given no record for its declared duration, counted from the first empty
+read; its next element makes it active again. Elements of an idle input for an instant already
+closed are dead letters. Where all inputs are idle, the waiting instants close, and no later ones.
+Invariant: instants are emitted in time order; an element is emitted, waiting, or a dead letter.
+Cost: a push and a pop of a heap per element. Memory: the elements between the slowest input and the
+read-ahead of the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from typing import Final
+
+from dotr.model.stream import Element
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.sources.feeds import Feed, FeedRecords
+from dotr.sources.lateness import Lateness
+from dotr.sources.merge import OnReject
+from dotr.sources.rate_limits import NoRateLimit, RateLimit
+from dotr.sources.records import SourcedElement
+
+_CHUNK: Final = 256
+_AHEAD: Final = 100_000
+"""Greatest number of waiting elements of an input that is read ahead."""
+
+_WAIT_SECONDS: Final = 0.01
+
+
+@dataclass
+class Channel:
+    """An active input of the merge.
+
+    `growing`: read whenever records are there, not only when other inputs wait.
+    `quiet`: time (s) of the first empty read after the last record.
+    `waiting`: number of elements read whose instants are open.
+    """
+
+    feed: Feed
+    lateness: Lateness
+    idle: Micros | None = None
+    pace: RateLimit | NoRateLimit = field(default_factory=NoRateLimit)
+    growing: bool = True
+    quiet: float | None = None
+    waiting: int = 0
+
+    def is_idle(self, now: float) -> bool:
+        """True if no record has come for the declared duration."""
+        return self.idle is not None and self.quiet is not None and (now - self.quiet) * 1_000_000 >= self.idle
+
+    def read(self, most: int, now: float) -> FeedRecords | None:
+        """At most `most` records, within the rate limit; None: nothing now. Updates `quiet`."""
+        most = min(most, self.pace.allowance(now))
+        if most <= 0:
+            return None
+        chunk = self.feed.read(most)
+        if chunk is not None:
+            self.pace.consume(len(chunk.records))
+            self.quiet = None
+        elif self.quiet is None:
+            self.quiet = now
+        return chunk
+
+
+def closing_bound(channels: Sequence[Channel], now: float, last: Micros) -> Micros:
+    """Greatest time (µs since 1970) up to which instants close; `last` is the time of the last
+    waiting element.
+
+    If every input has ended it is the end of time; if all open inputs are idle, `last`.
+    """
+    open_ones = [channel for channel in channels if not channel.feed.ended]
+    if not open_ones:
+        return LAST_MICRO
+    return min([channel.lateness.passed for channel in open_ones if not channel.is_idle(now)], default=last)
+
+
+def live_instants(
+    channels: Sequence[Channel],
+    on_reject: OnReject,
+    clock: Callable[[], float] = time.monotonic,
+    wait: Callable[[float], None] = time.sleep,
+) -> Iterator[tuple[Micros, list[Element]]]:
+    """Instants of the channels in time order, each with its elements, which are `SourcedElement`.
+
+    Rejected records go to the callback as dead letters. The iteration ends when all inputs have
+    ended.
+    """
+    waiting: list[tuple[Micros, int, int, Element]] = []
+    closed = -LAST_MICRO
+    numbers = count()
+    last = -LAST_MICRO
+    while True:
+        now = clock()
+        read = False
+        slowest = closing_bound(channels, now, LAST_MICRO)
+        for number, channel in enumerate(channels):
+            behind = channel.lateness.passed <= slowest or (channel.growing and channel.waiting < _AHEAD)
+            if channel.feed.ended or not behind:
+                continue
+            chunk = channel.read(_CHUNK, now)
+            if chunk is None:
+                read = read or channel.feed.ended
+                continue
+            read = True
+            file, lateness = chunk.file, channel.lateness
+            for record in chunk.records:
+                dead_letter = lateness.rejection(file, record, closed)
+                if dead_letter is not None:
+                    on_reject(dead_letter)
+                else:
+                    assert record.element is not None
+                    moment = record.element.time
+                    sourced = SourcedElement(*record.element)
+                    sourced.file, sourced.record = file, record
+                    heappush(waiting, (moment, number, next(numbers), sourced))
+                    channel.waiting += 1
+                    if moment > last:
+                        last = moment
+        until = closing_bound(channels, now, last)
+        while waiting and waiting[0][0] <= until:
+            closed = waiting[0][0]
+            together: list[Element] = []
+            while waiting and waiting[0][0] == closed:
+                _, number, _, element = heappop(waiting)
+                channels[number].waiting -= 1
+                together.append(element)
+            yield closed, together
+        if all(channel.feed.ended for channel in channels):
+            return
+        if not read:
+            wait(_WAIT_SECONDS)

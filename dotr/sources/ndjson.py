@@ -1,0 +1,101 @@
+"""NDJSON reader: a line is an element, `{"time": …, "graph": "<Turtle>"}`; other keys are ignored
+(interface.md).
+
+Invariant: a line is unreadable in a scan exactly if it is unreadable when read.
+Cost: about 6 µs a line with a one-triple graph.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+from dotr.languages.turtle.graphs import PrefixHeader, check_turtle, read_turtle
+from dotr.languages.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting, check_nesting
+from dotr.model.stream import Element, Reason
+from dotr.model.time import Micros, Unit
+from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damaged, skip_line
+from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
+from dotr.sources.times import parse_date_time, parse_integer
+
+_BOM: Final = "\ufeff"
+
+
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
+    """Records from a position on; `elements`: with their elements."""
+    offset, line = position
+    before, unit, nesting, limit = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting, spec.record
+    decode = json.JSONDecoder().decode
+    line -= 1
+    end = offset
+    try:
+        for raw in bounded(lines, limit):
+            offset, end = end, end + len(raw)
+            line += 1
+            time: Micros | None = None
+            if raw[-1] != LINE_END:
+                if len(raw) > limit:
+                    end += skip_line(lines)[0]
+                    yield Record(offset, end, line, None, None, beginning(raw, limit), limit_reason(limit), reason=Reason.LIMIT)
+                    continue
+                if broken := damage(lines):
+                    yield damaged(offset, line, broken, raw)
+                    return
+            try:
+                text = raw.decode()
+                # escaped brackets are not counted
+                deep = len(raw) - len(raw.translate(None, OPENING)) > nesting or b"\\u00" in raw
+                if deep:
+                    check_json_nesting(text, nesting)
+                data = decode(text if offset else text.removeprefix(_BOM))
+                time = _time(data, unit)
+                graph = data.get("graph")
+                if type(graph) is not str:
+                    raise ValueError("it has no graph" if graph is None else "its graph is no text")
+                if deep:
+                    check_nesting(graph, nesting)
+                if elements:
+                    yield Record(offset, end, line, time, Element(time, read_turtle(before(graph), graph)), raw)
+                    continue
+                check_turtle(before(graph), graph)
+            except TextLimitExceeded as error:
+                yield Record(offset, end, line, None, None, raw, str(error), time, Reason.LIMIT)
+            except (ValueError, RecursionError) as error:
+                if raw.strip():
+                    yield Record(offset, end, line, None, None, raw, _why(error), time)
+            else:
+                yield Record(offset, end, line, time, None, raw)
+        if broken := damage(lines):
+            raise broken
+    except DAMAGED as error:
+        yield damaged(end, line + 1, error)
+
+
+def _time(data: object, unit: Unit) -> Micros:
+    if not isinstance(data, dict):
+        raise ValueError("it is no JSON object")
+    time = data.get("time")
+    if type(time) is int:
+        return parse_integer(time, unit)
+    if type(time) is str:
+        try:
+            return parse_date_time(time)
+        except ValueError as error:
+            raise ValueError(f"its time cannot be read: {error}") from None
+    raise ValueError("it has no time" if time is None else "its time is neither an integer nor a date-time")
+
+
+def _why(error: Exception) -> str:
+    match error:
+        case json.JSONDecodeError():
+            return f"it is no JSON: {error.msg[:1].lower()}{error.msg[1:]} at column {error.colno}"
+        case UnicodeDecodeError():
+            return f"it is not UTF-8 (byte {error.start})"
+        case RecursionError():
+            return "it is nested too deeply"
+        case ValueError() if str(error).startswith("Exceeds the limit"):
+            return f"it has an integer of more than {sys.get_int_max_str_digits():,} digits"
+        case _:
+            return str(error)

@@ -1,0 +1,71 @@
+"""N-Quads reader: a line is a statement, and a broken line costs at most its graph
+(`dotr.sources.quads`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+from pyoxigraph import RdfFormat, parse
+
+from dotr.languages.turtle.graphs import error_location, parser_message, too_long_error
+from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
+from dotr.model.stream import Reason
+from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damage_reason, skip_line
+from dotr.sources.quads import Statement, assemble, quad_parts, statement
+from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
+
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
+    """Records from a position on; `elements`: with their elements."""
+    return assemble(_statements(lines, spec, position), spec, elements)
+
+
+def _statements(lines: BinaryIO, spec: InputFile, position: Position) -> Iterator[Statement]:
+    end, line = position.offset, position.line - 1
+    limit, nesting = spec.record, spec.nesting
+    try:
+        for raw in bounded(lines, limit):
+            offset, end = end, end + len(raw)
+            line += 1
+            if raw[-1] != LINE_END:
+                if len(raw) > limit:
+                    passed, last = skip_line(lines)
+                    end += passed
+                    yield Statement(offset, end, line, beginning(raw, limit), None, why=limit_reason(limit), reason=Reason.LIMIT, last=last)
+                    continue
+                if broken := damage(lines):
+                    yield Statement(offset, end, line, raw, None, why=damage_reason(broken))
+                    return
+            try:
+                if raw.count(b"<<") > nesting:
+                    check_nesting(raw, nesting)
+                quads = [quad_parts(quad) for quad in parse(raw if offset else raw.removeprefix(_BOM), RdfFormat.N_QUADS)]
+            except SyntaxError as error:
+                yield Statement(offset, end, line, raw, None, why=parser_message(error) + error_location(error, line=line))
+            except MemoryError:
+                yield Statement(offset, end, line, raw, None, why=str(too_long_error()), reason=Reason.LIMIT)
+            except TextLimitExceeded as error:
+                yield Statement(offset, end, line, raw, None, why=str(error), reason=Reason.LIMIT)
+            else:
+                if quads:
+                    yield statement(offset, end, line, raw, quads)
+        if broken := damage(lines):
+            raise broken
+    except DAMAGED as error:
+        yield Statement(end, end, line + 1, b"", None, why=damage_reason(error))
+
+
+def graph_of(raw: bytes) -> str | None:
+    """Graph of the first readable statement of a text; None where no complete line is readable."""
+    for line in raw.splitlines()[:-1]:
+        try:
+            quads = [quad_parts(quad) for quad in parse(line, RdfFormat.N_QUADS)]
+        except SyntaxError:
+            continue
+        if quads and (graph := statement(0, 0, 0, line, quads).graph) is not None:
+            return graph
+    return None

@@ -1,0 +1,167 @@
+"""Readers of one file of an input: full records, or a scan of times alone.
+
+Invariant: a scan and a full reading give the same records, equally readable; a scan makes no
+elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import BinaryIO, Final, TypeAlias
+
+from pyoxigraph import NamedNode, RdfFormat, parse
+
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.languages.turtle.graphs import parser_message
+from dotr.model.places import Span
+from dotr.model.time import Clock, Unit
+from dotr.sources import csv_rows, ndjson, nquads, trig
+from dotr.sources.csv_map import template_of
+from dotr.sources.lines import open_lines
+from dotr.sources.records import START, Format, InputFile, Position, Record
+
+_Records: TypeAlias = Callable[[BinaryIO, InputFile, Position, bool], Iterator[Record]]
+
+_READERS: Final[dict[Format, _Records]] = {
+    Format.NDJSON: ndjson.records,
+    Format.TRIG: trig.records,
+    Format.NQUADS: nquads.records,
+    Format.CSV: csv_rows.records,
+}
+
+
+class Reader:
+    """An open file, read forward from a position: the start of the file or of a record.
+
+    `elements=False` is a scan. Each call of `records` resumes behind the last record of the
+    previous call.
+    """
+
+    __slots__ = ("_ahead", "_elements", "_lines", "_records", "file")
+
+    def __init__(self, file: InputFile, position: Position = START, *, elements: bool = True) -> None:
+        self.file = file
+        self._elements = elements
+        self._lines = open_lines(file.path, position)
+        self._ahead: Record | None = None
+        try:
+            self._records = _READERS[file.format](self._lines, file, position, elements)
+        except BaseException:
+            self._lines.close()
+            raise
+
+    def records(self, stop: int | None = None) -> Iterator[Record]:
+        """Records up to the first one at or behind the offset `stop`; None: to the end."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            if stop is not None and ahead.offset >= stop:
+                self._ahead = ahead
+                return
+            yield ahead
+        if stop is None:
+            yield from self._records
+            return
+        for record in self._records:
+            if record.offset >= stop:
+                self._ahead = record
+                return
+            yield record
+
+    def move(self, position: Position) -> None:
+        """Move to the start of another record: cheap forward, and anywhere in a plain file."""
+        ahead = self._ahead
+        if ahead is None or (ahead.offset, ahead.line) != position:
+            self._ahead = None
+            self._lines.seek(position.offset)
+            self._records = _READERS[self.file.format](self._lines, self.file, position, self._elements)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._lines.close()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+
+def check_prefixes(prefixes: Iterable[tuple[str, str]]) -> None:
+    """Check prefixes; raises `Refused` with every invalid prefix name and every namespace that is
+    no IRI.
+    """
+    problems: list[Diagnostic] = []
+    for prefix, iri in prefixes:
+        try:
+            NamedNode(iri)
+            list(parse(f"@prefix {prefix}: <{iri}> .", RdfFormat.TURTLE))
+        except (ValueError, SyntaxError) as error:
+            problems.append(
+                Diagnostic("I105", f"prefix {prefix}: <{iri}> cannot be used: {parser_message(error)}", None, "Give the whole IRI.")
+            )
+    if problems:
+        raise Refused(problems)
+
+
+def check_input(file: InputFile, place: Span | None = None) -> None:
+    """Check an input before a record is read; raises `Refused` with all errors found.
+
+    Without a path only the errors common to all files like it are found.
+    """
+    problems: list[Diagnostic] = []
+    checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes)]
+    if file.path:
+        checks.append(lambda: open_lines(file.path, START, place).close())
+    if file.format is Format.CSV:
+        checks.append(lambda: template_of(file))
+        if file.path:
+            checks.append(lambda: csv_rows.header_of(file, place))
+    for check in checks:
+        try:
+            check()
+        except Refused as refused:
+            problems += [problem for problem in refused.diagnostics if problem not in problems]
+    if problems:
+        raise Refused(problems)
+
+
+def clock_of(files: Sequence[InputFile], unit: Unit, notices: list[Diagnostic] | None = None) -> Clock:
+    """Output format of times for a pipeline over these files: date-times if any input has them,
+    else integers of the unit.
+
+    The first readable record with a time other than 0 decides for a file. `notices` receives a
+    warning for each input whose integers are too large for seconds.
+    """
+    dates = [has_date_times(file, notices) for file in files]
+    return Clock(unit, any(dates))
+
+
+def has_date_times(file: InputFile, notices: list[Diagnostic] | None = None) -> bool | None:
+    """True if a file has date-times; None without a readable record. `notices` as in `clock_of`."""
+    found: bool | None = None
+    # Two units give an integer two times, and a date-time one.
+    with (
+        Reader(replace(file, unit=Unit.MICROSECOND), elements=False) as fine,
+        Reader(replace(file, unit=Unit.DAY), elements=False) as coarse,
+    ):
+        for one, other in zip(fine.records(), coarse.records(), strict=True):
+            if one.time != other.time:
+                if notices is not None and one.time is not None and file.unit is Unit.SECOND and one.time >= _YEAR_3000:
+                    _notice(file, one, notices)
+                return False
+            if one.time:  # not midnight of 1970-01-01, which may be an integer too
+                return True
+            found = found if one.time is None else False
+    return found
+
+
+_YEAR_3000: Final = 32_503_680_000
+"""In seconds since 1970."""
+
+
+def _notice(file: InputFile, record: Record, notices: list[Diagnostic]) -> None:
+    begin = f"an integer time of input {file.input} lies beyond the year 3000, as seconds: "
+    if not any(each.message.startswith(begin) for each in notices):
+        message = f"{begin}{record.time} ({file.path}:{record.line})"
+        notices.append(Diagnostic("I106", message, None, "If they are milliseconds, write time: { unit: ms }", Severity.WARNING))

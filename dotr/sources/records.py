@@ -1,0 +1,188 @@
+"""Files, positions and records of inputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from dotr.joins.limits import LIMITS
+from dotr.model.places import Document
+from dotr.model.stream import DeadLetter, Element, Reason
+from dotr.model.time import Micros, Unit
+from dotr.sources.times import zoneless
+
+
+class Format(Enum):
+    """Formats of elements (interface.md, A stream element)."""
+
+    NDJSON = "ndjson"
+    TRIG = "trig"
+    NQUADS = "nquads"
+    CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True)
+class CsvMap:
+    """Mapping of rows to elements: the column of the time, and a template for the graph.
+
+    The template is a document, so messages can refer to its lines.
+    """
+
+    time: str
+    template: Document
+    delimiter: str = ","
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file as an ordered input.
+
+    `input` is the name of the configured input, `delay` its declared lateness (µs), `csv` the map
+    of a CSV file; `prefixes` apply to inline graphs and to the map.
+    `single`: every element is an instant.
+    `nesting` and `record` are limits (`dotr.joins.limits`): depth of brackets, and bytes of a
+    record.
+    """
+
+    input: str
+    path: str
+    format: Format
+    unit: Unit = Unit.SECOND
+    delay: Micros = 0
+    prefixes: tuple[tuple[str, str], ...] = ()
+    csv: CsvMap | None = None
+    single: bool = False
+    nesting: int = LIMITS.nesting
+    record: int = LIMITS.record
+
+    def to_json(self) -> str:
+        """Specification as JSON, for another process. Limits at their defaults are omitted, as in
+        older releases.
+
+        >>> file = InputFile("in", "a.csv", Format.CSV, csv=CsvMap("t", Document("map", "[] a {x}")))
+        >>> InputFile.from_json(file.to_json()) == file
+        True
+        >>> InputFile.from_json(InputFile("in", "a", Format.TRIG, record=7).to_json()).record
+        7
+        """
+        csv = self.csv and [self.csv.time, self.csv.template.name, self.csv.template.text, self.csv.delimiter]
+        limits = [] if (self.nesting, self.record) == (LIMITS.nesting, LIMITS.record) else [self.nesting, self.record]
+        unit = self.unit.written
+        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, csv, self.single, *limits])
+
+    @staticmethod
+    def from_json(text: str) -> InputFile:
+        """Inverse of `to_json`."""
+        name, path, form, unit, delay, prefixes, csv, single, *limits = json.loads(text)
+        mapped = CsvMap(csv[0], Document(csv[1], csv[2]), csv[3]) if csv else None
+        return InputFile(
+            name,
+            path,
+            Format(form),
+            Unit.from_written(unit),
+            delay,
+            tuple((prefix, iri) for prefix, iri in prefixes),
+            mapped,
+            single,
+            *limits,
+        )
+
+
+class Position(NamedTuple):
+    """Start of a record: its offset in the (uncompressed) bytes of the file, and its line from 1
+    on.
+    """
+
+    offset: int
+    line: int
+
+
+START: Final = Position(0, 1)
+
+SHOWN: Final = 1 << 16
+"""Bytes kept as the text of a record beyond its limit."""
+
+
+_LONGEST_WHY: Final = 1_000
+
+
+def beginning(raw: bytes, limit: int) -> bytes:
+    """First bytes of a record beyond its limit, cut between characters of UTF-8.
+
+    >>> len(beginning(b"a" + SHOWN * "é".encode(), 2 * SHOWN)), len(beginning(b"abc", 2))
+    (65535, 2)
+    """
+    most = min(SHOWN, limit)
+    end = min(most, len(raw))
+    while most - 4 < end < len(raw) and raw[end] & 0xC0 == 0x80:
+        end -= 1
+    return raw[:end]
+
+
+def limit_reason(limit: int, what: str = "it") -> str:
+    """Reason of a record with more bytes than the limit."""
+    return f"{what} has more than {limit:,} bytes (limits.record)"
+
+
+class Record(NamedTuple):
+    """A section of a file that is, or should be, one element. Records are consecutive without
+    overlap.
+
+    `time` (µs since 1970) is None exactly if the record is unreadable; then `why` is the error, and
+    `stamp` the time, if readable.
+    `element` is None in an unreadable record and in a scan.
+    `reason` is UNREADABLE or, beyond a limit, LIMIT; `raw` holds the beginning alone where the
+    record has more bytes than its limit.
+    """
+
+    offset: int
+    end: int
+    line: int
+    time: Micros | None
+    element: Element | None
+    raw: bytes
+    why: str = ""
+    stamp: Micros | None = None
+    reason: Reason = Reason.UNREADABLE
+
+    @property
+    def text(self) -> str:
+        """Text of the record, without its line end."""
+        return self.raw.decode(errors="replace").removesuffix("\n").removesuffix("\r")
+
+    def dead_letter(self, file: InputFile, reason: Reason | None = None, why: str = "") -> DeadLetter:
+        """Dead letter of the record; without `reason`, of an unreadable record or one beyond a
+        limit.
+        """
+        time = self.stamp if self.time is None else self.time
+        why = why or self.why
+        if len(why) > _LONGEST_WHY:  # a parser's message may contain a long term
+            why = f"{why[:_LONGEST_WHY]}…"
+        if reason is Reason.LATE and time is not None and zoneless(self.text, time):
+            why += "; its date-time has no zone, and was read as UTC"
+        return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, self.text, why)
+
+
+class SourcedElement(Element):
+    """An element with its record and its file, for a dead letter after the merge."""
+
+    file: InputFile
+    record: Record
+
+    def dead_letter(self, reason: Reason, why: str) -> DeadLetter:
+        """Dead letter of the element."""
+        return self.record.dead_letter(self.file, reason, why)
+
+
+def with_sources(file: InputFile, records: Iterator[Record]) -> Iterator[Record]:
+    """Records of a file, with `SourcedElement` as elements."""
+    for record in records:
+        if record.element is None:
+            yield record
+        else:
+            element = SourcedElement(*record.element)
+            element.file, element.record = file, record
+            yield record._replace(element=element)

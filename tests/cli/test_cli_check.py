@@ -1,0 +1,255 @@
+"""`dotr check`: all problems of all files, each once, with programs checked as a whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import CONFIG, RULE, TEST, Project
+
+pytestmark = pytest.mark.core
+
+NO_PREFIX = RULE.replace("PREFIX : <http://e/>\n", "")
+
+
+def test_correct_files_have_no_problems(project: Project) -> None:
+    state = "State of c.yaml: none, every anchor is on its own\n"
+    assert project.dotr("check", "c.yaml", "r.dotr", "t.yaml") == (0, state, "3 files checked: no errors, no warnings.\n")
+    assert project.dotr("check", ".") == (0, state, "3 files checked: no errors, no warnings.\n")
+
+
+CHAIN = """\
+PREFIX : <http://e/>
+query Temp = [ SELECT ?x WHERE { ?x a :Temp } ]
+rule R
+define Out = [ dotr_id a :Out ]
+from Smoke = [ SELECT ?x WHERE { ?x a :Smoke } ] delayed by 30 s
+and each A = [ SELECT ?x WHERE { ?x a :A FILTER(?x = Smoke.?x) } ] within 1 min from Smoke
+and last Temp [ FILTER(?x = A.?x) ] within [0, 5 min) from A
+and not Rain = [ SELECT ?x WHERE { ?x a :Rain FILTER(?x = Smoke.?x) } ] between Temp and Smoke
+rule S
+define Other = [ [] a :Other ]
+from Out and last Temp within 3 min from Out and each Out as Twin within [0, 0] from Out
+"""
+
+
+def test_retained_state_is_reported(project: Project) -> None:
+    project.write("chain.dotr", CHAIN)
+    answer = project.dotr("check", "chain.dotr")
+    assert answer.code == 0
+    assert answer.out == (
+        "State of chain.dotr, bounded by the longest chain of windows:\n"
+        "  Smoke: kept 30 s (delayed by 30 s) in rule R\n"
+        "  A: kept 1 min (1 min from Smoke) in rule R\n"
+        "  Temp: kept less than 6 min (less than 5 min from A, 1 min from Smoke) in rule R; no longer in 1 other rule\n"
+        "  Rain: kept less than 6 min (between Temp and Smoke, less than 5 min from A, 1 min from Smoke) in rule R\n"
+        "  Out: kept for its own instant in rule S\n"
+    )
+
+
+def test_retained_state_is_reported_once_for_programs_without_errors(project: Project) -> None:
+    project.write("a.dotr", RULE)
+    project.write("b.dotr", "PREFIX : <http://e/>\nrule S define Two = [ dotr_id a :Two ] from Out\n")
+    out = project.dotr("check", "a.dotr", "b.dotr").out
+    assert out == "State of a.dotr: none, every anchor is on its own\nState of a.dotr, b.dotr: none, every anchor is on its own\n"
+    project.write("bad.dotr", "rule")
+    assert project.dotr("check", "a.dotr", "bad.dotr").out == ""
+
+
+def test_all_problems_of_all_files_are_reported(project: Project) -> None:
+    project.write("r.dotr", RULE.replace("?x = A.?x", "?y = A.?z") + RULE.replace("PREFIX : <http://e/>\n", "").replace(":A", "p:A"))
+    project.write("d.dlog", "@prefix : <http://e/> .\n:a(?x) :- :b(?y) .\n:c(?x) :- :d(?z) .\n:e(?x) :- q:f(?x) .\n")
+    project.write("c.yaml", CONFIG + "knowledge: { datalog: [d.dlog], graphs: [none.ttl, g.ttl] }\n")
+    project.write("g.ttl", "nonsense")
+    project.change("c.yaml", "a.ndjson", "none.ndjson")
+    reported = project.refused("check", "c.yaml")
+    for code in ("D201", "D207", "Q104", "C301 there is no file none.ttl", "C301 there is no file none.ndjson", "K104"):
+        assert reported.count(code) == 1, code
+    assert "d.dlog:4:11: " in reported
+
+
+def test_unsafe_datalog_is_reported_beside_other_errors(project: Project) -> None:
+    project.write("d.dlog", "@prefix : <http://e/> .\n:a(?x) :- :b(?y) .\n:c(?x) :- :d(?z) .\n")
+    project.write("c.yaml", CONFIG + "knowledge: { datalog: [d.dlog] }\n")
+    project.change("r.dotr", "from A", "form A")
+    reported = project.refused("check", ".")
+    assert reported.count("K301") == 2
+    assert reported.count("D101") == 1
+    assert reported.endswith("3 files checked: 3 errors, no warnings.\n") or "4 files checked: 3 errors" in reported
+
+
+def test_problem_of_a_shared_file_is_reported_once(project: Project) -> None:
+    project.change("r.dotr", "A.?x", "A.?y")
+    project.write("c2.yaml", CONFIG.replace("small", "other"))
+    assert project.refused("check", ".", "c.yaml", "r.dotr").count("D207") == 1
+
+
+def test_rule_file_takes_prefixes_of_its_configuration(project: Project) -> None:
+    project.write("rules/r.dotr", NO_PREFIX)
+    (project.folder / "r.dotr").unlink()
+    project.write("configs/c.yaml", CONFIG.replace("r.dotr", "../rules/r.dotr").replace("a.ndjson", "../a.ndjson"))
+    project.write("tests/t.yaml", TEST.replace('rules: [r.dotr]\nprefixes: { "": "http://e/" }', "config: ../configs/c.yaml"))
+    assert project.dotr("check", "rules", "configs").code == 0
+    assert project.dotr("check", "configs", "rules/r.dotr").code == 0
+    assert project.dotr("check", "rules", "tests").code == 0
+
+
+def test_unknown_prefix_is_reported_once_in_a_file_without_prefixes(project: Project) -> None:
+    project.write("r.dotr", NO_PREFIX)
+    reported = project.refused("check", "r.dotr")
+    assert reported.count("unknown prefix") == 1
+    assert "r.dotr:2:26: T103 unknown prefix :\n" in reported
+    assert "Declare it here (PREFIX : <…>), or check the file with the configuration that names it" in reported
+
+
+def test_every_unknown_prefix_is_reported_in_a_file_with_prefixes(project: Project) -> None:
+    project.write("r.dotr", RULE.replace("a :Out", "a p:Out").replace(":x ?x", "p:x ?x"))
+    assert project.refused("check", "r.dotr").count("unknown prefix p:") == 2
+
+
+def test_rule_files_with_mutual_labels_are_checked_together(project: Project) -> None:
+    project.write("a.dotr", RULE)
+    project.write("b.dotr", "PREFIX : <http://e/>\nrule S define Two = [ dotr_id a :Two ] from Out\n")
+    assert project.dotr("check", "a.dotr", "b.dotr").code == 0
+    assert "b.dotr:2:" in project.refused("check", "b.dotr")
+    # Two programs in one folder may use the same names.
+    project.write("c.dotr", RULE)
+    assert project.dotr("check", "a.dotr", "c.dotr").code == 0
+
+
+def test_labels_of_missing_rule_files_are_not_reported(project: Project) -> None:
+    project.write("b.dotr", "PREFIX : <http://e/>\nrule S define Two = [ dotr_id a :Two ] from Out\n")
+    project.change("c.yaml", "[r.dotr]", "[none.dotr, b.dotr]")
+    reported = project.refused("check", "c.yaml")
+    assert reported.count(" C301 ") == 1
+    assert reported.endswith("1 file checked: 1 error, no warnings.\n")
+
+
+def test_rule_tests_are_checked(project: Project) -> None:
+    project.change("t.yaml", ":a a :A .", ":a a")
+    project.change("t.yaml", "at: 1, event", "at: soon, event")
+    project.change("t.yaml", '":a" }', '":a :b" }')
+    reported = project.refused("check", "t.yaml")
+    assert "t.yaml:5:31: C208 this graph cannot be read" in reported
+    assert "t.yaml:6:21: C205 this is no time: 'soon'" in reported
+    assert "t.yaml:6:56: C208 :a :b is no RDF term" in reported
+
+
+def test_unknown_names_in_expectations_are_reported(project: Project) -> None:
+    project.write(
+        "t.yaml",
+        TEST.replace("event: Out, attributes: { x:", "event: Otu, attributes: { x:")
+        + """\
+  - name: two
+    stream: [ { at: 1, graph: ":a a :A ." } ]
+    expect: [ { at: 1, event: Out, rule: RR, attributes: { xx: ":a" } }, { at: 2, rule: R } ]
+    facts: [ { at: 1, fact: B, attributes: { y: ":a" } }, { at: 1, fact: A, attributes: { y: ":a", "?x": ":a" } } ]
+""",
+    )
+    answer = project.dotr("check", "t.yaml")
+    assert answer.code == 0
+    for reported in (
+        "t.yaml:6:31: C210 warning: no rule defines the event Otu",
+        "Did you mean Out?",
+        "C210 warning: there is no rule RR",
+        "C210 warning: Out has no attribute xx",
+        "Out has x. Did you mean x?",
+        "C210 warning: no query is called B",
+        "C210 warning: A has no attribute y",
+    ):
+        assert reported in answer.err
+    assert answer.err.endswith("1 file checked: no errors, 5 warnings.\n")
+    assert project.dotr("test", "t.yaml").code == 1
+
+
+def test_misspelt_keys_of_a_rule_test_are_refused(project: Project) -> None:
+    project.change("t.yaml", "at: 1, event", "at: 1, evnt")
+    assert "C201 unknown key evnt" in (reported := project.refused("check", "t.yaml"))
+    assert "Did you mean event?" in reported
+
+
+def test_warnings_fail_only_with_strict(project: Project) -> None:
+    project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
+    project.change("r.dotr", "with", "within 5 s from B with")
+    answer = project.dotr("check", "c.yaml")
+    assert answer.code == 0
+    assert "D502 warning: rule R cannot be partitioned" in answer.err
+    assert answer.err.endswith("1 file checked: no errors, 1 warning.\n")
+    assert project.dotr("check", "c.yaml", "--strict").code == 2
+    assert "1 warning of the rules: dotr check c.yaml shows them.\n" in project.dotr("run", "c.yaml").err
+
+
+def test_stateless_rule_has_no_single_core_warning(project: Project) -> None:
+    project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
+    project.change("r.dotr", "with", "within [0, 0] from B with")
+    assert project.dotr("check", "c.yaml", "--strict").code == 0
+    assert "any: each instant is on its own, for nothing is remembered\n" in project.dotr("explain", "c.yaml").out
+
+
+def test_folders_are_checked_without_other_files(project: Project) -> None:
+    project.write("compose.yaml", "version: 3\nservices: {}\n")
+    project.write(".venv/bad.dotr", "nonsense")
+    project.write("deep/deeper/x.dlog", "@prefix : <http://e/> .\n:a(?x) :- :b(?x) .\n")
+    answer = project.dotr("check", ".")
+    assert answer.err == "4 files checked (1 YAML file neither configuration nor rule test, left out): no errors, no warnings.\n"
+    assert "compose.yaml:1:1: C201 unknown key version" in project.refused("check", "compose.yaml")
+
+
+@pytest.mark.parametrize(
+    ("path", "reported"),
+    [
+        ("none", "C301 there is no file none\n"),
+        ("a.ndjson", "C303 a.ndjson is nothing that dotr checks\n"),
+        ("empty", "C303 there is nothing below empty that dotr checks\n"),
+    ],
+)
+def test_wrong_path_is_refused(project: Project, path: str, reported: str) -> None:
+    (project.folder / "empty").mkdir()
+    assert reported in project.refused("check", "c.yaml", path)
+
+
+def test_unsupported_query_is_refused_with_its_place(project: Project) -> None:
+    project.write("c.yaml", CONFIG + "knowledge: { datalog: [d.dlog] }\n")
+    project.write("d.dlog", "@prefix : <http://e/> .\n:a(?x) :- :b(?x), NOT :c(?x) .\n")
+    answer = project.dotr("check", "c.yaml")
+    if answer.code:  # until it is
+        assert "d.dlog:2:" in answer.err
+
+
+def test_rule_file_without_a_rule_is_reported(project: Project) -> None:
+    project.write("r.dotr", "# to be written\n")
+    answer = project.dotr("check", "c.yaml")
+    assert answer.code == 0
+    assert answer.err.startswith("r.dotr:1:1: C209 warning: this file holds no rule and no query\n")
+
+
+def test_inconsistent_background_is_reported(project: Project) -> None:
+    project.write("g.ttl", "@prefix : <http://e/> . :B <http://www.w3.org/2002/07/owl#disjointWith> :C . :x a :B, :C .")
+    project.write("c.yaml", CONFIG + "knowledge: { graphs: [g.ttl], entailment: owl2rl }\n")
+    answer = project.dotr("check", "c.yaml")
+    assert answer.code == 0
+    assert answer.err.startswith("K401 warning: the background contradicts itself (cax-dw): <http://e/B>")
+
+
+def test_other_kinds_of_files_are_refused(project: Project) -> None:
+    assert "C102 r.dotr is no configuration\n" in project.refused("run", "r.dotr")
+    assert "t.yaml:3:1: C102 t.yaml is a rule test, and no configuration\n" in project.refused("run", "t.yaml")
+    assert "C202 r.dotr is no rule test\n" in project.refused("test", "r.dotr")
+
+
+def test_single_core_rule_is_reported_without_a_configuration(project: Project) -> None:
+    project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
+    project.change("r.dotr", "with", "within 5 s from B with")
+    assert "r.dotr:4:6: D502 warning: rule R cannot be partitioned" in project.dotr("check", "r.dotr").err
+    assert project.dotr("check", "r.dotr", "--strict").code == 2
+    assert project.dotr("check", "r.dotr", "c.yaml").err.count("D502") == 1
+
+
+def test_accepted_warnings_are_left_out(project: Project) -> None:
+    project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
+    project.change("r.dotr", "with", "within 5 s from B with")
+    project.change("c.yaml", "engine: local", "engine: local\nreport: { accept: [D502] }")
+    answer = project.dotr("check", "c.yaml", "--strict")
+    assert (answer.code, answer.err) == (0, "1 file checked: no errors, no warnings (1 accepted).\n")
+    assert "warning" not in project.dotr("run", "c.yaml").err
+    project.change("c.yaml", "D502", "D50")
+    assert "C203 report.accept cannot be used: D50 is no code" in project.refused("check", "c.yaml")

@@ -1,0 +1,195 @@
+"""Golden files of generated code for representative inputs, in `tests/codegen`.
+
+A change of a generator is visible there line by line. After a deliberate change:
+
+    python -m tests.codegen.test_codegen_golden
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dotr.codegen import compiled
+from dotr.datalog.background import Knowledge
+from dotr.datalog.delta_positions import DeltaPosition
+from dotr.datalog.delta_rules import bind_schema, general_delta_rule, keyed_delta_rule, routed_delta_rule
+from dotr.engine.stage_one import StageOne
+from dotr.expressions import condition
+from dotr.joins import compile as joins
+from dotr.joins.compile import compile_join
+from dotr.joins.limits import LIMITS
+from dotr.joins.order import Side
+from dotr.languages.rules import compile_rules
+from dotr.languages.sparql import parse_select
+from dotr.layout.layers import lay_out
+from dotr.model.algebra import Call, Const, TriplePattern, Var
+from dotr.model.datalog import DatalogRule, FilterItem
+from dotr.model.places import Document, Span
+from dotr.model.rules import FactSource
+from dotr.model.templates import Fresh, Template
+from dotr.model.terms import RDF_TYPE, XSD, literal
+from dotr.model.time import Clock
+from dotr.outputs.templates import compile_template
+from dotr.patterns.event_store import compile_insert
+from dotr.patterns.matcher.compile import Matcher, compile_matcher
+from dotr.patterns.matcher.emitter import event_test
+from dotr.patterns.rule_templates import RuleGroup, group_rules
+from dotr.queries import shared_joins as together
+from dotr.store.triples import TripleIndex
+from tests.support.paths import TESTS
+
+FOLDER = TESTS / "codegen"
+TWO = Const(literal("2", XSD + "integer"))
+
+
+def pattern(subject: str, predicate: str, object: str) -> TriplePattern:
+    """`pattern("?x", "p", "?y")`."""
+    slots = [Var(text[1:]) if text[0] == "?" else Const(f"<{text}>") for text in (subject, predicate, object)]
+    return TriplePattern(*slots)
+
+
+AT, IN = pattern("?a", "at", "?c"), pattern("?c", "in", "?b")
+INSIDE = DatalogRule("inside", (pattern("?a", "in", "?b"),), (AT, IN))
+MEMBER = TriplePattern(Var("x"), Const(RDF_TYPE), Var("c"))
+SUBCLASS = DatalogRule("subclass", (TriplePattern(Var("x"), Const(RDF_TYPE), Var("d")),), (MEMBER, pattern("?c", "sub", "?d")))
+INDEX = TripleIndex([("<hall>", "<in>", "<house>"), ("<A>", "<sub>", "<B>"), ("<A>", "<sub>", "<C>")])
+
+
+def join() -> Callable[..., Any]:
+    """`?a at ?c` of the new triples, `?c in ?b` of both indexes, and `?a != ?b`."""
+    return compile_join([AT, IN, FilterItem(Call("!=", (Var("a"), Var("b"))))], [], [Side.DELTA, Side.BOTH], ["a", "b"])
+
+
+def delta_rule() -> Callable[..., Any]:
+    return routed_delta_rule(DeltaPosition(INSIDE, AT, 0, None), INDEX)
+
+
+def delta_rule_of_a_class() -> Callable[..., Any]:
+    """A keyed delta rule with two superclasses as constant rows."""
+    position = DeltaPosition(SUBCLASS, MEMBER, 0, "c")
+    return keyed_delta_rule(position, bind_schema(position, "<A>", INDEX), INDEX)
+
+
+def bulk_delta_rule() -> Callable[..., Any]:
+    return general_delta_rule(DeltaPosition(INSIDE, IN, 1, None), INDEX, bulk=True)
+
+
+ROOMS = TripleIndex([("<http://e/hall>", f"<http://e/{predicate}>", "<http://e/house>") for predicate in ("in", "of", "near")])
+
+
+def members() -> list[together.GroupMember]:
+    """Three queries that begin with the same join."""
+    bodies = [
+        "?x :at ?c . ?c :in ?b",
+        "?x :at ?c . ?c :in ?b . ?b :of ?o",
+        "?y :at ?d . ?d :in ?e . ?e :near ?n FILTER(?n != ?y)",
+    ]
+    texts = [f"PREFIX : <http://e/> SELECT * {{ {body} }}" for body in bodies]
+    selects = [parse_select(Span(Document("q", text), 0, len(text)), {}) for text in texts]
+    names = [tuple(sorted(select.projection)) for select in selects]
+    stage = StageOne(Knowledge.load(sorted(ROOMS.triples), ()), [FactSource(each, of, of) for each, of in zip(selects, names, strict=True)])
+    return [together.GroupMember(number, False, (plan.delta_queries or ())[0]) for number, plan in enumerate(stage.plans)]
+
+
+def shared_joins() -> Callable[..., Any]:
+    """The form for small instants, without counting; without the triples in the instant it reads
+    the background alone."""
+    return together.compile_uncounted(members(), ROOMS)
+
+
+def shared_joins_counted() -> Callable[..., Any]:
+    return together.compile_counted(members(), ROOMS, LIMITS)
+
+
+def deep_join() -> Callable[..., Any]:
+    """More loops than Python nests in one function."""
+    body = [pattern(f"?v{n}", "p", f"?v{n + 1}") for n in range(20)]
+    return compile_join(body, [], [Side.DELTA] * len(body), ["v20"])
+
+
+RULES = """PREFIX : <http://example.org/>
+query P = [ SELECT ?x ?v WHERE { ?x :p ?v } ]
+query Q = [ SELECT ?x ?v WHERE { ?x :r ?v } ]
+rule R define C = [ dotr_id1 :v ?v ] from P as Now [ FILTER(?v > 3) ]
+and each Q as Early [ FILTER(?x = Now.?x) ] within 1 min from Now
+and last P as Before [ FILTER(?x = Now.?x && ?v > Now.?v) ] within 30 s from Early
+and not Q as Missing [ FILTER(?v > 10) ] between Before and Now
+and ?sum = sum(Part.?v) of P as Part [ FILTER(?x = Now.?x) ] within 5 min from Now
+if ?sum > 7
+with C.?v = ?sum
+consuming Early
+"""
+
+
+def compiled_matcher() -> tuple[Matcher, RuleGroup]:
+    """The matcher of a rule with `each`, `last`, `not`, an aggregate and consumption."""
+    rules = compile_rules([Document("golden.dotr", RULES)], {}).rules
+    assert rules
+    (layer,) = lay_out(rules).layers
+    (placed,) = layer.rules
+    (alike,) = group_rules([(0, placed.rule, placed.ports, ("v",))])
+    return compile_matcher(alike, [0], Clock()), alike
+
+
+def matcher() -> Callable[..., Any]:
+    return compiled_matcher()[0].find
+
+
+def event_store() -> Callable[..., Any]:
+    """The indexes of `last P` and of `sum` of P."""
+    made, alike = compiled_matcher()
+    parts = [step.role for step in alike.template.clauses]
+    specs = [look for look, part in zip(made.index_specs, parts, strict=True) if part.port == parts[1].port]
+    tests = [event_test(spec.own, parts[1].attributes, Clock()) if spec.own else None for spec in specs]
+    return compile_insert(specs, tests, [None] * len(specs))
+
+
+def expression() -> Callable[..., Any]:
+    """`?a > 2 && (?a = ?b || ?c IN (2, ?a))`."""
+    either = Call("||", (Call("=", (Var("a"), Var("b"))), Call("IN", (Var("c"), TWO, Var("a")))))
+    return condition(Call("&&", (Call(">", (Var("a"), TWO)), either)), [Var("a"), Var("b"), Var("c")])
+
+
+def template() -> Callable[..., Any]:
+    of = Template(((Fresh("id1"), Const("<http://e/at>"), Var("room")), (Var("room"), Const("<http://e/is>"), Const('"on fire"'))))
+    return compile_template(of, ["room"]).instantiate
+
+
+CASES: list[Callable[[], Callable[..., Any]]] = [
+    join,
+    deep_join,
+    delta_rule,
+    delta_rule_of_a_class,
+    bulk_delta_rule,
+    shared_joins,
+    shared_joins_counted,
+    matcher,
+    event_store,
+    expression,
+    template,
+]
+
+
+def text_of(case: Callable[[], Callable[..., Any]]) -> str:
+    """The generated text of a case's function."""
+    compiled.cache_clear()
+    joins._factory.cache_clear()
+    return "".join(linecache.getlines(case().__code__.co_filename))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_generated_code_equals_the_golden_file(case: Callable[[], Callable[..., Any]]) -> None:
+    assert text_of(case) == (FOLDER / f"{case.__name__}.txt").read_text(encoding="utf-8")
+
+
+def test_every_golden_file_has_a_case() -> None:
+    assert sorted(path.stem for path in FOLDER.glob("*.txt")) == sorted(case.__name__ for case in CASES)
+
+
+if __name__ == "__main__":
+    for case in CASES:
+        (FOLDER / f"{case.__name__}.txt").write_text(text_of(case), encoding="utf-8")

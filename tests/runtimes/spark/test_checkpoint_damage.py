@@ -1,0 +1,151 @@
+"""Damaged checkpoint files: each is named, with a repair that works."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zlib
+from pathlib import Path
+
+import pytest
+
+from dotr.errors.diagnostics import Refused
+from dotr.runtimes.spark.checkpoint import Checkpoint
+from dotr.runtimes.spark.checkpoint_damage import check_logs, find_damage
+from dotr.runtimes.spark.spark_errors import failure_of
+from dotr.runtimes.spark.spool import copied_lines
+from dotr.sources.file_journal import Journal
+
+OFFSET = 'v1\n{"batchWatermarkMs":0}\n{"version": 1, "time": 5, "places": [[5420, 121, 119000000]]}'
+COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
+
+
+def put(path: Path, text: str) -> Path:
+    """Write a file with its checksums, as Hadoop does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = text.encode()
+    path.write_bytes(data)
+    sums = b"".join(zlib.crc32(data[at : at + 512]).to_bytes(4, "big") for at in range(0, len(data), 512))
+    path.with_name(f".{path.name}.crc").write_bytes(b"crc\0" + (512).to_bytes(4, "big") + sums)
+    return path
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> Path:
+    """Three batches are planned, two of them written."""
+    folder = tmp_path / "query"
+    put(folder / "metadata", '{"id":"60981d2e"}')
+    for number in range(3):
+        put(folder / "offsets" / str(number), OFFSET + " " * 600)
+    for number in range(2):
+        put(folder / "commits" / str(number), COMMIT)
+    put(folder / "state/0/0/2.changelog", "x" * 2000)
+    check_logs(folder)
+    assert find_damage(folder, "no such thing") is None
+    return folder
+
+
+def refusal(query: Path) -> tuple[str, str]:
+    with pytest.raises(Refused) as refused:
+        check_logs(query)
+    (found,) = refused.value.diagnostics
+    assert found.code == "S114"
+    return found.message.replace(str(query), "Q").removeprefix("the checkpoint is damaged: "), found.hint.replace(str(query), "Q")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("offsets/2", "Its batch is not written yet. Remove Q/offsets/2 and Q/offsets/.2.crc: the same command plans it again."),
+        ("offsets/1", "Put the folder back from a copy, or start over with --fresh"),
+        ("commits/1", "Remove it and Q/commits/.1.crc beside it: the same command does its batch again, or goes on behind it."),
+        ("metadata", "It holds an id and no more: remove Q/.metadata.crc, write {"),
+    ],
+)
+@pytest.mark.parametrize("how", ["empty", "cut", "zeros", "changed"])
+def test_damaged_log_is_named(query: Path, name: str, hint: str, how: str) -> None:
+    path = query / name
+    data = path.read_bytes()
+    changes = {
+        "empty": b"",
+        "cut": data[: 9 if name == "metadata" else 20],
+        "zeros": bytes(len(data)),
+        "changed": data.replace(b"0", b"1", 1),
+    }
+    path.write_bytes(changes[how])
+    message, way_out = refusal(query)
+    assert message.startswith(f"Q/{name} is ")
+    assert way_out.startswith(hint)
+    path.with_name(f".{path.name}.crc").unlink()
+    if how != "changed":
+        assert refusal(query)[0].startswith(f"Q/{name} "), "also where there are no checksums"
+
+
+def test_damaged_offset_of_written_batch_returns_to_the_one_before(query: Path) -> None:
+    put(query / "commits/2", COMMIT)
+    (query / "offsets/2").write_bytes(b"")
+    files = "Q/offsets/2, Q/offsets/.2.crc, Q/commits/2 and Q/commits/.2.crc"
+    assert refusal(query) == (
+        "Q/offsets/2 is empty",
+        f"Remove {files}: the same command goes back to the batch before and does this one again.",
+    )
+    (query / "offsets/2").unlink()
+    assert refusal(query)[0] == "Q/offsets/2 is missing"
+    (query / "offsets/1").write_bytes(b"")
+    assert refusal(query)[1].startswith("Put the folder back")
+
+
+def test_damaged_state_of_failed_query_is_named(query: Path) -> None:
+    state = query / "state/0/0/2.changelog"
+    for data in (b"", b"x" * 1000, b"x" * 1500 + b"y" * 500, b"x" * 2001):
+        state.write_bytes(data)
+        found = find_damage(query, "An error occurred while calling o2049.collectToPython.")
+        assert found is not None
+        assert str(state) in found.diagnostics[0].message
+    state.unlink()
+    found = find_damage(query, f"java.io.FileNotFoundException: File file:{state} does not exist")
+    assert found is not None
+    assert f"{state} is missing" in found.diagnostics[0].message
+    assert find_damage(query, "java.io.FileNotFoundException: File file:/elsewhere/2.changelog does not exist") is None
+
+
+def test_foreign_and_new_files_are_no_damage(query: Path) -> None:
+    put(query / "offsets/notes.txt", "mine")
+    put(query / "commits/9a", "")
+    check_logs(query)
+    shutil.rmtree(query)
+    check_logs(query)
+
+
+def test_damaged_journal_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "watched.ndjson"
+    path.write_text(json.dumps(["a", 0, "in/a"]) + "\n[1, ]\n" + '["a", 1')
+    with pytest.raises(Refused, match=r"S114 the checkpoint is damaged: .*watched\.ndjson: its line 2 is no entry"):
+        Journal(tmp_path, {})
+    path.write_text(json.dumps(["a", 0, "in/a"]) + "\n")
+    with pytest.raises(Refused, match="it does not know file 1 of the input a"):
+        Journal(tmp_path, {}).known("a", 1)
+    path.write_bytes(b"\xff\xfe]\n")
+    with pytest.raises(Refused, match="its line 1 is no entry"):
+        Journal(tmp_path, {})
+
+
+def test_damaged_spool_is_named(tmp_path: Path) -> None:
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool/next").write_text("")
+    with pytest.raises(Refused, match=r"S114 .*spool/next does not say which line comes next"):
+        copied_lines(tmp_path)
+
+
+def test_full_disk_is_reported() -> None:
+    found = failure_of("java.io.IOException: No space left on device\n\tat java.base", Path("ck/spark.log"))
+    assert str(found).startswith(
+        "no space left on device: the disk of the checkpoint ck or of Spark's local directories (spark.local.dir) is full"
+    )
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"format": 2}', '{"format": "x"}', '{"format": 2, "inputs": [1]}', "{", "\xff"])
+def test_invalid_dotr_json_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "dotr.json").write_text(text, encoding="latin-1")
+    with pytest.raises(Refused, match=r"S102 the checkpoint .* cannot be used: its dotr\.json "):
+        Checkpoint(str(tmp_path))

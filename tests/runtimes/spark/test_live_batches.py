@@ -1,0 +1,166 @@
+"""Batches over growing inputs without Spark: planned, replayed from their offsets, and compared
+with semantics.md, section 6."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dotr.model.stream import DeadLetter, Element
+from dotr.model.time import LAST_MICRO
+from dotr.runtimes.spark.inputs import admit
+from dotr.runtimes.spark.live_batches import GrowingPlan, ScannedInput
+from dotr.runtimes.spark.planner import END, Cut, Offset
+from dotr.runtimes.spark.task import InputRange, Task
+from dotr.sources.feeds import FilesFeed, InputPoint, OneFile
+from dotr.sources.file_journal import NAME, SPOOL_END, Journal, Spooled
+from dotr.sources.rate_limits import NoRateLimit
+from dotr.sources.records import Format, InputFile, Record
+from tests.oracle.arrivals import Ends, Input, Outcome, Step, outcome
+from tests.support.scripts import ScriptedFeed, Stopped, World, record_of, worlds
+
+Batch = tuple[Offset, list[Cut]]
+
+
+def planned(world: World, inputs: Sequence[Input], start: Offset, size: int, tasks: int) -> GrowingPlan:
+    scanned = []
+    for feed, spec, place in zip(world.feeds, inputs, start.positions, strict=True):
+        feed.place = place.file * feed.length + place.offset
+        idle = None if spec.idle is None else int(spec.idle * 1_000_000)
+        scanned.append(ScannedInput.starting_at(place, feed, spec.delay, single=spec.single, idle=idle, pace=NoRateLimit(), bounded=False))
+    return GrowingPlan(scanned, start, size, tasks, world.clock)
+
+
+def paths(number: int, first: int, last: int) -> tuple[str, ...]:
+    return tuple(f"{number}/{each}" for each in range(first, last + 1))
+
+
+def files(feed: ScriptedFeed, stretch: InputRange) -> Iterator[tuple[int, InputFile, Iterator[Record]]]:
+    for number, _ in enumerate(stretch.paths, stretch.file):
+        first = number * feed.length + (stretch.offset if number == stretch.file else 0)
+        last = number * feed.length + stretch.stop if number == stretch.stop_file and stretch.stop != END else (number + 1) * feed.length
+        places = range(first, min(last, len(feed.times)))
+        yield number, feed.spec, iter([record_of(place, feed.times[place], feed.length) for place in places])
+
+
+def read(world: World, start: Offset, cuts: Sequence[Cut]) -> tuple[list[tuple[int, tuple[int, int]]], list[tuple[int, int, str]]]:
+    """The elements of a batch's tasks as (time, (input, position)), and the dead letters."""
+    found: list[tuple[int, tuple[int, int]]] = []
+    rejected: list[tuple[int, int, str]] = []
+    for cut in cuts:
+        task = Task.of_json(Task.of_cut(start, cut, cuts[-1].time, paths).to_json())
+        start = Offset.of_json(Offset(cut.time, cut.positions).to_json())
+        for stretch in task.ranges:
+            elements: list[Element] = []
+            dead: list[DeadLetter] = []
+            admit(files(world.feeds[stretch.input], stretch), stretch, task.after, task.until, elements, dead)
+            found += [(e.time, (stretch.input, int(e.triples[0][0].strip("<x:>")))) for e in elements]
+            rejected += [(stretch.input, int(letter.text), letter.reason.value) for letter in dead]
+    return sorted(found), sorted(rejected)
+
+
+def on_spark(inputs: list[Input], script: list[Step], size: int, tasks: int, *, restarting: bool) -> Outcome:
+    world = World(inputs, script)
+    plan = planned(world, inputs, Offset.start(len(inputs)), size, tasks)
+    closed: dict[int, list[tuple[int, int]]] = {}
+    dead: list[tuple[int, int, str]] = []
+
+    def batches() -> None:
+        nonlocal plan
+        while True:
+            while plan.scan():
+                pass
+            start = plan.offset
+            cuts = plan.cuts()
+            if not cuts:
+                return
+            found, rejected = read(world, start, cuts)
+            where = [feed.place for feed in world.feeds]
+            again = planned(world, inputs, start, size, tasks).replan(plan.offset)
+            assert read(world, start, [again]) == (found, rejected)
+            assert sum(cut.elements for cut in cuts) == len(found)
+            for time, element in found:
+                closed.setdefault(time, []).append(element)
+            dead.extend(rejected)
+            if restarting:
+                plan = planned(world, inputs, Offset.of_json(plan.offset.to_json()), size, tasks)
+            else:
+                for feed, place in zip(world.feeds, where, strict=True):
+                    feed.place = place
+
+    for _ in range(len(script) + 1):
+        batches()
+        try:
+            world.go_on()
+        except Stopped:
+            break
+    assert list(closed) == sorted(closed)
+    return Outcome([(time, sorted(elements)) for time, elements in closed.items()], sorted(dead))
+
+
+@given(worlds(), st.integers(1, 5), st.integers(1, 3), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_live_batches_agree_with_the_specification(world: tuple[list[Input], list[Step]], size: int, tasks: int, restarting: bool) -> None:
+    inputs, script = world
+    if restarting:
+        inputs = [Input(each.delay, None, each.single) for each in inputs]
+    expected = outcome(inputs, script)
+    found = on_spark(inputs, script, size, tasks, restarting=restarting)
+    assert found.instants == expected.instants
+    # A dead letter is told of when its input's place goes past it: what stands behind an element that is still open may wait.
+    assert set(found.dead) <= set(expected.dead)
+    assert len(found.dead) == len(set(found.dead))
+    if all(Ends(number) in script for number in range(len(inputs))):
+        assert found.dead == expected.dead
+
+
+def test_long_element_counts_several_times(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text("".join(json.dumps({"time": at, "graph": "#" * 4_700}) + "\n" for at in range(60)))
+    feed = FilesFeed(OneFile(InputFile("a", str(tmp_path / "a.ndjson"), Format.NDJSON)), elements=False)
+    start = Offset.start(1)
+    scanned = ScannedInput.starting_at(start.positions[0], feed, 0, single=False, idle=None, pace=NoRateLimit(), bounded=False)
+    growing = GrowingPlan([scanned], start, 200, 2)
+    while growing.scan():
+        pass
+    batches = []
+    while cuts := growing.cuts():
+        batches.append([cut.time // 1_000_000 for cut in cuts])
+    assert batches == [[9, 19], [29, 39], [49, LAST_MICRO // 1_000_000]]
+
+
+def test_points_order_by_file_and_offset() -> None:
+    assert InputPoint(0, 5, 1) < InputPoint(1, 0, 1)
+
+
+def test_journal_keeps_appeared_files_and_drops_removed_ones(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, {})
+    for name in ("a", "b", "c"):
+        (tmp_path / name).touch()
+    journal.add("x", [str(tmp_path / "a"), str(tmp_path / "b")])
+    journal.add("x", [str(tmp_path / "c")])
+    (tmp_path / NAME).write_text((tmp_path / NAME).read_text() + '["x", 3, "cut o')
+    again = Journal(tmp_path, {"x": 2})
+    assert (again.paths, again.next) == (journal.paths, {"x": 3})
+    again.add("x", [str(tmp_path / "d")])
+    for name in ("a", "b", "c"):
+        (tmp_path / name).unlink()
+    last = Journal(tmp_path, {"x": 2})  # c is not read to its end: that it is gone will be told
+    assert (last.paths, last.next) == ({"x": {2: str(tmp_path / "c"), 3: str(tmp_path / "d")}}, {"x": 4})
+    assert len((tmp_path / NAME).read_text().splitlines()) == 2
+
+
+def test_segments_of_standard_input_have_line_numbers(tmp_path: Path) -> None:
+    spooled = Spooled(InputFile("x", "-", Format.NDJSON), tmp_path)
+    assert spooled.file(0) is None
+    (tmp_path / "000000000000-000000000001.ndjson").touch()
+    assert spooled.paths(0, 0) == (str(tmp_path / "000000000000-000000000001.ndjson"),)
+    states = [spooled.closed]
+    (tmp_path / SPOOL_END).touch()
+    assert spooled.file(1) is None
+    assert [*states, spooled.closed] == [False, True]
+    spooled.remove(1)
+    assert [path.name for path in tmp_path.iterdir()] == [SPOOL_END]

@@ -1,0 +1,191 @@
+"""Recovery on Spark, tested without Spark: restarts, totals of replayed batches, standard input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from dotr.config import read_config
+from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.model.places import Document
+from dotr.model.stream import DeadLetter, Reason
+from dotr.model.time import Clock
+from dotr.monitoring.totals import RunFailed, Totals
+from dotr.runtimes.pipeline import build
+from dotr.runtimes.spark import query
+from dotr.runtimes.spark.display_paths import DisplayPaths
+from dotr.runtimes.spark.planner import Offset
+from dotr.runtimes.spark.rows import RowKind, encode_totals
+from dotr.runtimes.spark.sink import Sink
+from dotr.runtimes.spark.spark_errors import encode_diagnostics
+from dotr.runtimes.spark.spool import NEXT, copied_lines, spooling
+from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END
+from dotr.sources.lines import standard_bytes
+from dotr.sources.records import CsvMap, Format, InputFile
+
+
+def sink() -> Sink:
+    return Sink(lambda number, firings, letters: None, lambda totals: None, lambda letter: letter, Clock())
+
+
+def test_replayed_batch_counts_once() -> None:
+    made = sink()
+    counts = [(int(RowKind.COUNTS), encode_totals(Totals(elements=3, dead_letters={Reason.LATE: 1})))]
+    for number in (0, 1, 1, 2):
+        made.process(number, counts)
+    assert made.totals == Totals(elements=9, dead_letters={Reason.LATE: 3})
+
+
+@pytest.mark.fallbacks("restart")
+class TestFailedQuery:
+    @pytest.fixture
+    def tries(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., list[int]]:
+        """Runs a query whose tries all end with the given error; the number of written batches
+        before each try."""
+
+        def run(*ends: Exception | int | None, restarts: int = 3) -> list[int]:
+            for folder in ("commits", "offsets"):
+                (tmp_path / folder).mkdir()
+            (tmp_path / "metadata").write_text('{"id": "0"}')
+            waiting = list(ends)
+            found: list[int] = []
+
+            def once(*arguments: object) -> Exception | None:
+                found.append(len(list((tmp_path / "commits").iterdir())))
+                end = waiting.pop(0)
+                if isinstance(end, int):  # a batch is written, and then something goes
+                    offset = json.dumps(Offset(end, ()).to_json())
+                    (tmp_path / "offsets" / str(end)).write_text(f"v1\n{{}}\n{offset}")
+                    (tmp_path / "commits" / str(end)).write_text("v1\n{}")
+                    return PySparkException("java.io.EOFException")
+                if isinstance(end, Py4JNetworkError):
+                    raise end
+                return end
+
+            monkeypatch.setattr(query, "_run", once)
+            monkeypatch.setattr(query, "_RESTART_DELAY_SECONDS", 0.0)
+            query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"), None, restarts)  # type: ignore[arg-type]
+            return found
+
+        return run
+
+    def test_worker_loss_is_retried(self, tries: Callable[..., list[int]], caplog: pytest.LogCaptureFixture) -> None:
+        assert tries(PySparkException("java.io.EOFException"), None) == [0, 0]
+        assert caplog.messages == [
+            "Spark stopped: a Python process that it had started was lost: was it killed, or out of memory? (the log is spark.log). "
+            "It goes on from its checkpoint (try 1 of 3)."
+        ]
+
+    def test_retries_are_bounded(self, tries: Callable[..., list[int]]) -> None:
+        with pytest.raises(RunFailed, match="ValueError: no"):
+            tries(*[PySparkException("Traceback\nValueError: no")] * 3, restarts=2)
+
+    def test_written_batches_reset_the_retries(self, tries: Callable[..., list[int]]) -> None:
+        assert tries(0, 1, 2, 3, None, restarts=1) == [0, 1, 2, 3, 4]
+
+    def test_no_retry_without_restarts(self, tries: Callable[..., list[int]]) -> None:
+        with pytest.raises(RunFailed):
+            tries(0, restarts=0)
+
+    def test_refusal_is_not_retried(self, tries: Callable[..., list[int]]) -> None:
+        with pytest.raises(Refused, match="I101 cannot read"):
+            tries(PySparkException(encode_diagnostics(Refused([Diagnostic("I101", "cannot read a.ndjson")]))))
+
+    def test_failed_start_is_retried(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        errors = [PySparkException("SocketTimeoutException: Timed out while waiting for the Python worker")] * 2
+
+        def start(*arguments: object) -> None:
+            raise errors.pop()
+
+        monkeypatch.setattr(query, "_start", start)
+        monkeypatch.setattr(query, "_RESTART_DELAY_SECONDS", 0.0)
+        with pytest.raises(RunFailed, match="Timed out"):
+            query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"), None, 1)  # type: ignore[arg-type]
+        assert errors == []
+
+    def test_lost_jvm_is_not_retried(self, tries: Callable[..., list[int]]) -> None:
+        with pytest.raises(RunFailed, match="its JVM was lost"):
+            tries(Py4JNetworkError("Answer from Java side is empty"))
+
+
+@contextmanager
+def standard(data: bytes, folder: Path) -> Iterator[None]:
+    """Standard input with given bytes."""
+    (folder / "sent").write_bytes(data)
+    kept, given = os.dup(0), os.open(folder / "sent", os.O_RDONLY)
+    os.dup2(given, 0)
+    standard_bytes.cache_clear()
+    try:
+        yield
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+        os.close(given)
+        standard_bytes.cache_clear()
+
+
+def spooled(data: bytes, folder: Path, like: InputFile, header: bytes = b"") -> tuple[int, int, bytes]:
+    """First line, last line and text of standard input in the checkpoint."""
+    known = set((folder / SPOOL).glob("0*"))
+    with standard(data, folder), spooling(like, folder):
+        while not (folder / SPOOL / SPOOL_END).exists():
+            time.sleep(0.01)
+    (folder / SPOOL / SPOOL_END).unlink()
+    found = [(SEGMENT.fullmatch(path.name), path.read_bytes()) for path in sorted({*(folder / SPOOL).glob("0*")} - known)]
+    lines = [(int(name[2]), int(name[3])) for name, _ in found if name]
+    assert [after for _, after in lines[:-1]] == [first for first, _ in lines[1:]]
+    assert all(text.startswith(header) for _, text in found)
+    return lines[0][0], lines[-1][1], b"".join(text.removeprefix(header) for _, text in found)
+
+
+ROWS = InputFile("rows", "-", Format.CSV, csv=CsvMap("t", Document("map", "[] <http://e/v> {v} ."), ","))
+
+
+HEADER = b"t,v\n"
+
+
+class TestStandardInput:
+    def test_compressed_input_keeps_its_header(self, tmp_path: Path) -> None:
+        text = b'1,1\n2,"a\nb"\n3,3'
+        assert spooled(gzip.compress(HEADER + text), tmp_path, ROWS, HEADER) == (2, 6, text + b"\n")
+        assert copied_lines(tmp_path) == 5
+
+    def test_two_starts_are_one_stream_with_a_header_each(self, tmp_path: Path) -> None:
+        assert spooled(HEADER + b"1,1\n", tmp_path, ROWS, HEADER) == (2, 3, b"1,1\n")
+        assert spooled(HEADER + b"2,2\n3,3\n", tmp_path, ROWS, HEADER) == (4, 6, b"2,2\n3,3\n")
+        assert copied_lines(tmp_path) == 5
+
+    def test_lines_are_counted_by_segments_after_a_crash(self, tmp_path: Path) -> None:
+        like = InputFile("x", "-", Format.NDJSON)
+        line = json.dumps({"time": 1, "graph": ""}).encode() + b"\n"
+        assert copied_lines(tmp_path) is None
+        assert spooled(line * 3, tmp_path, like) == (1, 4, line * 3)
+        (tmp_path / SPOOL / NEXT).unlink()  # the segment was there, and its number was not
+        assert copied_lines(tmp_path) == 3
+        assert spooled(line * 2, tmp_path, like) == (4, 6, line * 2)
+
+
+def test_dead_letter_has_its_line_in_either_kind_of_segment(tmp_path: Path) -> None:
+    (tmp_path / "r.dotr").write_text(
+        "PREFIX : <http://e/>\nrule R define Out = [ [] :x ?x ] from A = [ SELECT ?x WHERE { ?s :v ?x } ] with Out.?x = A.?x"
+    )
+    (tmp_path / "c.yaml").write_text(
+        "name: x\nrules: [r.dotr]\ninput: [{ name: rows, format: csv, path: '-', time: t, map: '[] <http://e/v> {v} .' }]\n"
+        "output: [{ path: out/o.ndjson }]\n"
+    )
+    names = DisplayPaths(build(read_config(str(tmp_path / "c.yaml")), fresh=False, on_spark=True, wait=False), tmp_path)
+    for segment in ("000000000001-000000000040.csv", "000000000001-000000000040-000000000050.csv"):
+        letter = names(DeadLetter(Reason.LATE, "rows", str(tmp_path / SPOOL / segment), 3, 1, "1,1", "why"))
+        assert (letter.file, letter.line) == ("-", 41)

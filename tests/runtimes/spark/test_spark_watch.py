@@ -1,0 +1,133 @@
+"""Growing inputs on Spark: a watched folder through a stop and a restart, and standard input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from dotr.config import read_config
+from dotr.errors.diagnostics import Refused
+from dotr.monitoring.totals import Totals
+from dotr.runtimes.pipeline import build
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.spark
+
+RULES = """
+PREFIX : <http://e/>
+rule R define Out = [ [] :x ?x ; :y ?y ] from A = [ SELECT ?x WHERE { ?s :v ?x } ]
+and last B = [ SELECT ?y WHERE { ?s :v ?y } ] within 2 s from A with Out.?x = A.?x, Out.?y = B.?y
+"""
+CONFIG = """
+name: watching
+prefixes: { "": "http://e/" }
+rules: [r.dotr]
+input:
+  - { name: a, format: ndjson, path: "d/*.ndjson", watch: true, settle: 0 s }
+output:
+  - { path: out/out.ndjson }
+dead_letter: out/dead.ndjson
+spark: { master: "local[2]", checkpoint: out/checkpoint, trigger: 1.5 s }
+"""
+
+
+def put(folder: Path, name: str, *times: int | None) -> None:
+    """Rename a file of elements into place; None: an unreadable element."""
+    lines = [json.dumps({"time": at, "graph": f"[] :v {at} ."}) if at is not None else "broken" for at in times]
+    (folder / "new").write_text("\n".join(lines) + "\n")
+    (folder / "new").rename(folder / "d" / name)
+
+
+def read(folder: Path, name: str) -> list[dict[str, object]]:
+    return [json.loads(line) for file in sorted((folder / "out" / name).glob("0*")) for line in file.read_text().splitlines()]
+
+
+def batches(folder: Path) -> list[Path]:
+    """Spark's offset log."""
+    return list((folder / "out/checkpoint/query/offsets").glob("[0-9]*"))
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 400
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def run(folder: Path, *options: str) -> Totals:
+    from dotr.runtimes.spark.run import run_spark
+
+    return run_spark(build(read_config("c.yaml", options), fresh=False, on_spark=True), lambda totals: None)
+
+
+@pytest.mark.usefixtures("spark")
+def test_watched_folder_continues_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "r.dotr").write_text(RULES)
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    put(tmp_path, "a.ndjson", 1, 3, 5)
+
+    def happen() -> None:
+        try:
+            time.sleep(1)
+            put(tmp_path, "b.ndjson", 2, 4)
+            until(lambda: [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3])
+            put(tmp_path, "bb.ndjson", None, 9, 6)
+            until(lambda: [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3, 4, 5])
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    world = threading.Thread(target=happen)
+    world.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path)
+    world.join()
+    planned = sorted(json.loads(file.read_text().splitlines()[1])["batchTimestampMs"] for file in batches(tmp_path))
+    assert len(planned) > 1
+    assert all(after - before >= 1_400 for before, after in pairwise(planned))  # Spark begins a batch at multiples of its trigger
+    put(tmp_path, "c.ndjson", 8, 10)
+    put(tmp_path, "aa.ndjson", 12)  # its name says that it comes first
+    run(tmp_path, "input.0.watch=false")
+    assert [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3, 4, 5]
+    letters = {(each["reason"], each["file"], each["line"], each["time"]) for each in read(tmp_path, "dead.ndjson")}
+    assert letters == {
+        ("unreadable", "d/bb.ndjson", 1, None),
+        ("late", "d/bb.ndjson", 3, 6),
+        ("late", "d/c.ndjson", 1, 8),
+        ("late", "d/c.ndjson", 2, 10),
+    }
+    assert len(read(tmp_path, "dead.ndjson")) == 4
+    with pytest.raises(Refused, match="S106"):
+        run(tmp_path)
+
+
+def test_standard_input_is_copied_to_the_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "r.dotr").write_text(RULES)
+    (tmp_path / "c.yaml").write_text(CONFIG.replace('"d/*.ndjson", watch: true, settle: 0 s', '"-"'))
+    elements = [json.dumps({"time": at, "graph": f"[] :v {at} ."}) for at in (1, 2, 3, 1)]
+    command = [sys.executable, "-m", "dotr", "run", "c.yaml", "--engine", "spark"]
+    text = "\n".join([*elements, "broken"])
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, input=text, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3]
+    letters = [(each["reason"], each["file"], each["line"]) for each in read(tmp_path, "dead.ndjson")]
+    assert letters == [("late", "-", 4), ("unreadable", "-", 5)]
+
+
+def test_trig_on_standard_input_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "r.dotr").write_text(RULES)
+    (tmp_path / "c.yaml").write_text(CONFIG.replace('ndjson, path: "d/*.ndjson", watch: true, settle: 0 s', 'trig, path: "-"'))
+    with pytest.raises(Refused, match="S107"):
+        build(read_config(str(tmp_path / "c.yaml")), fresh=False, on_spark=True)

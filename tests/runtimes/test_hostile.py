@@ -1,0 +1,39 @@
+"""Hostile elements among good ones never stop a run, in process and on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dotr.config import read_config
+from dotr.runtimes.local import run_local
+from dotr.runtimes.pipeline import build
+from tests import hostile
+from tests.support import faults
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.fallbacks("instant", "query")
+
+
+def test_hostile_elements_do_not_stop_a_local_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    expected = hostile.write(tmp_path)
+    for where, name, value in faults.PATCHES:
+        monkeypatch.setattr(where, name, value)
+    totals = run_local(build(read_config("local.yaml"), fresh=False, on_spark=False), lambda totals: None)
+    hostile.check(tmp_path, "local", expected)
+    assert sum(totals.dead_letters.values()) == len(expected.letters)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark", "no_spark")  # its workers are other ones; what a JVM is started with stays for all that follow
+def test_hostile_elements_do_not_stop_a_spark_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dotr.runtimes.spark.run import run_spark
+
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # where the workers find the module of faults
+    monkeypatch.chdir(tmp_path)
+    expected = hostile.write(tmp_path)
+    totals = run_spark(build(read_config("spark.yaml"), fresh=False, on_spark=True), lambda totals: None)
+    hostile.check(tmp_path, "spark", expected)
+    assert sum(totals.dead_letters.values()) == len(expected.letters)

@@ -1,0 +1,193 @@
+"""Written forms that one process writes and another reads, as text.
+
+`python -m tests.support.kept_written` writes those of this release, once. The files are data, apart
+from the modules, so renaming a class, a field or a module leaves them unchanged. Every later release
+reads `kept.json`, which never changes. `sent.json` is passed between processes of one run: it may get
+further members on purpose (remove the file, and write it again).
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from dotr.datalog.entailment import Entailment
+from dotr.engine.program import compile_program
+from dotr.engine.spec import Inconsistent, ProgramSpec
+from dotr.expressions import equality_key
+from dotr.joins.limits import Limits
+from dotr.layout.keys import bucket, bucket_of_values
+from dotr.model.algebra import Const, Var
+from dotr.model.places import Document
+from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.templates import Blank, Fresh, Template, TemplateTerm
+from dotr.model.time import LAST_MICRO, Unit
+from dotr.monitoring.totals import Totals
+from dotr.outputs.names import match_digest
+from dotr.outputs.templates import compile_template
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.state import StateSnapshot
+from dotr.runtimes.spark import rows, source, spool, watermarks
+from dotr.runtimes.spark import spilled_rows as waiting
+from dotr.runtimes.spark import totals_file as tally
+from dotr.runtimes.spark.bucket_steps import chunk_payload
+from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.planner import Floor, InputPosition, Offset
+from dotr.runtimes.spark.rows import BucketSize, RowKind
+from dotr.runtimes.spark.task import InputRange, Task
+from dotr.sources import file_journal as journal
+from dotr.sources.records import CsvMap, Format, InputFile
+from dotr.state.state_log import LogSegment, Manifest, encode_consumption, encode_events
+from dotr.state.state_schema import RuleState, StateSchema, state_schema
+from tests.support.kept import FOLDER
+from tests.support.kept_whole import HOME, KEYS, WHOLE, spec
+
+FILES: Final = FOLDER / "kept.json", FOLDER / "sent.json"
+
+DATALOG: Final = Document("a.dlog", "<http://e/p>(?x, ?y) :- <http://e/q>(?x, ?y) .")
+SMALL: Final = ProgramSpec(datalog=(DATALOG,))
+FULL: Final = ProgramSpec(
+    (Document("a.dotr", "# none"),),
+    (DATALOG,),
+    (str(HOME / "whole.ttl"),),
+    Entailment.OWL2RL,
+    True,
+    {"": "http://e/", "x": "http://x/"},
+    Unit.MILLISECOND,
+    Inconsistent.REJECT,
+    Limits(1, 2, 3, 4, 5, 6, 7),
+    {"R": 5},
+)
+PLAIN: Final = InputFile("in", "a.trig", Format.TRIG, Unit.DAY, 7, (("", "http://e/"),), None, True)
+ROWS: Final = InputFile("in", "a.csv", Format.CSV, csv=CsvMap("t", Document("map", "[] a {x}"), ";"))
+HELD: Final = (
+    RuleState("A", "0a", ("A", "B"), 0, (0, 2), 0, None, None),
+    RuleState("B", "0b", (), 1, (1,), 3, 2, 40),
+)
+HOLDINGS: Final = StateSchema("0c", HELD, ((None, 0, -1), (1, 2)))
+OFFSET: Final = Offset(9, (InputPosition(5, 1, 7), InputPosition(8, 2, 6, 3, (Floor(1, 9, 4),))))
+REASONS: Final = [Reason(text) for text in ("late", "unreadable", "inconsistent", "limit", "failed", "idle", "second")]
+TOTALS: Final = Totals(1, 2, 3, 4, dict(zip(REASONS, range(1, 8), strict=True)), 5, 6)
+FIRING: Final = Firing(5, "R", "E", (("a", '"1"'),), (("<s>", "<p>", "_:o"),), 2)
+QUOTED: Final = TemplateTerm(Fresh("a"), Const("<p>"), Var("v"))
+TEMPLATE: Final = Template(((Fresh("a"), Const("<p>"), Blank("a")), (Blank("b"), Const("<q>"), QUOTED)))
+
+
+def _checkpoint(layout: CheckpointLayout) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        Checkpoint(folder).claim(layout)
+        text = (Path(folder) / "dotr.json").read_text()
+        assert Checkpoint(folder).layout == layout
+        return text
+
+
+def _journal() -> dict[str, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        journal.Journal(Path(folder), {}).add("in", ["a", "b"])
+        return {path.name: path.read_text() for path in Path(folder).iterdir()}
+
+
+def _figures() -> dict[str, str]:
+    size = BucketSize(0, 1, (3, 0), 120)
+    kept = tally.StoredTotals(4, TOTALS, Totals(), {(0, 1): size}, ((tally.PortTotals("Reading", 1), tally.PortTotals("E", None)),))
+    with tempfile.TemporaryDirectory() as folder:
+        tally.write_totals(Path(folder), kept)
+        watermarks.write_watermarks(Path(folder), [("in", 5, False), ("out", LAST_MICRO, True)])
+        assert tally.read_totals(Path(folder)) == kept
+        return {path.name: path.read_text() for path in sorted(Path(folder).iterdir())}
+
+
+def _knowledge() -> dict[str, str]:
+    specs = {
+        **{f"unit {unit.value}": replace(SMALL, unit=unit) for unit in Unit},
+        **{f"entailment {each.value}": replace(SMALL, entailment=each) for each in Entailment},
+        **{f"inconsistent {each.value}": replace(SMALL, inconsistent=each) for each in Inconsistent},
+        "axiomatic": replace(SMALL, axiomatic=True),
+    }
+    return {name: state_schema(compile_program(each)).knowledge for name, each in specs.items()}
+
+
+def kept() -> dict[str, object]:
+    """Written forms in checkpoints, or that decide where state is, by kind."""
+    parts = [
+        StateSnapshot([[StoredEvent(5, 1, ('"a"', None))], []], [[(5, 1)]], [[StoredEvent(6, 0, ())]], 7),
+        StateSnapshot([], [], [], None),
+    ]
+    moved = json.loads(json.dumps(OFFSET.to_json()))
+    return {
+        "holdings of the whole program": {held.pop("name"): held for held in state_schema(WHOLE.made()).to_json()["rules"]},  # type: ignore
+        "fingerprint of the whole program": spec().fingerprint,
+        "digests of knowledge": _knowledge(),
+        "fingerprints": {
+            **{f"unit {unit.value}": replace(SMALL, unit=unit).fingerprint for unit in Unit},
+            "small": SMALL.fingerprint,
+            "full": FULL.fingerprint,
+            "limits": [
+                replace(SMALL, limits=replace(SMALL.limits, rows=7)).fingerprint,
+                replace(SMALL, limits=Limits(matches=7)).fingerprint,
+            ],
+        },
+        "keys": {term: [equality_key(term), bucket(term, 1 << 16)] for key in KEYS for term in key},
+        "spread": bucket_of_values(('"a"', None, "<http://e/a>"), 1 << 16),
+        "offset": json.dumps(OFFSET.to_json()),
+        "state": [each.encode().decode() for each in parts],
+        "log": [
+            Manifest(3, 9, None, (4, None), (LogSegment(0, 1, 3, 120, 8),), 1, (7,), 0, ((3, "a"),)).encode().decode(),
+            encode_events([StoredEvent(5, 0, ('"a"', None)), StoredEvent(7, 1, ('"a"', '"b"'))]).decode(),
+            encode_consumption([(0, 5, 1, 3), (2, 7, 0, 0)]).decode(),
+        ],
+        "checkpoint": [
+            _checkpoint(CheckpointLayout("p", "f", (("in", 5, "/a"),), 2, 3, 4)),
+            _checkpoint(
+                CheckpointLayout("p", "f", (("in", 5, "/a"),), 2, 3, 4, (("w", 6, "/d/*"),), ("SECOND", True), HOLDINGS, 2, moved, 8)
+            ),
+        ],
+        "journal": _journal(),
+        "spool": [journal.SPOOL, journal.SPOOL_END, spool.NEXT],
+        "waiting": waiting.WAITING,
+        "figures": _figures(),
+        "fresh names": [
+            match_digest("R", 12, [("Smoke", 12, ('"A"', None))], 3).hex(),
+            str(compile_template(TEMPLATE, ["v"]).instantiate(['"x"'], b"seed")),
+        ],
+        "source": source.InstantSource.name(),
+        "columns": [rows.SCHEMA, list(rows.ARROW.names)],
+    }
+
+
+def sent() -> dict[str, object]:
+    """Written forms passed between processes of a run, by kind."""
+    stretches = (InputRange(0, 10, 2, 1, 90, 80), InputRange(1, 10, 2, 1, 90, 80, 3, 4, 4, ("c", "d"), (Floor(3, 50, 7),)))
+    growing = '["*", 1, null, true]'
+    return {
+        "specification": [SMALL.to_json(), replace(FULL, graphs=("a.ttl",)).to_json()],
+        "units": {str(unit.value): replace(PLAIN, unit=unit).to_json() for unit in Unit},
+        "formats": [replace(PLAIN, format=each).to_json() for each in Format],
+        "inputs": [PLAIN.to_json(), ROWS.to_json()],
+        "job": [
+            Job("{}", ("a", "b"), (0, 5), "SECOND", False, 1, 2, 2, 1000, 2, "x").to_json(),
+            Job(
+                *("{}", ("a",), (3,), "DAY", True, 1, 2, 3, 4, 5, "run", "store", "key", (growing,), (("a", 7),)),
+                *("moved", json.dumps(OFFSET.to_json()), 9),
+            ).to_json(),
+        ],
+        "task": Task(1, 5, None, stretches).to_json(),
+        "kinds": sorted(kind.value for kind in RowKind),
+        "firings": rows.encode_firings([FIRING]).decode(),
+        "dead": rows.encode_dead_letters([DeadLetter(reason, "in", "a.csv", 7, 12, "x,y", "why") for reason in REASONS]).decode(),
+        "counts": rows.encode_totals(TOTALS).decode(),
+        "size": rows.encode_size(BucketSize(0, 1, (3, 0), 120)).decode(),
+        "chunk": chunk_payload([(5, {0: [(0, ('"a"', None)), (7, ('"a"', '"b"'))], 2: [(0, ())]})]).decode(),
+    }
+
+
+if __name__ == "__main__":
+    for file, made in zip(FILES, (kept, sent), strict=True):
+        if file.exists():
+            print(f"{file} is there already, and stays as it is")  # noqa: T201
+        else:
+            file.write_text(json.dumps(made(), indent=1, ensure_ascii=False) + "\n")

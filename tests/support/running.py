@@ -1,0 +1,132 @@
+"""Runs of the engine in this process, in one piece or in partitions and batches.
+
+Results are in the oracle's form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from dotr.engine.driver import Engine, moments, partition_ticks
+from dotr.engine.instants import merge
+from dotr.engine.program import CompiledProgram
+from dotr.model.stream import DeadLetter, Element, Firing
+from dotr.model.terms import Triple
+from dotr.model.time import LAST_MICRO, Clock, Micros
+from dotr.outputs import output_order
+from dotr.patterns.operator import Arrival
+from dotr.runtimes.spark.bucket_steps import in_order
+from tests.oracle.program import ReportedFact, Result
+from tests.oracle.temporal import Output
+
+
+def by_time(elements: Iterable[Element]) -> dict[Micros, list[tuple[Triple, ...]]]:
+    """The graphs of each time, in order of time."""
+    together: dict[Micros, list[tuple[Triple, ...]]] = {}
+    for element in sorted(elements, key=lambda element: element.time):
+        together.setdefault(element.time, []).append(element.triples)
+    return together
+
+
+def run_engine(
+    program: CompiledProgram, elements: Iterable[Element], clock: Clock, *, reload: bool = False, most: int | None = None
+) -> Result:
+    """`reload`: write the state after every instant and read it back, as between batches; `most`: stop when there are more outputs."""
+    together = by_time(elements)
+    engine = Engine(program, clock)
+    outputs: list[Output] = []
+    facts: list[ReportedFact] = []
+
+    def put(firings: Iterable[Firing]) -> None:
+        outputs.extend(Output(f.time, f.rule, f.event, dict(f.attributes), frozenset(f.graph), f.dropped) for f in firings)
+
+    for time, graphs in together.items():
+        firings, _ = engine.step(time, graphs)
+        put(firings)
+        facts += [ReportedFact(time, e.type, dict(e.attributes)) for e in program.facts_of_interest(merge(time, graphs))]
+        if reload:
+            engine.reload()
+        if most is not None and len(outputs) > most:
+            break
+    for firings in engine.finish():
+        put(firings)
+    return Result(tuple(facts), tuple(outputs), decided_by_names=False)
+
+
+def partitioned(
+    program: CompiledProgram, elements: Sequence[Element], buckets: int, *, reload: bool = False, clock: Clock | None = None
+) -> list[Firing]:
+    """The firings of a program without timers whose every layer runs in so many partitions."""
+    layers, router = program.stage_two(clock or Clock()), program.router(buckets)
+    states = [[layer.start() for _ in range(buckets)] for layer in layers]
+    firings: list[Firing] = []
+    for time, graphs in by_time(elements).items():
+        deliveries = router.facts(program.stage_one.evaluate(merge(time, graphs)).facts)
+        now: list[Firing] = []
+        for number, layer in enumerate(layers):
+            # Whichever partition comes first: what is above sorts what it is handed.
+            for bucket, arrivals in sorted(deliveries[number].items(), reverse=True):
+                step = layer.step(states[number][bucket], time, arrivals, bucket)
+                now += step.firings
+                for above, further in enumerate(router.events(step.events, number)):
+                    for target, ports in further.items():
+                        for port, events in ports.items():
+                            deliveries[above].setdefault(target, {}).setdefault(port, []).extend(events)
+            if reload:
+                states[number] = [layer.restore(state.encode()) for state in states[number]]
+        firings += sorted(now, key=output_order)
+    return firings
+
+
+def outputs(firings: Sequence[Firing]) -> list[Output]:
+    return [Output(f.time, f.rule, f.event, dict(f.attributes), frozenset(f.graph), f.dropped) for f in firings]
+
+
+def in_batches(program: CompiledProgram, elements: Sequence[Element], clock: Clock, buckets: int, cuts: Sequence[Micros]) -> list[Firing]:
+    """The firings where each layer runs in so many partitions, and each batch goes through one layer after the other."""
+    run = Batched(program, clock, buckets)
+    firings: list[Firing] = []
+    for after, closed in pairwise([-LAST_MICRO, *sorted(set(cuts)), LAST_MICRO]):
+        firings += run.batch([element for element in elements if after < element.time <= closed], closed)
+    return sorted(firings, key=output_order)
+
+
+class Batched:
+    """A program whose every layer runs in so many partitions, batch by batch; between batches the state is text."""
+
+    def __init__(self, program: CompiledProgram, clock: Clock, buckets: int) -> None:
+        self.program = program
+        self.clock = clock
+        self.buckets = buckets
+        self.layers = program.stage_two(clock)
+        self.failed: list[DeadLetter] = []
+        self.states = [[layer.start().encode() for _ in range(buckets)] for layer in self.layers]
+        router = program.router(buckets)
+        self._ticks = [
+            [partition_ticks(program, router, number, bucket) for bucket in range(buckets)] for number in range(len(self.layers))
+        ]
+
+    def batch(self, elements: Iterable[Element], closed: Micros) -> list[Firing]:
+        """The firings of a batch up to a time."""
+        together = by_time(elements)
+        layers, router, buckets = self.layers, self.program.router(self.buckets), self.buckets
+        firings: list[Firing] = []
+        chunks: list[list[list[tuple[Micros, dict[int, list[Arrival]]]]]] = [[[] for _ in range(buckets)] for _ in layers]
+        spans = [(time, time) for time in together]
+        for time, graphs in together.items():
+            for number, deliveries in enumerate(router.facts(self.program.stage_one.evaluate(merge(time, graphs)).facts)):
+                for bucket, ports in deliveries.items():
+                    chunks[number][bucket].append((time, ports))
+        for number, layer in enumerate(layers):
+            for bucket in range(buckets):
+                state = layer.restore(self.states[number][bucket])
+                for moment in moments(layer, state, self._ticks[number][bucket], in_order([chunks[number][bucket]]), spans, closed):
+                    step = layer.step(state, moment.time, moment.arrivals, bucket, ended=moment.ended)
+                    firings += step.firings
+                    self.failed += step.failed
+                    for above, further in enumerate(router.events(step.events, number)):
+                        for target, ports in further.items():
+                            chunks[above][target].append((moment.time, ports))
+                self.states[number][bucket] = state.encode()
+        return firings
