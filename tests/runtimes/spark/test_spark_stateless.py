@@ -181,7 +181,7 @@ def test_rules_change_between_stateless_and_stateful(
         return capsys.readouterr().out
 
     with monkeypatch.context() as patch:
-        patch.setattr(Layout, "operators", property(lambda layout: len(layout.layers)))
+        patch.setattr(Layout, "stateful_operators", property(lambda layout: len(layout.layers)))
         assert run(HIGH + OF, 2)[:2] == (2, 0)
     assert plan(HIGH + OF).endswith("The run goes on as it is.\n")
     assert run(HIGH + OF, 2)[:2] == (2, 0)
