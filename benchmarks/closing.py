@@ -139,7 +139,7 @@ def nemo_rules(triples: Sequence[Triple]) -> list[str]:
 
 
 def _is_for_nemo(rule: DatalogRule) -> bool:
-    """Whether a rule reads triples of the data, and not only (IN) the vocabulary's own properties."""
+    """True if a rule reads triples of the data, and not only (IN) the vocabulary's own properties."""
     patterns = [*rule.head, *(item for item in rule.body if isinstance(item, TriplePattern))]
     hidden = any(isinstance(pattern.predicate, Const) and is_hidden(pattern.predicate.term) for pattern in patterns)
     conditions = [item.condition for item in rule.body if isinstance(item, FilterItem)]

@@ -261,7 +261,7 @@ _PIECES: Final = (" ", "a", "0", "\n", ".", " + 1", " || true", ", 1", ":a :p 1 
 
 
 def mutated(number: int, seed: int) -> tuple[str, bytes]:
-    """Which parser an input is for, and its bytes."""
+    """The parser that an input is for, and the bytes of the input."""
     choose = random.Random(f"{seed} {number}")
     parser = tuple(PARSERS)[number % len(PARSERS)]
     known = seeds(parser)
@@ -398,7 +398,7 @@ def _child(seed: int, numbers: Sequence[int]) -> None:
 
 
 def _tried(parser: str, data: bytes, refused: type[Exception], counted: bool = True) -> tuple[str, str] | None:
-    """What was raised that is no diagnostic, and where. A test of this module has a fault in the environment."""
+    """The error that is no diagnostic, and its place. A test of this module has a fault in the environment."""
     try:
         if parser == "times" and counted:
             exec(os.environ.get("DOTR_FUZZ_FAULT", ""))
@@ -429,7 +429,7 @@ class Finding(NamedTuple):
 
     @property
     def kind(self) -> tuple[str, str, str]:
-        """What findings that have one cause have in common, as far as it shows."""
+        """The key that findings of one cause share: parser, error and place."""
         return self.parser, re.sub(r"\d+", "n", self.what)[:40], self.where
 
 

@@ -152,7 +152,7 @@ ENABLED: Final = (*NOW, *LATER)
 
 @dataclass
 class Expected:
-    """What a folder of hostile elements leads to: the good elements in order of time, and the letters as (reason, input, file, line, a part
+    """Expected results of a folder: the good elements in order of time, and the letters as (reason, input, file, line, a part
     of the error, the text's beginning)."""
 
     good: list[str] = field(default_factory=list)
@@ -242,5 +242,5 @@ def check(folder: Path, out: str, expected: Expected) -> None:
 
 
 def _alike(record: str, text: str) -> bool:
-    """Whether a letter's text is a record's beginning: that of a statement of TriG may lack what stands between its parts."""
+    """True if the text of a dead letter begins a record: that of a statement of TriG may lack what stands between its parts."""
     return not record or " ".join(record[:200].split())[:150] == " ".join(text[:200].split())[:150]

@@ -90,7 +90,8 @@ def _time(data: object, unit: Unit) -> Micros:
 def _why(error: Exception) -> str:
     match error:
         case json.JSONDecodeError():
-            return f"it is no JSON: {error.msg[:1].lower()}{error.msg[1:]} at column {error.colno}"
+            message = error.msg.removesuffix(" at")  # "Invalid control character at"
+            return f"it is no JSON: {message[:1].lower()}{message[1:]} at column {error.colno}"
         case UnicodeDecodeError():
             return f"it is not UTF-8 (byte {error.start})"
         case RecursionError():

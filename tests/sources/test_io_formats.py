@@ -446,3 +446,11 @@ def test_times_are_dated_where_an_input_has_date_times(tmp_path: Path) -> None:
     assert clock(0, 5) == Clock(Unit.MINUTE)
     assert clock("1970-01-01T00:00:00", "1970-01-01T00:00:01") == Clock(Unit.MINUTE, dated=True)
     assert clock() == Clock(Unit.MINUTE)
+
+
+def test_an_unfinished_json_text_names_its_column_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.ndjson"
+    path.write_text('{"time": 5, "graph": ":a\n')
+    with Reader(InputFile("in", str(path), Format.NDJSON)) as reader:
+        (record,) = reader.records()
+    assert record.why == "it is no JSON: invalid control character at column 25"
