@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, NamedNode, RdfFormat, parse
 from pyoxigraph import Triple as TripleTerm
 
+from dotr.explanations.rendering import predicate_text, term_text
 from dotr.expressions.times import format_time
 from dotr.model.terms import Term, Triple, Variable, is_triple, triple_parts, without_blank_labels
 from dotr.model.time import Clock, Micros
-from dotr.workbench.rendering import predicate_text, term_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Final
 
 from dotr.engine.program import CompiledProgram
+from dotr.explanations.rendering import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
 from dotr.languages.datalog import parse_datalog
 from dotr.layout.layers import Layer, PlacedRule
 from dotr.layout.retention import longest_chain, lookbacks, roles, scope_of
@@ -20,7 +21,6 @@ from dotr.model.time import Micros
 from dotr.patterns.rule_templates import group_rules
 from dotr.queries import QueryPlan, canonical, plan
 from dotr.workbench.reasons import Reasons, aggregate_evaluation
-from dotr.workbench.rendering import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
 from dotr.workbench.retained_state import link_text
 from dotr.workbench.rules_touched import relevant_rules
 

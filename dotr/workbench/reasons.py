@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
+from dotr.explanations.rendering import constraint_text
 from dotr.layout.event_order import equated_pair
 from dotr.layout.keys import AnyPartition, KeyedPartitions, SinglePartition, carried_keys
 from dotr.layout.layers import Layout, PlacedRule
@@ -23,7 +24,6 @@ from dotr.model.traverse import conjuncts
 from dotr.patterns.event_store import Measure
 from dotr.patterns.matcher.compile import compile_matcher
 from dotr.patterns.rule_templates import group_rules, reads_other_events
-from dotr.workbench.rendering import constraint_text
 
 _ANSWERS: Final[Mapping[Measure, str]] = {
     Measure.COUNT: "slides: a look-up of the window's ends, O(log n) an answer",

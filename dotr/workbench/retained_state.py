@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
+from dotr.explanations.rendering import bound_text
 from dotr.languages.rules import RuleSet
 from dotr.layout.retention import longest_chain, lookbacks, scope_of
 from dotr.model.rules import Between, Clause, Rule, Window
 from dotr.model.terms import Label
 from dotr.model.time import Micros
-from dotr.workbench.rendering import bound_text
 
 
 @dataclass(frozen=True, slots=True)

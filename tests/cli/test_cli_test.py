@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dotr.explanations.rendering import predicate_text, term_text
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.terms import RDF_TYPE, WELL_KNOWN, XSD, literal
 from dotr.model.time import Clock
 from dotr.workbench.difference import Item, comparable, comparable_attributes, difference
-from dotr.workbench.rendering import predicate_text, term_text
 from tests.conftest import TEST, Project
 
 pytestmark = pytest.mark.core

@@ -1,0 +1,45 @@
+"""Types and small functions that commands share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from dotr.errors.diagnostics import Diagnostic
+from dotr.errors.terminal import print_stderr
+
+PrintMessage: TypeAlias = Callable[[str], None]
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""The parsers of the commands, by name."""
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments CONFIG and --set."""
+    parser.add_argument("config", metavar="CONFIG", help="the pipeline's configuration (YAML)")
+    parser.add_argument(
+        "--set", action="append", default=[], dest="options", metavar="KEY.PATH=VALUE", help="change a value of the configuration"
+    )
+
+
+def count_noun(number: int, noun: str) -> str:
+    """Number with its noun.
+
+    >>> count_noun(0, "error"), count_noun(1, "error"), count_noun(2, "error")
+    ('no errors', '1 error', '2 errors')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}" if number else f"no {noun}s"
+
+
+def print_json(text: str, level: str = "info") -> None:
+    """Print a message as a JSON object on stderr."""
+    from dotr.monitoring.display import json_message
+
+    print_stderr(json_message(level, text))
+
+
+def print_notices(notices: Sequence[Diagnostic], print_message: PrintMessage | None = None) -> None:
+    """Print diagnostics on stderr, with an empty line after each where they are text."""
+    for notice in notices:
+        (print_message or print_stderr)(f"{notice}\n" if print_message is None or print_message is print_stderr else str(notice))

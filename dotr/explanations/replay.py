@@ -1,0 +1,99 @@
+"""Replay of a stream in process, the input of every explanation.
+
+A `Replay` gives the instants of a stream with the place of each element, any number of times. It
+has three origins: the inputs of a configuration (`dotr.runtimes.replaying`), a case of a rule test
+(`dotr.workbench.replays`) and a recorded session (`dotr.explanations.recorded_session`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dotr.engine.program import CompiledProgram
+from dotr.model.stream import DeadLetter
+from dotr.model.terms import Prefixes, Triple
+from dotr.model.time import Clock, Micros
+
+
+class ElementPlace(NamedTuple):
+    """Place of an element for messages: a file, and its line counted from 1.
+
+    >>> str(ElementPlace("data/mon.ndjson", 2)), str(ElementPlace("graph 1 of advance(12)", 0))
+    ('data/mon.ndjson:2', 'graph 1 of advance(12)')
+    """
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class ReplayedInstant(NamedTuple):
+    """An instant before stage one: its time in µs since 1970, and the triples of its elements with
+    their places, in the order in which a run merges them.
+    """
+
+    time: Micros
+    graphs: Sequence[tuple[Triple, ...]]
+    places: Sequence[ElementPlace]
+
+
+class RejectedElement(NamedTuple):
+    """An element that its input rejects: the dead letter, and the triples where they can be read."""
+
+    dead_letter: DeadLetter
+    triples: tuple[Triple, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class InputProgress:
+    """Progress of an input at the end of a replay.
+
+    `passed`: the watermark in µs since 1970; None where the input has no element. `ended`: no
+    element can follow, as in a file that is there in full.
+    """
+
+    name: str
+    passed: Micros | None
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A program and the stream that it is replayed over.
+
+    Attributes:
+        name: what the user named: a configuration or a rule test, for suggested commands.
+        program: the compiled program.
+        clock: the form of times in text.
+        prefixes: prefixes for terms in text.
+        read: starts at the first instant with each call. Elements that an input rejects (late,
+            unreadable, …) go to the callback.
+        progress: the inputs as they are after the last instant of the latest `read`. Empty: the
+            stream has ended.
+        case: the name of the case where the stream is one of a rule test.
+    """
+
+    name: str
+    program: CompiledProgram
+    clock: Clock
+    prefixes: Prefixes
+    read: Callable[[Callable[[RejectedElement], None]], Iterator[ReplayedInstant]]
+    progress: Callable[[], Sequence[InputProgress]] = tuple
+    case: str = ""
+
+    def instants(self, on_reject: Callable[[RejectedElement], None] | None = None) -> Iterator[ReplayedInstant]:
+        """The instants of the stream in the order of time, from the first one."""
+        return self.read(on_reject or _ignore)
+
+    @property
+    def ended(self) -> bool:
+        """True if, after the last instant, no input can bring another element."""
+        return all(each.ended for each in self.progress())
+
+
+def _ignore(rejected: RejectedElement) -> None:
+    """Take an element that is rejected, and do nothing."""
