@@ -26,10 +26,12 @@ def execute(options: argparse.Namespace) -> int:
             print_stderr("\n\n".join(map(str, outcome.problems)) + "\n")
         elif outcome.difference:
             failed += 1
-            print_stdout(f"FAILED {outcome.file}: {outcome.case}\n{outcome.difference}\n")
+            print_stdout(f"FAILED {outcome.place}: {outcome.case}\n{outcome.difference}\n")
         else:
             passed += 1
             print_stdout(f"ok     {outcome.file}: {outcome.case}")
+        for note in outcome.notes:
+            print_stdout(f"       note: {note}")
     for found in drain_fallbacks():
         print_stderr(f"warning: {found}\n")
     print_stdout(f"{passed} passed, {failed} failed" + (f", {unread} could not be run" if unread else ""))

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from dotr.config.files import ConfigFiles, read_document
-from dotr.config.sections import Settings, schema_problems
+from dotr.config.sections import Settings
 from dotr.config.tree import read_tree, set_values
+from dotr.config.validation import fields_of, validated
 from dotr.datalog.compiled_cache import MIN_BYTES, CachePolicy, default_folder
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
@@ -56,7 +55,7 @@ class Config:
         settings = self.settings
         spec, problems = self.files.spec(settings.rules, settings.knowledge, settings.prefixes, settings.time)
         limits = settings.limits
-        return replace(spec, limits=Limits(**limits.model_dump())), problems
+        return replace(spec, limits=Limits(**{name: getattr(limits, name) for name in fields_of(type(limits))})), problems
 
 
 def read_config(path: str, options: Sequence[str] = ()) -> Config:
@@ -76,8 +75,4 @@ def read_config(path: str, options: Sequence[str] = ()) -> Config:
     if "cases" in tree.data:
         raise refuse("C102", f"{path} is a rule test, and no configuration", tree.key_span(("cases",)), "`dotr test` runs it.")
     tree, overridden = set_values(tree, options)
-    try:
-        settings = Settings.model_validate(tree.data)
-    except ValidationError as error:
-        raise Refused(schema_problems(error, tree, Settings)) from None
-    return Config(settings, ConfigFiles(tree, Path(path).parent, overridden))
+    return Config(validated(Settings, tree.data, tree), ConfigFiles(tree, Path(path).parent, overridden))

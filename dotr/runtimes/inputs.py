@@ -104,11 +104,7 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     problems += _setting_conflicts(config, section, number, delay)
     if problems:
         raise Refused(problems)
-    prefixes = tuple(config.settings.prefixes.items())
-    limits = config.settings.limits
-    like = InputFile(
-        section.name, "", Format(section.format), unit, delay, prefixes, csv, section.one_per_instant, limits.nesting, limits.record
-    )
+    like = _file_like(config, section, "", delay, csv)
     files = [replace(like, path=path) for path in paths]
     for file in files or [like]:
         with collect_problems(problems):
@@ -122,13 +118,42 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     return files, []
 
 
+def _file_like(config: Config, section: InputSection, path: str, delay: Micros, csv: CsvMap | None) -> InputFile:
+    """A file as an input of a configuration, with its declared lateness and map."""
+    settings = config.settings
+    return InputFile(
+        section.name,
+        path,
+        Format(section.format),
+        UNITS[settings.time.unit],
+        delay,
+        tuple(settings.prefixes.items()),
+        csv,
+        section.one_per_instant,
+        settings.limits.nesting,
+        settings.limits.record,
+    )
+
+
+def file_of_input(config: Config, name: str, path: str) -> InputFile | None:
+    """A file, read as the input of this name reads its own; None where there is no such input.
+
+    Raises `Refused` where the section of the input is wrong.
+    """
+    for number, section in enumerate(config.settings.input):
+        if section.name == name:
+            delay = _length(config, number, "lateness", section.lateness, UNITS[config.settings.time.unit])
+            return _file_like(config, section, path, delay, _csv_map(config, section, number))
+    return None
+
+
 def _setting_conflicts(config: Config, section: InputSection, number: int, delay: Micros) -> Iterator[Diagnostic]:
     """Problems of settings that exclude each other in one input."""
 
     def problem(key: str, message: str, hint: str) -> Diagnostic:
         return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
 
-    watches = "watch" in section.model_fields_set  # also true for `watch: false`, set for one run
+    watches = section.is_given("watch")  # also true for `watch: false`, set for one run
     grows = watches or section.path == STANDARD_INPUT
     if section.one_per_instant and delay:
         yield problem(

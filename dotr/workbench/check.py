@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from dotr.config import Settings, matching_files, read_config, read_document, read_tree
+from dotr.config import Settings, fields_of, matching_files, read_config, read_document, read_tree
 from dotr.datalog.background import problems_of
 from dotr.datalog.compiled_cache import CachePolicy
 from dotr.engine.multi_query import share_queries
@@ -29,7 +29,8 @@ from dotr.runtimes.pipeline import check_files
 from dotr.workbench.expectations import unknown_names
 from dotr.workbench.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
 from dotr.workbench.retained_state import RetainedState, state
-from dotr.workbench.rule_tests import TestFile, is_test, read_cases, read_file
+from dotr.workbench.rule_cases import read_cases
+from dotr.workbench.rule_test_files import TestFile, is_test, read_file
 
 _YAML: Final = (".yaml", ".yml")
 _KINDS: Final = (".dotr", ".dlog", *_YAML)
@@ -107,7 +108,7 @@ def _is_dotr_yaml(file: str) -> bool:
         data = read_tree(read_document(file)).data
     except Refused:
         return True
-    own = set(Settings.model_fields) - {"name", "time", "engine", "prefixes"}
+    own = set(fields_of(Settings)) - {"name", "time", "engine", "prefixes"}
     return is_test(data) or (isinstance(data, dict) and not own.isdisjoint(data))
 
 

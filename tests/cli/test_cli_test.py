@@ -25,9 +25,9 @@ def failed(project: Project, old: str, new: str) -> str:
     project.change("t.yaml", old, new)
     answer = project.dotr("test", "t.yaml")
     assert (answer.code, answer.err) == (1, "")
-    assert answer.out.startswith("FAILED t.yaml: one\n")
+    assert answer.out.startswith("FAILED t.yaml:4: one\n")
     assert answer.out.endswith("\n\n0 passed, 1 failed\n")
-    return answer.out.removeprefix("FAILED t.yaml: one\n").removesuffix("\n\n0 passed, 1 failed\n")
+    return answer.out.removeprefix("FAILED t.yaml:4: one\n").removesuffix("\n\n0 passed, 1 failed\n")
 
 
 def test_difference_is_shown_as_diff(project: Project) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import dotr.config
-from dotr.config import Config, read_config, read_tree, schema
+from dotr.config import Config, read_config, read_tree
+from dotr.config.json_schema import schema
 from dotr.errors.diagnostics import Refused
 from dotr.model.places import Document
 
