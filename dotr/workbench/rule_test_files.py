@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,13 +104,14 @@ class TestFile:
         """The path of the file."""
         return self.tree.document.name
 
-    def files(self) -> Iterator[str]:
-        """The path of the file, and of each file that it names."""
-        yield self.path
-        if self.config is not None:
+    def named_files(self) -> Iterator[str]:
+        """Paths and globs of the files that the test names, and those that its configuration names,
+        relative to the working directory."""
+        if self.config is None:
+            yield from _program_files(ConfigFiles(self.tree, Path(self.path).parent), self.section.rules, self.section.knowledge)
+        else:
             yield self.config.path
-        yield from (document.name for document in (*self.spec.rules, *self.spec.datalog))
-        yield from self.spec.graphs
+            yield from _program_files(self.config.files, self.config.settings.rules, self.config.settings.knowledge)
         for number, case in enumerate(self.section.cases):
             if isinstance(case.stream, RecordingSection):
                 yield self.recording_path(case.stream, number)
@@ -123,6 +124,11 @@ class TestFile:
     def expected_prefixes(self) -> Mapping[str, str]:
         """Prefixes of expectations and differences, with the well-known ones, such as xsd:."""
         return {**WELL_KNOWN, **self.prefixes}
+
+
+def _program_files(files: ConfigFiles, rules: Sequence[str], knowledge: KnowledgeSection) -> Iterator[str]:
+    lists = ((("rules",), rules), (("knowledge", "datalog"), knowledge.datalog), (("knowledge", "graphs"), knowledge.graphs))
+    return (files.path(text, (*location, number)) for location, texts in lists for number, text in enumerate(texts))
 
 
 def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
