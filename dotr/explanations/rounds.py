@@ -49,7 +49,13 @@ class RoundsClosure:
 
 
 def close_in_rounds(
-    rules: ProvingRules, background: TripleIndex, stated: Iterable[Triple], models: Sequence[LowerModel], goals: Iterable[Triple]
+    rules: ProvingRules,
+    background: TripleIndex,
+    stated: Iterable[Triple],
+    models: Sequence[LowerModel],
+    goals: Iterable[Triple],
+    *,
+    with_facts: bool = False,
 ) -> RoundsClosure:
     """Closes triples over a closed background.
 
@@ -58,6 +64,8 @@ def close_in_rounds(
         stated: the triples to close, of height 0.
         models: what NOT and AGGREGATE of each stratum read (`Knowledge.lower_models`).
         goals: the triples of the engine's closure beyond the background.
+        with_facts: derives the conclusions of rules without a body too, which a closed background
+            holds.
 
     >>> from dotr.languages.datalog import parse_datalog
     >>> from dotr.model.places import Document
@@ -78,7 +86,7 @@ def close_in_rounds(
         if triple not in background.triples and delta.add(triple):
             heights[triple] = 0
             newest.append(triple)
-    of_background = _of_background(rules, background, delta, goals)
+    of_background = _of_background(rules, background, delta, goals, with_facts)
     height = 0
     while True:
         height += 1
@@ -100,15 +108,23 @@ def close_in_rounds(
         derivations.update(found)
 
 
-def _of_background(rules: ProvingRules, background: TripleIndex, delta: StratumDelta, goals: Iterable[Triple]) -> Iterator[RuleMatch]:
-    """Matches of the background alone of rules with NOT or AGGREGATE, for conclusions beyond it."""
+def _of_background(
+    rules: ProvingRules, background: TripleIndex, delta: StratumDelta, goals: Iterable[Triple], with_facts: bool
+) -> Iterator[RuleMatch]:
+    """Matches of the background alone of rules with NOT or AGGREGATE, for conclusions beyond it;
+    and the facts.
+    """
     asked = [rule for rule in rules.rules if rule.is_nonmonotonic]
+    if with_facts:
+        for rule in rules.rules:
+            if not rule.atoms and not rule.is_nonmonotonic:
+                yield from rule.matches({}, background, delta)
     if not asked:
         return
     for goal in goals:
         for rule, bound in rules.concluding(goal):
-            if rule.is_nonmonotonic and rule.may_match(background, delta):
+            if rule.is_nonmonotonic and rule.may_match(background, delta, Side.BACKGROUND):
                 yield from rule.matches(bound, background, delta, side=Side.BACKGROUND)
     for rule in asked:
-        if not rule.rule.head and rule.may_match(background, delta):
+        if not rule.rule.head and rule.may_match(background, delta, Side.BACKGROUND):
             yield from rule.matches({}, background, delta, side=Side.BACKGROUND)

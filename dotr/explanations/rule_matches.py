@@ -115,13 +115,14 @@ class ProvingRule:
         """True for a rule with NOT or AGGREGATE."""
         return is_nonmonotonic(self.rule)
 
-    def may_match(self, background: TripleIndex, delta: TripleIndex) -> bool:
-        """False where an atom with a constant predicate has no triple."""
+    def may_match(self, background: TripleIndex, delta: TripleIndex, side: Side = Side.BOTH) -> bool:
+        """False where an atom with a constant predicate has no triple on a side."""
+        indexes = (background, delta) if side is Side.BOTH else (background,)
         for predicate, value in self._keys:
             if value is None:
-                if predicate not in background.by_subject and predicate not in delta.by_subject:
+                if not any(predicate in index.by_subject for index in indexes):
                     return False
-            elif not background.by_object.get(predicate, NO_ENDS).get(value) and not delta.by_object.get(predicate, NO_ENDS).get(value):
+            elif not any(index.by_object.get(predicate, NO_ENDS).get(value) for index in indexes):
                 return False
         return True
 

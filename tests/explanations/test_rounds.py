@@ -71,6 +71,10 @@ def test_rounds_derive_the_closure_under_negation_and_aggregation(entailment: En
         background = author.graph(4, 14)
         rules = [*own, *rule_set(entailment)]
         knowledge = Knowledge.load(background, rules)
+        whole = close_in_rounds(
+            ProvingRules(rules), TripleIndex(), background, knowledge.lower_models(()), knowledge.background, with_facts=True
+        )
+        assert set(whole.delta) == set(knowledge.background)
         for _ in range(2):
             instant = author.graph(0, 5)
             found = check(knowledge, rules, instant)
