@@ -12,6 +12,7 @@ from dotr.errors.fallbacks import drain_fallbacks
 from dotr.errors.terminal import print_stderr, print_stdout
 
 if TYPE_CHECKING:
+    from dotr.workbench.rule_coverage import Coverage
     from dotr.workbench.rule_tests import Outcome
 
 
@@ -23,6 +24,8 @@ def add_parser(commands: Commands) -> None:
     test.add_argument("--fail-fast", action="store_true", help="stop after the first case that fails")
     test.add_argument("--junit", metavar="FILE", help="write a report in the XML of JUnit, too")
     test.add_argument("--format", choices=("text", "json"), default="text", help="text (default), or one JSON object a run")
+    test.add_argument("--coverage", action="store_true", help="tell what of the rules the cases never try, and the percentage they try")
+    test.add_argument("--min", type=_percentage, metavar="PERCENT", help="end with 1 below this coverage; implies --coverage")
     again = test.add_mutually_exclusive_group()
     again.add_argument("--watch", action="store_true", help="run again when a file of the tests changes, until Ctrl-C")
 
@@ -32,6 +35,12 @@ def _pattern(text: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as error:
         raise argparse.ArgumentTypeError(f"{text} is no regular expression: {error}") from None
+
+
+def _percentage(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) > 100:
+        raise argparse.ArgumentTypeError(f"{text} is no percentage: write a whole number from 0 to 100")
+    return int(text)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -70,25 +79,37 @@ class _Run:
         from dotr.workbench.rule_test_reports import counts, json_report, json_text
 
         options = self.options
-        outcomes = self._outcomes()
+        coverage = None
+        if options.coverage or options.min is not None:
+            from dotr.workbench.rule_coverage import Coverage
+
+            coverage = Coverage()
+        outcomes = self._outcomes(coverage)
         if options.filter is not None and not outcomes:
             raise refuse("C218", f"{options.filter.pattern} is found in no case's name", None, "Leave --filter out to see the names.")
         for found in drain_fallbacks():
             print_stderr(f"warning: {found}\n")
         total = counts(outcomes)
-        if options.format == "json":
-            print_stdout(json_text(json_report(outcomes)))
-        else:
-            print_stdout(str(total))
+        report = json_report(outcomes)
+        code = total.exit_code
+        if coverage is not None:
+            report["coverage"] = coverage.report()
+            if options.format == "text":
+                print_stdout("\n".join(coverage.lines()))
+            if options.min is not None and coverage.percent < options.min:
+                print_stderr(f"The coverage is less than {options.min} % (--min).")
+                code = max(code, 1)
+        print_stdout(json_text(report) if options.format == "json" else str(total))
         if options.junit is not None:
             from dotr.workbench.rule_test_reports import junit_report
 
             with open(options.junit, "wb") as file:
                 file.write(junit_report(outcomes))
-        return total.exit_code
+        return code
 
-    def _outcomes(self) -> list[Outcome]:
-        """The outcomes of the cases asked for, each printed when it is there."""
+    def _outcomes(self, coverage: Coverage | None) -> list[Outcome]:
+        """The outcomes of the cases asked for, each printed when it is there; what they cover is
+        added to `coverage`."""
         from dotr.workbench.rule_test_reports import outcome_text
         from dotr.workbench.rule_tests import Outcome, load_tests, run_case, selected
 
@@ -102,6 +123,8 @@ class _Run:
             for number in selected(test, self.options.filter):
                 outcome = run_case(test, number)
                 outcomes.append(outcome)
+                if coverage is not None:
+                    coverage.add(test, number)
                 if self.options.format == "text":
                     print_stdout(outcome_text(outcome))
                 if outcome.findings and self.options.fail_fast:
