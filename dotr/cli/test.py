@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dotr.cli.common import Commands
@@ -13,7 +14,7 @@ from dotr.errors.terminal import print_stderr, print_stdout
 
 if TYPE_CHECKING:
     from dotr.workbench.rule_coverage import Coverage
-    from dotr.workbench.rule_tests import Outcome
+    from dotr.workbench.rule_tests import LoadedTest, Outcome
 
 
 def add_parser(commands: Commands) -> None:
@@ -28,6 +29,9 @@ def add_parser(commands: Commands) -> None:
     test.add_argument("--min", type=_percentage, metavar="PERCENT", help="end with 1 below this coverage; implies --coverage")
     again = test.add_mutually_exclusive_group()
     again.add_argument("--watch", action="store_true", help="run again when a file of the tests changes, until Ctrl-C")
+    again.add_argument(
+        "--update", action="store_true", help="rewrite the expectations of cases that fail, from their output; show what changes"
+    )
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -120,13 +124,36 @@ class _Run:
                 print_stderr("\n\n".join(map(str, test.problems)) + "\n")
                 continue
             self._named[test.file.path] = list(test.file.named_files())
+            current = test
             for number in selected(test, self.options.filter):
-                outcome = run_case(test, number)
+                outcome = run_case(current, number)
+                if outcome.findings and self.options.update:
+                    current, outcome = self._updated(current, number, outcome)
                 outcomes.append(outcome)
                 if coverage is not None:
-                    coverage.add(test, number)
+                    coverage.add(current, number)
                 if self.options.format == "text":
                     print_stdout(outcome_text(outcome))
                 if outcome.findings and self.options.fail_fast:
-                    return outcomes
+                    break
+            if current is not test:
+                self._write_update(test, current)
+            if self.options.fail_fast and any(outcome.findings for outcome in outcomes):
+                break
         return outcomes
+
+    def _updated(self, test: LoadedTest, number: int, outcome: Outcome) -> tuple[LoadedTest, Outcome]:
+        """The test with a case's expectations rewritten, where they can be, and the case's outcome."""
+        from dotr.workbench.expectation_updates import updated
+
+        after = updated(test, number)
+        if after is None:
+            return test, replace(outcome, notes=(*outcome.notes, "its expectations cannot be rewritten in place"))
+        return after, replace(outcome, findings=(), updated=True)
+
+    def _write_update(self, before: LoadedTest, after: LoadedTest) -> None:
+        """Write a test file anew, and show what has changed."""
+        from dotr.workbench.expectation_updates import write_update
+
+        difference = write_update(before.file.tree.document, after.file.tree.document)
+        (print_stdout if self.options.format == "text" else print_stderr)(difference)

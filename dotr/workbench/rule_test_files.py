@@ -23,6 +23,7 @@ from dotr.config import (
 )
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, refuse
+from dotr.model.places import Document
 from dotr.model.terms import WELL_KNOWN
 
 
@@ -132,9 +133,14 @@ def _program_files(files: ConfigFiles, rules: Sequence[str], knowledge: Knowledg
 
 
 def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
+    """Read and parse a test file, as `parse_file` does."""
+    return parse_file(read_document(path))
+
+
+def parse_file(document: Document) -> tuple[TestFile, list[Diagnostic]]:
     """Parse a test file; returns the problems of the files that it names, too. Raises `Refused`
     with its own problems."""
-    document = read_document(path)
+    path = document.name
     hint = "A rule test is a .yaml file with `cases`; a configuration is run by `dotr run`."
     if Path(path).suffix in (".dotr", ".dlog"):
         raise refuse("C202", f"{path} is no rule test", None, hint)

@@ -14,7 +14,7 @@ from dotr.workbench.rule_tests import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Numbers of cases that passed and failed, and of files that could not be run.
+    """Numbers of cases that passed, failed and were updated, and of files that could not be run.
 
     >>> str(Counts(9, 1, 0)), Counts(9, 1, 0).exit_code
     ('9 passed, 1 failed', 1)
@@ -23,9 +23,11 @@ class Counts:
     passed: int
     failed: int
     unread: int
+    updated: int = 0
 
     def __str__(self) -> str:
-        return f"{self.passed} passed, {self.failed} failed" + (f", {self.unread} could not be run" if self.unread else "")
+        updated = f", {self.updated} updated" if self.updated else ""
+        return f"{self.passed} passed, {self.failed} failed{updated}" + (f", {self.unread} could not be run" if self.unread else "")
 
     @property
     def exit_code(self) -> int:
@@ -37,7 +39,8 @@ def counts(outcomes: Sequence[Outcome]) -> Counts:
     """Count the outcomes of a run."""
     unread = sum(bool(each.problems) for each in outcomes)
     failed = sum(bool(each.findings) for each in outcomes)
-    return Counts(len(outcomes) - unread - failed, failed, unread)
+    changed = sum(each.updated for each in outcomes)
+    return Counts(len(outcomes) - unread - failed - changed, failed, unread, changed)
 
 
 def outcome_text(outcome: Outcome) -> str:
@@ -50,7 +53,8 @@ def outcome_text(outcome: Outcome) -> str:
     notes = [f"       note: {note}" for note in outcome.notes]
     if outcome.findings:
         return "\n".join([f"FAILED {outcome.place}: {outcome.case}", outcome.difference, *notes, ""])
-    return "\n".join([f"ok     {outcome.file}: {outcome.case}", *notes])
+    state = "update" if outcome.updated else "ok    "
+    return "\n".join([f"{state} {outcome.file}: {outcome.case}", *notes])
 
 
 def json_report(outcomes: Sequence[Outcome]) -> dict[str, object]:
@@ -59,6 +63,7 @@ def json_report(outcomes: Sequence[Outcome]) -> dict[str, object]:
     return {
         "passed": total.passed,
         "failed": total.failed,
+        "updated": total.updated,
         "unread": total.unread,
         "cases": [
             {
@@ -66,6 +71,7 @@ def json_report(outcomes: Sequence[Outcome]) -> dict[str, object]:
                 "line": each.line,
                 "case": each.case,
                 "passed": not each.findings,
+                "updated": each.updated,
                 "seconds": round(each.seconds, 6),
                 "notes": list(each.notes),
                 "findings": [

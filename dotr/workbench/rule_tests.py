@@ -52,6 +52,7 @@ class Outcome:
     - `notes`: remarks on a case, passed or not.
     - `problems`: those of a file that cannot be run; it has no case.
     - `seconds`: the time that the case took.
+    - `updated`: its expectations have been rewritten from its output.
     """
 
     file: str
@@ -61,6 +62,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
     problems: tuple[Diagnostic, ...] = ()
     seconds: float = 0.0
+    updated: bool = False
 
     @property
     def difference(self) -> str:
