@@ -105,7 +105,7 @@ class _Run:
                 code = max(code, 1)
         print_stdout(json_text(report) if options.format == "json" else str(total))
         if options.junit is not None:
-            from dotr.workbench.rule_test_reports import junit_report
+            from dotr.workbench.junit import junit_report
 
             with open(options.junit, "wb") as file:
                 file.write(junit_report(outcomes))

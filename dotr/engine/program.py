@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from dotr.datalog.background import Knowledge, without_collection
 from dotr.datalog.compiled_cache import CachePolicy, StoreFile, open_background
-from dotr.datalog.compiled_store import CompiledStore
 from dotr.datalog.entailment import rule_set
 from dotr.datalog.inconsistencies import visible_premises
 from dotr.datalog.loading import load_graphs
@@ -42,6 +41,7 @@ _MAX_CONTRADICTIONS: Final = 10
 """Contradictions of the background that are reported, at most."""
 
 if TYPE_CHECKING:
+    from dotr.datalog.compiled_store import CompiledStore
     from dotr.engine.session import Session
 
 

@@ -1,8 +1,8 @@
 """Coverage of rules by the cases of rule tests: the outcomes that occurred, and those that never did.
 
 Idea: each case is replayed, and every rule is evaluated plainly at each of its anchors
-(`dotr.explanations.rule_evaluation`), which tells the outcome of each clause and condition. A Datalog
-rule is asked for a match at each instant.
+(`dotr.explanations.rule_evaluation`), which tells the outcome of each clause and condition. A
+Datalog rule is asked for a match at each instant.
 Cost: that of the plain evaluation of all candidates; cases are small.
 """
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dotr.workbench.rule_test_reports import junit_report
+from dotr.workbench.junit import junit_report
 from dotr.workbench.rule_tests import Finding, FindingKind, Outcome, load_test
 from dotr.workbench.watching import file_states, wait_for_change
 from tests.conftest import TEST, Project
