@@ -16,6 +16,7 @@ from dotr.explanations.failed_conditions import failed_condition_text
 from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import ClosedGraph, PatternSolver, join_greedily
 from dotr.explanations.pattern_text import atom_text, body_item_text, name_bound_blanks
+from dotr.explanations.rendering import expression_text
 from dotr.explanations.term_writer import TermWriter
 from dotr.joins.limits import LimitExceeded
 from dotr.model.algebra import Bgp, Call, Const, Expression, Extend, Filter, Group, Pattern, Slot, TriplePattern, Var, slots_of
@@ -28,7 +29,7 @@ from dotr.queries.operators import EMPTY, are_compatible
 from dotr.queries.solution_expressions import CompiledExpression
 
 _MAX_NAMES: Final = 5
-_MAX_ROWS: Final = 20
+MAX_ROWS: Final = 20
 """Partial answers for which a rule is asked."""
 _MAX_RULES: Final = 5
 _MAX_DEPTH: Final = 3
@@ -102,9 +103,11 @@ class RuleFailures:
         if len(asked) >= _MAX_DEPTH:
             return ()
         found: list[tuple[int, RuleFailure]] = []
+        if not isinstance(pattern.predicate, Const):
+            return ()
         for rule in self._rules:
             for head in rule.head:
-                attempts = [self._attempt(rule, bound) for bound in _bindings(head, pattern, rows[:_MAX_ROWS])]
+                attempts = [self._attempt(rule, bound) for bound in _bindings(head, pattern, rows[:MAX_ROWS])]
                 if not attempts or None in attempts:
                     continue
                 best = max((each for each in attempts if each is not None), key=lambda each: each.passed)
@@ -185,7 +188,8 @@ class RuleFailures:
                 value = _compiled(expression).evaluate(self._closed.graph(), rows[0], EMPTY)
                 text = body_item_text(item, self._writer)
                 if value is None:
-                    return failed_condition_text(expression, rows, True, self._writer, "BIND")
+                    reason = failed_condition_text(expression, rows, True, self._writer)
+                    return text + reason.removeprefix(expression_text(expression, self._writer.prefixes))
                 return f"{text} is {self._writer.text(value)}, not {self._writer.text(rows[0][variable])}"
             case Not(atoms):
                 row = rows[0]
@@ -215,6 +219,20 @@ class RuleFailures:
         if subject is None and value is not None and not is_class and (values := self._values(predicate)):
             return f"{start}: it is known with {self._listed(values)}"
         return start + self._brought.near_miss(predicate, value, self._closed.background, writer, before=": ")
+
+    def known_of(self, predicate: Term, subject: Slot, value: Slot, rows: Sequence[Mapping[Variable, Term]]) -> str:
+        """`:floor is known of :attic, :cellar` for a pattern that no row matches; empty where there
+        is no triple of its predicate.
+        """
+        name = self._writer.predicate(predicate)
+        row = rows[0] if rows else EMPTY
+        term = subject.term if isinstance(subject, Const) else row.get(subject.name)
+        if term is not None and (values := self._objects(term, predicate)):
+            return f"of {self._writer.text(term)} {name} is {self._listed(values)}"
+        if term is None and (isinstance(value, Const) or value.name in row) and (values := self._values(predicate)):
+            return f"{name} is {self._listed(values)}"
+        subjects = self._subjects(predicate, None)
+        return f"{name} is known of {self._listed(subjects)}" if subjects else ""
 
     def _listed(self, terms: Sequence[Term]) -> str:
         shown = [self._writer.text(term) for term in terms[:_MAX_NAMES]]

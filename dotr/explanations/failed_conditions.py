@@ -15,10 +15,16 @@ from dotr.model.traverse import free_variables, subexpressions
 _NUMBER: Final = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
 _WITH_COMMA: Final = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*")
 _MAX_VALUES: Final = 5
+_NO_TEXTS: Final[Mapping[Variable, str]] = {}
 
 
 def failed_condition_text(
-    condition: Expression, rows: Sequence[Mapping[Variable, Term]], errs: bool, writer: TermWriter, name: str = ""
+    condition: Expression,
+    rows: Sequence[Mapping[Variable, Term]],
+    errs: bool,
+    writer: TermWriter,
+    name: str = "",
+    texts: Mapping[Variable, str] = _NO_TEXTS,
 ) -> str:
     """Text of a condition that is false of some rows, or errs at the first of them.
 
@@ -28,6 +34,7 @@ def failed_condition_text(
         errs: the condition is an error of the first row.
         writer: the writer of the explanation.
         name: a word before the condition, such as `FILTER`; then it stands in parentheses.
+        texts: the text of variables that the parser made, such as `AVG(?v)`.
 
     >>> from dotr.model.algebra import Call, Const
     >>> from dotr.model.terms import XSD
@@ -38,6 +45,8 @@ def failed_condition_text(
     '?v > 75 errs: "35,5" is text. xsd:decimal(REPLACE(?v, ",", ".")) reads it.'
     """
     text = expression_text(condition, writer.prefixes)
+    for variable, written in texts.items():
+        text = text.replace(f"?{variable}", written)
     if name:
         text = f"{name}({text})"
     names = free_variables(condition)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Final
 
 from dotr.explanations.term_writer import TermWriter
@@ -57,10 +58,18 @@ class TermsBrought:
             return ""
         names = sorted("a" if each == RDF_TYPE else writer.text(each) for each in brought)
         missed = writer.text(term)
-        close = get_close_matches(missed, names, n=1)
-        kind = "" if class_ is None else "classes "
-        there = f"the elements bring {kind}{_listed(_with_first(names, close))}" if names else f"they bring no {kind or 'triples'}".rstrip()
-        return f"{before}No element brings {missed}; {there}." + (f" Did you mean {close[0]}?" if close else "")
+        close = get_close_matches(missed, [*names, *self._known_names(class_ is not None, background, writer)], n=1)
+        kind = "triples" if class_ is None else "classes"
+        listed = f"{'' if class_ is None else 'classes '}{_listed(_with_first(names, close))}" if names else f"no {kind}"
+        there = f"the elements bring {listed}"
+        return f"{before}{'no' if before else 'No'} element brings {missed}; {there}." + (f" Did you mean {close[0]}?" if close else "")
+
+    def _known_names(self, classes: bool, background: TripleIndex, writer: TermWriter) -> Iterator[str]:
+        """Names that the background and the heads of rules have."""
+        known: Iterable[Term] = background.by_object.get(RDF_TYPE, {}) if classes else background.predicates()
+        of_heads = (head.object if classes else head.predicate for head in self._heads if not classes or head.predicate == Const(RDF_TYPE))
+        terms = [*islice(known, _MAX_TERMS), *(slot.term for slot in of_heads if isinstance(slot, Const))]
+        return (writer.text(term) for term in terms if term != RDF_TYPE)
 
     def _is_given(self, predicate: Term, class_: Term | None, background: TripleIndex) -> bool:
         """True where the background or the head of a rule has the predicate, or the class."""

@@ -173,11 +173,15 @@ class FilterStop:
 
 @dataclass(frozen=True, slots=True)
 class OperatorStop:
-    """An operator (`MINUS`, `OFFSET 5`, `LIMIT 0`, …) that leaves none of the rows of a pattern."""
+    """An operator (`MINUS`, `OFFSET 5`, `LIMIT 0`, …) that leaves none of the rows of a pattern.
+
+    `removed`: the right side of a MINUS, else None.
+    """
 
     operator: str
     pattern: Pattern
     rows: tuple[Solution, ...]
+    removed: Pattern | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +235,7 @@ def reached(stop: Stop) -> int:
             return sum(map(_weight, joined)) + (0 if inside is None else reached(inside))
         case FilterStop(pattern, _, _, held):
             return _weight(pattern) + held
-        case OperatorStop(_, pattern, _):
+        case OperatorStop(_, pattern, _, _):
             return _weight(pattern)
         case UnionStop(sides):
             return max(map(reached, sides))
@@ -250,7 +254,8 @@ def _weight(part: Part) -> int:
 def _operator_stop(name: str, pattern: Pattern, inner: Pattern, closed: ClosedGraph, solver: PatternSolver) -> Stop | None:
     if solver.solutions(pattern, closed):
         return None
-    return OperatorStop(name, inner, tuple(solver.solutions(inner, closed)))
+    removed = pattern.right if isinstance(pattern, Minus) else None
+    return OperatorStop(name, inner, tuple(solver.solutions(inner, closed)), removed)
 
 
 # --- conjunctions ---
@@ -275,7 +280,8 @@ def join_greedily(
     """The parts that are joined, their solutions, and the parts with which none is left, in the
     order of `parts`.
 
-    A part that would exceed a limit is left out. Raises `LimitExceeded` where no other is missing.
+    Parts that only a missing part connects with the joined ones are left out, as is a part that
+    would exceed a limit. Raises `LimitExceeded` where no other is missing.
     """
     of_instant = [number for number, part in enumerate(parts) if closed.of_instant(part)]
     waiting = [*of_instant, *(number for number in range(len(parts)) if number not in of_instant)]
@@ -285,10 +291,11 @@ def join_greedily(
     known: frozenset[Variable] = frozenset()
     exceeded: LimitExceeded | None = None
     while waiting:
-        number = next(
-            (each for each in waiting if _is_connected(parts[each], known) or (not joined and not isinstance(parts[each], TermPattern))),
-            waiting[0],
-        )
+        number = next((each for each in waiting if _is_connected(parts[each], known)), None)
+        if number is None:
+            if missing:
+                break  # a pattern put aside connects the others; without it they are a product
+            number = next((each for each in waiting if not isinstance(parts[each], TermPattern)), waiting[0])
         waiting.remove(number)
         try:
             found = solver.solutions(joined_pattern([parts[each] for each in sorted([*joined, number])]), closed)

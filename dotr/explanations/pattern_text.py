@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from dotr.explanations.rendering import expression_text
 from dotr.explanations.term_writer import TermWriter
@@ -31,10 +32,15 @@ from dotr.model.algebra import (
     TriplePattern,
     Union,
     Values,
+    Var,
+    is_hidden,
+    slots_of,
 )
 from dotr.model.algebra import Sequence as PathSequence
 from dotr.model.datalog import Bind, BodyItem, FilterItem, GroupAggregate, Not
 from dotr.model.terms import RDF_TYPE, WELL_KNOWN, Term, Variable
+
+_MAX_ROWS: Final = 3
 
 
 def with_well_known(writer: TermWriter) -> dict[str, str]:
@@ -47,21 +53,26 @@ def slot_text(slot: Slot, writer: TermWriter, bound: Mapping[Variable, Term] | N
 
     >>> from dotr.model.algebra import Var
     >>> writer = TermWriter({"": "http://e/"})
-    >>> slot_text(Var("r"), writer), slot_text(Var("r"), writer, {"r": "<http://e/a>"}), slot_text(Var(".0"), writer)
+    >>> slot_text(Var("r"), writer), slot_text(Var("r"), writer, {"r": "<http://e/a>"}), slot_text(Var("_:.0"), writer)
     ('?r', ':a', '[]')
     """
     term = slot.term if isinstance(slot, Const) else (bound or {}).get(slot.name)
     if term is not None:
         return writer.text(term)
     assert not isinstance(slot, Const)
-    return "[]" if slot.name.startswith(".") else slot.name if slot.name.startswith("_:") else f"?{slot.name}"
+    return "[]" if is_anonymous(slot) else slot.name if is_hidden(slot.name) else f"?{slot.name}"
+
+
+def is_anonymous(slot: Slot) -> bool:
+    """True for a variable that the parser made for `[]` or inside a path."""
+    return isinstance(slot, Var) and slot.name.startswith(("_:.", "."))
 
 
 def name_bound_blanks(slots: Sequence[Slot], bound: Mapping[Variable, Term], writer: TermWriter) -> None:
     """Name the blank nodes that variables of some slots are bound to after those variables."""
     for slot in slots:
         if not isinstance(slot, Const) and slot.name in bound:
-            writer.name_blank(bound[slot.name], "b" if slot.name.startswith(".") else slot.name.removeprefix("_:"))
+            writer.name_blank(bound[slot.name], "b" if is_anonymous(slot) else slot.name.removeprefix("_:"))
 
 
 def items_text(items: Sequence[BgpItem], writer: TermWriter) -> str:
@@ -74,13 +85,37 @@ def items_text(items: Sequence[BgpItem], writer: TermWriter) -> str:
     """
     text = ""
     subject: Slot | None = None
-    for item in items:
+    for item in _with_paths(items):
         if text and not isinstance(item, TermPattern) and item.subject == subject:
             text += f" ; {_verb(item, writer)} {slot_text(item.object, writer)}"
         else:
             text += (" . " if text else "") + item_text(item, writer)
         subject = None if isinstance(item, TermPattern) else item.subject
     return text
+
+
+def _with_paths(items: Sequence[BgpItem]) -> list[BgpItem]:
+    """The patterns with those that share an unnamed node alone written as one path again."""
+    uses = Counter(slot for item in items for slot in slots_of(item) if is_anonymous(slot))
+    joined: list[BgpItem] = []
+    for item in items:
+        before = joined[-1] if joined else None
+        first, second = _as_path(before), _as_path(item)
+        if first is None or second is None or first.object != second.subject or uses[first.object] != 2 or first.subject == first.object:
+            joined.append(item)
+        else:
+            joined[-1] = PathPattern(first.subject, PathSequence(first.path, second.path), second.object)
+    return joined
+
+
+def _as_path(item: BgpItem | None) -> PathPattern | None:
+    match item:
+        case TriplePattern(subject, Const(predicate), value):
+            return PathPattern(subject, Link(predicate), value)
+        case PathPattern():
+            return item
+        case _:
+            return None
 
 
 def item_text(item: BgpItem, writer: TermWriter) -> str:
@@ -164,8 +199,8 @@ def pattern_text(pattern: Pattern, writer: TermWriter) -> str:
             return f"{pattern_text(inner, writer)} FILTER(…)"
         case Extend(inner, _, _):
             return pattern_text(inner, writer)
-        case Values(names, _):
-            return f"VALUES ({' '.join(f'?{name}' for name in names)}) {{ … }}"
+        case Values():
+            return _values_text(pattern, writer)
         case Group(inner, keys, _):
             by = f" GROUP BY {' '.join(f'?{name}' for name, _ in keys)}" if keys else ""
             return f"{pattern_text(inner, writer)}{by}"
@@ -173,6 +208,35 @@ def pattern_text(pattern: Pattern, writer: TermWriter) -> str:
             return "{ SELECT … }"
         case _:
             assert_never(pattern)
+
+
+def _values_text(values: Values, writer: TermWriter) -> str:
+    names = " ".join(f"?{name}" for name in values.variables)
+    rows = [" ".join("UNDEF" if term is None else writer.text(term) for term in row) for row in values.rows[:_MAX_ROWS]]
+    more = ["…"] * (len(values.rows) > _MAX_ROWS)
+    if len(values.variables) == 1:
+        return f"VALUES {names} {{ {' '.join(rows + more)} }}"
+    return f"VALUES ({names}) {{ {' '.join([*(f'({row})' for row in rows), *more])} }}"
+
+
+def is_grouped(pattern: Pattern) -> bool:
+    """True for GROUP BY, also below computed columns: a FILTER over it is HAVING."""
+    return isinstance(pattern, Group) or (isinstance(pattern, Extend) and is_grouped(pattern.pattern))
+
+
+def aggregate_texts(pattern: Pattern, writer: TermWriter) -> dict[Variable, str]:
+    """The text of each aggregate of a group, by the variable that the parser gave it."""
+    match pattern:
+        case Extend(inner, _, _):
+            return aggregate_texts(inner, writer)
+        case Group(_, _, aggregates):
+            texts = {}
+            for name, call in aggregates:
+                argument = "*" if call.argument is None else expression_text(call.argument, writer.prefixes)
+                texts[name] = f"{call.function}({'DISTINCT ' if call.distinct else ''}{argument})"
+            return texts
+        case _:
+            return {}
 
 
 # --- Datalog ---

@@ -8,54 +8,37 @@ could give it, and predicates that no element brings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, assert_never
+from typing import Final
 
 from dotr.datalog.closure import Closure
-from dotr.datalog.loading import read_graph
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
-from dotr.errors.diagnostics import Refused
-from dotr.explanations.datalog_failure import RuleFailure, RuleFailures
-from dotr.explanations.failed_conditions import failed_condition_text
-from dotr.explanations.missing_entailment import MissingEntailment, entailment_that_gives
+from dotr.explanations.datalog_failure import RuleFailure
 from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import (
     ClosedGraph,
-    FilterStop,
-    JoinStop,
-    OperatorStop,
-    Part,
     PatternSolver,
     Stop,
-    UnionStop,
     find_stop,
     reached,
 )
-from dotr.explanations.pattern_text import item_text, name_bound_blanks, part_text, parts_text, pattern_text, with_well_known
 from dotr.explanations.replay import Replay
+from dotr.explanations.stop_text import StopText, datalog_rules
 from dotr.explanations.term_writer import TermWriter
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import format_time
 from dotr.joins.limits import LimitExceeded
-from dotr.languages.datalog import parse_datalog
 from dotr.model.algebra import (
     Const,
-    Extend,
     Filter,
-    Group,
     PathPattern,
-    Pattern,
     TermPattern,
     TriplePattern,
-    Values,
-    Var,
-    slots_of,
 )
-from dotr.model.datalog import DatalogRule
 from dotr.model.rules import FactSource, Role, Rule
-from dotr.model.terms import RDF_TYPE, Label, Term, Triple, Variable
+from dotr.model.terms import Label, Triple
 from dotr.model.time import Micros
 from dotr.model.traverse import walk
 from dotr.queries import QueryPlan, plan
@@ -224,7 +207,7 @@ class _Search:
         if best.stop is None:
             why = f"the query goes over a limit: {best.exceeded}" if best.exceeded else "the query has no row"
             return replace(explained, stops=(why,))
-        text = _StopText(self._program, self._rules, self._brought, best, writer)
+        text = StopText(self._program, self._rules, self._brought, best.closed, best.given, writer)
         stops = tuple(text.sentences(best.stop))
         return replace(explained, stops=stops, rules=tuple(text.rules), remarks=tuple(dict.fromkeys(text.remarks)))
 
@@ -237,142 +220,3 @@ def close_quietly(program: CompiledProgram, triples: Sequence[Triple]) -> Closur
     except Exception:  # an element that a run takes out of its instant, too
         return None
     return None if closure.contradictions and program.stage_one.rejects else closure
-
-
-def datalog_rules(program: CompiledProgram) -> list[DatalogRule]:
-    """The Datalog rules of a program's files, in their order, facts included."""
-    return [rule for document in program.spec.datalog for rule in parse_datalog(document, program.spec.prefixes)]
-
-
-class _StopText:
-    """Sentences on a stop; collects the rules and the remarks that belong to them."""
-
-    def __init__(
-        self, program: CompiledProgram, rules: Sequence[DatalogRule], brought: TermsBrought, best: _Furthest, writer: TermWriter
-    ) -> None:
-        self._program = program
-        self._datalog = rules
-        self._brought = brought
-        self._closed = best.closed
-        self._writer = writer
-        self._failures = RuleFailures(rules, best.closed, best.given, brought, writer)
-        self.rules: list[RuleFailure] = []
-        self.remarks: list[str] = []
-
-    def sentences(self, stop: Stop) -> Iterator[str]:
-        """The sentences of a stop: one, or one for each side of a UNION."""
-        match stop:
-            case UnionStop(sides):
-                for number, side in enumerate(sides, 1):
-                    for sentence in self.sentences(side):
-                        yield f"side {number} of UNION: {sentence}"
-            case JoinStop():
-                yield self._join(stop)
-            case FilterStop(pattern, rows, failed, _):
-                first = failed[0]
-                same = [each.row for each in failed if each.condition == first.condition and each.errs == first.errs]
-                self._name_blanks(pattern, same[0])
-                name = "HAVING" if _is_grouped(pattern) else "FILTER"
-                condition = failed_condition_text(first.condition, same, first.errs, self._writer, name)
-                yield f"{self._holds(pattern_text(pattern, self._writer), len(rows))}; {condition}"
-            case OperatorStop(operator, pattern, rows):
-                if isinstance(pattern, Values):
-                    yield "VALUES has no row"
-                else:
-                    yield f"{self._holds(pattern_text(pattern, self._writer), len(rows))}; {operator} leaves none"
-            case _:
-                assert_never(stop)
-
-    def _join(self, stop: JoinStop) -> str:
-        writer = self._writer
-        rows = stop.rows
-        for part in stop.joined:
-            self._name_blanks(part, rows[0])
-        first = stop.missing[0]
-        of = self._classless(first, stop)
-        entailment = ""
-        if isinstance(first, TriplePattern | PathPattern | TermPattern):
-            needed = entailment_that_gives(first, rows, self._closed, self._datalog, self._program.spec.entailment)
-            entailment = "" if needed is None else self._entailment(needed)
-        if isinstance(first, TriplePattern):
-            self.rules += self._failures.of_pattern(first, rows)
-        for part in stop.missing[1:] if entailment else stop.missing:
-            self._remark(part)
-        if of:
-            return of + (f". {entailment}" if entailment else "")
-        if entailment:
-            self.remarks.append(entailment)
-        missing = [part_text(part, writer) for part in stop.missing]
-        if not stop.joined:
-            sentence = f"{missing[0]} never holds" + "".join(f", nor does {each}" for each in missing[1:])
-        else:
-            joined = self._holds(parts_text(stop.joined, writer), len(rows))
-            sentence = f"{joined}; with {missing[0]}, never" + "".join(f", nor with {each}" for each in missing[1:])
-        if stop.inside is not None and not isinstance(first, TriplePattern | PathPattern | TermPattern):
-            sentence += "".join(f"; {each}" for each in self.sentences(stop.inside))
-        return sentence
-
-    def _classless(self, first: Part, stop: JoinStop) -> str:
-        """`?s a :Sensor does not hold of :t1, a :Thermometer`; empty for a pattern of another form."""
-        match first:
-            case TriplePattern(Var(name), Const(predicate), Const()) if predicate == RDF_TYPE and all(name in row for row in stop.rows):
-                terms = list(dict.fromkeys(row[name] for row in stop.rows))
-                of = ", nor of ".join(self._with_types(term) for term in terms[:_MAX_TERMS])
-                return f"{item_text(first, self._writer)} does not hold of {of}{', …' if len(terms) > _MAX_TERMS else ''}"
-            case _:
-                return ""
-
-    def _with_types(self, term: Term) -> str:
-        types = list(dict.fromkeys(value for _, _, value in self._closed.graph().match(term, RDF_TYPE, None)))
-        names = ", ".join([self._writer.text(each) for each in types[:_MAX_TERMS]] + ["…"] * (len(types) > _MAX_TERMS))
-        return f"{self._writer.text(term)}, a {names}" if names else f"{self._writer.text(term)}, which has no class"
-
-    def _entailment(self, needed: MissingEntailment) -> str:
-        prefixes = TermWriter(with_well_known(self._writer))
-        files = files_of(self._program, needed.schema)
-        texts: dict[str, list[str]] = {}
-        for triple in needed.schema:
-            texts.setdefault(files.get(triple, ""), []).append(prefixes.triple(triple))
-        by = ", ".join(", ".join(triples) + (f" ({file})" if file else "") for file, triples in texts.items())
-        return f"`entailment: {needed.regime.value}` gives it" + (f": {by}" if by else "")
-
-    def _remark(self, part: Part) -> None:
-        for node in walk(part):
-            if isinstance(node, TriplePattern) and isinstance(node.predicate, Const):
-                value = node.object.term if isinstance(node.object, Const) else None
-                remark = self._brought.near_miss(node.predicate.term, value, self._closed.background, self._writer)
-                if remark:
-                    self.remarks.append(remark)
-
-    def _holds(self, text: str, count: int) -> str:
-        return f"{text} holds {count} time{'' if count == 1 else 's'}" if text else f"{count} row{'' if count == 1 else 's'}"
-
-    def _name_blanks(self, part: Part, row: Mapping[Variable, Term]) -> None:
-        for node in walk(part):
-            if isinstance(node, TriplePattern | PathPattern | TermPattern):
-                name_bound_blanks(slots_of(node), row, self._writer)
-
-
-def files_of(program: CompiledProgram, triples: Sequence[Triple]) -> dict[Triple, str]:
-    """The file of each triple that the background states."""
-    wanted, found = set(triples), dict[Triple, str]()
-    for rule in datalog_rules(program):
-        if not rule.body:
-            for head in rule.head:
-                match head:
-                    case TriplePattern(Const(subject), Const(predicate), Const(value)) if (subject, predicate, value) in wanted:
-                        found.setdefault((subject, predicate, value), rule.name)
-    for number, path in enumerate(program.spec.graphs):
-        if not wanted - found.keys():
-            break
-        try:
-            stated = wanted.intersection(read_graph(path, number))
-        except Refused:
-            continue
-        for triple in stated:
-            found.setdefault(triple, path)
-    return found
-
-
-def _is_grouped(pattern: Pattern) -> bool:
-    return isinstance(pattern, Group) or (isinstance(pattern, Extend) and _is_grouped(pattern.pattern))
