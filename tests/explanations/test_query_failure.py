@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from operator import itemgetter
 from pathlib import Path
-from textwrap import dedent
+from typing import Any
 
 import pytest
+import yaml
 
 from dotr.explanations.query_failure import MissingFacts, explain_missing_facts
 from dotr.explanations.term_writer import TermWriter
@@ -24,9 +27,9 @@ if Now.?v - Before.?v >= 10 with Rise.?room = Now.?room, Rise.?by = Now.?v - Bef
 
 rule Seen define Seen = [ dotr_id a :Seen ; :by ?s ] from Sensed with Seen.?s = Sensed.?s
 """
-DATALOG = """PREFIX : <http://example.org/why#>
-:in(?reading, ?room) :- :by(?reading, ?sensor), :mountedIn(?sensor, ?room) .
-"""
+PREFIX = "PREFIX : <http://example.org/why#>\n"
+DATALOG = f"{PREFIX}:in(?reading, ?room) :- :by(?reading, ?sensor), :mountedIn(?sensor, ?room) .\n"
+READINGS = {0: "[] :celsius 20 ; :by :t9 .", 60: "[] :celsius 40 ; :by :t1 ."}
 GRAPH = """@prefix : <http://example.org/why#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 :Thermometer rdfs:subClassOf :Sensor . :t1 a :Thermometer ; :mountedIn :lab . :t2 a :Thermometer ; :mountedIn :attic .
 :g1 a :GasMeter ; :mountedIn :lab .
@@ -64,31 +67,42 @@ def explained(
     return explain_missing_facts(replay, asked, TermWriter(replay.prefixes))
 
 
-def lines(explanation: MissingFacts | None, folder: Path) -> str:
+def lines(explanation: MissingFacts | None, folder: Path) -> list[str]:
     assert explanation is not None
-    text = "\n".join([explanation.summary, *explanation.lines()])
-    return text.replace(f"{folder}/", "")
-
-
-def expected(text: str) -> str:
-    return dedent(text).strip("\n")
+    return [line.replace(f"{folder}/", "") for line in (explanation.summary, *explanation.lines())]
 
 
 def test_the_join_and_the_datalog_rule_that_stop_a_query(tmp_path: Path) -> None:
     found = explained(tmp_path, {0: "[] :celsius 20 ; :by :t9 .", 60: "[] :celsius 40 ; :by :t9 ."})
-    assert lines(found, tmp_path) == expected("""
-        Temp has no fact at 2 instants
-            at 0: ?r :celsius ?v holds 1 time; with ?r :in ?room, never
-              plant.dlog:2 gives :in(?reading, ?room): :by(_:r, :t9) is given; nothing is :mountedIn(:t9, ?room): it is known of :t1, :t2, :g1
-        """)
+    gives = "plant.dlog:2 gives :in(?reading, ?room): :by(_:r, :t9) is given; nothing is :mountedIn(:t9, ?room)"
+    assert lines(found, tmp_path) == [
+        "Temp has no fact at 2 instants",
+        "    at 0: ?r :celsius ?v holds 1 time; with ?r :in ?room, never",
+        f"      {gives}: it is known of :t1, :t2, :g1",
+    ]
 
 
 def test_an_entailment_that_would_give_a_class(tmp_path: Path) -> None:
     found = explained(tmp_path, {0: "[] :by :t1 ."}, rule="Seen")
-    assert lines(found, tmp_path) == expected("""
-        Sensed has no fact at 1 instant
-            at 0: ?s a :Sensor does not hold of :t1, a :Thermometer. `entailment: rdfs` gives it: :Thermometer rdfs:subClassOf :Sensor (plant.ttl)
-        """)
+    given = "`entailment: rdfs` gives it: :Thermometer rdfs:subClassOf :Sensor (plant.ttl)"
+    assert lines(found, tmp_path) == [
+        "Sensed has no fact at 1 instant",
+        f"    at 0: ?s a :Sensor does not hold of :t1, a :Thermometer. {given}",
+    ]
+
+
+@pytest.mark.parametrize("case", yaml.safe_load(Path(__file__).with_name("query_failure.yaml").read_text()), ids=itemgetter("name"))
+def test_what_stops_a_query(case: dict[str, Any], tmp_path: Path) -> None:
+    found = explained(
+        tmp_path,
+        case.get("stream", READINGS),
+        case["query"],
+        datalog=PREFIX + case["datalog"] if "datalog" in case else DATALOG,
+        graph=GRAPH + case.get("graph", ""),
+    )
+    assert [line.removeprefix("    ") for line in lines(found, tmp_path)[1:]] == case["explanation"].splitlines()
+    assert found is not None
+    json.dumps(found.to_json())
 
 
 def test_no_explanation_where_there_are_facts(tmp_path: Path) -> None:
