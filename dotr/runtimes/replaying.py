@@ -23,7 +23,7 @@ from dotr.model.stream import DeadLetter
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.inputs import Inputs, read_inputs
 from dotr.runtimes.pipeline import targets_of
-from dotr.sources.file_journal import SEGMENT, SPOOL, Spooled
+from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END, Spooled
 from dotr.sources.lateness import Lateness
 from dotr.sources.lines import STANDARD_INPUT
 from dotr.sources.merge import RecordSource, instants
@@ -57,7 +57,7 @@ def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, n
     """A replay of a configuration's inputs through a program that is compiled already."""
     spool = Path(targets_of(config)[-1].path) / SPOOL
     sequences = [_Sequence((file,)) for file in inputs.files]
-    growing = {each.like.input for each in inputs.growing}
+    growing = {each.like.input for each in inputs.growing if not (each.standard and (spool / SPOOL_END).exists())}
     standard = [each.like for each in inputs.growing if each.standard]
     sequences += [_Sequence(_copied_input(config, like, spool), str(spool)) for like in standard]
     files = [file for sequence in sequences for file in sequence.files]

@@ -70,6 +70,9 @@ def test_standard_input_is_read_from_its_copy_in_the_checkpoint(project: Project
     [replay] = open_replays("c.yaml")
     seen = [(each.time // 1_000_000, *map(str, each.places)) for each in replay.instants()]
     assert seen == [(1, "-:1"), (2, "-:2")]  # the instant 4 is still open
+    project.write("cp/spool/end", "")
+    [ended] = open_replays("c.yaml")
+    assert [each.time // 1_000_000 for each in ended.instants()] == [1, 2, 4]
     (project.folder / "cp" / "spool" / "000000000000-000000000001-000000000003").unlink()
     with pytest.raises(Refused, match="its beginning is no longer in the checkpoint"):
         open_replays("c.yaml")
