@@ -116,6 +116,11 @@ class History:
         """The number of events of all streams."""
         return sum(len(each.events) for each in self._streams.values())
 
+    def middle(self) -> Micros:
+        """The time in µs before which half of the events of the longest stream lie."""
+        longest = max(self._streams.values(), key=lambda each: len(each.times))
+        return longest.times[len(longest.times) // 2]
+
     def forget(self, before: Micros) -> None:
         """Remove the events with times (µs) before a time."""
         for each in self._streams.values():

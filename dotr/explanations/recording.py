@@ -1,8 +1,8 @@
 """Replay of the rules that an explanation is about, with the events that they see.
 
 Idea: a program of these rules alone, and of those whose events they read, is run by the engine. Its
-queries are not shared with other rules, so that its streams are the rules' own queries. What arrives
-at a layer is recorded before its step, what the rules make after it.
+queries are not shared with other rules, so that its streams are the rules' own queries. What
+arrives at a layer is recorded before its step, what the rules make after it.
 Cost: that of a run of these rules without output.
 """
 
