@@ -88,10 +88,12 @@ class ReasonWriter:
         """The proof of a triple. One that stands further above is not repeated."""
         return self._tree(proof)
 
-    def contradiction(self, proof: ContradictionProof) -> WhyTree:
-        """The proof of a contradiction."""
+    def contradiction(self, proof: ContradictionProof, time: str | int) -> WhyTree:
+        """The proof of a contradiction at a time."""
         children = (*map(self.triple, proof.premises), *self._conditions(proof.conditions))
-        return WhyTree(ReasonKind.CONTRADICTION, "contradiction", proof.rule.name, children, fields={"rule": proof.rule.name})
+        return WhyTree(
+            ReasonKind.CONTRADICTION, f"contradiction at {time}", proof.rule.name, children, fields={"rule": proof.rule.name, "time": time}
+        )
 
     def _tree(self, root: TripleProof) -> WhyTree:
         entries: list[tuple[TripleProof, int, bool]] = []
