@@ -252,7 +252,7 @@ with Mean.?room = Ask.?room, Mean.?mean = ?mean, Mean.?n = ?n
         "└ ?n = 3 of 3 events in (0, 1 h], 05:10:00 to 05:57:00",
     ]
     lines = folder.why("--rule", "Mean", "--depth", "2").splitlines()
-    assert lines[-1] == "  └ Temp at 2024-03-01T05:57:00Z: room :lab, v 57  data/mon.ndjson:3"
+    assert lines[-1] == "  └ Temp at 2024-03-01T05:57:00Z: room :lab, v 57    data/mon.ndjson:3"
 
 
 def test_delayed_anchors_timers_and_events_of_other_rules_are_followed(folder: Folder) -> None:
