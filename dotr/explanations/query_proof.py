@@ -1,9 +1,10 @@
 """Proof of a fact: the triples and conditions of one solution of its query.
 
-Idea: the SELECT is evaluated over the closed instant with the fact's attributes given; each operator
-adds to a solution what it used. Of the solutions that give the fact the one whose triples are least
-high is kept, then the first in the tie order.
-Cost: that of the query with the fact's attributes given; sub-queries with LIMIT are evaluated whole.
+Idea: the SELECT is evaluated over the closed instant with the fact's attributes given; each
+operator adds to a solution what it used. Of the solutions that give the fact the one whose triples
+are least high is kept, then the first in the tie order.
+Cost: that of the query with the fact's attributes given; sub-queries with LIMIT are evaluated
+whole.
 """
 
 from __future__ import annotations
