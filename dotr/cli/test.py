@@ -49,7 +49,7 @@ def _percentage(text: str) -> int:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the tests and print their results; returns the exit code."""
-    run = _Run(options)
+    run = _TestRuns(options)
     if not options.watch:
         return run.once()
     from dotr.workbench.watching import file_states, wait_for_change
@@ -66,7 +66,7 @@ def execute(options: argparse.Namespace) -> int:
         print_stderr(f"Changed: {', '.join(changed)}")
 
 
-class _Run:
+class _TestRuns:
     """Runs of the tests that the command line names. `named_files`: those that the tests name, and
     named before they could not be read."""
 

@@ -120,7 +120,7 @@ class Case:
 
 
 @dataclass(slots=True)
-class _Stream:
+class _CaseStream:
     """Elements of a case and their places, by time in µs since 1970."""
 
     elements: dict[Micros, list[tuple[Triple, ...]]]
@@ -164,21 +164,21 @@ class _CaseReader:
             stream.notes,
         )
 
-    def listed(self, elements: Sequence[ElementSection]) -> _Stream:
+    def listed(self, elements: Sequence[ElementSection]) -> _CaseStream:
         """Elements that the case lists."""
-        stream = _Stream({}, {}, any(isinstance(each.at, str) and not each.at.lstrip("+-").isdecimal() for each in elements))
+        stream = _CaseStream({}, {}, any(isinstance(each.at, str) and not each.at.lstrip("+-").isdecimal() for each in elements))
         for k, element in enumerate(elements):
             place = ElementPlace(self.file.path, self.place(("stream", k)).line_column[0])
             stream.add(self.time(element.at, ("stream", k, "at")), self.graph(element.graph, "stream", k), place)
         return stream
 
-    def recorded(self, recording: RecordingSection) -> _Stream:
+    def recorded(self, recording: RecordingSection) -> _CaseStream:
         """Elements of the recording that the case names."""
         from dotr.workbench.recordings import read_recording
 
         begin = -LAST_MICRO if recording.begin is None else self.time(recording.begin, ("stream", "from"))
         end = LAST_MICRO if recording.end is None else self.time(recording.end, ("stream", "to"))
-        stream = _Stream({}, {})
+        stream = _CaseStream({}, {})
         if begin > end:
             self.problem("C205", "`from` is after `to`", ("stream", "from"), "Both ends belong to the part of the recording.")
             return stream

@@ -269,7 +269,7 @@ def _add_rule(coverage: RuleCoverage, replay: Replay) -> None:
     recorder = Recorder.of(replay, rule.name)
     evaluator = RuleEvaluator(recorder.rule, recorder.history, ConsumedEvents(), replay.clock, matches=replay.program.spec.limits.matches)
     for step in recorder.steps():
-        for anchor in step.anchors:
+        for anchor in step.events:
             evaluation = evaluator.evaluate(anchor)
             evaluator.consume(evaluation)
             coverage.occurred.update(_occurred(evaluation))

@@ -173,7 +173,12 @@ def run_case(test: LoadedTest, number: int) -> Outcome:
 def _findings(test: LoadedTest, number: int, result: CaseRun) -> Iterator[Finding]:
     yield from (Finding(FindingKind.ERROR, line) for line in result.broken)
     yield from (Finding(FindingKind.LEFT_OUT, line) for line in result.left_out)
-    yield from (Finding(_kind(each), each.text) for each in result.outputs)
+    if result.outputs:
+        from dotr.workbench.failure_reasons import FailureReasons
+
+        reasons = FailureReasons(test, number)
+        for each in result.outputs:
+            yield Finding(_kind(each), each.text, "" if result.broken else reasons.of(each))
     yield from (Finding(_kind(each), each.text) for each in result.facts)
 
 

@@ -40,8 +40,11 @@ def test_missing_output_fails(project: Project) -> None:
         "+     x: :a",
         "+     _:c14n0 :x :a",
         "+     _:c14n0 a :Out",
+        "    Out (rule R) at 1, urn:dotr:76ad2ba7b3105a71a2931e603d5bc6d3: x :a  r.dotr:2",
+        "    └ from A at 1: x :a",
         "- expected at 2 Out",
         "-     x: :a",
+        "    No element is at 2, and no rule of this event waits or ticks.",
     ]
 
 
