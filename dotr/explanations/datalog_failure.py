@@ -45,6 +45,8 @@ class RuleFailure:
       or known.
     - `lacks`: the first item that does not hold, and what is there instead.
     - `further`: the rules that could give that item, and do not.
+    - `premises`, `missing`: the atoms that hold as triples; the one that does not, where the first
+      such item is an atom.
     """
 
     rule: str
@@ -52,6 +54,8 @@ class RuleFailure:
     held: tuple[str, ...]
     lacks: str
     further: tuple[RuleFailure, ...] = ()
+    premises: tuple[Triple, ...] = ()
+    missing: TriplePattern | None = None
 
     def lines(self) -> Iterator[str]:
         """The explanation, the rules asked in turn indented by two spaces each."""
@@ -116,7 +120,7 @@ class RuleFailures:
                 if key not in asked:
                     further = () if best.atom is None else self._failures(best.atom, [EMPTY], asked | {key})
                     held = tuple(self._held(each) for each in best.held)
-                    found.append((best.passed, RuleFailure(rule.name, text, held, best.lacks, further)))
+                    found.append((best.passed, RuleFailure(rule.name, text, held, best.lacks, further, best.held, best.atom)))
         found.sort(key=lambda each: -each[0])
         return tuple(failure for _, failure in found[:_MAX_RULES])
 

@@ -12,13 +12,13 @@ Cost: that of one query for each pattern of the conjunction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
 from dotr.datalog.closure import Closure
 from dotr.joins.limits import LimitExceeded, Limits
-from dotr.joins.scope import can_look_up, mentioned
+from dotr.joins.scope import mentioned
 from dotr.model.algebra import (
     Bgp,
     BgpItem,
@@ -244,11 +244,40 @@ def reached(stop: Stop) -> int:
 
 
 def _weight(part: Part) -> int:
-    """The number of patterns and conditions of a part."""
-    return sum(
-        len(node.conditions) if isinstance(node, Filter) else isinstance(node, TriplePattern | PathPattern | TermPattern)
-        for node in walk(part)
-    )
+    """The least number of patterns and conditions of a part that its answers pass."""
+    match part:
+        case TriplePattern() | PathPattern() | TermPattern():
+            return 1
+        case Union(left, right):
+            return min(_weight(left), _weight(right))
+        case _:
+            return _passed(part, _weight)
+
+
+def at_most_reached(part: Part, closure: Closure) -> int:
+    """An upper bound of what `reached` returns at an instant, from the predicates that are there."""
+    match part:
+        case TriplePattern(_, Const(predicate), _):
+            return predicate in closure.delta.by_subject or predicate in closure.background.by_subject
+        case TriplePattern() | PathPattern() | TermPattern():
+            return 1
+        case Union(left, right):
+            return max(at_most_reached(left, closure), at_most_reached(right, closure))
+        case _:
+            return _passed(part, lambda inner: at_most_reached(inner, closure))
+
+
+def _passed(pattern: Pattern, of_part: Callable[[Part], int]) -> int:
+    """The sum over the parts of a pattern that its answers pass: no OPTIONAL, MINUS or EXISTS."""
+    match pattern:
+        case Bgp() | Join():
+            return sum(map(of_part, conjunction(pattern)))
+        case Filter(inner, conditions):
+            return of_part(inner) + len(conditions)
+        case Extend(inner, _, _) | Group(inner, _, _) | LeftJoin(inner, _, _) | Minus(inner, _) | Select(_, inner):
+            return of_part(inner)
+        case _:
+            return 0
 
 
 def _operator_stop(name: str, pattern: Pattern, inner: Pattern, closed: ClosedGraph, solver: PatternSolver) -> Stop | None:
@@ -315,7 +344,7 @@ def join_greedily(
 
 def _is_connected(part: Part, known: frozenset[Variable]) -> bool:
     if isinstance(part, TermPattern):
-        return can_look_up(part, known)
+        return part.term.name in known  # before, its parts alone would make terms that no triple has
     names = variables_in(part)
     return not names or not names.isdisjoint(known)
 

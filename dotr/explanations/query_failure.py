@@ -21,6 +21,7 @@ from dotr.explanations.partial_joins import (
     ClosedGraph,
     PatternSolver,
     Stop,
+    at_most_reached,
     find_stop,
     reached,
 )
@@ -30,17 +31,9 @@ from dotr.explanations.term_writer import TermWriter
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import format_time
 from dotr.joins.limits import LimitExceeded
-from dotr.model.algebra import (
-    Const,
-    Filter,
-    PathPattern,
-    TermPattern,
-    TriplePattern,
-)
 from dotr.model.rules import FactSource, Role, Rule
 from dotr.model.terms import Label, Triple
 from dotr.model.time import Micros
-from dotr.model.traverse import walk
 from dotr.queries import QueryPlan, plan
 
 _MAX_TERMS: Final = 3
@@ -171,7 +164,7 @@ class _Search:
         try:
             if self._plan.answers_at(closure):
                 return True
-            if self._best is not None and self._at_most(closure) <= self._best_reached:
+            if self._best is not None and at_most_reached(self._query, closure) <= self._best_reached:
                 return False
             closed = ClosedGraph(closure, self._program.spec.limits)
             stop = find_stop(self._query, closed, self._solver)
@@ -181,21 +174,6 @@ class _Search:
         if self._best is None or found > self._best_reached:
             self._best, self._best_reached = _Furthest(time, triples, closed, stop, exceeded), found
         return False
-
-    def _at_most(self, closure: Closure) -> int:
-        """An upper bound of what `reached` counts, from the predicates that are there at all."""
-        passed = 0
-        for node in walk(self._query):
-            match node:
-                case TriplePattern(_, Const(predicate), _):
-                    passed += predicate in closure.delta.by_subject or predicate in closure.background.by_subject
-                case TriplePattern() | PathPattern() | TermPattern():
-                    passed += 1
-                case Filter(_, conditions):
-                    passed += len(conditions)
-                case _:
-                    pass
-        return passed
 
     def explanation(self, replay: Replay, writer: TermWriter) -> MissingFacts:
         """The explanation of the best instant."""

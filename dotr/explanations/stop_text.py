@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
-from dotr.datalog.loading import read_graph
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Refused
+from dotr.explanations.background_origins import BackgroundOrigins, rule_place
 from dotr.explanations.datalog_failure import MAX_ROWS, RuleFailure, RuleFailures
 from dotr.explanations.failed_conditions import failed_condition_text
 from dotr.explanations.missing_entailment import MissingEntailment, entailment_that_gives
@@ -24,6 +24,7 @@ from dotr.explanations.pattern_text import (
     slot_text,
     with_well_known,
 )
+from dotr.explanations.proofs import program_rules
 from dotr.explanations.term_writer import TermWriter
 from dotr.joins.scope import possible
 from dotr.languages.datalog import parse_datalog
@@ -189,12 +190,22 @@ class StopText:
 
     def _entailment(self, needed: MissingEntailment) -> str:
         prefixes = TermWriter(with_well_known(self._writer))
-        files = files_of(self._program, needed.schema)
         texts: dict[str, list[str]] = {}
-        for triple in needed.schema:
-            texts.setdefault(files.get(triple, ""), []).append(prefixes.triple(triple))
+        for triple, file in self._files(needed.schema):
+            texts.setdefault(file, []).append(prefixes.triple(triple))
         by = ", ".join(", ".join(triples) + (f" ({file})" if file else "") for file, triples in texts.items())
         return f"`entailment: {needed.regime.value}` gives it" + (f": {by}" if by else "")
+
+    def _files(self, triples: Sequence[Triple]) -> Iterator[tuple[Triple, str]]:
+        """Triples of the background with the file that states them, or the rule that derives them."""
+        try:
+            origins = BackgroundOrigins(self._program, program_rules(self._program)).of(triples)
+        except Refused:  # a graph that has changed since
+            origins = {}
+        for triple in triples:
+            origin = origins.get(triple)
+            place = None if origin is None else origin.place or (None if origin.rule is None else rule_place(origin.rule))
+            yield triple, "" if place is None else str(place)
 
     def _remark(self, part: Part) -> None:
         for node in walk(part):
@@ -216,27 +227,6 @@ class StopText:
         for node in walk(part):
             if isinstance(node, TriplePattern | PathPattern | TermPattern):
                 name_bound_blanks(slots_of(node), row, self._writer)
-
-
-def files_of(program: CompiledProgram, triples: Sequence[Triple]) -> dict[Triple, str]:
-    """The file of each triple that the background states."""
-    wanted, found = set(triples), dict[Triple, str]()
-    for rule in datalog_rules(program):
-        if not rule.body:
-            for head in rule.head:
-                match head:
-                    case TriplePattern(Const(subject), Const(predicate), Const(value)) if (subject, predicate, value) in wanted:
-                        found.setdefault((subject, predicate, value), rule.name)
-    for number, path in enumerate(program.spec.graphs):
-        if not wanted - found.keys():
-            break
-        try:
-            stated = wanted.intersection(read_graph(path, number))
-        except Refused:
-            continue
-        for triple in stated:
-            found.setdefault(triple, path)
-    return found
 
 
 def datalog_rules(program: CompiledProgram) -> list[DatalogRule]:
