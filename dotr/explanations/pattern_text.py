@@ -254,8 +254,9 @@ def atom_text(atom: TriplePattern, writer: TermWriter, bound: Mapping[Variable, 
     predicate = atom.predicate.term if isinstance(atom.predicate, Const) else (bound or {}).get(atom.predicate.name)
     if predicate is None:
         return f"[{subject}, {slot_text(atom.predicate, writer)}, {value}]"
-    if predicate == RDF_TYPE and isinstance(atom.object, Const):
-        return f"{value}({subject})"
+    if predicate == RDF_TYPE:
+        is_class = isinstance(atom.object, Const) or atom.object.name in (bound or {})
+        return f"{value}({subject})" if is_class else f"[{subject}, a, {value}]"
     return f"{writer.text(predicate)}({subject}, {value})"
 
 

@@ -28,7 +28,7 @@ from dotr.explanations.proofs import program_rules
 from dotr.explanations.term_writer import TermWriter
 from dotr.joins.scope import possible
 from dotr.languages.datalog import parse_datalog
-from dotr.model.algebra import Const, Exists, Link, PathPattern, Pattern, TermPattern, TriplePattern, Values, Var, is_hidden, slots_of
+from dotr.model.algebra import Const, Exists, PathPattern, Pattern, TermPattern, TriplePattern, Values, Var, is_hidden, slots_of
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import RDF_TYPE, Term, Triple, Variable
 from dotr.model.traverse import walk
@@ -131,7 +131,7 @@ class StopText:
         entailment = ""
         if isinstance(first, TriplePattern | PathPattern | TermPattern):
             needed = entailment_that_gives(first, rows, self._closed, self._datalog, self._program.spec.entailment)
-            entailment = "" if needed is None else self._entailment(needed)
+            entailment = "" if needed is None else entailment_text(self._program, needed, writer)
         if isinstance(first, TriplePattern):
             self.rules += self._failures.of_pattern(first, rows)
         for part in stop.missing[1:] if entailment else stop.missing:
@@ -188,36 +188,8 @@ class StopText:
         names = ", ".join([self._writer.text(each) for each in types[:_MAX_TERMS]] + ["…"] * (len(types) > _MAX_TERMS))
         return f"{self._writer.text(term)}, a {names}" if names else f"{self._writer.text(term)}, which has no class"
 
-    def _entailment(self, needed: MissingEntailment) -> str:
-        prefixes = TermWriter(with_well_known(self._writer))
-        texts: dict[str, list[str]] = {}
-        for triple, file in self._files(needed.schema):
-            texts.setdefault(file, []).append(prefixes.triple(triple))
-        by = ", ".join(", ".join(triples) + (f" ({file})" if file else "") for file, triples in texts.items())
-        return f"`entailment: {needed.regime.value}` gives it" + (f": {by}" if by else "")
-
-    def _files(self, triples: Sequence[Triple]) -> Iterator[tuple[Triple, str]]:
-        """Triples of the background with the file that states them, or the rule that derives them."""
-        try:
-            origins = BackgroundOrigins(self._program, program_rules(self._program)).of(triples)
-        except Refused:  # a graph that has changed since
-            origins = {}
-        for triple in triples:
-            origin = origins.get(triple)
-            place = None if origin is None else origin.place or (None if origin.rule is None else rule_place(origin.rule))
-            yield triple, "" if place is None else str(place)
-
     def _remark(self, part: Part) -> None:
-        for node in walk(part):
-            match node:
-                case TriplePattern(_, Const(predicate), value):
-                    class_ = value.term if isinstance(value, Const) else None
-                case Link(predicate):
-                    class_ = None
-                case _:
-                    continue
-            if remark := self._brought.near_miss(predicate, class_, self._closed.background, self._writer):
-                self.remarks.append(remark)
+        self.remarks += self._brought.near_misses_of(part, self._closed.background, self._writer)
 
     def _holds(self, text: str, count: int, noun: str = "") -> str:
         plural = "" if count == 1 else "s"
@@ -227,6 +199,22 @@ class StopText:
         for node in walk(part):
             if isinstance(node, TriplePattern | PathPattern | TermPattern):
                 name_bound_blanks(slots_of(node), row, self._writer)
+
+
+def entailment_text(program: CompiledProgram, needed: MissingEntailment, writer: TermWriter) -> str:
+    """`entailment: rdfs` gives it, and the schema triples by which it does, with their files."""
+    prefixes = TermWriter(with_well_known(writer))
+    try:
+        origins = BackgroundOrigins(program, program_rules(program)).of(needed.schema)
+    except Refused:  # a graph that has changed since
+        origins = {}
+    texts: dict[str, list[str]] = {}
+    for triple in needed.schema:
+        origin = origins.get(triple)
+        place = None if origin is None else origin.place or (None if origin.rule is None else rule_place(origin.rule))
+        texts.setdefault("" if place is None else str(place), []).append(prefixes.triple(triple))
+    by = ", ".join(", ".join(triples) + (f" ({file})" if file else "") for file, triples in texts.items())
+    return f"`entailment: {needed.regime.value}` gives it" + (f": {by}" if by else "")
 
 
 def datalog_rules(program: CompiledProgram) -> list[DatalogRule]:
