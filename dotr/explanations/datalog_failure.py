@@ -37,7 +37,7 @@ _MAX_DEPTH: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class RuleFailure:
+class UnfulfilledRule:
     """A Datalog rule that could give a triple, and does not.
 
     - `rule`: its file and line.
@@ -54,7 +54,7 @@ class RuleFailure:
     head: str
     held: tuple[str, ...]
     lacks: str
-    further: tuple[RuleFailure, ...] = ()
+    further: tuple[UnfulfilledRule, ...] = ()
     premises: tuple[Triple, ...] = ()
     missing: TriplePattern | None = None
 
@@ -75,7 +75,7 @@ class RuleFailure:
         }
 
 
-class RuleFailures:
+class UnfulfilledRules:
     """Explanations of rules over one closed instant.
 
     Args:
@@ -96,7 +96,7 @@ class RuleFailures:
         self._writer = writer
         self._solver = PatternSolver()
 
-    def of_pattern(self, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]]) -> tuple[RuleFailure, ...]:
+    def of_pattern(self, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]]) -> tuple[UnfulfilledRule, ...]:
         """The failure of each rule that could give a triple of a pattern, for the partial answer
         for which it comes furthest; the rules that come furthest first.
         """
@@ -104,10 +104,10 @@ class RuleFailures:
 
     def _failures(
         self, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]], asked: frozenset[tuple[str, str]]
-    ) -> tuple[RuleFailure, ...]:
+    ) -> tuple[UnfulfilledRule, ...]:
         if len(asked) >= _MAX_DEPTH:
             return ()
-        found: list[tuple[int, RuleFailure]] = []
+        found: list[tuple[int, UnfulfilledRule]] = []
         if not isinstance(pattern.predicate, Const):
             return ()
         for rule in self._rules:
@@ -121,7 +121,7 @@ class RuleFailures:
                 if key not in asked:
                     further = () if best.atom is None else self._failures(best.atom, [EMPTY], asked | {key})
                     held = tuple(self.held_text(each) for each in best.held)
-                    found.append((best.passed, RuleFailure(rule.name, text, held, best.lacks, further, best.held, best.atom)))
+                    found.append((best.passed, UnfulfilledRule(rule.name, text, held, best.lacks, further, best.held, best.atom)))
         found.sort(key=lambda each: -each[0])
         return tuple(failure for _, failure in found[:_MAX_RULES])
 

@@ -14,8 +14,8 @@ from typing import Final
 
 from dotr.datalog.entailment import rule_set
 from dotr.engine.instants import merge
-from dotr.errors.diagnostics import refuse
-from dotr.explanations.datalog_failure import RuleFailures, head_bindings, is_ready
+from dotr.errors.diagnostics import Refused, refuse
+from dotr.explanations.datalog_failure import UnfulfilledRules, head_bindings, is_ready
 from dotr.explanations.missing_entailment import entailment_that_gives
 from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import ClosedGraph
@@ -40,6 +40,7 @@ _MAX_BINDINGS: Final = 10_000
 """Bindings of a body that are followed at an instant."""
 _MAX_RULES: Final = 10
 _MAX_TIMES: Final = 3
+_HINT: Final = "Write a subject, a predicate and an object: ':r :in :lab'."
 
 
 def read_triple(text: str, prefixes: Prefixes, option: str = "--triple") -> TriplePattern:
@@ -56,14 +57,20 @@ def read_triple(text: str, prefixes: Prefixes, option: str = "--triple") -> Trip
     >>> read_triple(":r :in ?room", {"": "http://e/"})
     TriplePattern(subject=Const(term='<http://e/r>'), predicate=Const(term='<http://e/in>'), object=Var(name='room'))
     """
-    before = "SELECT * WHERE { "
-    document = Document(option, f"{before}{text} }}")
-    select = parse_select(Span(document, 0, len(document.text)), {**WELL_KNOWN, **prefixes})
+    document = Document(option, f"SELECT * WHERE {{ {text} }}")
+    try:
+        select = parse_select(Span(document, 0, len(document.text)), {**WELL_KNOWN, **prefixes})
+    except Refused as refused:
+        problem = refused.diagnostics[0]
+        message = "" if problem.message == "unexpected }" else f": {problem.message}"
+        raise refuse(
+            "C219", f"{text or 'nothing'} is not one triple{message}", None, problem.hint if "prefix" in message else _HINT
+        ) from None
     match select:
         case Select(_, Bgp((TriplePattern() as pattern,))):
             return pattern
         case _:
-            raise refuse("C220", f"{text} is not one triple", None, "Write a subject, a predicate and an object: ':r :in :lab'.")
+            raise refuse("C219", f"{text or 'nothing'} is not one triple", None, _HINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,7 @@ class StoppedRule:
         example = f"at {self.at}: {held}{self.lacks}"
         if not self.stopped:
             return f"{self.rule} gives {self.head}: {example}"
-        bindings = f"{self.stopped} of {self.bindings} binding{'' if self.bindings == 1 else 's'}"
+        bindings = f"{self.stopped:,} of {self.bindings:,} binding{'' if self.bindings == 1 else 's'}"
         return f"{self.rule} gives {self.head}: {bindings} stop{'s' * (self.stopped == 1)} at {self.item}; {example}"
 
     def to_json(self) -> dict[str, object]:
@@ -131,10 +138,10 @@ class MissingTriple:
 
     def lines(self) -> list[str]:
         """The explanation as lines."""
-        count = f"{self.instants} instant{'' if self.instants == 1 else 's'}"
+        count = f"{self.instants:,} instant{'' if self.instants == 1 else 's'}"
         if self.holds:
             shown = ", ".join([*self.holds[:_MAX_TIMES], *["…"] * (len(self.holds) > _MAX_TIMES)])
-            return [f"{self.triple} holds at {len(self.holds)} of {count}: {shown}"]
+            return [f"{self.triple} holds at {len(self.holds):,} of {count}: {shown}"]
         first = f"{self.triple} does not hold at {count}"
         if self.elsewhere:
             first += f"; it holds at {', '.join(self.elsewhere)}"
@@ -190,7 +197,7 @@ def explain_missing_triple(
         if next(matches(closed.graph(), (pattern,), EMPTY, EMPTY), None) is not None:
             (holds if asked else elsewhere).append(at)
         elif asked and not holds:
-            failures = RuleFailures(rules, closed, given, brought, writer)
+            failures = UnfulfilledRules(rules, closed, given, brought, writer)
             for funnel in funnels:
                 funnel.visit(pattern, at, failures)
             example = example or closed
@@ -228,7 +235,7 @@ class _Funnel:
     stops: dict[int, _Stop] = field(default_factory=dict)
     items: list[BodyItem] = field(default_factory=list)
 
-    def visit(self, pattern: TriplePattern, at: str, failures: RuleFailures) -> None:
+    def visit(self, pattern: TriplePattern, at: str, failures: UnfulfilledRules) -> None:
         """Follow the bindings of an instant at which the triple does not hold."""
         for bound in head_bindings(self.head, pattern, [EMPTY]):
             self.items = self.items or list(_in_order(self.rule.body, bound))
@@ -245,7 +252,7 @@ class _Funnel:
                     self.begun += len(further)
                 rows = further[:_MAX_BINDINGS]
 
-    def _note(self, number: int, row: Solution, at: str, failures: RuleFailures) -> None:
+    def _note(self, number: int, row: Solution, at: str, failures: UnfulfilledRules) -> None:
         stop = self.stops.get(number)
         if stop is not None:
             stop.count += 1

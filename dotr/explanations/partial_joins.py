@@ -146,7 +146,7 @@ class JoinStop:
     joined: tuple[Part, ...]
     rows: tuple[Solution, ...]
     missing: tuple[Part, ...]
-    inside: Stop | None = None
+    inside: QueryStop | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +188,13 @@ class OperatorStop:
 class UnionStop:
     """A UNION of which no side has a solution."""
 
-    sides: tuple[Stop, ...]
+    sides: tuple[QueryStop, ...]
 
 
-Stop: TypeAlias = JoinStop | FilterStop | OperatorStop | UnionStop
+QueryStop: TypeAlias = JoinStop | FilterStop | OperatorStop | UnionStop
 
 
-def find_stop(pattern: Pattern, closed: ClosedGraph, solver: PatternSolver) -> Stop | None:
+def find_stop(pattern: Pattern, closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
     """The part of a pattern at which its solutions end; None where it has solutions.
 
     Raises `LimitExceeded`.
@@ -228,7 +228,7 @@ def find_stop(pattern: Pattern, closed: ClosedGraph, solver: PatternSolver) -> S
             assert_never(pattern)
 
 
-def reached(stop: Stop) -> int:
+def reached(stop: QueryStop) -> int:
     """The number of patterns and conditions that were passed, to compare instants."""
     match stop:
         case JoinStop(joined, _, _, inside):
@@ -280,7 +280,7 @@ def _passed(pattern: Pattern, of_part: Callable[[Part], int]) -> int:
             return 0
 
 
-def _operator_stop(name: str, pattern: Pattern, inner: Pattern, closed: ClosedGraph, solver: PatternSolver) -> Stop | None:
+def _operator_stop(name: str, pattern: Pattern, inner: Pattern, closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
     if solver.solutions(pattern, closed):
         return None
     removed = pattern.right if isinstance(pattern, Minus) else None
@@ -290,7 +290,7 @@ def _operator_stop(name: str, pattern: Pattern, inner: Pattern, closed: ClosedGr
 # --- conjunctions ---
 
 
-def _join_stop(parts: list[Part], closed: ClosedGraph, solver: PatternSolver) -> Stop | None:
+def _join_stop(parts: list[Part], closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
     if len(parts) == 1 and not isinstance(parts[0], TriplePattern | PathPattern | TermPattern):
         return find_stop(parts[0], closed, solver)
     joined, rows, missing = join_greedily(parts, closed, solver)
@@ -352,7 +352,7 @@ def _is_connected(part: Part, known: frozenset[Variable]) -> bool:
 # --- conditions ---
 
 
-def _filter_stop(inner: Pattern, conditions: tuple[Expression, ...], closed: ClosedGraph, solver: PatternSolver) -> Stop | None:
+def _filter_stop(inner: Pattern, conditions: tuple[Expression, ...], closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
     rows = solver.solutions(inner, closed)
     tests = [CompiledExpression(_truth(each), AlgebraCompiler().compile_exists) for each in conditions]
     failures: list[tuple[FailedCondition, ...]] = []

@@ -38,14 +38,9 @@ from dotr.model.algebra import (
 )
 from dotr.model.algebra import Sequence as PathSequence
 from dotr.model.datalog import Bind, BodyItem, FilterItem, GroupAggregate, Not
-from dotr.model.terms import RDF_TYPE, WELL_KNOWN, Term, Variable
+from dotr.model.terms import RDF_TYPE, Term, Variable
 
 _MAX_ROWS: Final = 3
-
-
-def with_well_known(writer: TermWriter) -> dict[str, str]:
-    """The prefixes of a writer, and those that every reader knows, such as `rdfs:`."""
-    return {**WELL_KNOWN, **writer.prefixes}
 
 
 def slot_text(slot: Slot, writer: TermWriter, bound: Mapping[Variable, Term] | None = None) -> str:

@@ -15,12 +15,12 @@ from typing import Final
 from dotr.datalog.closure import Closure
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
-from dotr.explanations.datalog_failure import RuleFailure
+from dotr.explanations.datalog_failure import UnfulfilledRule
 from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import (
     ClosedGraph,
     PatternSolver,
-    Stop,
+    QueryStop,
     at_most_reached,
     find_stop,
     reached,
@@ -60,13 +60,13 @@ class MissingFacts:
     time: Micros | None = None
     at: str = ""
     stops: tuple[str, ...] = ()
-    rules: tuple[RuleFailure, ...] = ()
+    rules: tuple[UnfulfilledRule, ...] = ()
     remarks: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
         """`Temp has no fact at 2 instants`, for the parentheses of the first line."""
-        return f"{self.label} has no fact at {self.instants} instant{'' if self.instants == 1 else 's'}"
+        return f"{self.label} has no fact at {self.instants:,} instant{'' if self.instants == 1 else 's'}"
 
     def lines(self) -> list[str]:
         """The lines below the first one, indented by four and more spaces."""
@@ -130,7 +130,7 @@ class _Furthest:
     time: Micros | None
     given: Sequence[Triple]
     closed: ClosedGraph
-    stop: Stop | None
+    stop: QueryStop | None
     exceeded: str = ""
 
 

@@ -8,11 +8,11 @@ from typing import Final, assert_never
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Refused
 from dotr.explanations.background_origins import BackgroundOrigins, rule_place
-from dotr.explanations.datalog_failure import MAX_ROWS, RuleFailure, RuleFailures
+from dotr.explanations.datalog_failure import MAX_ROWS, UnfulfilledRule, UnfulfilledRules
 from dotr.explanations.failed_conditions import failed_condition_text
 from dotr.explanations.missing_entailment import MissingEntailment, entailment_that_gives
 from dotr.explanations.near_misses import TermsBrought
-from dotr.explanations.partial_joins import ClosedGraph, FilterStop, JoinStop, OperatorStop, Part, Stop, UnionStop, conjunction
+from dotr.explanations.partial_joins import ClosedGraph, FilterStop, JoinStop, OperatorStop, Part, QueryStop, UnionStop, conjunction
 from dotr.explanations.pattern_text import (
     aggregate_texts,
     is_grouped,
@@ -22,7 +22,6 @@ from dotr.explanations.pattern_text import (
     parts_text,
     pattern_text,
     slot_text,
-    with_well_known,
 )
 from dotr.explanations.proofs import program_rules
 from dotr.explanations.term_writer import TermWriter
@@ -64,11 +63,11 @@ class StopText:
         self._brought = brought
         self._closed = closed
         self._writer = writer
-        self._failures = RuleFailures(rules, closed, given, brought, writer)
-        self.rules: list[RuleFailure] = []
+        self._failures = UnfulfilledRules(rules, closed, given, brought, writer)
+        self.rules: list[UnfulfilledRule] = []
         self.remarks: list[str] = []
 
-    def sentences(self, stop: Stop) -> Iterator[str]:
+    def sentences(self, stop: QueryStop) -> Iterator[str]:
         """The sentences of a stop: one, or one for each side of a UNION."""
         match stop:
             case UnionStop(sides):
@@ -193,7 +192,7 @@ class StopText:
 
     def _holds(self, text: str, count: int, noun: str = "") -> str:
         plural = "" if count == 1 else "s"
-        return f"{text} {'has' if noun else 'holds'} {count} {noun or 'time'}{plural}" if text else f"{count} {noun or 'row'}{plural}"
+        return f"{text} {'has' if noun else 'holds'} {count:,} {noun or 'time'}{plural}" if text else f"{count:,} {noun or 'row'}{plural}"
 
     def _name_blanks(self, part: Part, row: Mapping[Variable, Term]) -> None:
         for node in walk(part):
@@ -203,7 +202,6 @@ class StopText:
 
 def entailment_text(program: CompiledProgram, needed: MissingEntailment, writer: TermWriter) -> str:
     """`entailment: rdfs` gives it, and the schema triples by which it does, with their files."""
-    prefixes = TermWriter(with_well_known(writer))
     try:
         origins = BackgroundOrigins(program, program_rules(program)).of(needed.schema)
     except Refused:  # a graph that has changed since
@@ -212,7 +210,7 @@ def entailment_text(program: CompiledProgram, needed: MissingEntailment, writer:
     for triple in needed.schema:
         origin = origins.get(triple)
         place = None if origin is None else origin.place or (None if origin.rule is None else rule_place(origin.rule))
-        texts.setdefault("" if place is None else str(place), []).append(prefixes.triple(triple))
+        texts.setdefault("" if place is None else str(place), []).append(writer.triple(triple))
     by = ", ".join(", ".join(triples) + (f" ({file})" if file else "") for file, triples in texts.items())
     return f"`entailment: {needed.regime.value}` gives it" + (f": {by}" if by else "")
 

@@ -34,6 +34,21 @@ def time_of(replay: Replay, text: str, option: str) -> Micros:
         raise refuse("C219", f"{option}: {error}", None, f"Write a time as an element may have it: {example}.") from None
 
 
+def times_of(
+    replay: Replay, *, at: str | None = None, first: str | None = None, last: str | None = None
+) -> tuple[Micros | None, Micros | None]:
+    """The first and the last time asked about in µs since 1970, None without a bound; raises
+    `Refused`.
+    """
+    if at is not None:
+        if first is not None or last is not None:
+            raise refuse("C219", "--at is one time, --from and --to are a range", None, "Leave one of them out.")
+        time = time_of(replay, at, "--at")
+        return time, time
+    since = None if first is None else time_of(replay, first, "--from")
+    return since, None if last is None else time_of(replay, last, "--to")
+
+
 def conditions_of(replay: Replay, texts: Sequence[str], attributes: Sequence[Variable], label: str) -> tuple[tuple[Variable, Term], ...]:
     """The attributes and terms of `--where`; raises `Refused`.
 
@@ -77,10 +92,7 @@ def question_of(
         every: explain every anchor that did not fire.
     """
     named = rule_named(replay, rule)
-    if at is not None and (first is not None or last is not None):
-        raise refuse("C219", "--at is one time, --from and --to are a range", None, "Leave one of them out.")
-    since = time_of(replay, at, "--at") if at is not None else time_of(replay, first, "--from") if first is not None else None
-    until = since if at is not None else time_of(replay, last, "--to") if last is not None else None
+    since, until = times_of(replay, at=at, first=first, last=last)
     attributes = replay.program.rules.places[rule].roles[0].attributes
     return Question(since, until, conditions_of(replay, where, attributes, named.anchor.label), every)
 

@@ -10,7 +10,6 @@ from dotr.errors.diagnostics import Refused
 from dotr.explanations.missing_triple import explain_missing_triple, read_triple
 from dotr.explanations.replay import Replay
 from dotr.explanations.term_writer import TermWriter
-from dotr.model.terms import WELL_KNOWN
 from dotr.workbench.replays import open_replays
 
 pytestmark = pytest.mark.core
@@ -38,7 +37,7 @@ def replay(folder: Path, stream: dict[int, str], datalog: str = IN_ROOM, entailm
 def asked(replay: Replay, triple: str, folder: Path, at: int | None = None) -> list[str]:
     time = None if at is None else at * 1_000_000
     pattern = read_triple(triple, replay.prefixes)
-    found = explain_missing_triple(replay, pattern, TermWriter({**WELL_KNOWN, **replay.prefixes}), first=time, last=time)
+    found = explain_missing_triple(replay, pattern, TermWriter(replay.prefixes), first=time, last=time)
     return [line.replace(f"{folder}/", "") for line in found.lines()]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, given
 
 from dotr.engine.instants import merge
-from dotr.explanations.datalog_failure import RuleFailure, RuleFailures
+from dotr.explanations.datalog_failure import UnfulfilledRule, UnfulfilledRules
 from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import (
     ClosedGraph,
@@ -13,7 +13,7 @@ from dotr.explanations.partial_joins import (
     JoinStop,
     OperatorStop,
     PatternSolver,
-    Stop,
+    QueryStop,
     UnionStop,
     at_most_reached,
     find_stop,
@@ -59,14 +59,14 @@ def assert_agreed(text: ProgramText, elements: list[Element]) -> None:
             if stop is not None:
                 assert_stop(stop, known)
                 assert reached(stop) <= at_most_reached(query, closure)
-                failures = RuleFailures(rules, closed, given_triples, brought, TermWriter({}))
+                failures = UnfulfilledRules(rules, closed, given_triples, brought, TermWriter({}))
                 for pattern, solutions in missing_triples(stop):
                     for failure in failures.of_pattern(pattern, solutions):
                         assert_failure(failure, known)
                 assert list(StopText(program, rules, brought, closed, given_triples, TermWriter({})).sentences(stop))
 
 
-def assert_stop(stop: Stop, known: list[Triple]) -> None:
+def assert_stop(stop: QueryStop, known: list[Triple]) -> None:
     def count(pattern: Pattern) -> int:
         return len(algebra.solutions(pattern, known, {}))
 
@@ -89,7 +89,7 @@ def assert_stop(stop: Stop, known: list[Triple]) -> None:
                 assert_stop(side, known)
 
 
-def missing_triples(stop: Stop) -> list[tuple[TriplePattern, tuple[dict[str, str], ...]]]:
+def missing_triples(stop: QueryStop) -> list[tuple[TriplePattern, tuple[dict[str, str], ...]]]:
     match stop:
         case JoinStop(_, rows, missing):
             return [(part, rows) for part in missing if isinstance(part, TriplePattern)]
@@ -99,7 +99,7 @@ def missing_triples(stop: Stop) -> list[tuple[TriplePattern, tuple[dict[str, str
             return []
 
 
-def assert_failure(failure: RuleFailure, known: list[Triple]) -> None:
+def assert_failure(failure: UnfulfilledRule, known: list[Triple]) -> None:
     assert set(failure.premises) <= set(known)
     if failure.missing is not None:
         assert not algebra.solutions(Bgp((failure.missing,)), known, {})
