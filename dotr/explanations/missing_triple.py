@@ -20,7 +20,7 @@ from dotr.explanations.missing_entailment import entailment_that_gives
 from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import ClosedGraph
 from dotr.explanations.pattern_text import atom_text, body_item_text, item_text
-from dotr.explanations.query_failure import close_quietly
+from dotr.explanations.query_failure import close_quietly, time_value
 from dotr.explanations.replay import Replay
 from dotr.explanations.stop_text import datalog_rules, entailment_text
 from dotr.explanations.term_writer import TermWriter
@@ -110,7 +110,7 @@ class StoppedRule:
             "bindings": self.bindings,
             "stopped": self.stopped,
             "item": self.item,
-            "at": self.at,
+            "at": time_value(self.at),
             "held": list(self.held),
             "lacks": self.lacks,
         }
@@ -153,8 +153,8 @@ class MissingTriple:
         return {
             "triple": self.triple,
             "instants": self.instants,
-            "holds": list(self.holds),
-            "elsewhere": list(self.elsewhere),
+            "holds": [time_value(at) for at in self.holds],
+            "elsewhere": [time_value(at) for at in self.elsewhere],
             "rules": [each.to_json() for each in self.rules],
             "remarks": list(self.remarks),
         }

@@ -31,6 +31,7 @@ from dotr.explanations.term_writer import TermWriter
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import format_time
 from dotr.joins.limits import LimitExceeded
+from dotr.model.algebra import Select
 from dotr.model.rules import FactSource, Role, Rule
 from dotr.model.terms import Label, Triple
 from dotr.model.time import Micros
@@ -80,7 +81,7 @@ class MissingFacts:
         return {
             "label": self.label,
             "instants": self.instants,
-            "at": self.at or None,
+            "at": time_value(self.at) if self.at else None,
             "stops": list(self.stops),
             "rules": [each.to_json() for each in self.rules],
             "remarks": list(self.remarks),
@@ -107,11 +108,18 @@ def explain_missing_facts(
     role = role or rule.anchor
     if not isinstance(role.source, FactSource):
         return None
-    search = _Search(replay.program, role)
+    query = replace(role.source.query, projection=role.source.attributes)
     if role.source.period is not None:
-        if search.visit(None, ()):
-            return None
-        return search.explanation(replay, writer)
+        search = _Search(replay.program, role.origin, query)
+        return None if search.visit(None, ()) else search.explanation(replay, writer)
+    return explain_missing_rows(replay, role.origin, query, writer, first=first, last=last)
+
+
+def explain_missing_rows(
+    replay: Replay, label: Label, query: Select, writer: TermWriter, *, first: Micros | None = None, last: Micros | None = None
+) -> MissingFacts | None:
+    """The same for any query; `label` names it."""
+    search = _Search(replay.program, label, query)
     for instant in replay.instants():
         search.note(instant.graphs)
         asked = (first is None or first <= instant.time) and (last is None or instant.time <= last)
@@ -137,11 +145,10 @@ class _Furthest:
 class _Search:
     """Search for the instant at which a query came furthest."""
 
-    def __init__(self, program: CompiledProgram, role: Role) -> None:
-        assert isinstance(role.source, FactSource)
+    def __init__(self, program: CompiledProgram, label: Label, query: Select) -> None:
         self._program = program
-        self._label = role.origin
-        self._query = replace(role.source.query, projection=role.source.attributes)
+        self._label = label
+        self._query = query
         self._plan: QueryPlan = plan(self._query, program.knowledge.background)
         self._solver = PatternSolver()
         self._rules = datalog_rules(program)
@@ -188,6 +195,15 @@ class _Search:
         text = StopText(self._program, self._rules, self._brought, best.closed, best.given, writer)
         stops = tuple(text.sentences(best.stop))
         return replace(explained, stops=stops, rules=tuple(text.rules), remarks=tuple(dict.fromkeys(text.remarks)))
+
+
+def time_value(text: str) -> int | str:
+    """A time as JSON has it, from its text.
+
+    >>> time_value("-12"), time_value("2024-03-01T07:00:00Z")
+    (-12, '2024-03-01T07:00:00Z')
+    """
+    return int(text) if text.removeprefix("-").isdecimal() else text
 
 
 def close_quietly(program: CompiledProgram, triples: Sequence[Triple]) -> Closure | None:

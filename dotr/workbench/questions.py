@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dotr.errors.diagnostics import did_you_mean, refuse
 from dotr.explanations.replay import Replay
 from dotr.explanations.why_not import Question
+from dotr.languages.sparql import parse_select, scan_references
 from dotr.languages.turtle.graphs import Misread, read_graph
+from dotr.model.algebra import Select
+from dotr.model.places import Document, Span
 from dotr.model.rules import Rule
-from dotr.model.terms import Prefixes, Term, Variable
+from dotr.model.terms import WELL_KNOWN, Prefixes, Term, Variable
 from dotr.model.time import Micros
 from dotr.sources.times import parse_time
 
@@ -47,6 +50,20 @@ def times_of(
         return time, time
     since = None if first is None else time_of(replay, first, "--from")
     return since, None if last is None else time_of(replay, last, "--to")
+
+
+def query_of(replay: Replay, text: str) -> Select:
+    """The ad hoc query of a text; raises `Refused` with the place in the text.
+
+    The prefixes of the rule files and the configuration are declared.
+    """
+    span = Span(Document("--query", text), 0, len(text))
+    select = parse_select(span, {**WELL_KNOWN, **replay.prefixes})
+    reference = next(iter(scan_references(span)), None)
+    if reference is not None:
+        hint = "It asks what holds at one instant: leave out M.?v and time(M)."
+        raise refuse("C219", "an ad hoc query has no events of a rule", reference.span, hint)
+    return select
 
 
 def conditions_of(replay: Replay, texts: Sequence[str], attributes: Sequence[Variable], label: str) -> tuple[tuple[Variable, Term], ...]:
