@@ -232,11 +232,11 @@ class UnfulfilledRules:
         if is_class and value is not None and subject is not None and (types := self._objects(subject, predicate)):
             return f"{start}: {writer.text(subject)} is a {self._listed(types)}"
         if subject is not None and value is not None and not is_class and (values := self._objects(subject, predicate)):
-            return f"{start}: of {writer.text(subject)} it is known with {self._listed(values)}"
+            return f"{start}: {writer.text(subject)} has {self._listed(values)}"
         if subject is not None and (subjects := self._subjects(predicate, value if is_class else None)):
             return f"{start}: it is known of {self._listed(subjects)}"
         if subject is None and value is not None and not is_class and (values := self._values(predicate)):
-            return f"{start}: it is known with {self._listed(values)}"
+            return f"{start}: known values are {self._listed(values)}"
         return start + self._brought.near_miss(predicate, value, self._closed.background, writer, before=": ")
 
     def known_of(self, predicate: Term, subject: Slot, value: Slot, rows: Sequence[Mapping[Variable, Term]]) -> str:

@@ -1,8 +1,8 @@
 """What holds at each instant: given, derived and known triples, and facts of interest.
 
 Idea: each instant is decided as in a run (`dotr.engine.driver.close_instant`); its derived triples
-come from the closure in rounds, which keeps the rule of each (`dotr.explanations.proofs`). Files and
-lines of background triples are found by reading the sources again, for many instants at once.
+come from the closure in rounds, which keeps the rule of each (`dotr.explanations.proofs`). Places of
+background triples are found by reading the sources again, for many instants at once.
 
 Cost: some milliseconds an instant; memory: that of a thousand instants.
 """

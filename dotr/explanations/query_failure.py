@@ -8,7 +8,7 @@ could give it, and predicates that no element brings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,7 +31,9 @@ from dotr.explanations.term_writer import TermWriter
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import format_time
 from dotr.joins.limits import LimitExceeded
-from dotr.model.algebra import Select
+from dotr.layout.retention import roles
+from dotr.model.algebra import Expression, Select
+from dotr.model.places import Span
 from dotr.model.rules import FactSource, Role, Rule
 from dotr.model.terms import Label, Triple
 from dotr.model.time import Micros
@@ -39,6 +41,7 @@ from dotr.queries import QueryPlan, plan
 
 _MAX_TERMS: Final = 3
 _INDENT: Final = "    "
+_NO_PLACES: Final[Mapping[Expression, Span]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +115,29 @@ def explain_missing_facts(
     if role.source.period is not None:
         search = _Search(replay.program, role.origin, query)
         return None if search.visit(None, ()) else search.explanation(replay, writer)
-    return explain_missing_rows(replay, role.origin, query, writer, first=first, last=last)
+    written = zip(roles(rule), replay.program.rules.places[rule.name].roles, strict=True)
+    places = next((places.conditions for each, places in written if each == role), _NO_PLACES)
+    return explain_missing_rows(replay, role.origin, query, writer, first=first, last=last, places=places)
 
 
 def explain_missing_rows(
-    replay: Replay, label: Label, query: Select, writer: TermWriter, *, first: Micros | None = None, last: Micros | None = None
+    replay: Replay,
+    label: Label,
+    query: Select,
+    writer: TermWriter,
+    *,
+    first: Micros | None = None,
+    last: Micros | None = None,
+    places: Mapping[Expression, Span] = _NO_PLACES,
 ) -> MissingFacts | None:
-    """The same for any query; `label` names it."""
+    """The same for any query; `label` names it, `places` has the places of its conditions."""
     search = _Search(replay.program, label, query)
     for instant in replay.instants():
         search.note(instant.graphs)
         asked = (first is None or first <= instant.time) and (last is None or instant.time <= last)
         if asked and search.visit(instant.time, merge(instant.time, instant.graphs).triples):
             return None
-    return search.explanation(replay, writer)
+    return search.explanation(replay, writer, places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +194,7 @@ class _Search:
             self._best, self._best_reached = _Furthest(time, triples, closed, stop, exceeded), found
         return False
 
-    def explanation(self, replay: Replay, writer: TermWriter) -> MissingFacts:
+    def explanation(self, replay: Replay, writer: TermWriter, places: Mapping[Expression, Span] = _NO_PLACES) -> MissingFacts:
         """The explanation of the best instant."""
         best = self._best
         if best is None:
@@ -192,7 +204,7 @@ class _Search:
         if best.stop is None:
             why = f"the query goes over a limit: {best.exceeded}" if best.exceeded else "the query has no row"
             return replace(explained, stops=(why,))
-        text = StopText(self._program, self._rules, self._brought, best.closed, best.given, writer)
+        text = StopText(self._program, self._rules, self._brought, best.closed, best.given, writer, places)
         stops = tuple(text.sentences(best.stop))
         return replace(explained, stops=stops, rules=tuple(text.rules), remarks=tuple(dict.fromkeys(text.remarks)))
 

@@ -9,10 +9,21 @@ from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Refused
 from dotr.explanations.background_origins import BackgroundOrigins, rule_place
 from dotr.explanations.datalog_failure import MAX_ROWS, UnfulfilledRule, UnfulfilledRules
+from dotr.explanations.event_text import place_text
 from dotr.explanations.failed_conditions import failed_condition_text
 from dotr.explanations.missing_entailment import MissingEntailment, entailment_that_gives
 from dotr.explanations.near_misses import TermsBrought
-from dotr.explanations.partial_joins import ClosedGraph, FilterStop, JoinStop, OperatorStop, Part, QueryStop, UnionStop, conjunction
+from dotr.explanations.partial_joins import (
+    ClosedGraph,
+    FailedCondition,
+    FilterStop,
+    JoinStop,
+    OperatorStop,
+    Part,
+    QueryStop,
+    UnionStop,
+    conjunction,
+)
 from dotr.explanations.pattern_text import (
     aggregate_texts,
     is_grouped,
@@ -27,14 +38,16 @@ from dotr.explanations.proofs import program_rules
 from dotr.explanations.term_writer import TermWriter
 from dotr.joins.scope import possible
 from dotr.languages.datalog import parse_datalog
-from dotr.model.algebra import Const, Exists, PathPattern, Pattern, TermPattern, TriplePattern, Values, Var, is_hidden, slots_of
+from dotr.model.algebra import Const, Exists, Expression, PathPattern, Pattern, TermPattern, TriplePattern, Values, Var, is_hidden, slots_of
 from dotr.model.datalog import DatalogRule
+from dotr.model.places import Span
 from dotr.model.terms import RDF_TYPE, Term, Triple, Variable
 from dotr.model.traverse import walk
 from dotr.queries.matching import matches
 from dotr.queries.operators import EMPTY
 
 _MAX_TERMS: Final = 3
+_NO_PLACES: Final[Mapping[Expression, Span]] = {}
 
 
 class StopText:
@@ -47,6 +60,7 @@ class StopText:
         closed: the instant.
         given: the triples of the instant's elements.
         writer: the writer of the explanation.
+        places: the places of conditions in the rule files.
     """
 
     def __init__(
@@ -57,11 +71,13 @@ class StopText:
         closed: ClosedGraph,
         given: Sequence[Triple],
         writer: TermWriter,
+        places: Mapping[Expression, Span] = _NO_PLACES,
     ) -> None:
         self._program = program
         self._datalog = rules
         self._brought = brought
         self._closed = closed
+        self._places = places
         self._writer = writer
         self._failures = UnfulfilledRules(rules, closed, given, brought, writer)
         self.rules: list[UnfulfilledRule] = []
@@ -93,17 +109,22 @@ class StopText:
         same = [each.row for each in stop.failed if each.condition == first.condition and each.errs == first.errs]
         self._name_blanks(stop.pattern, same[0])
         holds = self._holds(pattern_text(stop.pattern, self._writer), len(stop.rows), "group" if is_grouped(stop.pattern) else "")
+        place = place_text(self._places.get(first.condition))
+        return f"{holds}; {self._failed(stop, same, first)}" + (f"   {place}" if place else "")
+
+    def _failed(self, stop: FilterStop, rows: Sequence[Mapping[Variable, Term]], first: FailedCondition) -> str:
+        """The condition that is not true of some rows."""
         match first.condition:
             case Exists(pattern, negated):
                 text = f"{'NOT ' * negated}EXISTS {{ {pattern_text(pattern, self._writer)} }} is false"
                 if negated:
-                    return f"{holds}; {text}{self._found_in(pattern, same[0])}"
+                    return f"{text}{self._found_in(pattern, rows[0])}"
                 self._remark(pattern)
-                return f"{holds}; {text}"
+                return text
             case _:
                 name = "HAVING" if is_grouped(stop.pattern) else "FILTER"
                 texts = aggregate_texts(stop.pattern, self._writer)
-                return f"{holds}; {failed_condition_text(first.condition, same, first.errs, self._writer, name, texts)}"
+                return failed_condition_text(first.condition, rows, first.errs, self._writer, name, texts)
 
     def _found_in(self, pattern: Pattern, row: Mapping[Variable, Term]) -> str:
         """The triples by which a pattern of NOT EXISTS or MINUS matches a row, where it is plain."""
