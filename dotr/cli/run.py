@@ -28,6 +28,7 @@ def add_parser(commands: Commands) -> None:
     run.add_argument("--fresh", action="store_true", help="remove this pipeline's output and checkpoint first")
     run.add_argument("--quiet", action="store_true", help="no progress on stderr")
     run.add_argument("--progress", choices=("text", "json"), default="text", help="text (default), or a JSON object a line, on stderr")
+    run.add_argument("--rules", action="store_true", help="end with a line for every rule, not only for those without an event")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -52,6 +53,7 @@ def execute(options: argparse.Namespace) -> int:
                 stack.enter_context(serve_metrics(config.settings.metrics.prometheus, figures.read, place))
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=stack.enter_context(OutputLocks()))
             figures.clock, dead_letters = pipeline.clock, pipeline.dead_letter_path
+            figures.rules = tuple(rule.name for rule in pipeline.program.rules.rules)
             print_notices([*pipeline.program.notices, *pipeline.notices], print_message)
             warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
             if warnings and not options.quiet:
@@ -70,6 +72,12 @@ def execute(options: argparse.Namespace) -> int:
             return _exit_code(figures.read().totals, dead_letters, print_message)
     if not options.quiet and options.progress == "text":
         print_stderr(summary(totals, pipeline))
+        overall = _overall_totals(pipeline) if engine == "spark" else totals
+        if overall.elements or options.rules:
+            from dotr.monitoring.rule_summary import rule_lines
+
+            for each in rule_lines(pipeline.program, overall, options.config, every=options.rules):
+                print_stderr(each)
     return _exit_code(totals, pipeline.dead_letter_path, print_message)
 
 
@@ -144,6 +152,18 @@ def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quie
         from dotr.runtimes.local import run_local
 
         return run_local(pipeline, report, figures.update_progress)
+
+
+def _overall_totals(pipeline: Pipeline) -> Totals:
+    """Totals of all runs on Spark from the checkpoint's beginning: a rule may have fired in an
+    earlier one.
+    """
+    from dotr.monitoring.totals import Totals
+    from dotr.runtimes.spark.checkpoint import Checkpoint
+    from dotr.runtimes.spark.totals_file import read_totals
+
+    stored = read_totals(Checkpoint(pipeline.spark.checkpoint).folder)
+    return Totals() if stored is None else stored.totals
 
 
 def summary(totals: Totals, pipeline: Pipeline) -> str:
