@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from dotr.cli.common import Commands, PrintMessage, add_config, count_noun, print_json, print_notices
-from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.cli.common import Commands, PrintMessage, add_config, count_noun, positive, print_json, print_notices
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.errors.terminal import print_stderr
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def add_parser(commands: Commands) -> None:
     run.add_argument("--fresh", action="store_true", help="remove this pipeline's output and checkpoint first")
     run.add_argument("--quiet", action="store_true", help="no progress on stderr")
     run.add_argument("--progress", choices=("text", "json"), default="text", help="text (default), or a JSON object a line, on stderr")
+    run.add_argument("--head", type=positive, metavar="N", help="stop after N elements, at the end of the N-th one's instant (in process)")
     run.add_argument("--rules", action="store_true", help="end with a line for every rule, not only for those without an event")
 
 
@@ -45,6 +46,9 @@ def execute(options: argparse.Namespace) -> int:
         try:
             config = read_config(options.config, options.options)
             engine = _engine(options.engine, config, print_message)
+            if options.head is not None and engine == "spark":
+                hint = "On Spark several tasks read at once, and a batch is written as a whole. Run with --engine local."
+                raise refuse("S115", "--head stops a run in process only, and this one runs on Spark", None, hint)
             figures = LatestFigures(config.settings.name, engine)
             if config.settings.metrics.prometheus is not None:
                 from dotr.monitoring.prometheus import serve_metrics
@@ -59,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
             if warnings and not options.quiet:
                 print_message(f"{count_noun(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
             stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
-            totals = _run_engine(pipeline, engine, figures, quiet=options.quiet, as_json=options.progress == "json")
+            totals = _run_engine(pipeline, engine, figures, quiet=options.quiet, as_json=options.progress == "json", head=options.head)
         except RunFailed as failure:
             if print_message is print_stderr:
                 print_message(f"The run failed: {failure}")
@@ -127,7 +131,7 @@ def _engine(requested: str | None, config: Config, print_message: PrintMessage) 
     return "local"
 
 
-def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quiet: bool, as_json: bool) -> Totals:
+def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quiet: bool, as_json: bool, head: int | None) -> Totals:
     from dotr.monitoring.display import json_progress, progress_line
     from dotr.monitoring.totals import ignore_activity
 
@@ -151,7 +155,7 @@ def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quie
             return run_spark(pipeline, report, figures.update_progress, report_activity)
         from dotr.runtimes.local import run_local
 
-        return run_local(pipeline, report, figures.update_progress)
+        return run_local(pipeline, report, figures.update_progress, head)
 
 
 def _overall_totals(pipeline: Pipeline) -> Totals:

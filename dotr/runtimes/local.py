@@ -46,17 +46,21 @@ _PROGRESS_SECONDS = 1.0
 _INSTANTS_PER_CHECK = 256
 
 
-def run_local(pipeline: Pipeline, report: ReportTotals, report_progress: ReportProgress = ignore_progress) -> Totals:
+def run_local(
+    pipeline: Pipeline, report: ReportTotals, report_progress: ReportProgress = ignore_progress, head: int | None = None
+) -> Totals:
     """Run a pipeline to the end of its input, or until interrupted; all instants so far are then
     written.
 
-    `report` and `report_progress` are called several times a second. Raises `Refused` where an
+    `report` and `report_progress` are called several times a second. `head`: the run stops after
+    so many elements, at the end of the instant of the last one; its output is the beginning of the
+    whole run's. Raises `Refused` where an
     input or output cannot be opened or an output exists already; `RunFailed` where an output cannot
     be written to its end.
     """
     with stoppable() as stop:
         sinks, rejected = _open_outputs(pipeline)
-        run = _LocalRun(pipeline, sinks, rejected, stop, report_progress)
+        run = _LocalRun(pipeline, sinks, rejected, stop, report_progress, head)
         try:
             with ExitStack() as stack:
                 for sink in (*sinks, *filter(None, [rejected])):
@@ -105,7 +109,13 @@ class _LocalRun:
     """A run and its counts so far."""
 
     def __init__(
-        self, pipeline: Pipeline, sinks: list[FileSink], dead_letter_sink: FileSink | None, stop: Stop, report_progress: ReportProgress
+        self,
+        pipeline: Pipeline,
+        sinks: list[FileSink],
+        dead_letter_sink: FileSink | None,
+        stop: Stop,
+        report_progress: ReportProgress,
+        head: int | None,
     ) -> None:
         self.engine = Engine(pipeline.program, pipeline.clock, emit=self._buffer)
         self._folder: Path | None = None
@@ -120,6 +130,8 @@ class _LocalRun:
         self._channels: list[tuple[str, Channel]] = []
         self._closed: Micros | None = None
         self._ended = False
+        self._head = head
+        self._cut = False
         self._progress_reported_at = 0.0
         self._second_pass: Iterator[tuple[Micros, list[Element]]] | None = None
         self._clock = pipeline.clock
@@ -139,7 +151,8 @@ class _LocalRun:
         terms = self._terms
         try:
             stop.end_write()
-            for number, (now, elements) in enumerate(self.instants_of(self._pipeline, report)):
+            instants = self.instants_of(self._pipeline, report)
+            for number, (now, elements) in enumerate(instants if self._head is None else self._first(instants, self._head)):
                 if terms.wanted:
                     terms.note(elements)
                 facts, rejected, failing = close_instant(program, now, [triples for _, triples in elements])
@@ -173,11 +186,21 @@ class _LocalRun:
                         sink.flush()
                     next_report = time.monotonic() + _REPORT_SECONDS
                 stop.end_write()
-            self.write_moments(engine.finish())
-            self._ended = True
+            if not self._cut:
+                self.write_moments(engine.finish())
+                self._ended = True
         except KeyboardInterrupt:
             LOG.warning("Stopped: the output holds all instants so far.")
         stop.is_writing = True  # so that files are closed before a signal is handled
+
+    def _first(self, instants: Iterator[tuple[Micros, list[Element]]], head: int) -> Iterator[tuple[Micros, list[Element]]]:
+        """The instants up to the one of element number `head`."""
+        for instant in instants:
+            yield instant
+            head -= len(instant[1])
+            if head <= 0:
+                self._cut = True
+                return
 
     def dead_letters(self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection]) -> list[DeadLetter]:
         """The dead letters of elements of an instant."""
