@@ -19,8 +19,8 @@ class Totals:
     `elements` are those read and not rejected, `instants` those processed, `facts` those of
     interest, `events` those written, `dropped` output triples that cannot be written. `fallbacks`
     (`dotr.errors.fallbacks`) depend on how a run is divided into batches, so equality ignores them.
-    `rules` has the counts of the rules that have found anything, by name; `terms` the predicates and
-    classes that elements bring, as far as a rule waits for any (`dotr.monitoring.stream_terms`).
+    `rules` has the counts of the rules that have found anything, by name; `terms` the predicates
+    and classes that elements bring, while a rule waits for any (`dotr.monitoring.stream_terms`).
     """
 
     elements: int = 0
