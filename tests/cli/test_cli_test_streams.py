@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterable
 
 import pytest
 
+from dotr.datalog.background import Knowledge
+from dotr.datalog.closure import Closure
+from dotr.model.terms import Triple
 from tests.conftest import CONFIG, Project
 
 pytestmark = pytest.mark.core
@@ -163,3 +167,23 @@ def test_unknown_input_of_a_recording_is_refused(project: Project) -> None:
     project.write("tests/t.yaml", head_of(project) + f"cases:\n  - name: one\n    stream: {stream}\n    expect: []\n")
     assert "C203 c.yaml has no input row\n" in project.refused("test", "tests/t.yaml")
     assert "Did you mean rows?" in project.refused("test", "tests/t.yaml")
+
+
+@pytest.mark.fallbacks("instant")
+def test_failing_element_has_its_place_in_the_recording(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    close = Knowledge.close
+
+    def closing(self: Knowledge, triples: Iterable[Triple]) -> Closure:
+        triples = list(triples)
+        if any(subject == "<http://e/b>" for subject, _, _ in triples):
+            raise RecursionError("too deep")
+        return close(self, triples)
+
+    monkeypatch.setattr(Knowledge, "close", closing)
+    project.write("data/monday.ndjson", NDJSON)
+    case = "{ name: one, stream: { file: ../data/monday.ndjson, from: 2, to: 2 }, expect: [] }"
+    project.write("tests/t.yaml", head_of(project) + f"cases: [ {case} ]\n")
+    assert project.dotr("test", "tests/t.yaml").out.splitlines()[:2] == [
+        "FAILED tests/t.yaml:3: one",
+        "! at 2 element 1 of the instant is left out, it fails: RecursionError: too deep (data/monday.ndjson:2)",
+    ]
