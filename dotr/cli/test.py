@@ -130,7 +130,7 @@ class _TestRuns:
                 if outcome.findings and self.options.update:
                     current, outcome = self._updated(current, number, outcome)
                 outcomes.append(outcome)
-                if coverage is not None:
+                if coverage is not None and not outcome.is_broken:
                     coverage.add(current, number)
                 if self.options.format == "text":
                     print_stdout(outcome_text(outcome))

@@ -70,6 +70,11 @@ class Outcome:
         return "\n".join(map(str, self.findings))
 
     @property
+    def is_broken(self) -> bool:
+        """True where a query, a rule or an element fails."""
+        return any(each.kind is FindingKind.ERROR for each in self.findings)
+
+    @property
     def place(self) -> str:
         """Place of the case, as in messages of compilers.
 
@@ -162,7 +167,7 @@ def run_case(test: LoadedTest, number: int) -> Outcome:
     begun = time.perf_counter()
     result = test.run(number)
     notes = list(case.notes)
-    if case.facts is None and (not result.takes_facts or test.has_static_answers):
+    if case.facts is None and not result.broken and (not result.takes_facts or test.has_static_answers):
         from dotr.workbench.untaken_streams import untaken_stream
 
         notes += untaken_stream(test.program, case, test.static_facts, test.file.expected_prefixes)
