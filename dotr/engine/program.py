@@ -25,7 +25,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
 from dotr.joins.limits import LimitExceeded
 from dotr.languages.datalog import parse_datalog
-from dotr.languages.rules import RuleSet, compile_rules
+from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.keys import SinglePartition
 from dotr.layout.layers import Layout, lay_out
 from dotr.layout.retention import roles
@@ -210,7 +210,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         *_contradictions(knowledge),
         *static_queries,
         *_idle_ticks(layout, stage_one),
-        *single_partitions(layout),
+        *single_partitions(layout, ruleset.diagnostics),
     ]
     static.write()
     return CompiledProgram(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.is_new, closed.warnings)
@@ -281,12 +281,14 @@ def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
     ]
 
 
-def single_partitions(layout: Layout) -> list[Diagnostic]:
+def single_partitions(layout: Layout, found: Iterable[Diagnostic]) -> list[Diagnostic]:
     """A warning for each rule that runs on one core: none where no rule has state, since instants
-    are then spread over the cores.
+    are then spread over the cores, and none for a rule in which `found` has an untied clause, which
+    is the reason.
     """
     if not layout.stateful_operators:
         return []
+    untied = [warning.span for warning in found if warning.code == RuleCode.UNTIED and warning.span is not None]
     return [
         Diagnostic(
             "D502",
@@ -297,5 +299,5 @@ def single_partitions(layout: Layout) -> list[Diagnostic]:
         )
         for layer in layout.layers
         for placed in layer.rules
-        if isinstance(placed.split, SinglePartition)
+        if isinstance(placed.split, SinglePartition) and not any(placed.rule.span.contains(span) for span in untied)
     ]

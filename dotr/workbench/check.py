@@ -215,7 +215,7 @@ def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
 
 
 def _single_partitions(rules: RuleSet) -> list[Diagnostic]:
-    return single_partitions(lay_out(share_queries(rules.rules)))
+    return single_partitions(lay_out(share_queries(rules.rules)), rules.diagnostics)
 
 
 def _errors(diagnostics: Iterable[Diagnostic]) -> int:
