@@ -43,4 +43,4 @@ class Span:
         >>> Span(rule, 0, 13).contains(Span(rule, 5, 6)), Span(rule, 0, 6).contains(Span(rule, 5, 7))
         (True, False)
         """
-        return self.document is other.document and self.start <= other.start and other.end <= self.end
+        return self.document == other.document and self.start <= other.start and other.end <= self.end

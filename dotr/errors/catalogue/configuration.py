@@ -183,6 +183,16 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ShownMessage("C218 fire_test.yaml has no case smok\nDid you mean smoke?"),
     ),
     ErrorCode(
+        "C217",
+        "A comment that allows a warning is no use",
+        "`# dotr: allow D501 (the links are few)` above a rule or query, a Datalog rule, or an entry of a YAML file silences the warnings "
+        "of this code that have their place there. It needs a reason, the code of a warning, and such a warning: where there is none "
+        "(any more), the comment would hide a later mistake. A code that depends on the data is judged only where a configuration is "
+        "checked. `report: { accept: [D502] }` accepts a code in all files of a configuration.",
+        "Remove the comment, or correct it. It is a warning.",
+        InFiles((("rules.dotr", RULE.replace("define", "# dotr: allow D217 (the dashboard reads it)\ndefine")),)),
+    ),
+    ErrorCode(
         "C301",
         "There is no such file",
         "The path does not exist, or no file matches the pattern.",
