@@ -183,7 +183,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ShownMessage("C218 fire_test.yaml has no case smok\nDid you mean smoke?"),
     ),
     ErrorCode(
-        "C217",
+        "C219",
         "A comment that allows a warning is no use",
         "`# dotr: allow D501 (the links are few)` above a rule or query, a Datalog rule, or an entry of a YAML file silences the warnings "
         "of this code that have their place there. It needs a reason, the code of a warning, and such a warning: where there is none "
