@@ -29,6 +29,7 @@ from dotr.model.places import Document, Span
 from dotr.runtimes.pipeline import check_files
 from dotr.workbench.allowed import AllowedWarnings, entry_spans
 from dotr.workbench.expectations import unknown_names
+from dotr.workbench.near_misses import StreamTexts, near_misses, texts_of_inputs
 from dotr.workbench.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
 from dotr.workbench.retained_state import RetainedState, state
 from dotr.workbench.rule_tests import TestFile, is_test, read_cases, read_file
@@ -135,7 +136,9 @@ def _check_yaml(
             test, problems = read_file(path)
             _cover(test.spec, covered)
             graphs = [graph for case in read_cases(test, problems) for graphs in case.elements.values() for graph in graphs]
-            found = _check_program(path, test.spec, problems, programs, objects_of_graphs(graphs), allowed, test)
+            found = _check_program(
+                path, test.spec, problems, programs, objects_of_graphs(graphs), StreamTexts(graphs=tuple(graphs)), allowed, test
+            )
             kept = allowed.kept([*problems, *found], own)
             if not _errors(kept):
                 allowed.judge(own, with_data=True)
@@ -143,7 +146,8 @@ def _check_yaml(
         config = read_config(path)
         spec, problems = config.spec()
         _cover(spec, covered)
-        found = _check_program(path, spec, problems, programs, objects_of_inputs(config), allowed, keeping=config.cache_policy())
+        objects, texts = objects_of_inputs(config), texts_of_inputs(config)
+        found = _check_program(path, spec, problems, programs, objects, texts, allowed, keeping=config.cache_policy())
         every = allowed.kept([*problems, *found, *check_files(config)], own)
         if not _errors(every):
             allowed.judge(own, with_data=True)
@@ -164,6 +168,7 @@ def _check_program(
     missing: Sequence[Diagnostic],
     programs: _Programs,
     stream_objects: StreamObjects,
+    texts: StreamTexts,
     allowed: AllowedWarnings,
     test: TestFile | None = None,
     keeping: CachePolicy | None = None,
@@ -173,7 +178,8 @@ def _check_program(
     try:
         program = compile_program(spec, keeping)
         comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
-        problems = [*program.warnings, *program.notices, *allowed.kept(never_true(program, stream_objects), comments)]
+        with_data = allowed.kept([*never_true(program, stream_objects), *near_misses(program, texts)], comments)
+        problems = [*program.warnings, *program.notices, *with_data]
         allowed.note(program.silenced)
         allowed.judge(comments, with_data=test is None)
         _add_state(path, spec.rules, program.rules, programs)

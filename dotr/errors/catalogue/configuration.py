@@ -193,6 +193,31 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         InFiles((("rules.dotr", RULE.replace("define", "# dotr: allow D217 (the dashboard reads it)\ndefine")),)),
     ),
     ErrorCode(
+        "C220",
+        "A name that is probably misspelt",
+        "A predicate or class occurs once in all files of the program (rules, Datalog, background, the maps of CSV inputs, the streams of "
+        "a rule test), and another one, which differs in one letter, occurs three times or more. A misspelt name selects nothing, and is "
+        "no error. Names of fewer than four letters, and names that differ in a digit, are not compared.",
+        "Correct the name. Where both are right, say so above the statement: `# dotr: allow C220 (a valve has both)`. It is a warning.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    "name: example\nrules: [rules.dotr]\n" + _INPUT,
+                ),
+                (
+                    "rules.dotr",
+                    "PREFIX : <http://example.org/>\n"
+                    "query Temp = [ SELECT ?v WHERE { ?t :value ?v } ]\n"
+                    "rule High define High = [ [] :value ?v ] from Temp if Temp.?v > 60 with High.?v = Temp.?v\n"
+                    "rule Low define Low = [ [] :value ?v ]\n"
+                    "from Cold = [ SELECT ?v WHERE { ?t :valeu ?v FILTER(?v < 10) } ] with Low.?v = Cold.?v\n",
+                ),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+    ErrorCode(
         "C301",
         "There is no such file",
         "The path does not exist, or no file matches the pattern.",
