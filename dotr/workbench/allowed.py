@@ -1,5 +1,5 @@
 """Comments `# dotr: allow CODE (reason)` in a check: which warnings they silence, and which of them
-are no use (C219).
+are no use (C222).
 
 A comment that silences nothing is reported where the check could have found its warning: in files
 without errors, and for the codes that need the data only where a configuration was checked.
@@ -18,7 +18,7 @@ from dotr.languages.allowances import Allowance, Silenced, without_allowed
 from dotr.languages.rules import RuleCode
 from dotr.model.places import Span
 
-_CODE: Final = "C219"
+_CODE: Final = "C222"
 _OF_RULES_ALONE: Final = frozenset(RuleCode) - {RuleCode.BACKGROUND_ALONE, RuleCode.NEVER_TICKS, RuleCode.NEVER_AS_TYPED}
 
 _Key: TypeAlias = tuple[str, int, str]

@@ -29,7 +29,7 @@ from dotr.model.places import Document, Span
 from dotr.runtimes.pipeline import check_files
 from dotr.workbench.allowed import AllowedWarnings, entry_spans
 from dotr.workbench.expectations import unknown_names
-from dotr.workbench.near_misses import StreamTexts, near_misses, texts_of_inputs
+from dotr.workbench.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
 from dotr.workbench.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
 from dotr.workbench.retained_state import RetainedState, state
 from dotr.workbench.rule_tests import TestFile, is_test, read_cases, read_file
@@ -178,7 +178,7 @@ def _check_program(
     try:
         program = compile_program(spec, keeping)
         comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
-        with_data = allowed.kept([*never_true(program, stream_objects), *near_misses(program, texts)], comments)
+        with_data = allowed.kept([*never_true(program, stream_objects), *misspelt_names(program, texts)], comments)
         problems = [*program.warnings, *program.notices, *with_data]
         allowed.note(program.silenced)
         allowed.judge(comments, with_data=test is None)

@@ -1,4 +1,4 @@
-"""Comments `# dotr: allow CODE (reason)`: what they silence, and C219 where they are no use."""
+"""Comments `# dotr: allow CODE (reason)`: what they silence, and C222 where they are no use."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_comment_that_is_no_use(rooms: Project, comment: str, problem: str) -> N
     message, hint = problem.split("\n")
     excerpt = f"  8 | {comment}\n    | {'^' * len(comment.rstrip())}"
     last = "1 file checked: no errors, 1 warning (2 accepted)."
-    assert (answer.code, answer.err) == (2, f"r.dotr:8:1: C219 warning: {message}\n{excerpt}\n{hint}\n\n{last}\n")
+    assert (answer.code, answer.err) == (2, f"r.dotr:8:1: C222 warning: {message}\n{excerpt}\n{hint}\n\n{last}\n")
 
 
 def test_comment_that_is_above_no_statement(rooms: Project) -> None:
@@ -89,14 +89,14 @@ def test_comment_that_is_above_no_statement(rooms: Project) -> None:
     ):
         rooms.write("r.dotr", text)
         first, _ = messages(rooms, "c.yaml")
-        assert first.endswith(": C219 warning: this comment is above nothing")
+        assert first.endswith(": C222 warning: this comment is above nothing")
 
 
 def test_comment_without_a_reason_silences_nothing(rooms: Project) -> None:
     rooms.write("r.dotr", ALLOWED.replace(" (one fire is enough)", ""))
     assert [line.partition(" warning:")[0] for line in messages(rooms, "c.yaml")] == [
         "r.dotr:11:10: D321",
-        "r.dotr:7:1: C219",
+        "r.dotr:7:1: C222",
         "1 file checked: no errors, 2 warnings (1 accepted).",
     ]
 
@@ -107,7 +107,7 @@ def test_what_depends_on_the_data_is_judged_with_a_configuration_alone(rooms: Pr
     assert messages(rooms, "r.dotr") == ["1 file checked: no errors, no warnings (1 accepted)."]
     assert [line.partition(" warning:")[2] for line in messages(rooms, "c.yaml")] == [" there is no D501 to allow here", ""]
     rooms.write("r.dotr", ALLOWED + "rule Wrong define")
-    assert "C219" not in rooms.dotr("check", "c.yaml").err
+    assert "C222" not in rooms.dotr("check", "c.yaml").err
 
 
 def test_warning_of_one_of_several_programs_is_enough(rooms: Project) -> None:
@@ -136,7 +136,7 @@ cases:
     assert messages(rooms, "t.yaml") == ["1 file checked: no errors, no warnings (3 accepted)."]
     rooms.write("t.yaml", case.replace("Alarm", "Fire").replace("attributes: {}", "attributes: { room: ':x' }"))
     found = messages(rooms, "t.yaml")
-    assert [line.partition(" warning:")[0] for line in found[:-1]] == ["t.yaml:4:3: C219", "t.yaml:11:5: C219"]
+    assert [line.partition(" warning:")[0] for line in found[:-1]] == ["t.yaml:4:3: C222", "t.yaml:11:5: C222"]
 
 
 def test_comments_in_datalog(rooms: Project) -> None:

@@ -183,7 +183,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ShownMessage("C218 fire_test.yaml has no case smok\nDid you mean smoke?"),
     ),
     ErrorCode(
-        "C219",
+        "C222",
         "A comment that allows a warning is no use",
         "`# dotr: allow D501 (the links are few)` above a rule or query, a Datalog rule, or an entry of a YAML file silences the warnings "
         "of this code that have their place there. It needs a reason, the code of a warning, and such a warning: where there is none "
@@ -193,12 +193,12 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         InFiles((("rules.dotr", RULE.replace("define", "# dotr: allow D217 (the dashboard reads it)\ndefine")),)),
     ),
     ErrorCode(
-        "C220",
+        "C223",
         "A name that is probably misspelt",
         "A predicate or class occurs once in all files of the program (rules, Datalog, background, the maps of CSV inputs, the streams of "
         "a rule test), and another one, which differs in one letter, occurs three times or more. A misspelt name selects nothing, and is "
         "no error. Names of fewer than four letters, and names that differ in a digit, are not compared.",
-        "Correct the name. Where both are right, say so above the statement: `# dotr: allow C220 (a valve has both)`. It is a warning.",
+        "Correct the name. Where both are right, say so above the statement: `# dotr: allow C223 (a valve has both)`. It is a warning.",
         InFiles(
             (
                 (

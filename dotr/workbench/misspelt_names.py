@@ -1,5 +1,5 @@
 """Names that are probably misspelt: a predicate or class that occurs once in all files of a program,
-one letter away from one that occurs often (C220).
+one letter away from one that occurs often (C223).
 
 Idea: names are counted in the text of rules, Datalog and maps, in the background, and in the
 streams of a test. A misspelt one selects nothing, and no other check sees that.
@@ -36,7 +36,7 @@ _MIN_LENGTH: Final = 4
 """Least length of a local name: of shorter ones, many differ in one letter."""
 _MAX_NAMES: Final = 20_000
 """Predicates, or classes, of the background that are compared at most."""
-_CODE: Final = "C220"
+_CODE: Final = "C223"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def texts_of_inputs(config: Config) -> StreamTexts:
     return StreamTexts(maps=tuple(maps))
 
 
-def near_misses(program: CompiledProgram, texts: StreamTexts) -> Iterator[Diagnostic]:
+def misspelt_names(program: CompiledProgram, texts: StreamTexts) -> Iterator[Diagnostic]:
     """Warning for each predicate and class that is probably misspelt."""
     counts: dict[Term, int] = {}
     places: dict[Term, Span] = {}

@@ -1,4 +1,4 @@
-"""Names that are probably misspelt (C220)."""
+"""Names that are probably misspelt (C223)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ rule Up define Up = [ [] a :Reading ; :value ?v ] from High and last Temp [ FILT
 
 
 def misspelt(project: Project, *further: str) -> list[str]:
-    """The places and messages of C220."""
+    """The places and messages of C223."""
     lines = project.dotr("check", "c.yaml", *further).err.splitlines()
-    return [f"{line.partition(': C220')[0]} {line.partition('warning: ')[2]}" for line in lines if " C220 warning: " in line]
+    return [f"{line.partition(': C223')[0]} {line.partition('warning: ')[2]}" for line in lines if " C223 warning: " in line]
 
 
 def with_rule(project: Project, query: str) -> list[str]:
@@ -95,7 +95,7 @@ def test_names_of_the_streams_of_a_test(project: Project) -> None:
 def test_both_names_are_allowed(project: Project) -> None:
     project.write("c.yaml", CONFIG)
     project.write(
-        "r.dotr", RULES + "# dotr: allow C220 (a valve)\nrule V define V = [ [] a :Reading ]\nfrom V1 = [ SELECT ?t { ?t :valve 1 } ]\n"
+        "r.dotr", RULES + "# dotr: allow C223 (a valve)\nrule V define V = [ [] a :Reading ]\nfrom V1 = [ SELECT ?t { ?t :valve 1 } ]\n"
     )
     answer = project.dotr("check", "c.yaml", "--strict")
     assert (answer.code, answer.err) == (0, "1 file checked: no errors, no warnings (1 accepted).\n")
