@@ -183,6 +183,14 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ShownMessage("C218 fire_test.yaml has no case smok\nDid you mean smoke?"),
     ),
     ErrorCode(
+        "C219",
+        "A question names what is not there",
+        "`--rule` names a rule of the program, `--at`, `--from` and `--to` are times as an element may have them, and `--where` gives an "
+        "attribute and a term in Turtle.",
+        "Correct the name, the time or the term.",
+        ShownMessage("C219 there is no rule Leek\nDid you mean Leak?"),
+    ),
+    ErrorCode(
         "C222",
         "A comment that allows a warning is no use",
         "`# dotr: allow D501 (the links are few)` above a rule or query, a Datalog rule, or an entry of a YAML file silences the warnings "
