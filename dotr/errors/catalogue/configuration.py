@@ -226,6 +226,17 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "C224",
+        "A comparison of nothing",
+        "`dotr replay` compares a configuration with another one (`--against`), or with itself under other values (`--set`). "
+        "`--head` and `--show` are numbers from 0 on.",
+        "Name the change.",
+        ShownMessage(
+            "C224 there is nothing to compare city.yaml with\n"
+            "Name another configuration, --against OTHER, or change a value: --set rules.0=rules/new.dotr"
+        ),
+    ),
+    ErrorCode(
         "C301",
         "There is no such file",
         "The path does not exist, or no file matches the pattern.",
