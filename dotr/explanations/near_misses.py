@@ -8,9 +8,11 @@ from itertools import islice
 from typing import Final
 
 from dotr.explanations.term_writer import TermWriter
-from dotr.model.algebra import Const, Slot
+from dotr.model.algebra import Const, Link, Slot, TriplePattern
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import RDF_TYPE, Term, Triple
+from dotr.model.time import Micros
+from dotr.model.traverse import AlgebraNode, walk
 from dotr.store.triples import TripleIndex
 
 _MAX_TERMS: Final = 1_000
@@ -24,7 +26,7 @@ class TermsBrought:
         rules: Datalog rules, whose heads give predicates and classes too.
 
     >>> brought = TermsBrought()
-    >>> brought.add([("_:0", "<http://e/valeu>", '"1"'), ("_:0", "<http://e/of>", "<http://e/t1>")])
+    >>> brought.add([("_:0", "<http://e/valeu>", '"1"'), ("_:0", "<http://e/of>", "<http://e/t1>")], 0)
     >>> writer = TermWriter({"": "http://e/"})
     >>> brought.near_miss("<http://e/value>", None, TripleIndex(), writer)
     'No element brings :value; the elements bring :of, :valeu. Did you mean :valeu?'
@@ -33,18 +35,22 @@ class TermsBrought:
     """
 
     def __init__(self, rules: Iterable[DatalogRule] = ()) -> None:
-        self._predicates: set[Term] = set()
-        self._classes: set[Term] = set()
+        self._predicates: dict[Term, Micros] = {}
+        self._classes: dict[Term, Micros] = {}
         self._heads = [head for rule in rules for head in rule.head]
 
-    def add(self, triples: Iterable[Triple]) -> None:
-        """Note the triples of an element."""
+    def add(self, triples: Iterable[Triple], time: Micros) -> None:
+        """Note the triples of an element of a time in µs since 1970."""
         predicates = self._predicates
         for _, predicate, value in triples:
             if predicate not in predicates and len(predicates) < _MAX_TERMS:
-                predicates.add(predicate)
+                predicates[predicate] = time
             if predicate == RDF_TYPE and value not in self._classes and len(self._classes) < _MAX_TERMS:
-                self._classes.add(value)
+                self._classes[value] = time
+
+    def first_time(self, predicate: Term, class_: Term | None = None) -> Micros | None:
+        """The first time at which an element brings a predicate, or a class; None: none does."""
+        return self._predicates.get(predicate) if class_ is None else self._classes.get(class_)
 
     def near_miss(self, predicate: Term, value: Term | None, background: TripleIndex, writer: TermWriter, before: str = "") -> str:
         """A sentence for a predicate, or for a class where the predicate is rdf:type and `value` is
@@ -63,6 +69,19 @@ class TermsBrought:
         listed = f"{'' if class_ is None else 'classes '}{_listed(_with_first(names, close))}" if names else f"no {kind}"
         there = f"the elements bring {listed}"
         return f"{before}{'no' if before else 'No'} element brings {missed}; {there}." + (f" Did you mean {close[0]}?" if close else "")
+
+    def near_misses_of(self, part: AlgebraNode, background: TripleIndex, writer: TermWriter) -> Iterator[str]:
+        """The sentences of `near_miss` for the predicates and classes of a pattern."""
+        for node in walk(part):
+            match node:
+                case TriplePattern(_, Const(predicate), value):
+                    remark = self.near_miss(predicate, value.term if isinstance(value, Const) else None, background, writer)
+                case Link(predicate):
+                    remark = self.near_miss(predicate, None, background, writer)
+                case _:
+                    continue
+            if remark:
+                yield remark
 
     def _known_names(self, classes: bool, background: TripleIndex, writer: TermWriter) -> Iterator[str]:
         """Names that the background and the heads of rules have."""
