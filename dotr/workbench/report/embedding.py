@@ -1,0 +1,107 @@
+"""Timeline and events of a report as JSON inside its page.
+
+Idea: texts that recur (terms, names) are stored once and referred to by number, times are distances
+from the first one, so that 50,000 events take a few megabytes. A browser's numbers hold integers
+below 2**53 only, hence the first time is a text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from dotr.errors.terminal import escape_controls
+from dotr.explanations.rendering import duration_text
+from dotr.model.time import Micros
+from dotr.workbench.report.data import Lane, ReportData, ReportedEvent
+from dotr.workbench.report.markup import Markup
+
+
+def script_json(value: object) -> Markup:
+    r"""JSON for a script element, which no text in it can end.
+
+    >>> script_json(["</script><!--", "&"])
+    '["\\u003c/script>\\u003c!--","\\u0026"]'
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+
+
+class _Texts:
+    """Texts by number, each stored once, with escapes for control characters."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def __call__(self, text: str) -> int:
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    def all(self) -> list[str]:
+        return list(map(escape_controls, self._numbers))
+
+
+def embedded(data: ReportData, why: str, facts: str) -> Markup:
+    """The JSON that the script of the page reads; `why` and `facts` begin the commands that it
+    shows.
+    """
+    used = sorted({number for lane in data.lanes for number in lane.counts})
+    base = min([number * data.bin_width for number in used[:1]] + [event.time for event in data.events[:1]], default=0)
+    position = {number: k for k, number in enumerate(used)}
+    starts = [number * data.bin_width - base for number in used]
+    texts = _Texts()
+    rules = [rule.name for rule in data.rules]
+    return script_json(
+        {
+            "clock": {"unit": data.clock.unit.value, "dated": data.clock.dated},
+            "unit": duration_text(data.clock.unit.value).removeprefix("1 "),
+            "base": str(base),
+            "first": (data.first or 0) - base,
+            "last": (data.last or 0) - base,
+            "width": data.bin_width,
+            "starts": _distances(starts),
+            "lanes": [_lane(lane, position) for lane in data.lanes],
+            "rules": rules,
+            "events": _events(data.events, rules, base, texts),
+            "total": data.totals.events,
+            "texts": texts.all(),
+            "why": why,
+            "facts": facts,
+        }
+    )
+
+
+def _lane(lane: Lane, position: dict[int, int]) -> dict[str, object]:
+    numbers = sorted(lane.counts)
+    return {
+        "kind": lane.kind.value,
+        "name": escape_controls(lane.name),
+        "total": lane.total,
+        "at": _distances([position[number] for number in numbers]),
+        "count": [lane.counts[number] for number in numbers],
+    }
+
+
+def _distances(numbers: Sequence[int]) -> list[int]:
+    """
+    >>> _distances([5, 7, 11]), _distances([])
+    ([5, 2, 4], [])
+    """
+    return [*numbers[:1], *(after - before for before, after in pairwise(numbers))]
+
+
+def _events(events: Iterable[ReportedEvent], rules: list[str], base: Micros, texts: _Texts) -> list[list[object]]:
+    """Events as lists: time, rule, type, name, proof (-1: none), attributes, triples."""
+    numbers = {name: number for number, name in enumerate(rules)}
+    return [
+        [
+            event.time - base,
+            numbers[event.rule],
+            texts(event.type),
+            texts(event.name),
+            -1 if event.proof is None else event.proof,
+            [texts(text) for attribute in event.attributes for text in attribute],
+            [texts(text) for triple in event.graph for text in triple],
+        ]
+        for event in events
+    ]

@@ -1,0 +1,207 @@
+"""Sections of the page of a report: tiles, tables, proofs and the program, complete without a
+script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dotr.explanations.rendering import duration_text
+from dotr.expressions.times import format_time
+from dotr.model.stream import Reason
+from dotr.model.time import Clock, Micros
+from dotr.workbench.report.data import InputSummary, ProofStep, RejectedExample, RejectedSummary, ReportData, RuleSummary
+from dotr.workbench.report.markup import Child, Markup, element, join
+
+_REASONS: Final = {
+    Reason.LATE: "Later elements of its input had come before it.",
+    Reason.UNREADABLE: "Its time or its graph cannot be read.",
+    Reason.INCONSISTENT: "Its instant contradicts itself or the background.",
+    Reason.LIMIT: "It goes over a limit.",
+    Reason.FAILED: "A query or a rule fails on it.",
+    Reason.IDLE: "Its instant had closed while its input was idle.",
+    Reason.SECOND: "Another element of its input had the same time, where every element is an instant.",
+}
+
+
+def _number(number: int | None, *, header: bool = False) -> Markup:
+    text = "" if number is None else f"{number:,}"
+    return element("th" if header else "td", text, class_="number", data_value=str(-1 if number is None else number))
+
+
+def _time(time: Micros | None, clock: Clock) -> Markup:
+    return element("td", "" if time is None else str(format_time(time, clock)), class_="time")
+
+
+def _table(caption: str, heads: Iterable[str], rows: Iterable[Markup], *, numeric: frozenset[str], sortable: bool = False) -> Markup:
+    head = [
+        element(
+            "th",
+            element("button", each, type="button", class_="sort") if sortable else each,
+            scope="col",
+            class_="number" if each in numeric else False,
+        )
+        for each in heads
+    ]
+    table = element("table", element("caption", caption), element("thead", element("tr", *head)), element("tbody", *rows))
+    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def tiles(data: ReportData) -> Markup:
+    """The totals of the replay."""
+    totals = data.totals
+    rejected = sum(totals.dead_letters.values())
+    silent = sum(not rule.events for rule in data.rules)
+    shown = [
+        ("Elements", totals.elements, ""),
+        ("Instants", totals.instants, ""),
+        ("Facts", totals.facts, ""),
+        ("Events", totals.events, ""),
+        ("Dead letters", rejected, "bad" if rejected else ""),
+        ("Rules that never fired", silent, "warn" if silent else ""),
+    ]
+    return element(
+        "dl", *[element("div", element("dt", name), element("dd", f"{number:,}"), class_=kind or False) for name, number, kind in shown],
+        class_="tiles",
+    )  # fmt: skip
+
+
+def rules(data: ReportData) -> Markup:
+    """The table of rules: anchors, where bindings stopped, events."""
+    if not data.rules:
+        return element("p", "The program has no rules.")
+    ordered = sorted(data.rules, key=lambda rule: rule.events > 0)
+    heads = ("Rule", "Anchors", "Where bindings stopped", "Events", "First event", "Last event")
+    rows = [_rule(rule, data.clock) for rule in ordered]
+    return _table(
+        f"{len(rows):,} rules, those that never fired first", heads, rows, numeric=frozenset(["Anchors", "Events"]), sortable=True
+    )
+
+
+def _rule(rule: RuleSummary, clock: Clock) -> Markup:
+    name: list[Child] = [element("button", rule.name, type="button", class_="link", data_rule=rule.name, title="Show in the timeline")]
+    if not rule.events:
+        name += [" ", element("span", "never fired", class_="badge")]
+    if rule.documentation:
+        name.append(element("span", rule.documentation, class_="note"))
+    name.append(element("span", element("code", rule.place), class_="note"))
+    return element(
+        "tr",
+        element("th", *name, scope="row", data_value=rule.name),
+        _number(rule.anchors),
+        element("td", *_funnel(rule)),
+        _number(rule.events),
+        _time(rule.first, clock),
+        _time(rule.last, clock),
+    )
+
+
+def _funnel(rule: RuleSummary) -> Iterable[Child]:
+    steps: list[Child] = []
+    before = rule.anchors
+    for where, count in rule.funnel:
+        lost = "" if before is None or count >= before else f" (−{before - count:,})"
+        steps += ["; " if steps else "", element("b", f"{count:,}"), f" after {where}{lost}"]
+        before = count
+    if steps:
+        yield element("span", *steps, class_="funnel")
+    if rule.silence:
+        opened = element("details", element("summary", "Why it never fired"), element("pre", rule.silence), open=len(rule.silence) < 600)
+        yield element("div", opened, class_="why")
+    if rule.command:
+        yield element("span", "To ask for more: ", element("code", rule.command), class_="note")
+
+
+def dead_letters(data: ReportData) -> Markup:
+    """The dead letters by reason, with the first ones of each."""
+    if not data.rejected:
+        return element("p", "None: every element was taken.")
+    heads = ("Reason", "Number", "The first of them")
+    rows = [_reason(each, data.clock) for each in data.rejected]
+    return _table("Elements that are in no instant, or make a rule fail", heads, rows, numeric=frozenset(["Number"]))
+
+
+def _reason(summary: RejectedSummary, clock: Clock) -> Markup:
+    examples = element("ul", *[element("li", *_example(each, clock)) for each in summary.examples], class_="examples")
+    number = len(summary.examples)
+    listed = examples if number == 1 else element("details", element("summary", f"{number} examples"), examples, open=number <= 2)
+    reason = element("th", summary.reason.value, element("span", _REASONS[summary.reason], class_="note"), scope="row")
+    return element("tr", reason, _number(summary.count), element("td", listed))
+
+
+def _example(example: RejectedExample, clock: Clock) -> Iterable[Child]:
+    time = "" if example.time is None else f" at {format_time(example.time, clock)}"
+    yield element("code", example.place)
+    yield f"{time}: {example.error}"
+    if example.text:
+        yield element("pre", example.text)
+
+
+def inputs(data: ReportData) -> Markup:
+    """The inputs: elements, first and last time, watermark and lag."""
+    if not data.inputs:
+        return element("p", "The program has no inputs.")
+    heads = ("Input", "Elements", "Dead letters", "First element", "Last element", "Behind the last instant", "Closed up to", "Lag")
+    rows = [_input(each, data) for each in data.inputs]
+    numeric = frozenset(["Elements", "Dead letters"])
+    return join(
+        _table("Inputs of the replay", heads, rows, numeric=numeric),
+        element(
+            "p",
+            "An input that grows holds all others back to its own watermark: its lag is the distance to the furthest one. "
+            "An input that has ended holds nothing back.",
+            class_="caption",
+        ),
+    )
+
+
+def _input(each: InputSummary, data: ReportData) -> Markup:
+    files = each.files if len(each.files) <= 3 else (*each.files[:3], f"and {len(each.files) - 3:,} more")
+    notes = [element("span", element("code", file), class_="note") for file in files]
+    behind = None if each.last is None or data.last is None else data.last - each.last
+    lag = "no element" if each.lag is None else "ended" if each.ended else duration_text(each.lag)
+    return element(
+        "tr",
+        element("th", each.name, *notes, scope="row"),
+        _number(each.elements),
+        _number(each.rejected),
+        _time(each.first, data.clock),
+        _time(each.last, data.clock),
+        element("td", "" if behind is None else duration_text(behind)),
+        _time(each.passed, data.clock),
+        element("td", element("span", lag, class_="badge") if each.lag or each.lag is None else lag),
+    )
+
+
+def proofs(data: ReportData) -> Markup:
+    """The proofs that events of the timeline open."""
+    if not data.proofs:
+        return element("p", "This page holds no proofs. ", element("code", "dotr why"), " gives the proof of an event.")
+    shown = [_proof(k, proof) for k, proof in enumerate(data.proofs)]
+    kept = (
+        f"The proofs of {len(data.proofs):,} of {data.totals.events:,} events: the first and the last of a rule. "
+        if len(data.proofs) < data.totals.events
+        else ""
+    )
+    return join(element("p", kept, "An event of the timeline opens its proof."), *shown)
+
+
+def _proof(number: int, proof: ProofStep) -> Markup:
+    tree = element("ul", *map(_step, proof.premises), class_="tree")
+    return element("details", element("summary", proof.text), tree, class_="proof", id=f"proof-{number}")
+
+
+def _step(step: ProofStep) -> Markup:
+    text = [element("span", step.text, class_="fact"), *([element("span", step.place, class_="place")] if step.place else [])]
+    if not step.premises:
+        return element("li", *text)
+    return element("li", element("details", element("summary", *text), element("ul", *map(_step, step.premises)), open=True))
+
+
+def program(data: ReportData) -> Markup:
+    """The picture of the program, and its text."""
+    picture = element("div", Markup(data.program.svg), class_="picture", tabindex="0", role="img", aria_label="Queries, rules and events")
+    text = element("details", element("summary", "The same as text"), element("pre", data.program.text))
+    if len(data.rules) > 40:
+        picture = element("details", element("summary", f"The picture of {len(data.rules):,} rules"), picture)
+    return join(picture, text)

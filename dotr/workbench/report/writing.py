@@ -1,0 +1,99 @@
+"""Report on a configuration, written as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dotr import __version__
+from dotr.config import Config, read_config, read_document, read_tree
+from dotr.errors.diagnostics import refuse
+from dotr.explanations.replay import Replay
+from dotr.runtimes.inputs import read_inputs
+from dotr.sources.lines import STANDARD_INPUT
+from dotr.workbench.drawing import svg
+from dotr.workbench.explain import text
+from dotr.workbench.explanation import explanation
+from dotr.workbench.replays import open_replays
+from dotr.workbench.report.collection import collect, reported_events
+from dotr.workbench.report.data import ProgramPicture, ReportData
+from dotr.workbench.report.page import is_report, page
+from dotr.workbench.rule_tests import is_test
+
+
+def write_report(path: str, output: str, options: Sequence[str] = (), *, events: int = 50_000) -> ReportData:
+    """Replay the inputs of a configuration and write the report.
+
+    Args:
+        path: the configuration.
+        output: the file to write. An older report there is replaced.
+        options: values that change the configuration, as those of `--set`.
+        events: number of events that the page shows one by one.
+
+    Raises:
+        Refused: the configuration is wrong, or the file is there and no report, or cannot be
+            written.
+    """
+    check_target(output)
+    if is_test(read_tree(read_document(path)).data):
+        hint = "Name a configuration. The cases of a rule test are run by `dotr test`, which shows why they fail."
+        raise refuse("C202", f"{path} is a rule test, and a report is about a configuration", None, hint)
+    config = read_config(path, options)
+    (replay,) = open_replays(path, options=options)
+    data = report_data(replay, config, events=events)
+    written = page(data)
+    try:
+        target = Path(output)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(written, encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise refuse("C304", f"cannot write {output}: {reason}", None, "Choose a path that can be written.") from None
+    return data
+
+
+def check_target(output: str) -> None:
+    """Check that nothing but an older report is at a path; raises `Refused` (C305)."""
+    target = Path(output)
+    if target.is_dir():
+        raise refuse("C305", f"{output} is a folder", None, "Name a file, such as report.html.")
+    try:
+        with target.open(encoding="utf-8", errors="replace") as file:
+            beginning = file.read(1000)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise refuse("C304", f"cannot write {output}: {reason}", None, "Choose a path that can be written.") from None
+    if beginning and not is_report(beginning):
+        raise refuse("C305", f"{output} is there already, and is no report", None, "Remove it, or name another file.")
+
+
+def report_data(replay: Replay, config: Config, *, events: int) -> ReportData:
+    """The content of the report on a configuration."""
+    collected = collect(replay, _input_names(config), events=events)
+    explained = explanation(replay.name, replay.program)
+    return ReportData(
+        config.settings.name,
+        replay.name,
+        __version__,
+        replay.clock,
+        collected.totals,
+        collected.first,
+        collected.last,
+        collected.bin_width,
+        collected.lanes,
+        tuple(reported_events(collected.firings, replay.prefixes)),
+        (),
+        collected.rules,
+        collected.rejected,
+        collected.inputs,
+        ProgramPicture(svg(explained), "\n".join(text(explained))),
+    )
+
+
+def _input_names(config: Config) -> dict[str, str]:
+    """The name of the input of each file."""
+    inputs = read_inputs(config, [])
+    files = [(file.path, file.input) for file in inputs.files]
+    return dict(files + [(STANDARD_INPUT, each.like.input) for each in inputs.growing if each.standard])
