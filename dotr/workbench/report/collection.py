@@ -32,7 +32,7 @@ from dotr.workbench.report.data import (
 )
 from dotr.workbench.report.kept_events import KeptEvents
 
-BINS: Final = 50_000
+BINS: Final = 100_000
 """Greatest number of bins of the timeline."""
 EVENTS: Final = 50_000
 """Number of events that a report shows one by one."""

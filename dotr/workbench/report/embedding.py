@@ -1,8 +1,8 @@
 """Timeline and events of a report as JSON inside its page.
 
 Idea: texts that recur (terms, names) are stored once and referred to by number, times are distances
-from the first one, so that 50,000 events take a few megabytes. A browser's numbers hold integers
-below 2**53 only, hence the first time is a text.
+from the first one in the greatest unit that divides all of them (`grain`), so that 50,000 events take
+a few megabytes. A browser's numbers hold integers below 2**53 only, hence the first time is a text.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from math import gcd
 
 from dotr.errors.terminal import escape_controls
 from dotr.explanations.rendering import duration_text
@@ -46,9 +47,12 @@ def embedded(data: ReportData, why: str, facts: str) -> Markup:
     shows.
     """
     used = sorted({number for lane in data.lanes for number in lane.counts})
-    base = min([number * data.bin_width for number in used[:1]] + [event.time for event in data.events[:1]], default=0)
+    starts = [number * data.bin_width for number in used]
     position = {number: k for k, number in enumerate(used)}
-    starts = [number * data.bin_width - base for number in used]
+    base = min([*starts[:1], *(event.time for event in data.events[:1])], default=0)
+    first, last = (base if time is None else time for time in (data.first, data.last))
+    times = [first, last, *starts, *(event.time for event in data.events)]
+    grain = gcd(data.bin_width if data.bin_width > 1 else 0, *(time - base for time in times)) or 1
     texts = _Texts()
     rules = [rule.name for rule in data.rules]
     return script_json(
@@ -56,13 +60,14 @@ def embedded(data: ReportData, why: str, facts: str) -> Markup:
             "clock": {"unit": data.clock.unit.value, "dated": data.clock.dated},
             "unit": duration_text(data.clock.unit.value).removeprefix("1 "),
             "base": str(base),
-            "first": (data.first or 0) - base,
-            "last": (data.last or 0) - base,
-            "width": data.bin_width,
-            "starts": _distances(starts),
+            "grain": grain,
+            "first": (first - base) // grain,
+            "last": (last - base) // grain,
+            "width": max(1, data.bin_width // grain),
+            "starts": _distances([(start - base) // grain for start in starts]),
             "lanes": [_lane(lane, position) for lane in data.lanes],
             "rules": rules,
-            "events": _events(data.events, rules, base, texts),
+            "events": _events(data.events, rules, base, grain, texts),
             "total": data.totals.events,
             "texts": texts.all(),
             "why": why,
@@ -90,12 +95,12 @@ def _distances(numbers: Sequence[int]) -> list[int]:
     return [*numbers[:1], *(after - before for before, after in pairwise(numbers))]
 
 
-def _events(events: Iterable[ReportedEvent], rules: list[str], base: Micros, texts: _Texts) -> list[list[object]]:
+def _events(events: Iterable[ReportedEvent], rules: list[str], base: Micros, grain: Micros, texts: _Texts) -> list[list[object]]:
     """Events as lists: time, rule, type, name, proof (-1: none), attributes, triples."""
     numbers = {name: number for number, name in enumerate(rules)}
     return [
         [
-            event.time - base,
+            (event.time - base) // grain,
             numbers[event.rule],
             texts(event.type),
             texts(event.name),

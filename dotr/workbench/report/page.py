@@ -13,6 +13,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Final
 
+from dotr.explanations.rendering import duration_text
 from dotr.expressions.times import format_time
 from dotr.workbench.report import sections
 from dotr.workbench.report.data import ReportData
@@ -22,6 +23,8 @@ from dotr.workbench.report.markup import Markup, element, join
 UPLOT_VERSION: Final = "1.6.32"
 """Release of uPlot in the folder `uplot`: its minified script, its style sheet and its licence, as
 the npm registry has them."""
+_SCRIPTS: Final = ("data", "axes", "charts", "details", "controls")
+_STYLES: Final = ("colours", "layout", "timeline", "tables", "media")
 _MARK: Final = "dotr report"
 """Content of the page's `generator`, by which a report is recognised."""
 
@@ -37,7 +40,9 @@ def is_report(beginning: str) -> bool:
 
 def page(data: ReportData) -> str:
     """The page as HTML."""
-    script, style = _asset("page.js"), _asset("page.css")
+    scripts = "\n".join(_asset(f"scripts/{name}.js") for name in _SCRIPTS)
+    script = f'"use strict";\n(() => {{\n{scripts}}})();\n'
+    style = "\n".join(_asset(f"styles/{name}.css") for name in _STYLES)
     library, library_style = _asset("uplot/uPlot.iife.min.js"), _asset("uplot/uPlot.min.css")
     policy = (
         f"default-src 'none'; script-src {_hash(library)} {_hash(script)}; style-src {_hash(library_style)} {_hash(style)}; "
@@ -173,7 +178,7 @@ def _timeline(data: ReportData) -> Markup:
 def _kept(data: ReportData) -> Markup:
     notes = []
     if data.bin_width > 1:
-        notes.append(f"A point stands for up to {data.bin_width / 1_000_000:,g} s of the stream.")
+        notes.append(f"A point stands for {duration_text(data.bin_width)} of the stream.")
     if len(data.events) < data.totals.events:
         notes.append(
             f"Of {data.totals.events:,} events {len(data.events):,} are in this page, the first and the last ones; the timeline counts all."

@@ -141,7 +141,7 @@ def inputs(data: ReportData) -> Markup:
     """The inputs: elements, first and last time, watermark and lag."""
     if not data.inputs:
         return element("p", "The program has no inputs.")
-    heads = ("Input", "Elements", "Dead letters", "First element", "Last element", "Behind the last instant", "Closed up to", "Lag")
+    heads = ("Input", "Elements", "Dead letters", "First element", "Last element", "Behind the last instant", "May still bring", "Lag")
     rows = [_input(each, data) for each in data.inputs]
     numeric = frozenset(["Elements", "Dead letters"])
     return join(
@@ -168,9 +168,16 @@ def _input(each: InputSummary, data: ReportData) -> Markup:
         _time(each.first, data.clock),
         _time(each.last, data.clock),
         element("td", "" if behind is None else duration_text(behind)),
-        _time(each.passed, data.clock),
+        element("td", _open_from(each, data.clock), class_="time"),
         element("td", element("span", lag, class_="badge") if each.lag or each.lag is None else lag),
     )
+
+
+def _open_from(each: InputSummary, clock: Clock) -> str:
+    """The times of elements that an input may still bring."""
+    if each.ended:
+        return "nothing"
+    return "any time" if each.passed is None else f"from {format_time(each.passed + 1, clock)} on"
 
 
 def proofs(data: ReportData) -> Markup:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dotr import __version__
-from dotr.config import Config, read_config, read_document, read_tree
+from dotr.config import Config, read_config
 from dotr.errors.diagnostics import refuse
 from dotr.explanations.replay import Replay
 from dotr.runtimes.inputs import read_inputs
+from dotr.sinks.files import keeps_nothing
 from dotr.sources.lines import STANDARD_INPUT
 from dotr.workbench.drawing import svg
 from dotr.workbench.explain import text
@@ -18,7 +19,6 @@ from dotr.workbench.replays import open_replays
 from dotr.workbench.report.collection import collect, reported_events
 from dotr.workbench.report.data import ProgramPicture, ReportData
 from dotr.workbench.report.page import is_report, page
-from dotr.workbench.rule_tests import is_test
 
 
 def write_report(path: str, output: str, options: Sequence[str] = (), *, events: int = 50_000) -> ReportData:
@@ -35,9 +35,6 @@ def write_report(path: str, output: str, options: Sequence[str] = (), *, events:
             written.
     """
     check_target(output)
-    if is_test(read_tree(read_document(path)).data):
-        hint = "Name a configuration. The cases of a rule test are run by `dotr test`, which shows why they fail."
-        raise refuse("C202", f"{path} is a rule test, and a report is about a configuration", None, hint)
     config = read_config(path, options)
     (replay,) = open_replays(path, options=options)
     data = report_data(replay, config, events=events)
@@ -53,10 +50,12 @@ def write_report(path: str, output: str, options: Sequence[str] = (), *, events:
 
 
 def check_target(output: str) -> None:
-    """Check that nothing but an older report is at a path; raises `Refused` (C305)."""
+    """Check that nothing but an older report is at a path; raises `Refused` (C306)."""
     target = Path(output)
+    if keeps_nothing(output):
+        return
     if target.is_dir():
-        raise refuse("C305", f"{output} is a folder", None, "Name a file, such as report.html.")
+        raise refuse("C306", f"{output} is a folder", None, "Name a file, such as report.html.")
     try:
         with target.open(encoding="utf-8", errors="replace") as file:
             beginning = file.read(1000)
@@ -66,7 +65,7 @@ def check_target(output: str) -> None:
         reason = (error.strerror or str(error)).lower()
         raise refuse("C304", f"cannot write {output}: {reason}", None, "Choose a path that can be written.") from None
     if beginning and not is_report(beginning):
-        raise refuse("C305", f"{output} is there already, and is no report", None, "Remove it, or name another file.")
+        raise refuse("C306", f"{output} is there already, and is no report", None, "Remove it, or name another file.")
 
 
 def report_data(replay: Replay, config: Config, *, events: int) -> ReportData:
