@@ -119,6 +119,22 @@ def test_dead_letters_are_shown_by_reason_with_examples(project: Project) -> Non
     assert "nonsense" in text
 
 
+def test_rules_show_where_bindings_stopped(project: Project) -> None:
+    rules = "PREFIX : <http://e/>\nquery A = [ SELECT ?x WHERE { ?x a :A } ]\nquery B = [ SELECT ?x WHERE { ?x a :B } ]\n"
+    rules += "rule Two define Two = [ dotr_id a :Two ] from A and last B within 5 s from A if A.?x = B.?x\n"
+    rules += "rule None define No = [ dotr_id a :No ] from B [ FILTER(?x = :c) ]\n"
+    project.write("r.dotr", rules + "rule One define One = [ dotr_id a :One ] from A and not B within 5 s from A\n")
+    lines = ((1, ":a a :A"), (2, ":b a :B"), (3, ":a a :A"), (30, ":a a :A"))
+    project.write("a.ndjson", "".join(json.dumps({"time": time, "graph": f"{graph} ."}) + "\n" for time, graph in lines))
+    data = data_of("c.yaml")
+    found = {rule.name: (rule.anchors, rule.funnel, rule.events) for rule in data.rules}
+    assert found == {"Two": (3, (("B", 1), ("if", 0)), 0), "None": (0, (), 0), "One": (3, (("not B", 2),), 2)}
+    text = Text(page(data)).text
+    assert "3 rules, those that never fired first" in text
+    assert "1 after B, 0 after if" in text
+    assert "dotr why-not c.yaml --rule Two" in text
+
+
 def test_growing_input_lags(project: Project) -> None:
     project.change("c.yaml", "output:", "  - { name: b, format: ndjson, path: 'more/*.ndjson', watch: true, lateness: 5 s }\noutput:")
     project.write("more/b.ndjson", '{"time": 3, "graph": ":b a :B ."}\n')

@@ -189,6 +189,17 @@ def test_narrow_window_has_no_sideways_scrolling(browser: Browser, city: Path) -
         assert_quiet(page, city)
 
 
+def test_rules_are_sorted_by_a_column(browser: Browser, city: Path) -> None:
+    counts = "[...document.querySelectorAll('#rules tbody tr')].map((row) => Number(row.cells[3].dataset.value))"
+    with browser.page(city) as page:
+        ready(page)
+        for order in (True, False):
+            page.evaluate("document.querySelectorAll('#rules .sort')[2].click()")
+            found = page.evaluate(counts)
+            assert found == sorted([29, 116, 12, 9, 2], reverse=order)
+        assert str(page.evaluate("document.querySelector('#rules th[aria-sort]').innerText")).startswith("Events")
+
+
 def test_everything_clickable_has_a_name(browser: Browser, city: Path) -> None:
     with browser.page(city) as page:
         ready(page)

@@ -1,7 +1,7 @@
 """Counts over time in bounded memory.
 
-Idea: counts are kept by bin of time. A bin is one time (1 µs) at first; whenever there are more bins
-than allowed, they get the next width of a list, and neighbours are added up.
+Idea: counts are kept by bin of time. A bin is one time (1 µs) at first; whenever there are more
+bins than allowed, they get the next width of a list, and neighbours are added up.
 Cost: amortised constant for a count; memory is bounded by the number of bins for each key.
 """
 

@@ -10,16 +10,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, assert_never
 
 from dotr.engine.driver import ClosedInstant, Engine, Rejection
 from dotr.explanations.rendering import term_text
 from dotr.explanations.replay import InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.term_writer import TermWriter
+from dotr.model.rules import Absent, Aggregate, Choose, Rule
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Prefixes, Term, Triple
 from dotr.model.time import Micros
 from dotr.monitoring.totals import Totals
+from dotr.patterns.rule_counts import RuleCounts
 from dotr.workbench.report.bins import TimeBins
 from dotr.workbench.report.data import (
     InputSummary,
@@ -36,6 +38,8 @@ BINS: Final = 100_000
 """Greatest number of bins of the timeline."""
 EVENTS: Final = 50_000
 """Number of events that a report shows one by one."""
+_COUNTED: Final = 200
+"""Number of rules up to which bindings are counted after each clause, by a matcher of the rule's own."""
 _EXAMPLES: Final = 5
 """Number of dead letters of a reason that a report shows."""
 _LONGEST_TEXT: Final = 400
@@ -64,7 +68,7 @@ def collect(replay: Replay, input_of: Mapping[str, str], *, events: int = EVENTS
 
     Args:
         replay: the program and its stream.
-        input_of: the name of the input of each file; a file that is not there is an input by itself.
+        input_of: the name of the input of each file; another file is an input by itself.
         events: number of events that are kept.
         bins: greatest number of bins of the timeline.
     """
@@ -87,7 +91,9 @@ class _Collector:
         self._reasons: Counter[Reason] = Counter()
         self._rejected_by_input: Counter[str] = Counter()
         self._examples: dict[Reason, list[RejectedExample]] = {}
-        self._engine = Engine(self._program, replay.clock, emit=self._take)
+        rules = self._program.rules.rules
+        counted = frozenset(rule.name for rule in rules) if len(rules) <= _COUNTED else frozenset[str]()
+        self._engine = Engine(self._program, replay.clock, self._program.stage_two(replay.clock, counted), self._take)
 
     def collected(self) -> Collected:
         """Read the replay to its end."""
@@ -203,11 +209,26 @@ class _Collector:
         return dict.fromkeys(rule.name for rule in self._program.rules.rules)
 
     def _rule_rows(self) -> Iterable[RuleSummary]:
+        counts = self._engine.rule_counts
         for rule in self._program.rules.rules:
             count, first, last = self._spans.get((LaneKind.RULE, rule.name), (0, None, None))
             place = f"{rule.span.document.name}:{rule.span.line_column[0]}"
             command = "" if count else f"dotr why-not {shlex.quote(self._replay.name)} --rule {rule.name}"
-            yield RuleSummary(rule.name, rule.documentation, place, count, first, last, command=command)
+            own = counts.get(rule.name, RuleCounts())
+            funnel = tuple(zip(_steps(rule), own.after, strict=True)) if own.after else ()
+            yield RuleSummary(
+                rule.name,
+                rule.documentation,
+                place,
+                count,
+                first,
+                last,
+                own.anchors,
+                funnel,
+                own.errors,
+                "" if count else _silence(rule, own),
+                command,
+            )
 
     def _input_rows(self) -> Iterable[InputSummary]:
         progress = {each.name: each for each in self._replay.progress()}
@@ -217,6 +238,32 @@ class _Collector:
             each = progress.get(name, InputProgress(name, None, ended=True))
             lag = None if each.passed is None or furthest is None else 0 if each.ended else furthest - each.passed
             yield InputSummary(name, tuple(files), count, self._rejected_by_input[name], first, last, each.passed, lag, each.ended)
+
+
+def _steps(rule: Rule) -> list[str]:
+    """The names of the clauses of a rule, and of its condition."""
+    names = []
+    for clause in rule.clauses:
+        match clause:
+            case Choose():
+                names.append(clause.role.label)
+            case Absent():
+                names.append(f"not {clause.role.label}")
+            case Aggregate():
+                names.append(f"?{clause.variable}")
+            case _:
+                assert_never(clause)
+    return names if rule.condition is None else [*names, "if"]
+
+
+def _silence(rule: Rule, counts: RuleCounts) -> str:
+    """The reason why a rule has no event, as its counts have it."""
+    if not counts.anchors:
+        return f"Its anchor {rule.anchor.label} has no fact that its constraints accept."
+    steps = _steps(rule)
+    if counts.furthest < len(steps):
+        return f"No binding is left after {steps[counts.furthest]}."
+    return "Its anchors wait: the stream ends before they are due."
 
 
 def reported_events(firings: Sequence[Firing], prefixes: Prefixes) -> list[ReportedEvent]:

@@ -70,9 +70,9 @@ class ProofStep:
 class RuleSummary:
     """A rule in the table.
 
-    `anchors` and `funnel` (bindings after each clause and condition) are those of the replay;
-    None and empty where they are unknown. `silence`: the reason why a rule without an event never
-    fired. `command` asks for more.
+    `funnel`: the bindings left after each clause and the condition, empty where they are not
+    counted. `errors`: bindings at which the condition raises an error. `silence`: the reason why a
+    rule without an event never fired. `command` asks for more.
     """
 
     name: str
@@ -81,8 +81,9 @@ class RuleSummary:
     events: int
     first: Micros | None
     last: Micros | None
-    anchors: int | None = None
+    anchors: int
     funnel: tuple[tuple[str, int], ...] = ()
+    errors: int = 0
     silence: str = ""
     command: str = ""
 

@@ -1,8 +1,9 @@
 """Timeline and events of a report as JSON inside its page.
 
 Idea: texts that recur (terms, names) are stored once and referred to by number, times are distances
-from the first one in the greatest unit that divides all of them (`grain`), so that 50,000 events take
-a few megabytes. A browser's numbers hold integers below 2**53 only, hence the first time is a text.
+from the first one in the greatest unit that divides all of them (`grain`), so that 50,000 events
+take a few megabytes. A browser's numbers hold integers below 2**53 only, hence the first time is a
+text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Events that a report shows one by one, out of any number.
 
-Invariant: the first and the last events of the stream are kept, half of the limit each, and of every
-rule the first and the last ones.
+Invariant: the first and the last events of the stream are kept, half of the limit each, and of
+every rule the first and the last ones.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ script."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Final
 
 from dotr.explanations.rendering import duration_text
@@ -24,20 +24,28 @@ _REASONS: Final = {
 }
 
 
-def _number(number: int | None, *, header: bool = False) -> Markup:
-    text = "" if number is None else f"{number:,}"
-    return element("th" if header else "td", text, class_="number", data_value=str(-1 if number is None else number))
+def _counted(number: int, noun: str) -> str:
+    """
+    >>> _counted(1, "rule"), _counted(2000, "rule")
+    ('1 rule', '2,000 rules')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _number(number: int) -> Markup:
+    return element("td", f"{number:,}", class_="number", data_value=str(number))
 
 
 def _time(time: Micros | None, clock: Clock) -> Markup:
-    return element("td", "" if time is None else str(format_time(time, clock)), class_="time")
+    text = "" if time is None else str(format_time(time, clock))
+    return element("td", text, class_="time", data_value="-1e99" if time is None else str(time))
 
 
-def _table(caption: str, heads: Iterable[str], rows: Iterable[Markup], *, numeric: frozenset[str], sortable: bool = False) -> Markup:
+def _table(caption: str, heads: Iterable[str], rows: Iterable[Markup], *, numeric: Set[str], sortable: Set[str] = frozenset()) -> Markup:
     head = [
         element(
             "th",
-            element("button", each, type="button", class_="sort") if sortable else each,
+            element("button", each, type="button", class_="sort") if each in sortable else each,
             scope="col",
             class_="number" if each in numeric else False,
         )
@@ -73,9 +81,8 @@ def rules(data: ReportData) -> Markup:
     ordered = sorted(data.rules, key=lambda rule: rule.events > 0)
     heads = ("Rule", "Anchors", "Where bindings stopped", "Events", "First event", "Last event")
     rows = [_rule(rule, data.clock) for rule in ordered]
-    return _table(
-        f"{len(rows):,} rules, those that never fired first", heads, rows, numeric=frozenset(["Anchors", "Events"]), sortable=True
-    )
+    caption = f"{_counted(len(rows), 'rule')}, those that never fired first"
+    return _table(caption, heads, rows, numeric={"Anchors", "Events"}, sortable={*heads} - {"Where bindings stopped"})
 
 
 def _rule(rule: RuleSummary, clock: Clock) -> Markup:
@@ -100,9 +107,11 @@ def _funnel(rule: RuleSummary) -> Iterable[Child]:
     steps: list[Child] = []
     before = rule.anchors
     for where, count in rule.funnel:
-        lost = "" if before is None or count >= before else f" (−{before - count:,})"
-        steps += ["; " if steps else "", element("b", f"{count:,}"), f" after {where}{lost}"]
+        stopped = before > 0 and count == 0
+        steps += [", " if steps else "", element("b", f"{count:,} after {where}", class_="stop") if stopped else f"{count:,} after {where}"]
         before = count
+    if rule.errors:
+        steps.append(f" ({_counted(rule.errors, 'error')})")
     if steps:
         yield element("span", *steps, class_="funnel")
     if rule.silence:
@@ -118,14 +127,14 @@ def dead_letters(data: ReportData) -> Markup:
         return element("p", "None: every element was taken.")
     heads = ("Reason", "Number", "The first of them")
     rows = [_reason(each, data.clock) for each in data.rejected]
-    return _table("Elements that are in no instant, or make a rule fail", heads, rows, numeric=frozenset(["Number"]))
+    return _table("Elements that are in no instant, or make a rule fail", heads, rows, numeric={"Number"})
 
 
 def _reason(summary: RejectedSummary, clock: Clock) -> Markup:
     examples = element("ul", *[element("li", *_example(each, clock)) for each in summary.examples], class_="examples")
     number = len(summary.examples)
-    listed = examples if number == 1 else element("details", element("summary", f"{number} examples"), examples, open=number <= 2)
-    reason = element("th", summary.reason.value, element("span", _REASONS[summary.reason], class_="note"), scope="row")
+    listed = examples if number == 1 else element("details", element("summary", f"{number} examples"), examples, open=True)
+    reason = element("th", summary.reason.value, element("span", _REASONS[summary.reason], class_="note"), scope="row", class_="reason")
     return element("tr", reason, _number(summary.count), element("td", listed))
 
 
@@ -143,7 +152,7 @@ def inputs(data: ReportData) -> Markup:
         return element("p", "The program has no inputs.")
     heads = ("Input", "Elements", "Dead letters", "First element", "Last element", "Behind the last instant", "May still bring", "Lag")
     rows = [_input(each, data) for each in data.inputs]
-    numeric = frozenset(["Elements", "Dead letters"])
+    numeric = {"Elements", "Dead letters"}
     return join(
         _table("Inputs of the replay", heads, rows, numeric=numeric),
         element(
@@ -210,5 +219,5 @@ def program(data: ReportData) -> Markup:
     picture = element("div", Markup(data.program.svg), class_="picture", tabindex="0", role="img", aria_label="Queries, rules and events")
     text = element("details", element("summary", "The same as text"), element("pre", data.program.text))
     if len(data.rules) > 40:
-        picture = element("details", element("summary", f"The picture of {len(data.rules):,} rules"), picture)
+        picture = element("details", element("summary", f"The picture of {_counted(len(data.rules), 'rule')}"), picture)
     return join(picture, text)

@@ -116,7 +116,7 @@ function drawTimeline(labels) {
 
 // Width of the columns of the overview: a round one, so that regular inputs have regular columns.
 function columnWidth() {
-    const wanted = (whole.max - whole.min) / COLUMNS,
+    const wanted = Math.max((whole.max - whole.min) / COLUMNS, 1 / perX),
         plain = [1, 2, 5].flatMap((digit) => Array.from({ length: 40 }, (_, k) => digit * 10 ** (k - 9)));
     const minutes = [15, 30].map((count) => count * 60),
         hours = [1, 2, 6, 12].map((count) => count * 3600),

@@ -83,10 +83,9 @@ for (const button of document.querySelectorAll("button.sort")) {
         for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
         head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
         const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
-        const numeric = head.classList.contains("number");
-        const rows = [...body.rows].sort((one, other) =>
-            numeric ? Number(key(one)) - Number(key(other)) : key(one) < key(other) ? -1 : key(one) > key(other) ? 1 : 0,
-        );
+        const order = new Intl.Collator("en", { numeric: true }).compare;
+        const numbers = [...body.rows].every((row) => Number.isFinite(Number(key(row))));
+        const rows = [...body.rows].sort((one, other) => (numbers ? key(one) - key(other) : order(key(one), key(other))));
         body.append(...(ascending ? rows : rows.reverse()));
     });
 }
