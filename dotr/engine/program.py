@@ -77,16 +77,20 @@ class CompiledProgram:
         """The layers of stage two, lowest first, for a pipeline with a clock. `counted` names the
         rules of which the bindings left after each clause are counted.
         """
-        above = [
-            frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
-            for layer in self.layout.layers
-        ]
         with without_collection():
             limits = self.spec.limits
             return tuple(
                 StageTwo(layer, self.attributes, clock, read, limits, counted)
-                for layer, read in zip(self.layout.layers, above, strict=True)
+                for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             )
+
+    @property
+    def events_read_above(self) -> list[frozenset[Label]]:
+        """For each layer the composite events that higher layers read."""
+        return [
+            frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
+            for layer in self.layout.layers
+        ]
 
     def readers(self, streams: Iterable[int]) -> list[str]:
         """The names of the rules that read one of some fact streams."""
