@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from typing import Final
 
 from dotr.cli.common import Commands, add_config, count_noun
 from dotr.errors.terminal import print_stderr, print_stdout
@@ -13,21 +15,30 @@ def add_parser(commands: Commands) -> None:
     report = commands.add_parser("report", help="replay the inputs, and write one HTML page about it")
     add_config(report)
     report.add_argument("-o", "--output", default="report.html", metavar="FILE", help="the page (default: report.html)")
-    report.add_argument("--events", type=_count, default=50_000, metavar="N", help="events that the page shows one by one (default: 50000)")
+    for name, number, what in _LIMITS:
+        report.add_argument(f"--{name}", type=_count, default=number, metavar="N", help=f"{what} (default: {number})")
+
+
+_LIMITS: Final = (
+    ("events", 50_000, "events that the page shows one by one"),
+    ("proofs", 40, "events of which the page holds the proof"),
+    ("why-not", 10, "rules that never fired of which the page says why"),
+)
 
 
 def _count(text: str) -> int:
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("it is at least 1")
+    if number < 0:
+        raise argparse.ArgumentTypeError("it is at least 0")
     return number
 
 
 def execute(options: argparse.Namespace) -> int:
     """Write the page and print its path; returns the exit code."""
-    from dotr.workbench.report.writing import write_report
+    from dotr.workbench.report.writing import ReportLimits, write_report
 
-    data = write_report(options.config, options.output, options.options, events=options.events)
+    limits = ReportLimits(options.events, options.proofs, options.why_not)
+    data = write_report(options.config, options.output, options.options, limits, _report_activity)
     rejected = sum(data.totals.dead_letters.values())
     parts = [
         count_noun(data.totals.elements, "element"),
@@ -39,3 +50,9 @@ def execute(options: argparse.Namespace) -> int:
     print_stderr(f"{', '.join(parts)}.")
     print_stdout(options.output)
     return 0
+
+
+def _report_activity(activity: str) -> None:
+    """Print on a terminal what goes on."""
+    if sys.stderr.isatty():
+        print_stderr(f"{activity} …")

@@ -14,7 +14,7 @@ from dotr.workbench.replays import open_replays
 from dotr.workbench.report.collection import collect
 from dotr.workbench.report.data import LaneKind, ReportData
 from dotr.workbench.report.page import UPLOT_VERSION, page
-from dotr.workbench.report.writing import write_report
+from dotr.workbench.report.writing import ReportLimits, write_report
 from tests.conftest import Project
 from tests.support.paths import ROOT
 
@@ -61,7 +61,7 @@ class Text(HTMLParser):
 
 
 def data_of(config: str | Path, events: int = 50_000) -> ReportData:
-    return write_report(str(config), "report.html", events=events)
+    return write_report(str(config), "report.html", limits=ReportLimits(events))
 
 
 def test_city_is_counted_as_a_run_counts_it(project: Project) -> None:

@@ -24,6 +24,10 @@ _REASONS: Final = {
 }
 
 
+_OPEN: Final = 8
+"""Number of premises up to which a step of a proof is open."""
+
+
 def _counted(number: int, noun: str) -> str:
     """
     >>> _counted(1, "rule"), _counted(2000, "rule")
@@ -195,7 +199,7 @@ def proofs(data: ReportData) -> Markup:
         return element("p", "This page holds no proofs. ", element("code", "dotr why"), " gives the proof of an event.")
     shown = [_proof(k, proof) for k, proof in enumerate(data.proofs)]
     kept = (
-        f"The proofs of {len(data.proofs):,} of {data.totals.events:,} events: the first and the last of a rule. "
+        f"The proofs of {len(data.proofs):,} of {data.totals.events:,} events: of each rule the first and the last ones. "
         if len(data.proofs) < data.totals.events
         else ""
     )
@@ -211,7 +215,9 @@ def _step(step: ProofStep) -> Markup:
     text = [element("span", step.text, class_="fact"), *([element("span", step.place, class_="place")] if step.place else [])]
     if not step.premises:
         return element("li", *text)
-    return element("li", element("details", element("summary", *text), element("ul", *map(_step, step.premises)), open=True))
+    return element(
+        "li", element("details", element("summary", *text), element("ul", *map(_step, step.premises)), open=len(step.premises) <= _OPEN)
+    )
 
 
 def program(data: ReportData) -> Markup:
