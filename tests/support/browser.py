@@ -96,7 +96,7 @@ class Page:
 
     def press(self, key: str) -> None:
         """Press a key."""
-        text = {"text": key} if len(key) == 1 else {}
+        text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
         self.send("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
 

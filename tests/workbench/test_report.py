@@ -105,6 +105,43 @@ def test_timeline_is_bounded(project: Project) -> None:
     assert all(len(lane.counts) == 100 and lane.total == 1000 for lane in collected.lanes)
 
 
+def test_page_holds_proofs_of_the_first_and_last_events(project: Project) -> None:
+    project.write("a.ndjson", "".join(f'{{"time": {time}, "graph": ":a{time} a :A ."}}\n' for time in range(50)))
+    data = write_report("c.yaml", "report.html", limits=ReportLimits(proofs=4))
+    assert [event.time // 1_000_000 for event in data.events if event.proof is not None] == [0, 1, 48, 49]
+    assert [event.proof for event in data.events if event.proof is not None] == [0, 1, 2, 3]
+    for event in data.events[-2:]:
+        assert event.proof is not None
+        assert event.name in data.proofs[event.proof].text
+    (anchor,) = data.proofs[3].premises
+    (leaf,) = anchor.premises
+    assert (leaf.text, leaf.place.rpartition("/")[2]) == (":a49 a :A", "a.ndjson:50")
+    text = Text(page(data)).text
+    assert "The proofs of 4 of 50 events: of each rule the first and the last ones." in text
+    assert write_report("c.yaml", "report.html", limits=ReportLimits(proofs=0)).proofs == ()
+
+
+def test_proofs_are_of_events_without_names_too(project: Project) -> None:
+    project.change("r.dotr", "dotr_id a :Out ; :x ?x", "?x a :Out")
+    project.write("a.ndjson", '{"time": 1, "graph": ":a a :A . :b a :A ."}\n')
+    data = data_of("c.yaml")
+    assert [(event.name, event.proof) for event in data.events] == [("", 0), ("", 1)]
+    assert [":b" in proof.text for proof in data.proofs] == [False, True]
+
+
+def test_silent_rules_say_why(project: Project) -> None:
+    rule = "rule {0} define {0}s = [ dotr_id a :{0} ] from A [ FILTER(?x = :{1}) ]\n"
+    rules = "".join(rule.format(name, value) for name, value in (("R", "a"), ("N0", "c0"), ("N1", "c1"), ("N2", "c2")))
+    project.write("r.dotr", f"PREFIX : <http://e/>\nquery A = [ SELECT ?x WHERE {{ ?x a :A }} ]\n{rules}")
+    data = write_report("c.yaml", "report.html", limits=ReportLimits(silences=2))
+    reasons = {rule.name: rule.silence for rule in data.rules}
+    assert reasons["R"] == ""
+    assert reasons["N0"].startswith("N0: 0 anchors")
+    assert "?x = :c0 is false" in reasons["N0"]
+    assert reasons["N2"] == "Its anchor A has no fact that its constraints accept."
+    assert "?x = :c1 is false" in Text(page(data)).text
+
+
 def test_dead_letters_are_shown_by_reason_with_examples(project: Project) -> None:
     lines = ['{"time": 10, "graph": ":a a :A ."}', *['{"time": 1, "graph": ":b a :A ."}'] * 7, "nonsense"]
     project.write("a.ndjson", "\n".join(lines) + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,6 +105,34 @@ def test_click_opens_the_event(browser: Browser, city: Path) -> None:
         assert "by rule SlowNearFullCarPark" in text
         assert "section:AD" in text
         assert "urn:dotr:" in text
+        assert_quiet(page, city)
+
+
+def test_event_opens_its_proof(browser: Browser, project: Project) -> None:
+    write_report(str(ROOT / "configs/fire.yaml"), "fire.html")
+    with browser.page(project.folder / "fire.html", width=WIDTH) as page:
+        ready(page)
+        page.click(*point(page, "R", 0))
+        page.wait("document.querySelector('#detail .tree') !== null")
+        text = detail(page)
+        assert "last HighTemp at 10, 2 s before" in text
+        assert re.search(r":locB :is_in_room :roomA\s+\S*building.ttl", text)
+        page.evaluate("document.querySelector('#detail [data-step=\"1\"]').click()")
+        assert "Fire at 30" in detail(page)
+        assert page.evaluate("document.activeElement.dataset.step") is None, "the last event has no later one"
+        assert_quiet(page, project.folder / "fire.html")
+
+
+def test_list_opens_an_event_by_keyboard(browser: Browser, city: Path) -> None:
+    with browser.page(city, width=WIDTH) as page:
+        ready(page)
+        page.evaluate("document.querySelector('#events tbody tr:nth-child(2) button').focus()")
+        page.press("Enter")
+        page.wait("document.getElementById('detail').dataset.event === '1'")
+        assert page.evaluate("document.querySelector('#events tr.current').rowIndex") == 2
+        page.evaluate("document.querySelector('#detail [data-step=\"1\"]').click()")
+        assert page.evaluate("document.activeElement.dataset.step") == "1"
+        assert "dotr why" in detail(page)
         assert_quiet(page, city)
 
 
@@ -238,7 +267,7 @@ def test_fifty_thousand_events_are_drawn_by_few_points(browser: Browser, project
     lines = (json.dumps({"time": time, "graph": f"[] a :A ; :of :s{time % 37} ; :v {chance.randint(0, 100)} ."}) for time in range(50_000))
     project.write("a.ndjson", "\n".join(lines) + "\n")
     project.write("r.dotr", LANES)
-    assert project.dotr("report", "c.yaml", "-o", "report.html").code == 0
+    assert project.dotr("report", "c.yaml", "-o", "report.html", "--proofs", "4").code == 0
     path = project.folder / "report.html"
     with browser.page(path, width=WIDTH) as page:
         ready(page)

@@ -49,12 +49,13 @@ def proofs(replay: Replay, firings: Sequence[Firing], most: int) -> dict[int, Pr
     found: dict[int, ProofStep] = {}
     if not chosen:
         return found
-    explainer = WhyExplainer(replay, sorted({firings[number].rule for number in chosen}))
-    for together in explainer.firings(max(firings[number].time for number in chosen)):
+    explainer = WhyExplainer(replay)
+    recorder = explainer.recorder(sorted({firings[number].rule for number in chosen}))
+    for together in recorder.run(max(firings[number].time for number in chosen)):
         for named in together:
             numbers = next((wanted.pop(key) for key in _keys(named) if key in wanted), ())
             if numbers:
-                found.update(dict.fromkeys(numbers, proof_step(explainer.tree(named))))
+                found.update(dict.fromkeys(numbers, proof_step(explainer.tree(recorder, named))))
         if not wanted:
             break
     return found

@@ -103,9 +103,10 @@ class _Collector:
             self._count(instant, closed)
             self._take(firings)
             self._reject_failed()
-        for firings in engine.finish():
-            self._take(firings)
-        self._reject_failed()
+        if self._replay.ended:
+            for firings in engine.finish():
+                self._take(firings)
+            self._reject_failed()
         totals = Totals(self._elements, self._instants, self._facts, self._events, dict(self._reasons), self._dropped, self._inconsistent)
         kinds = ((LaneKind.INPUT, self._files), (LaneKind.FACT, self._fact_labels()), (LaneKind.RULE, self._rule_names()))
         lanes = [Lane(kind, name, self._bins.of((kind, name))) for kind, names in kinds for name in names]

@@ -172,7 +172,7 @@ def _timeline(data: ReportData) -> Markup:
         aria_label="Details",
     )
     without = element("noscript", element("p", "The timeline needs JavaScript. All tables below are complete without it."))
-    return join(without, _kept(data), tools, legend, element("div", charts, detail, class_="split"), _event_list())
+    return join(without, _kept(data), tools, legend, element("div", charts, detail, _event_list(), class_="split"))
 
 
 def _kept(data: ReportData) -> Markup:
@@ -199,7 +199,7 @@ def _event_list() -> Markup:
     heads = [element("th", name, scope="col") for name in ("Time", "Rule", "Attributes", "Proof")]
     table = element("table", element("thead", element("tr", *heads)), element("tbody"), id="events", class_="hidden")
     empty = element("p", "No event in view.", id="no-events", class_="quiet")
-    return join(element("h3", "Events in view"), tools, element("div", table, class_="scroll"), empty)
+    return element("div", element("h3", "Events in view"), tools, element("div", table, class_="scroll"), empty, class_="list")
 
 
 def _footer(data: ReportData) -> Markup:

@@ -212,7 +212,7 @@ def _proof(number: int, proof: ProofStep) -> Markup:
 
 
 def _step(step: ProofStep) -> Markup:
-    text = [element("span", step.text, class_="fact"), *([element("span", step.place, class_="place")] if step.place else [])]
+    text = [element("span", step.text, class_="fact"), *([" ", element("span", step.place, class_="place")] if step.place else [])]
     if not step.premises:
         return element("li", *text)
     return element(

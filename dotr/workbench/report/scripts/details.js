@@ -80,7 +80,14 @@ function open(lane, position) {
     } else {
         parts.push(make("h4", "All that holds at this instant"), command(`${data.facts} --at ${timeText(starts[at])}`));
     }
+    reveal(parts);
+}
+
+// Show content in the panel, from its beginning.
+function reveal(parts) {
     find("detail").replaceChildren(...parts);
+    find("detail").scrollTop = 0;
+    find("detail").scrollIntoView({ block: "nearest" });
 }
 
 const attributesText = (event) => {
@@ -124,7 +131,17 @@ function openEvent(event, select) {
         graph.push(`${again ? "" : `${text(event.graph[k])} `}${text(event.graph[k + 1])} ${text(event.graph[k + 2])}`);
     }
     if (graph.length) graph.push(" .");
+    const step = (distance, words) => {
+        const button = make("button", words, { type: "button", "data-step": distance });
+        button.disabled = !events[event.number + distance];
+        button.addEventListener("click", () => {
+            openEvent(events[event.number + distance], true);
+            find("detail").querySelector(`[data-step="${distance}"]`).focus();
+        });
+        return button;
+    };
     const parts = [
+        make("p", [step(-1, "← Earlier event"), step(1, "Later event →")], { class: "steps" }),
         make("h3", `${text(event.type)} at ${timeText(event.time)}`),
         make("p", `by rule ${data.rules[event.rule]}`, { class: "quiet" }),
     ];
@@ -133,14 +150,7 @@ function openEvent(event, select) {
     if (proof) parts.push(make("h4", "Proof"), proof.querySelector(".tree").cloneNode(true));
     if (graph.length) parts.push(make("h4", "Graph"), make("pre", graph.join("")));
     parts.push(make("h4", proof ? "The proof in full" : "This page has no proof of this event. To get it"), command(whyCommand(event)));
-    const step = (distance, words) => {
-        const button = make("button", words, { type: "button" });
-        button.disabled = !events[event.number + distance];
-        button.addEventListener("click", () => openEvent(events[event.number + distance], true));
-        return button;
-    };
-    parts.push(make("p", [step(-1, "← Earlier event"), " ", step(1, "Later event →")]));
-    find("detail").replaceChildren(...parts);
+    reveal(parts);
     find("detail").dataset.event = event.number;
     for (const row of document.querySelectorAll("#events tbody tr"))
         row.classList.toggle("current", row.dataset.event === String(event.number));
