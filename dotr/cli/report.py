@@ -35,6 +35,7 @@ def _count(text: str) -> int:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the page and print its path; returns the exit code."""
+    from dotr.sinks.files import keeps_nothing
     from dotr.workbench.report.writing import ReportLimits, write_report
 
     limits = ReportLimits(options.events, options.proofs, options.why_not)
@@ -48,7 +49,8 @@ def execute(options: argparse.Namespace) -> int:
         *([count_noun(rejected, "dead letter")] if rejected else []),
     ]
     print_stderr(f"{', '.join(parts)}.")
-    print_stdout(options.output)
+    if not keeps_nothing(options.output):
+        print_stdout(options.output)
     return 0
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr.cli import main
 from dotr.model.stream import Reason
 from dotr.workbench.replays import open_replays
 from dotr.workbench.report.collection import collect
@@ -172,6 +173,17 @@ def test_rules_show_where_bindings_stopped(project: Project) -> None:
     assert "dotr why-not c.yaml --rule Two" in text
 
 
+def test_elements_that_fail_in_their_instant_are_dead_letters(project: Project) -> None:
+    project.write("a.ndjson", '{"time": 1, "graph": ":a a :A ; :p :b ."}\n{"time": 2, "graph": ":c a :A ."}\n')
+    project.change("c.yaml", "engine: local", "engine: local\nlimits: { triples: 1 }")
+    data = data_of("c.yaml")
+    (limit,) = data.rejected
+    assert (limit.reason, limit.count, data.totals.elements) == (Reason.LIMIT, 1, 1)
+    assert limit.examples[0].place.endswith("a.ndjson:1")
+    assert ":a :p :b ." in limit.examples[0].text
+    assert [each.rejected for each in data.inputs] == [1]
+
+
 def test_growing_input_lags(project: Project) -> None:
     project.change("c.yaml", "output:", "  - { name: b, format: ndjson, path: 'more/*.ndjson', watch: true, lateness: 5 s }\noutput:")
     project.write("more/b.ndjson", '{"time": 3, "graph": ":b a :B ."}\n')
@@ -185,7 +197,7 @@ def test_growing_input_lags(project: Project) -> None:
 def test_hostile_texts_are_texts(project: Project) -> None:
     project.write("a.ndjson", json.dumps({"time": 1, "graph": f':s a :A ; :p "{HOSTILE}" .'}) + f"\n{HOSTILE}\n")
     rules = f'PREFIX : <http://e/>\nrule R "{HOSTILE}"\ndefine Out = [ dotr_id a :Out ; :x ?x ]\n'
-    project.write("r.dotr", rules + "from A = [ SELECT ?x WHERE { ?s a :A ; :p ?x } ]\nwith Out.?x = A.?x\n")
+    project.write("r.dotr", rules + f'from A = [ SELECT ?x WHERE {{ ?s a :A ; :p ?x FILTER(?x != "{HOSTILE}!") }} ]\nwith Out.?x = A.?x\n')
     project.change("c.yaml", "name: small", f"name: '{HOSTILE}'")
     text = report(project)
     found = Text(text)
@@ -238,6 +250,11 @@ def test_wrong_input_is_refused_and_leaves_no_page(project: Project) -> None:
     project.write("r.dotr", "rule R")
     assert "r.dotr:1" in project.refused("report", "c.yaml")
     assert "report.html" not in project.files()
+
+
+def test_page_can_go_to_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(ROOT / "configs/fire.yaml"), "-o", "/dev/stdout"]) == 0
+    assert capfd.readouterr().out.endswith("</html>\n")
 
 
 def test_folder_of_the_page_is_made(project: Project) -> None:

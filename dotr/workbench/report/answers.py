@@ -5,6 +5,7 @@ Cost: one replay for all proofs, and one for each rule that never fired; both ar
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
@@ -21,6 +22,8 @@ from dotr.workbench.report.data import ProofStep
 
 _MOST_STEPS: Final = 400
 """Number of steps after which a proof is cut."""
+_GAP: Final = re.compile(r"(?<=\S) {3,}")
+"""Space before a place, which lines that wrap would not align."""
 _MOST_LINES: Final = 40
 """Number of lines after which the answer of a rule is cut."""
 
@@ -29,7 +32,7 @@ def silences(replay: Replay, rules: Iterable[str]) -> dict[str, str]:
     """The reason why each of some rules never fired, as `dotr why-not` says it."""
     answers = {}
     for rule in rules:
-        lines = why_not(replay, rule).lines()
+        lines = [_GAP.sub("   ", line) for line in why_not(replay, rule).lines()]
         answers[rule] = "\n".join(lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "…"])
     return answers
 

@@ -3,9 +3,11 @@ script."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Set
 from typing import Final
 
+from dotr.errors.terminal import escape_controls
 from dotr.explanations.rendering import duration_text
 from dotr.expressions.times import format_time
 from dotr.model.stream import Reason
@@ -24,6 +26,11 @@ _REASONS: Final = {
 }
 
 
+_UNFOLDED: Final = 40
+_DRAWN: Final = 200
+"""Numbers of rules up to which the picture of the program is unfolded, and up to which it is there."""
+_SHORT: Final = 800
+"""Number of characters up to which the reason of a rule is unfolded."""
 _OPEN: Final = 8
 """Number of premises up to which a step of a proof is open."""
 
@@ -119,8 +126,11 @@ def _funnel(rule: RuleSummary) -> Iterable[Child]:
     if steps:
         yield element("span", *steps, class_="funnel")
     if rule.silence:
-        opened = element("details", element("summary", "Why it never fired"), element("pre", rule.silence), open=len(rule.silence) < 600)
-        yield element("div", opened, class_="why")
+        first, _, rest = rule.silence.partition("\n")
+        reason = (
+            element("details", element("summary", first), element("pre", rest), open=len(rest) < _SHORT) if rest else element("p", first)
+        )
+        yield element("div", reason, class_="why")
     if rule.command:
         yield element("span", "To ask for more: ", element("code", rule.command), class_="note")
 
@@ -222,8 +232,12 @@ def _step(step: ProofStep) -> Markup:
 
 def program(data: ReportData) -> Markup:
     """The picture of the program, and its text."""
-    picture = element("div", Markup(data.program.svg), class_="picture", tabindex="0", role="img", aria_label="Queries, rules and events")
-    text = element("details", element("summary", "The same as text"), element("pre", data.program.text))
-    if len(data.rules) > 40:
-        picture = element("details", element("summary", f"The picture of {_counted(len(data.rules), 'rule')}"), picture)
-    return join(picture, text)
+    rules = _counted(len(data.rules), "rule")
+    if len(data.rules) > _DRAWN:
+        command = element("code", f"dotr explain {shlex.quote(data.config)}")
+        return element("p", f"The picture and the text of {rules} are too large for this page: ", command, ".")
+    svg = Markup(escape_controls(data.program.svg))
+    picture = element("div", svg, class_="picture", tabindex="0", role="img", aria_label="Queries, rules and events")
+    if len(data.rules) > _UNFOLDED:
+        picture = element("details", element("summary", f"The picture of {rules}"), picture)
+    return join(picture, element("details", element("summary", "The same as text"), element("pre", data.program.text)))

@@ -114,25 +114,17 @@ function drawTimeline(labels) {
     mark();
 }
 
-// Width of the columns of the overview: a round one, so that regular inputs have regular columns.
+// Width of the columns of the overview on the horizontal axis, and its text: a round one, so that regular inputs have regular columns.
 function columnWidth() {
-    const wanted = Math.max((whole.max - whole.min) / COLUMNS, 1 / perX),
-        plain = [1, 2, 5].flatMap((digit) => Array.from({ length: 40 }, (_, k) => digit * 10 ** (k - 9)));
-    const minutes = [15, 30].map((count) => count * 60),
-        hours = [1, 2, 6, 12].map((count) => count * 3600),
-        days = [1, 7, 30, 90, 365].map((count) => count * 86400);
-    const widths = data.clock.dated
-        ? [...plain.filter((width) => width < 1), 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, ...minutes, ...hours, ...days]
-        : plain;
-    const width = widths.sort((one, other) => one - other).find((each) => each >= wanted) ?? wanted;
-    if (!data.clock.dated) return [width, `${+width.toPrecision(6)} ${data.unit}`];
-    const [name, length] = [
-        ["d", 86400],
-        ["h", 3600],
-        ["min", 60],
-        ["s", 1],
-    ].find(([, each]) => width >= each) ?? ["s", 1];
-    return [width, `${+(width / length).toPrecision(6)} ${name}`];
+    const second = data.clock.dated ? 1 : 1e6 / data.clock.unit; // on the horizontal axis
+    const wanted = Math.max((whole.max - whole.min) / COLUMNS, 1 / perX) / second;
+    const parts = [-6, -5, -4, -3, -2, -1].flatMap((power) => [1, 2, 5].map((digit) => Number(`${digit}e${power}`)));
+    const seconds = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200];
+    const days = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power * 86400)).flat();
+    const width = [...parts, ...seconds, ...days].find((each) => each >= wanted * (1 - 1e-9)) ?? wanted;
+    const units = { d: 86400, h: 3600, min: 60, s: 1, ms: 1e-3, µs: 1e-6 };
+    const [name, length] = Object.entries(units).find(([, each]) => width >= each * (1 - 1e-9)) ?? ["µs", 1e-6];
+    return [width * second, `${+(width / length).toPrecision(6)} ${name}`];
 }
 
 function drawOverview(labels) {
