@@ -94,8 +94,8 @@ class State:
         stores: Sequence[PortStore],
         consumed: Sequence[ConsumedEvents],
         indexes: Sequence[Sequence[KeyIndex]],
-        counter: LayerCounter,
         delays: int = 0,
+        counter: LayerCounter | None = None,
     ) -> None:
         self.stores = tuple(stores)
         self.consumed = tuple(consumed)
@@ -104,7 +104,7 @@ class State:
         self.countdown = SWEEP
         self.waiting: tuple[deque[StoredEvent], ...] = tuple(deque() for _ in range(delays))
         self.passed: Micros | None = None
-        self.counter = counter
+        self.counter = counter or LayerCounter((), ())
 
     def expire(self, now: Micros) -> None:
         """Removes from every store and consumed set the events that no instant from `now` (µs)
