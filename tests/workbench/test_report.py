@@ -137,10 +137,15 @@ def test_silent_rules_say_why(project: Project) -> None:
     data = write_report("c.yaml", "report.html", limits=ReportLimits(silences=2))
     reasons = {rule.name: rule.silence for rule in data.rules}
     assert reasons["R"] == ""
-    assert reasons["N0"].startswith("N0: 0 anchors")
+    assert reasons["N0"].startswith("0 anchors.\nN0: 0 anchors")
     assert "?x = :c0 is false" in reasons["N0"]
-    assert reasons["N2"] == "Its anchor A has no fact that its constraints accept."
+    assert reasons["N2"] == "0 anchors."
     assert "?x = :c1 is false" in Text(page(data)).text
+
+
+def test_terms_that_no_element_brings_are_named(project: Project) -> None:
+    project.write("a.ndjson", '{"time": 1, "graph": ":a a :B ; :p 1 ."}\n')
+    assert "Its anchor A has no fact. No element brought :A; the elements bring :B, :p." in Text(report(project)).text
 
 
 def test_dead_letters_are_shown_by_reason_with_examples(project: Project) -> None:

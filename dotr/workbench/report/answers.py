@@ -28,12 +28,12 @@ _MOST_LINES: Final = 40
 """Number of lines after which the answer of a rule is cut."""
 
 
-def silences(replay: Replay, rules: Iterable[str]) -> dict[str, str]:
-    """The reason why each of some rules never fired, as `dotr why-not` says it."""
+def silences(replay: Replay, rules: Iterable[str]) -> dict[str, list[str]]:
+    """The lines of `dotr why-not` about each of some rules."""
     answers = {}
     for rule in rules:
         lines = [_GAP.sub("   ", line) for line in why_not(replay, rule).lines()]
-        answers[rule] = "\n".join(lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "…"])
+        answers[rule] = lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "…"]
     return answers
 
 

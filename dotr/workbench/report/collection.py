@@ -10,16 +10,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, assert_never
+from typing import Final
 
 from dotr.engine.driver import ClosedInstant, Engine, Rejection
+from dotr.explanations.anchor_explanation import step_names
 from dotr.explanations.rendering import term_text
 from dotr.explanations.replay import InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.term_writer import TermWriter
-from dotr.model.rules import Absent, Aggregate, Choose, Rule
-from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.terms import Prefixes, Term, Triple
 from dotr.model.time import Micros
+from dotr.monitoring.rule_summary import rule_lines
+from dotr.monitoring.stream_terms import stream_terms
 from dotr.monitoring.totals import Totals
 from dotr.patterns.rule_counts import RuleCounts
 from dotr.workbench.report.bins import TimeBins
@@ -82,6 +84,7 @@ class _Collector:
         self._input_of = input_of
         self._bins: TimeBins[tuple[LaneKind, str]] = TimeBins(bins)
         self._kept = KeptEvents(events)
+        self._terms = stream_terms(self._program)
         self._labels: dict[int, str] = {}
         self._elements = self._instants = self._facts = self._events = self._dropped = self._inconsistent = 0
         self._spans: dict[tuple[LaneKind, str], tuple[int, Micros, Micros]] = {}
@@ -99,6 +102,8 @@ class _Collector:
         """Read the replay to its end."""
         engine = self._engine
         for instant in self._replay.instants(self._reject):
+            if self._terms.wanted:
+                self._terms.note([Element(instant.time, graph) for graph in instant.graphs])
             firings, closed = engine.step(instant.time, instant.graphs)
             self._count(instant, closed)
             self._take(firings)
@@ -210,13 +215,18 @@ class _Collector:
         return dict.fromkeys(rule.name for rule in self._program.rules.rules)
 
     def _rule_rows(self) -> Iterable[RuleSummary]:
+        rules = self._program.rules.rules
         counts = self._engine.rule_counts
-        for rule in self._program.rules.rules:
+        totals = Totals(rules=counts, terms=frozenset(self._terms.terms))
+        lines = rule_lines(self._program, totals, self._replay.name, every=True)
+        for rule, line in zip(rules, lines, strict=True):
             count, first, last = self._spans.get((LaneKind.RULE, rule.name), (0, None, None))
             place = f"{rule.span.document.name}:{rule.span.line_column[0]}"
             command = "" if count else f"dotr why-not {shlex.quote(self._replay.name)} --rule {rule.name}"
             own = counts.get(rule.name, RuleCounts())
-            funnel = tuple(zip(_steps(rule), own.after, strict=True)) if own.after else ()
+            funnel = (
+                tuple(zip(step_names(rule.clauses, has_condition=rule.condition is not None), own.after, strict=True)) if own.after else ()
+            )
             yield RuleSummary(
                 rule.name,
                 rule.documentation,
@@ -227,7 +237,7 @@ class _Collector:
                 own.anchors,
                 funnel,
                 own.errors,
-                "" if count else _silence(rule, own),
+                "" if count else _reason(line),
                 command,
             )
 
@@ -241,30 +251,14 @@ class _Collector:
             yield InputSummary(name, tuple(files), count, self._rejected_by_input[name], first, last, each.passed, lag, each.ended)
 
 
-def _steps(rule: Rule) -> list[str]:
-    """The names of the clauses of a rule, and of its condition."""
-    names = []
-    for clause in rule.clauses:
-        match clause:
-            case Choose():
-                names.append(clause.role.label)
-            case Absent():
-                names.append(f"not {clause.role.label}")
-            case Aggregate():
-                names.append(f"?{clause.variable}")
-            case _:
-                assert_never(clause)
-    return names if rule.condition is None else [*names, "if"]
+def _reason(line: str) -> str:
+    """The reason in a line of a run's summary, without the name of the rule and the command.
 
-
-def _silence(rule: Rule, counts: RuleCounts) -> str:
-    """The reason why a rule has no event, as its counts have it."""
-    if not counts.anchors:
-        return f"Its anchor {rule.anchor.label} has no fact that its constraints accept."
-    steps = _steps(rule)
-    if counts.furthest < len(steps):
-        return f"No binding is left after {steps[counts.furthest]}."
-    return "Its anchors wait: the stream ends before they are due."
+    >>> _reason("Rule Jump never fired: its anchor Temp has no fact. dotr why-not bms.yaml --rule Jump")
+    'Its anchor Temp has no fact.'
+    """
+    text = line.partition(": ")[2].partition(" dotr why-not ")[0]
+    return text[:1].upper() + text[1:]
 
 
 def reported_events(firings: Sequence[Firing], prefixes: Prefixes) -> list[ReportedEvent]:

@@ -113,7 +113,7 @@ def report_data(replay: Replay, config: Config, limits: ReportLimits, report_act
         collected.lanes,
         tuple([event._replace(proof=proof_of.get(number)) for number, event in enumerate(events)]),
         steps,
-        tuple([replace(rule, silence=answers.get(rule.name, rule.silence)) for rule in collected.rules]),
+        tuple([replace(rule, silence="\n".join([rule.silence, *answers.get(rule.name, ())])) for rule in collected.rules]),
         collected.rejected,
         collected.inputs,
         ProgramPicture(svg(explained), "\n".join(text(explained))),
