@@ -1,8 +1,8 @@
 """Why an event came, and why a triple holds: trees of reasons down to lines of files.
 
-Idea: the stream is replayed up to the event, with the rules that take part. A name is looked for in
-a run of the whole program first, since any rule may have made it; the instants that this run reads
-are kept for the second one.
+Idea: the stream is replayed up to the event, with the rules that take part. Of many rules any may
+have made a name: it is looked for in a run of the whole program first, whose instants are kept for
+the second one.
 Cost: up to two runs of one process up to the event, and the closure of the instants that it needs.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from time import process_time
 from typing import Final
 
+from dotr.datalog.background import without_collection
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.background_origins import BackgroundOrigins, close_background_in_rounds
@@ -26,13 +27,16 @@ from dotr.explanations.remembered_replay import RememberedReplay
 from dotr.explanations.replay import ElementPlace, Replay
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.why_tree import WhyTree
+from dotr.expressions.times import format_time
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing
-from dotr.model.terms import Term, Triple, Variable, is_blank
+from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
 from dotr.model.time import Micros
 
 _MOST_NEAR: Final = 5
 """Number of events that are named where none is the one asked about."""
+_MOST_TOGETHER: Final = 8
+"""Number of rules up to which all of them are recorded at once, to find who made a name."""
 _MOST_OTHERS: Final = 20
 """Number of further events that are named."""
 
@@ -115,7 +119,11 @@ class WhyExplainer:
 
     def answer(self, question: EventQuestion) -> EventAnswer:
         """The reasons of the first event asked about."""
-        if question.name is not None and question.rule is None and len(self.program.rules.rules) > 1:
+        with without_collection():  # it would go through the kept instants again and again
+            return self._answer(question)
+
+    def _answer(self, question: EventQuestion) -> EventAnswer:
+        if question.name is not None and question.rule is None and len(self.program.rules.rules) > _MOST_TOGETHER:
             made = self._maker(f"<{question.name}>")
             if made is None:
                 return EventAnswer(None)
@@ -148,7 +156,7 @@ class WhyExplainer:
 
     def line(self, firing: NamedFiring) -> str:
         """A firing in one line."""
-        return FiringWriter(self.replay, ReasonWriter(TermWriter(self.replay.prefixes), {}), self._places).headline(firing)
+        return FiringWriter(self.replay, ReasonWriter(self._terms(), {}), self._places).headline(firing)
 
     def _maker(self, name: Term) -> Firing | None:
         """The firing whose graph makes a name."""
@@ -196,7 +204,7 @@ class WhyExplainer:
         if proof is None:
             return None
         proof = self._proofs.further(proof)
-        terms = TermWriter(self.replay.prefixes)
+        terms = self._terms()
         for term, given in zip(triple, pattern, strict=True):
             if is_blank(given):
                 terms.name_blank(term, given[2:])
@@ -208,7 +216,7 @@ class WhyExplainer:
         trees = []
         for each in found:
             further = [self._proofs.further(premise) for premise in each.premises]
-            trees.append(self._writer(further).contradiction(replace(each, premises=tuple(further))))
+            trees.append(self._writer(further).contradiction(replace(each, premises=tuple(further)), format_time(at, self.replay.clock)))
         return trees
 
     def has_instant(self, at: Micros) -> bool:
@@ -222,7 +230,7 @@ class WhyExplainer:
         if triples and self._origins is None:
             self._origins = BackgroundOrigins(self.program, self._proofs.rules)
         origins = self._origins.of(triples) if self._origins is not None else {}
-        return ReasonWriter(terms or TermWriter(self.replay.prefixes), origins)
+        return ReasonWriter(terms or self._terms(), origins)
 
     def _beyond_background(self, proof: TripleProof) -> TripleProof:
         """A proof that ends at what elements and sources state."""
@@ -233,6 +241,10 @@ class WhyExplainer:
             self._background = ProofBuilder(*close_background_in_rounds(self.program, self._proofs.rules))
             self.background_seconds = process_time() - start
         return replace_background(proof, self._background.proof)
+
+    def _terms(self) -> TermWriter:
+        """A writer of terms with the prefixes that are declared, and those that every reader knows."""
+        return TermWriter({**WELL_KNOWN, **self.replay.prefixes})
 
     def _places(self, time: Micros) -> Sequence[ElementPlace]:
         instant = self._remembered.instant(time)
