@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -118,6 +119,25 @@ def test_event_opens_its_proof(browser: Browser, project: Project) -> None:
         assert "Fire at 30" in detail(page)
         assert page.evaluate("document.activeElement.dataset.step") is None, "the last event has no later one"
         assert_quiet(page, project.folder / "fire.html")
+
+
+def test_commands_can_be_copied_and_run(browser: Browser, project: Project) -> None:
+    project.write("my c.yaml", project.read("c.yaml"))
+    assert project.dotr("report", "my c.yaml", "-o", "report.html", "--set", "name=two words", "--proofs", "0").code == 0
+    with browser.page(project.folder / "report.html", width=WIDTH) as page:
+        ready(page)
+        assert page.evaluate("document.querySelector('#detail pre') === null")
+        page.click(*point(page, "R", 0))
+        page.wait("document.querySelector('#detail .command pre') !== null")
+        words = shlex.split(str(page.evaluate("document.querySelector('#detail .command pre').textContent")))
+        assert words[:3] == ["dotr", "why", "my c.yaml"]
+        assert words[4:] == ["--set", "name=two words"]
+        assert project.dotr(*words[1:]).code == 0
+        page.click(*point(page, "A", 0))
+        page.wait("document.querySelector('#detail h3').textContent.startsWith('A:')")
+        words = shlex.split(str(page.evaluate("document.querySelector('#detail .command pre').textContent")))
+        assert words == ["dotr", "facts", "my c.yaml", "--at", "1", "--set", "name=two words"]
+        assert project.dotr(*words[1:]).code == 0
 
 
 def test_list_opens_an_event_by_keyboard(browser: Browser, city: Path) -> None:

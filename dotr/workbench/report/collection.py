@@ -5,7 +5,6 @@ Memory: bounded by the bins of the timeline, the events that are kept, and the s
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -222,7 +221,6 @@ class _Collector:
         for rule, line in zip(rules, lines, strict=True):
             count, first, last = self._spans.get((LaneKind.RULE, rule.name), (0, None, None))
             place = f"{rule.span.document.name}:{rule.span.line_column[0]}"
-            command = "" if count else f"dotr why-not {shlex.quote(self._replay.name)} --rule {rule.name}"
             own = counts.get(rule.name, RuleCounts())
             funnel = (
                 tuple(zip(step_names(rule.clauses, has_condition=rule.condition is not None), own.after, strict=True)) if own.after else ()
@@ -238,7 +236,6 @@ class _Collector:
                 funnel,
                 own.errors,
                 "" if count else _reason(line),
-                command,
             )
 
     def _input_rows(self) -> Iterable[InputSummary]:

@@ -5,6 +5,7 @@ All texts are as the page shows them; times are in µs since 1970.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -72,7 +73,7 @@ class RuleSummary:
 
     `funnel`: the bindings left after each clause and the condition, empty where they are not
     counted. `errors`: bindings at which the condition raises an error. `silence`: the reason why a
-    rule without an event never fired. `command` asks for more.
+    rule without an event never fired.
     """
 
     name: str
@@ -85,7 +86,6 @@ class RuleSummary:
     funnel: tuple[tuple[str, int], ...] = ()
     errors: int = 0
     silence: str = ""
-    command: str = ""
 
 
 class RejectedExample(NamedTuple):
@@ -140,6 +140,7 @@ class ReportData:
     Attributes:
         name: the name of the pipeline.
         config: the path of the configuration.
+        options: the values that change it, as those of `--set`.
         bin_width: width of a bin of the timeline in µs; 1: a bin is an instant.
         events: the events that are embedded, in the order of the output.
         proofs: proof trees, which events refer to by number.
@@ -147,6 +148,7 @@ class ReportData:
 
     name: str
     config: str
+    options: tuple[str, ...]
     version: str
     clock: Clock
     totals: Totals
@@ -160,3 +162,12 @@ class ReportData:
     rejected: tuple[RejectedSummary, ...]
     inputs: tuple[InputSummary, ...]
     program: ProgramPicture
+
+    def command(self, name: str, arguments: str = "") -> str:
+        """A command of dotr about this configuration, as a shell takes it."""
+        return " ".join(filter(None, ["dotr", name, shlex.quote(self.config), arguments, self.changes]))
+
+    @property
+    def changes(self) -> str:
+        """The options of a command that change the configuration."""
+        return " ".join(f"--set {shlex.quote(option)}" for option in self.options)

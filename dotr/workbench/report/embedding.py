@@ -9,6 +9,7 @@ text.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import gcd
@@ -43,10 +44,8 @@ class _Texts:
         return list(map(escape_controls, self._numbers))
 
 
-def embedded(data: ReportData, why: str, facts: str) -> Markup:
-    """The JSON that the script of the page reads; `why` and `facts` begin the commands that it
-    shows.
-    """
+def embedded(data: ReportData) -> Markup:
+    """The JSON that the script of the page reads."""
     used = sorted({number for lane in data.lanes for number in lane.counts})
     starts = [number * data.bin_width for number in used]
     position = {number: k for k, number in enumerate(used)}
@@ -71,8 +70,8 @@ def embedded(data: ReportData, why: str, facts: str) -> Markup:
             "events": _events(data.events, rules, base, grain, texts),
             "total": data.totals.events,
             "texts": texts.all(),
-            "why": why,
-            "facts": facts,
+            "config": escape_controls(shlex.quote(data.config)),
+            "changes": escape_controls(data.changes),
         }
     )
 

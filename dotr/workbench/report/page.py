@@ -7,7 +7,6 @@ page unescaped could still run nothing.
 
 from __future__ import annotations
 
-import shlex
 from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
@@ -48,7 +47,6 @@ def page(data: ReportData) -> str:
         f"default-src 'none'; script-src {_hash(library)} {_hash(script)}; style-src {_hash(library_style)} {_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    config = shlex.quote(data.config)
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -67,7 +65,7 @@ def page(data: ReportData) -> str:
         _bar(data),
         element("main", *_content(data), id="content"),
         _footer(data),
-        element("script", embedded(data, f"dotr why {config}", f"dotr facts {config}"), type="application/json", id="data"),
+        element("script", embedded(data), type="application/json", id="data"),
         element("script", Markup(library)),
         element("script", Markup(script)),
     )
@@ -112,7 +110,9 @@ def _subtitle(data: ReportData) -> Markup:
         if data.first is None or data.last is None
         else f"{format_time(data.first, data.clock)} to {format_time(data.last, data.clock)}"
     )
-    return element("p", "A replay of ", element("code", data.config), f", {between}. dotr {data.version}.", class_="quiet")
+    return element(
+        "p", "A replay of ", element("code", f"{data.config} {data.changes}".strip()), f", {between}. dotr {data.version}.", class_="quiet"
+    )
 
 
 def _button(text: str, name: str, title: str) -> Markup:

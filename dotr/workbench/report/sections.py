@@ -91,12 +91,12 @@ def rules(data: ReportData) -> Markup:
         return element("p", "The program has no rules.")
     ordered = sorted(data.rules, key=lambda rule: rule.events > 0)
     heads = ("Rule", "Anchors", "Where bindings stopped", "Events", "First event", "Last event")
-    rows = [_rule(rule, data.clock) for rule in ordered]
+    rows = [_rule(rule, data) for rule in ordered]
     caption = f"{_counted(len(rows), 'rule')}, those that never fired first"
     return _table(caption, heads, rows, numeric={"Anchors", "Events"}, sortable={*heads} - {"Where bindings stopped"})
 
 
-def _rule(rule: RuleSummary, clock: Clock) -> Markup:
+def _rule(rule: RuleSummary, data: ReportData) -> Markup:
     name: list[Child] = [element("button", rule.name, type="button", class_="link", data_rule=rule.name, title="Show in the timeline")]
     if not rule.events:
         name += [" ", element("span", "never fired", class_="badge")]
@@ -107,14 +107,14 @@ def _rule(rule: RuleSummary, clock: Clock) -> Markup:
         "tr",
         element("th", *name, scope="row", data_value=rule.name),
         _number(rule.anchors),
-        element("td", *_funnel(rule)),
+        element("td", *_funnel(rule, data)),
         _number(rule.events),
-        _time(rule.first, clock),
-        _time(rule.last, clock),
+        _time(rule.first, data.clock),
+        _time(rule.last, data.clock),
     )
 
 
-def _funnel(rule: RuleSummary) -> Iterable[Child]:
+def _funnel(rule: RuleSummary, data: ReportData) -> Iterable[Child]:
     steps: list[Child] = []
     before = rule.anchors
     for where, count in rule.funnel:
@@ -131,8 +131,8 @@ def _funnel(rule: RuleSummary) -> Iterable[Child]:
             element("details", element("summary", first), element("pre", rest), open=len(rest) < _SHORT) if rest else element("p", first)
         )
         yield element("div", reason, class_="why")
-    if rule.command:
-        yield element("span", "To ask for more: ", element("code", rule.command), class_="note")
+    if not rule.events:
+        yield element("span", "To ask for more: ", element("code", data.command("why-not", f"--rule {rule.name}")), class_="note")
 
 
 def dead_letters(data: ReportData) -> Markup:

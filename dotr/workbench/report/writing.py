@@ -57,7 +57,7 @@ def write_report(
     check_target(output)
     config = read_config(path, options)
     (replay,) = open_replays(path, options=options)
-    data = report_data(replay, config, limits or ReportLimits(), report_activity)
+    data = report_data(replay, config, tuple(options), limits or ReportLimits(), report_activity)
     written = page(data)
     try:
         target = Path(output)
@@ -88,7 +88,9 @@ def check_target(output: str) -> None:
         raise refuse("C306", f"{output} is there already, and is no report", None, "Remove it, or name another file.")
 
 
-def report_data(replay: Replay, config: Config, limits: ReportLimits, report_activity: ReportActivity = ignore_activity) -> ReportData:
+def report_data(
+    replay: Replay, config: Config, options: tuple[str, ...], limits: ReportLimits, report_activity: ReportActivity = ignore_activity
+) -> ReportData:
     """The content of the report on a configuration."""
     report_activity("replaying the inputs")
     collected = collect(replay, _input_names(config), events=limits.events)
@@ -104,6 +106,7 @@ def report_data(replay: Replay, config: Config, limits: ReportLimits, report_act
     return ReportData(
         config.settings.name,
         replay.name,
+        options,
         __version__,
         replay.clock,
         collected.totals,

@@ -33,9 +33,11 @@ function command(words) {
     return make("div", [shownCommand, button], { class: "command" });
 }
 
+const commandText = (name, words) => `dotr ${name} ${data.config} ${words} ${data.changes}`.trim();
+
 function whyCommand(event) {
     const name = text(event.name);
-    return name ? `${data.why} ${name}` : `${data.why} --rule ${data.rules[event.rule]} --at ${timeText(event.time)}`;
+    return commandText("why", name || `--rule ${data.rules[event.rule]} --at ${timeText(event.time)}`);
 }
 
 // Events of a rule in a bin.
@@ -73,12 +75,12 @@ function open(lane, position) {
                     "p",
                     `${counted(count - found.length, "event")} of these ${count - found.length === 1 ? "is" : "are"} not in this page. To ask for one:`,
                 ),
-                command(`${data.why} --rule ${lane.name} --at ${timeText(starts[at])}`),
+                command(commandText("why", `--rule ${lane.name} --at ${timeText(starts[at])}`)),
             );
     } else if (lane.kind === "dead letter") {
         parts.push(make("p", [make("a", "Dead letters by reason", { href: "#dead-letters" })]));
     } else {
-        parts.push(make("h4", "All that holds at this instant"), command(`${data.facts} --at ${timeText(starts[at])}`));
+        parts.push(make("h4", "All that holds at this instant"), command(commandText("facts", `--at ${timeText(starts[at])}`)));
     }
     reveal(parts);
 }
