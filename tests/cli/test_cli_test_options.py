@@ -138,3 +138,15 @@ def test_watched_tests_run_again_until_interrupted(project: Project) -> None:
         finally:
             watchdog.cancel()
             process.kill()
+
+
+def test_passing_test_loads_what_it_needs(project: Project) -> None:
+    """Explanations, reports and runtimes are loaded where a test needs them."""
+    project.write("t.yaml", TEST)
+    script = "import sys; from dotr.cli import main; main(['test', 't.yaml']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    modules = done.stdout.splitlines()[-1].split()
+    assert "dotr.workbench.rule_tests" in modules
+    needless = ("dotr.runtimes", "dotr.datalog.same_as", "dotr.datalog.delete_and_rederive", "dotr.store.mapped_index")
+    further = ("dotr.queries.operators", "dotr.explanations.why", "dotr.workbench.replays", "dotr.workbench.untaken_streams", "pydantic")
+    assert [name for name in modules if name.startswith((*needless, *further))] == []
