@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dotr.cli.common import Commands
+from dotr.cli.common import Commands, loading_modules
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.errors.fallbacks import drain_fallbacks
 from dotr.errors.terminal import print_stderr, print_stdout
@@ -80,7 +80,8 @@ class _TestRuns:
 
     def once(self) -> int:
         """Run the tests once; returns the exit code."""
-        from dotr.workbench.rule_test_reports import counts, json_report, json_text
+        with loading_modules():
+            from dotr.workbench.rule_test_reports import counts, json_report, json_text
 
         options = self.options
         coverage = None
