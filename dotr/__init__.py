@@ -28,11 +28,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dotr.api import Program as Program
+    from dotr.api.events import IRI as IRI
+    from dotr.api.events import Event as Event
+    from dotr.api.program import Program as Program
+    from dotr.api.session import Session as Session
     from dotr.datalog.entailment import Entailment as Entailment
-    from dotr.engine.output_events import IRI as IRI
-    from dotr.engine.output_events import Event as Event
-    from dotr.engine.session import Session as Session
     from dotr.errors.diagnostics import DotrError as DotrError
     from dotr.joins.limits import Limits as Limits
     from dotr.model.time import Unit as Unit
@@ -44,11 +44,11 @@ __all__ = ["IRI", "DotrError", "Entailment", "Event", "Limits", "Program", "Sess
 _MODULES = {
     "DotrError": "dotr.errors.diagnostics",
     "Entailment": "dotr.datalog.entailment",
-    "Event": "dotr.engine.output_events",
-    "IRI": "dotr.engine.output_events",
+    "Event": "dotr.api.events",
+    "IRI": "dotr.api.events",
     "Limits": "dotr.joins.limits",
-    "Program": "dotr.api",
-    "Session": "dotr.engine.session",
+    "Program": "dotr.api.program",
+    "Session": "dotr.api.session",
     "Unit": "dotr.model.time",
 }
 

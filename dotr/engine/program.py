@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dotr.datalog.background import Knowledge, without_collection
 from dotr.datalog.compiled_cache import CachePolicy, StoreFile, open_background
@@ -40,9 +40,6 @@ from dotr.queries import QueryPlan, plan
 
 _MAX_CONTRADICTIONS: Final = 10
 """Contradictions of the background that are reported, at most."""
-
-if TYPE_CHECKING:
-    from dotr.engine.session import Session
 
 
 @dataclass(frozen=True)
@@ -104,14 +101,6 @@ class CompiledProgram:
                     if layer.ports[port].stream in required:
                         return role.origin
         return ""
-
-    def session(self) -> Session:
-        """A new run of the program in this process, without any state; its caller advances it (see
-        `Session`).
-        """
-        from dotr.engine.session import Session
-
-        return Session(self)
 
     @cached_property
     def timed(self) -> bool:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final
 
+from dotr.api.events import EPOCH, MICROSECOND, Event, utc
 from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.engine.driver import Engine
-from dotr.engine.output_events import EPOCH, MICROSECOND, Event, utc
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import FallbackKind, drain_fallbacks
@@ -31,7 +31,7 @@ class SessionError(DotrError, ValueError):
 class Session:
     """A program with state, run in this process and advanced by its caller, instant by instant.
 
-    `CompiledProgram.session` makes one. The first call of `advance` decides the form of times:
+    `Program.session` makes one. The first call of `advance` decides the form of times:
     integers that count the program's unit, or date-times. As a context manager a session is
     finished at the end of the block; pending events are then dropped, unless `finish` is called
     before. A session is not thread-safe; sessions of one program are independent of each
@@ -47,11 +47,11 @@ class Session:
     >>> from dotr.model.places import Document
     >>> rule = "define B = [ ?x a :B ] from A = [ SELECT ?x WHERE { ?x a :A } ] with B.?x = A.?x"
     >>> program = compile_program(ProgramSpec((Document("b.dotr", rule),), prefixes={"": "http://e/"}))
-    >>> with program.session() as session:
+    >>> with Session(program) as session:
     ...     [event] = session.advance(12, ":x a :A .")
     >>> event.time, event.rule, event.type, event.attributes, event.values
     (12, 'B', 'B', {'x': '<http://e/x>'}, {'x': IRI('http://e/x')})
-    >>> with program.session() as session:
+    >>> with Session(program) as session:
     ...     [event] = session.advance(datetime(2024, 2, 29, 12, 30), ":x a :A .")
     >>> print(event.time)
     2024-02-29 12:30:00+00:00

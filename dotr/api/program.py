@@ -9,6 +9,7 @@ from dataclasses import fields
 from enum import Enum
 from typing import Final, Self, TypeAlias, TypeVar
 
+from dotr.api.session import Session
 from dotr.config import UNITS, read_config, read_document
 from dotr.datalog.entailment import Entailment
 from dotr.engine.program import CompiledProgram as CompiledProgram
@@ -137,6 +138,12 @@ class Program(CompiledProgram):
         """
         config = read_config(os.fspath(path))
         return cls._of(compile_program(config.program(), config.cache_policy()))
+
+    def session(self) -> Session:
+        """A new run of the program in this process, without any state; its caller advances it (see
+        `Session`).
+        """
+        return Session(self)
 
     @classmethod
     def _of(cls, compiled: CompiledProgram) -> Self:
