@@ -145,6 +145,31 @@ class Program(CompiledProgram):
         """
         return Session(self)
 
+    def restore(self, saved: bytes) -> Session:
+        """The session that `Session.save` made the bytes of, continued by this program.
+
+        The program may be another one than the one that saved: a rule that means the same keeps its
+        state, however it is spelled and whatever other rules there are. A rule that has changed,
+        that is new, or that reads what such a rule makes starts empty, after the last time of the
+        saved session. These rules are named in the log `dotr`, as `dotr plan` names them.
+
+        Args:
+            saved: what `Session.save` returned. It is data: nothing in it is executed.
+
+        Raises:
+            ArgumentRefused: the bytes are damaged, of another version of the format, or no saved
+                session; or the session's integer times count another unit than the program's. It is
+                a `DotrError` and a `ValueError`.
+
+        >>> import dotr
+        >>> program = dotr.Program.from_config("configs/fire.yaml")
+        >>> program.restore(b"no session")
+        Traceback (most recent call last):
+        dotr.errors.diagnostics.ArgumentRefused: C501 the saved session cannot be restored: it is none
+        Restore an intact copy, or begin anew with program.session().
+        """
+        return Session.restored(self, saved)
+
     @classmethod
     def _of(cls, compiled: CompiledProgram) -> Self:
         return cls(**{each.name: getattr(compiled, each.name) for each in fields(compiled)})

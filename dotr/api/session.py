@@ -20,6 +20,9 @@ from dotr.model.stream import Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs.writing import ntriples
+from dotr.state.saved_session import NEVER_ADVANCED, SavedSession, session_schema
+from dotr.state.state_migration import StateFate
+from dotr.state.state_schema import StateSchema
 
 _LOG: Final = logging.getLogger("dotr")
 
@@ -64,6 +67,7 @@ class Session:
         self._dated: bool | None = None
         self._engine: Engine | None = None
         self._last: Micros | None = None
+        self._schema: StateSchema | None = None
         self._finished = False
         self._warned: set[tuple[FallbackKind, str]] = set()
         self.inconsistencies: Sequence[Inconsistency] = NO_INCONSISTENCIES
@@ -134,6 +138,57 @@ class Session:
             return []
         self._finished = True
         return self._events(self._engine, self._engine.finish()) if self._engine is not None else []
+
+    def save(self) -> bytes:
+        """The session as bytes, from which `Program.restore` continues, in another process too.
+
+        The bytes hold the state: the events within the windows of rules, the events consumed, the
+        anchors that wait, and the last time advanced to. They hold terms and numbers, and no code:
+        unlike a pickle, bytes of others can be restored safely. `inconsistencies` are not kept.
+        Saving changes nothing.
+
+        Raises:
+            SessionError: the session is finished.
+
+        >>> from dotr import Program
+        >>> program = Program.from_config("configs/fire.yaml")
+        >>> session = program.session()
+        >>> session.advance(10, ":r1 a :Temp ; :has_val 70 ; :is_from_sensor :s1 . :s1 :is_at_location :locA .")
+        []
+        >>> restored = program.restore(session.save())
+        >>> [event.type for event in restored.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 . :s2 :is_at_location :locB .")]
+        ['Fire']
+        """
+        if self._finished:
+            raise SessionError("the session is finished: save it before `finish`, or before its `with` block ends")
+        if self._engine is None:
+            return NEVER_ADVANCED
+        assert self._dated is not None
+        assert self._last is not None
+        if self._schema is None:
+            self._schema = session_schema(self._program)
+        states = tuple(self._engine.encode(self._last))
+        return SavedSession(self._unit, self._dated, self._last, self._schema, states).encode()
+
+    @classmethod
+    def restored(cls, program: CompiledProgram, saved: bytes) -> Session:
+        """The session that `save` made the bytes of, continued by a program; `Program.restore`
+        describes it.
+        """
+        found = SavedSession.decode(saved)
+        if found is None:
+            return cls(program)
+        continued = found.continued_by(program)
+        session = cls(continued.program)
+        session._dated, session._last = found.dated, found.last
+        session._engine = Engine(continued.program, Clock(program.spec.unit, found.dated))
+        session._engine.restore(continued.states, found.last)
+        for verdict in continued.change.verdicts:
+            if verdict.fate is not StateFate.KEPT:
+                _LOG.log(logging.INFO if verdict.is_new else logging.WARNING, "%s", verdict)
+        if continued.knowledge_warning is not None:
+            _LOG.warning("%s", continued.knowledge_warning)
+        return session
 
     def _read(self, graph: str | Iterable[Iterable[object]]) -> tuple[Triple, ...]:
         return (

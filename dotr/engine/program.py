@@ -35,7 +35,7 @@ from dotr.model.places import Span
 from dotr.model.rules import FactSource
 from dotr.model.stream import Fact, Instant
 from dotr.model.terms import Label, Variable
-from dotr.model.time import Clock
+from dotr.model.time import Clock, Micros
 from dotr.queries import QueryPlan, plan
 
 _MAX_CONTRADICTIONS: Final = 10
@@ -81,6 +81,16 @@ class CompiledProgram:
             return tuple(
                 StageTwo(layer, self.attributes, clock, read, limits) for layer, read in zip(self.layout.layers, above, strict=True)
             )
+
+    def with_since(self, since: Mapping[str, Micros]) -> CompiledProgram:
+        """The program whose rules see no event before the times of `ProgramSpec.since`; it shares
+        the closed background and stage one.
+        """
+        if since == self.spec.since:
+            return self
+        layout = lay_out(share_queries(self.rules.rules), since)
+        assert layout.streams == self.layout.streams, "the start of a rule changes no fact stream"
+        return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
     def readers(self, streams: Iterable[int]) -> list[str]:
         """The names of the rules that read one of some fact streams."""
