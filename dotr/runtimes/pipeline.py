@@ -98,7 +98,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     inputs = read_inputs(config, problems)
     if on_spark:
         problems += [problem for each in inputs.growing if each.standard for problem in spool_problems(config, each)]
-    targets = _targets(config)
+    targets = targets_of(config)
     problems += _path_conflicts(config, targets)
     if locks is not None and not problems:
         problems += locks.acquire(targets, settings.name)
@@ -143,7 +143,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     )
 
 
-def _targets(config: Config) -> tuple[Target, ...]:
+def targets_of(config: Config) -> tuple[Target, ...]:
     """Targets of a pipeline: outputs in order, dead letters if configured, the checkpoint last."""
     settings = config.settings
     targets = [
@@ -216,4 +216,4 @@ def check_files(config: Config) -> list[Diagnostic]:
     """Problems of a configuration's inputs and outputs that a check without a run can detect."""
     problems: list[Diagnostic] = []
     read_inputs(config, problems)
-    return problems + _path_conflicts(config, _targets(config))
+    return problems + _path_conflicts(config, targets_of(config))

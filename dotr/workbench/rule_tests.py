@@ -203,12 +203,13 @@ def run_file(path: str) -> Iterator[Outcome]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Parsed case: elements by time (µs since 1970), and expected outputs and facts (None: not
-    compared)."""
+    """Parsed case: elements by time (µs since 1970), the locations of their entries in the document
+    by time, and expected outputs and facts (None: not compared)."""
 
     name: str
     clock: Clock
     elements: Mapping[Micros, Sequence[tuple[Triple, ...]]]
+    locations: Mapping[Micros, Sequence[Location]]
     outputs: Sequence[Item] | None
     facts: Sequence[Item] | None
 
@@ -274,8 +275,11 @@ class _CaseReader:
     def case(self, case: CaseSection) -> Case:
         """Parse the case."""
         elements: dict[Micros, list[tuple[Triple, ...]]] = {}
+        locations: dict[Micros, list[Location]] = {}
         for k, element in enumerate(case.stream):
-            elements.setdefault(self.time(element.at, "stream", k), []).append(self.graph(element.graph, "stream", k))
+            time = self.time(element.at, "stream", k)
+            elements.setdefault(time, []).append(self.graph(element.graph, "stream", k))
+            locations.setdefault(time, []).append(("cases", self.number, "stream", k))
         if case.expect is None and case.facts is None:
             self.problem("C202", f"case {case.name} expects nothing", (), "Add `expect` (an empty list for no output), or `facts`.")
         dated = any(isinstance(element.at, str) and not element.at.lstrip("+-").isdecimal() for element in case.stream)
@@ -283,6 +287,7 @@ class _CaseReader:
             case.name,
             Clock(self.unit, dated),
             elements,
+            locations,
             None if case.expect is None else [self.expected(expected, k) for k, expected in enumerate(case.expect)],
             None if case.facts is None else [self.fact(fact, k) for k, fact in enumerate(case.facts)],
         )

@@ -164,6 +164,25 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "C217",
+        "Standard input cannot be replayed",
+        "`why`, `why-not`, `facts`, `replay` and `report` read the inputs again. Standard input is gone once it is read; a run on "
+        "Spark keeps a copy in its checkpoint, and removes what it needs no more.",
+        "Name a file that holds the input.",
+        ShownMessage(
+            "C217 standard input cannot be replayed: no checkpoint has a copy of it\n"
+            "Name a file that holds the input: --set input.0.path=FILE"
+        ),
+    ),
+    ErrorCode(
+        "C218",
+        "There is no such case",
+        "`--case` names a case of a rule test, by its name or by its number from 1 on. A configuration has no cases, and a rule test "
+        "has no values that `--set` could change.",
+        "Correct the name, or leave it out.",
+        ShownMessage("C218 fire_test.yaml has no case smok\nDid you mean smoke?"),
+    ),
+    ErrorCode(
         "C301",
         "There is no such file",
         "The path does not exist, or no file matches the pattern.",

@@ -9,7 +9,7 @@ Source: docs/language.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
@@ -59,12 +59,14 @@ class RuleSet:
     """Result of compiling rule files. `rules` and `queries` are empty if there is an error.
 
     `diagnostics` are the errors and warnings, ordered by file and offset, those without a span
-    first.
+    first. `prefixes` are those that the files declare (of two files that declare one prefix, those
+    of the first), then the configuration's.
     """
 
     rules: tuple[Rule, ...]
     queries: tuple[SharedQuery, ...]
     diagnostics: tuple[Diagnostic, ...]
+    prefixes: Prefixes = field(default_factory=dict, repr=False)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -97,7 +99,10 @@ def compile_rules(documents: Sequence[Document], prefixes: Prefixes, objects: Ob
     program = ProgramDraft(tuple(documents), prefixes, objects)
     for step in PASSES:
         program = step(program)
-    return RuleSet(program.emitted_rules, program.emitted_queries, _by_location(program))
+    declared: dict[str, str] = {}
+    for own in (*(query.prefixes for query in program.queries), *(rule.prefixes for rule in program.rules)):
+        declared = {**own, **declared}
+    return RuleSet(program.emitted_rules, program.emitted_queries, _by_location(program), {**prefixes, **declared})
 
 
 def _by_location(program: ProgramDraft) -> tuple[Diagnostic, ...]:

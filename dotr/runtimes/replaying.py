@@ -1,0 +1,190 @@
+"""Replay of the inputs of a configuration, as they are now.
+
+Idea: the files are merged as a run merges them, without locks, rate limits and outputs. An input
+that grows has not ended: its files so far bound what is closed, and being idle lets nothing pass,
+since no wall clock is replayed. Standard input is read from its copy in the checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from dotr.config import Config
+from dotr.engine.program import CompiledProgram, compile_program
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.explanations.replay import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
+from dotr.model.stream import DeadLetter
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.inputs import Inputs, read_inputs
+from dotr.runtimes.pipeline import targets_of
+from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END, Spooled
+from dotr.sources.lateness import Lateness
+from dotr.sources.lines import STANDARD_INPUT
+from dotr.sources.merge import RecordSource, instants
+from dotr.sources.reading import Reader, clock_of
+from dotr.sources.records import Format, InputFile, Record, SourcedElement, with_sources
+
+
+def replay_of_config(config: Config, name: str = "") -> Replay:
+    """Compile a configuration's program and find its inputs, for a replay.
+
+    Args:
+        config: the configuration.
+        name: the configuration as the user named it, for suggested commands; its path by default.
+
+    Raises:
+        Refused: a file cannot be read or is wrong, with every problem found; or standard input is
+            not in the checkpoint.
+    """
+    problems: list[Diagnostic] = []
+    inputs = read_inputs(config, problems)
+    try:
+        program = compile_program(config.program(), config.cache_policy())
+    except Refused as refused:
+        problems = [*refused.diagnostics, *problems]
+    if problems:
+        raise Refused(dict.fromkeys(problems))
+    return replay_of_inputs(config, program, inputs, name)
+
+
+def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, name: str = "") -> Replay:
+    """A replay of a configuration's inputs through a program that is compiled already."""
+    spool = Path(targets_of(config)[-1].path) / SPOOL
+    sequences = [_Sequence((file,)) for file in inputs.files]
+    growing = {each.like.input for each in inputs.growing if not (each.standard and (spool / SPOOL_END).exists())}
+    standard = [each.like for each in inputs.growing if each.standard]
+    sequences += [_Sequence(_copied_input(config, like, spool), str(spool)) for like in standard]
+    files = [file for sequence in sequences for file in sequence.files]
+    source = _InputReplay(sequences, growing)
+    prefixes = program.rules.prefixes
+    return Replay(name or config.path, program, clock_of(files, program.spec.unit), prefixes, source.read, lambda: source.progress)
+
+
+def _copied_input(config: Config, like: InputFile, spool: Path) -> tuple[InputFile, ...]:
+    """Segments of the copy of standard input; raises `Refused` where its beginning is missing."""
+    copy = Spooled(like, spool)
+    files: list[InputFile] = []
+    if spool.is_dir():
+        for number in count():
+            file = copy.file(number)
+            if file is None:
+                break
+            files.append(file)
+    if not files:
+        number = next(number for number, section in enumerate(config.settings.input) if section.path == STANDARD_INPUT)
+        reason = "its beginning is no longer in the checkpoint" if spool.is_dir() else "no checkpoint has a copy of it"
+        raise refuse(
+            "C217",
+            f"standard input cannot be replayed: {reason}",
+            config.span("input", number, "path"),
+            f"Name a file that holds the input: --set input.{number}.path=FILE",
+        )
+    return tuple(files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sequence:
+    """Files that are read as one input, one after the other. `spool`: the folder of their copies,
+    empty for files of the user.
+    """
+
+    files: tuple[InputFile, ...]
+    spool: str = ""
+
+    def records(self, stack: ExitStack, *, elements: bool = True) -> Iterator[Record]:
+        """The records of all files. Each file is closed at its end, at the latest with the stack."""
+        for file in self.files:
+            reader = stack.enter_context(Reader(file, elements=elements))
+            yield from with_sources(file, reader.records())
+            reader.close()
+
+    def lateness(self) -> Lateness:
+        """The lateness before the first record."""
+        return Lateness(self.files[0].delay, single=self.files[0].single)
+
+    def place(self, file: InputFile, line: int) -> ElementPlace:
+        """The place of a line as the user knows it."""
+        segment = SEGMENT.fullmatch(os.path.basename(file.path)) if self.spool else None
+        if segment is None:
+            return ElementPlace(file.path, line)
+        return ElementPlace(STANDARD_INPUT, line + int(segment[2]) - 1 - (file.format is Format.CSV))
+
+
+@dataclass
+class _InputReplay:
+    """Inputs that are read from their beginning with each call of `read`.
+
+    `growing`: the names of the inputs that have not ended; `progress`: after the latest reading.
+    """
+
+    sequences: Sequence[_Sequence]
+    growing: set[str]
+    progress: list[InputProgress] = field(default_factory=list)
+
+    def read(self, on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
+        """The instants that are closed, in the order of time."""
+        passed = self._passed_by_growing_inputs()
+        bound = min(passed.values(), default=LAST_MICRO)
+        self.progress = []
+        latest: list[Record] = []
+
+        def remembered(records: Iterator[Record]) -> Iterator[Record]:
+            for record in records:
+                latest[:] = [record]
+                yield record
+
+        with ExitStack() as stack:
+            sources = [
+                RecordSource(sequence.files[0], remembered(sequence.records(stack)), sequence.lateness()) for sequence in self.sequences
+            ]
+            places = {id(file): sequence for sequence in self.sequences for file in sequence.files}
+
+            def reject(dead_letter: DeadLetter) -> None:
+                element = latest[0].element
+                if isinstance(element, SourcedElement):
+                    place = places[id(element.file)].place(element.file, dead_letter.line)
+                    dead_letter = dead_letter._replace(file=place.file, line=place.line)
+                on_reject(RejectedElement(dead_letter, None if element is None else element.triples))
+
+            for time, elements in instants(sources, reject):
+                if time > bound:
+                    break
+                sourced = [element for element in elements if isinstance(element, SourcedElement)]
+                yield ReplayedInstant(
+                    time,
+                    [element.triples for element in sourced],
+                    [places[id(element.file)].place(element.file, element.record.line) for element in sourced],
+                )
+            self.progress = self._progress(sources, passed)
+
+    def _passed_by_growing_inputs(self) -> dict[str, Micros]:
+        """The watermark of each input that grows, from a scan of its times."""
+        passed = dict.fromkeys(self.growing, -LAST_MICRO)
+        for sequence in self.sequences:
+            name = sequence.files[0].input
+            if name in passed:
+                lateness = sequence.lateness()
+                with ExitStack() as stack:
+                    for record in sequence.records(stack, elements=False):
+                        if record.time is not None:
+                            lateness.verdict(record.time)
+                passed[name] = max(passed[name], lateness.passed)
+        return passed
+
+    def _progress(self, sources: Sequence[RecordSource], passed: dict[str, Micros]) -> list[InputProgress]:
+        greatest: dict[str, Micros] = dict(passed)
+        for source in sources:
+            name = source.file.input
+            if name not in passed:
+                greatest[name] = max(greatest.get(name, -LAST_MICRO), source.lateness.passed)
+        return [InputProgress(name, None if time <= _NOTHING else time, name not in passed) for name, time in greatest.items()]
+
+
+_NOTHING: Final = -LAST_MICRO // 2
+"""A watermark before all times: its input has no element."""

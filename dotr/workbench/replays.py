@@ -1,0 +1,72 @@
+"""Replays of what a user names: a configuration, or the cases of a rule test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from dotr.config import read_config, read_document, read_tree
+from dotr.engine.program import CompiledProgram, compile_program
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
+from dotr.explanations.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
+from dotr.runtimes.replaying import replay_of_config
+from dotr.workbench.rule_tests import Case, TestFile, is_test, read_cases, read_file
+
+
+def open_replays(path: str, case: str | None = None, options: Sequence[str] = ()) -> list[Replay]:
+    """Replays of a configuration (one) or of a rule test (one for each case).
+
+    Args:
+        path: a configuration or a rule test.
+        case: the number of a case, counted from 1, or its name; None for all.
+        options: values that change the configuration, as those of `--set`.
+
+    Raises:
+        Refused: a file cannot be read or is wrong, or there is no such case.
+
+    >>> [replay.case for replay in open_replays("tests/cases/rule_r.yaml", "1")]
+    ['smoke after heat in one room is a fire']
+    """
+    if not is_test(read_tree(read_document(path)).data):
+        config = read_config(path, options)
+        if case is not None:
+            raise refuse("C218", f"{path} is a configuration, which has no cases", None, "Leave --case out, or name a rule test.")
+        return [replay_of_config(config, path)]
+    if options:
+        raise refuse("C218", f"{path} is a rule test, in which --set changes nothing", None, "Leave --set out, or name a configuration.")
+    file, problems = read_file(path)
+    program = None
+    if not problems:
+        try:
+            program = compile_program(file.spec)
+        except Refused as refused:
+            problems += refused.diagnostics
+    cases = read_cases(file, problems)
+    if problems or program is None:
+        raise Refused(dict.fromkeys(problems))
+    return [replay_of_case(path, file, program, cases[number], number) for number in _selected(path, cases, case)]
+
+
+def _selected(path: str, cases: Sequence[Case], case: str | None) -> Sequence[int]:
+    """Numbers of the cases that are asked for, counted from 0."""
+    if case is None:
+        return range(len(cases))
+    names = [each.name for each in cases]
+    if case in names:
+        return [number for number, name in enumerate(names) if name == case]
+    if case.isdecimal() and 1 <= int(case) <= len(cases):
+        return [int(case) - 1]
+    hint = did_you_mean(case, names) or f"It has {len(cases)}: name one, or write its number from 1 on."
+    raise Refused([Diagnostic("C218", f"{path} has no case {case}", None, hint)])
+
+
+def replay_of_case(path: str, file: TestFile, program: CompiledProgram, case: Case, number: int) -> Replay:
+    """A replay of a case; `number` is counted from 0. The place of an element is the line of its
+    entry in `stream`.
+    """
+
+    def read(on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
+        for time in sorted(case.elements):
+            places = [ElementPlace(path, file.tree.span(location).line_column[0]) for location in case.locations[time]]
+            yield ReplayedInstant(time, case.elements[time], places)
+
+    return Replay(path, program, case.clock, {**file.prefixes, **program.rules.prefixes}, read, case=case.name)
