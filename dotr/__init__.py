@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dotr.api.events import IRI as IRI
     from dotr.api.events import Event as Event
+    from dotr.api.frames import frame as frame
     from dotr.api.program import Program as Program
     from dotr.api.session import Session as Session
     from dotr.datalog.entailment import Entailment as Entailment
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["IRI", "DotrError", "Entailment", "Event", "Limits", "Program", "Session", "Unit", "__version__"]
+__all__ = ["IRI", "DotrError", "Entailment", "Event", "Limits", "Program", "Session", "Unit", "__version__", "frame"]
 
 _MODULES = {
     "DotrError": "dotr.errors.diagnostics",
@@ -50,6 +51,7 @@ _MODULES = {
     "Program": "dotr.api.program",
     "Session": "dotr.api.session",
     "Unit": "dotr.model.time",
+    "frame": "dotr.api.frames",
 }
 
 

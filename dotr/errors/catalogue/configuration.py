@@ -242,4 +242,11 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
             'Load the program with unit="s", or begin anew with program.session().'
         ),
     ),
+    ErrorCode(
+        "C502",
+        "A package of an extra is missing",
+        "`dotr.frame` makes a table of pandas, which is installed with the extra `dotr[pandas]`.",
+        "Install it: `pip install 'dotr[pandas]'`.",
+        ShownMessage("C502 dotr.frame needs pandas, which is not installed\nInstall it: pip install 'dotr[pandas]'"),
+    ),
 )
