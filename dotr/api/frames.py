@@ -26,10 +26,10 @@ def frame(events: Iterable[Event]) -> DataFrame:
 
     | values of a column (`Event.values`) | type of the column |
     | --- | --- |
-    | `datetime` with a zone | datetime64[ns, UTC]; [us, UTC] where one is outside the years 1678 to 2261 |
+    | `datetime` with a zone | datetime64[ns, UTC]; [us, UTC] with years before 1678 or after 2261 |
     | `datetime` without a zone | datetime64[ns], or [us] likewise |
     | `int` | Int64 (of `time` int64); object where one has more than 64 bits |
-    | numbers, one of which is a `Decimal` or `float` | Float64, rounded; `Event.values` has the exact ones |
+    | numbers with a `Decimal` or `float` | Float64, rounded; `Event.values` has the exact ones |
     | `bool` | boolean |
     | `IRI` and `str` | string |
     | a mixture | object |

@@ -9,6 +9,7 @@ from dataclasses import fields
 from enum import Enum
 from typing import Final, Self, TypeAlias, TypeVar
 
+from dotr.api.html import paragraph, table
 from dotr.api.session import Session
 from dotr.config import UNITS, read_config, read_document
 from dotr.datalog.entailment import Entailment
@@ -17,6 +18,7 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.errors.diagnostics import ArgumentRefused, Diagnostic, Refused, did_you_mean
 from dotr.joins.limits import LIMITS, Limits
+from dotr.layout.retention import roles
 from dotr.model.places import Document
 from dotr.model.time import Unit
 
@@ -177,12 +179,21 @@ class Program(CompiledProgram):
     def __repr__(self) -> str:
         rules = _some([rule.name for rule in self.rules.rules])
         events = _some(sorted({rule.event for rule in self.rules.rules}))
+        return f"<dotr.Program: rules {rules}, which define {events};\n {self._background_text()}>"
+
+    def _repr_html_(self) -> str:
+        rules = self.rules.rules
+        rows = (
+            [rule.name, rule.documentation, rule.event, ", ".join(dict.fromkeys(role.origin for role in roles(rule)))] for rule in rules
+        )
+        return table(["rule", "meaning", "defines", "reads"], rows, len(rules)) + paragraph(self._background_text())
+
+    def _background_text(self) -> str:
         spec = self.spec
         unit = next(word for word, unit in UNITS.items() if unit is spec.unit)
         return (
-            f"<dotr.Program: rules {rules}, which define {events};\n"
-            f" times in {unit}; background of {_counted(spec.graphs, 'RDF file')} and {_counted(spec.datalog, 'Datalog file')}, "
-            f"entailment {spec.entailment.value}>"
+            f"times in {unit}; background of {_counted(spec.graphs, 'RDF file')} and {_counted(spec.datalog, 'Datalog file')}, "
+            f"entailment {spec.entailment.value}"
         )
 
 

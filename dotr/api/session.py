@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final
 
-from dotr.api.events import EPOCH, MICROSECOND, Event, utc
+from dotr.api.events import EPOCH, MICROSECOND, Event, Events, utc
 from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
@@ -78,7 +78,7 @@ class Session:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._finished = True
 
-    def advance(self, time: int | datetime, *graphs: str | Iterable[Iterable[object]]) -> list[Event]:
+    def advance(self, time: int | datetime, *graphs: str | Iterable[Iterable[object]]) -> Events:
         """Process the instant at a time, and return its events.
 
         Args:
@@ -93,7 +93,8 @@ class Session:
 
         Returns:
             The events in order of time, then rule name, then attributes: those of timers and
-            delayed anchors that became due since the last call, and those of the instant.
+            delayed anchors that became due since the last call, and those of the instant. It is a
+            `list`; a notebook shows it as a table.
 
         Raises:
             SessionError: the time is not later than the last one, of the other kind or out of
@@ -127,7 +128,7 @@ class Session:
             _LOG.warning("the query of rule %s fails: %s", ", ".join(self._program.readers(streams)), reason)
         return self._events(engine, engine.advance(now) if facts.rejected else [firings])
 
-    def finish(self) -> list[Event]:
+    def finish(self) -> Events:
         """End the stream at the last time advanced to, and return the events of delayed anchors.
 
         Returns:
@@ -135,9 +136,9 @@ class Session:
             fire after the last time. A second call returns an empty list.
         """
         if self._finished:
-            return []
+            return Events()
         self._finished = True
-        return self._events(self._engine, self._engine.finish()) if self._engine is not None else []
+        return self._events(self._engine, self._engine.finish()) if self._engine is not None else Events()
 
     def save(self) -> bytes:
         """The session as bytes, from which `Program.restore` continues, in another process too.
@@ -224,12 +225,13 @@ class Session:
         """A time as the caller writes it; a date-time where the unit cannot hold it."""
         return utc(micros) if self._dated or micros % self._unit.value else micros // self._unit.value
 
-    def _events(self, engine: Engine, moments: Iterable[Sequence[Firing]]) -> list[Event]:
-        events = [
-            Event(self._caller_time(each.time), each.rule, each.event, dict(each.attributes), ntriples(each.graph))
+    def _events(self, engine: Engine, moments: Iterable[Sequence[Firing]]) -> Events:
+        prefixes = self._program.rules.prefixes
+        events = Events(
+            Event(self._caller_time(each.time), each.rule, each.event, dict(each.attributes), ntriples(each.graph), prefixes)
             for firings in moments
             for each in firings
-        ]
+        )
         for dead_letter in engine.failed:
             _LOG.warning("%s:%d: %s", dead_letter.file, dead_letter.line, dead_letter.why)
         engine.failed.clear()
