@@ -141,11 +141,15 @@ class Program(CompiledProgram):
         config = read_config(os.fspath(path))
         return cls._of(compile_program(config.program(), config.cache_policy()))
 
-    def session(self) -> Session:
+    def session(self, *, record: bool = False) -> Session:
         """A new run of the program in this process, without any state; its caller advances it (see
         `Session`).
+
+        Args:
+            record: keep all that the session is given, so that `Session.why` and `Session.why_not`
+                can explain. It stays in memory as long as the session does.
         """
-        return Session(self)
+        return Session(self, record=record)
 
     def restore(self, saved: bytes) -> Session:
         """The session that `Session.save` made the bytes of, continued by this program.

@@ -14,6 +14,8 @@ from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import FallbackKind, drain_fallbacks
+from dotr.explanations.recorded_session import SessionRecord
+from dotr.explanations.replay import Replay
 from dotr.joins.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.stream import Firing, Reason
@@ -60,7 +62,7 @@ class Session:
     2024-02-29 12:30:00+00:00
     """
 
-    def __init__(self, program: CompiledProgram) -> None:
+    def __init__(self, program: CompiledProgram, *, record: bool = False) -> None:
         self._program = program
         self._unit = program.spec.unit
         self._nesting = program.spec.limits.nesting
@@ -68,6 +70,8 @@ class Session:
         self._engine: Engine | None = None
         self._last: Micros | None = None
         self._schema: StateSchema | None = None
+        self._record = SessionRecord() if record else None
+        self._is_restored = False
         self._finished = False
         self._warned: set[tuple[FallbackKind, str]] = set()
         self.inconsistencies: Sequence[Inconsistency] = NO_INCONSISTENCIES
@@ -112,6 +116,8 @@ class Session:
             raise SessionError(str(error)) from None
         engine = self._start(dated)
         self._last = now
+        if self._record is not None:
+            self._record.calls.append((now, elements))
         if not elements:
             return self._events(engine, engine.advance(now))
         firings, closed = engine.step(now, elements)
@@ -138,7 +144,21 @@ class Session:
         if self._finished:
             return Events()
         self._finished = True
+        if self._record is not None:
+            self._record.finished = True
         return self._events(self._engine, self._engine.finish()) if self._engine is not None else Events()
+
+    def replay(self) -> Replay:
+        """All that the session was given, for a function of `dotr.explanations`.
+
+        Raises:
+            SessionError: the session keeps no record.
+        """
+        if self._record is None:
+            if self._is_restored:
+                raise SessionError("a restored session cannot explain: what it was given before it was saved is not kept")
+            raise SessionError("the session keeps no record of what it is given: make it with session(record=True)")
+        return self._record.replay(self._program, Clock(self._unit, bool(self._dated)))
 
     def save(self) -> bytes:
         """The session as bytes, from which `Program.restore` continues, in another process too.
@@ -181,7 +201,7 @@ class Session:
             return cls(program)
         continued = found.continued_by(program)
         session = cls(continued.program)
-        session._dated, session._last = found.dated, found.last
+        session._dated, session._last, session._is_restored = found.dated, found.last, True
         session._engine = Engine(continued.program, Clock(program.spec.unit, found.dated))
         session._engine.restore(continued.states, found.last)
         for verdict in continued.change.verdicts:

@@ -33,7 +33,8 @@ class ElementPlace(NamedTuple):
 
 class ReplayedInstant(NamedTuple):
     """An instant before stage one: its time in µs since 1970, and the triples of its elements with
-    their places, in the order in which a run merges them.
+    their places, in the order in which a run merges them. Without elements it is no instant: time
+    passes, as in a session that is advanced without a graph (`Engine.advance`).
     """
 
     time: Micros
