@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dotr.api.events import IRI as IRI
     from dotr.api.events import Event as Event
+    from dotr.api.events import Events as Events
     from dotr.api.frames import frame as frame
     from dotr.api.program import Program as Program
     from dotr.api.session import Session as Session
@@ -40,12 +41,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["IRI", "DotrError", "Entailment", "Event", "Limits", "Program", "Session", "Unit", "__version__", "frame"]
+__all__ = ["IRI", "DotrError", "Entailment", "Event", "Events", "Limits", "Program", "Session", "Unit", "__version__", "frame"]
 
 _MODULES = {
     "DotrError": "dotr.errors.diagnostics",
     "Entailment": "dotr.datalog.entailment",
     "Event": "dotr.api.events",
+    "Events": "dotr.api.events",
     "IRI": "dotr.api.events",
     "Limits": "dotr.joins.limits",
     "Program": "dotr.api.program",
