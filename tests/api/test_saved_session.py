@@ -14,6 +14,7 @@ import pytest
 
 from dotr import DotrError, Event, Program, Session
 from dotr.errors.diagnostics import Refused
+from tests.support.paths import TESTS
 
 pytestmark = pytest.mark.core
 
@@ -256,3 +257,16 @@ def test_other_times_are_refused(tmp_path: Path) -> None:
         "C501 the saved session cannot be restored: its times count s, those of this program ms\n"
         'Load the program with unit="s", or begin anew with program.session().'
     )
+
+
+# --- what earlier releases saved ---
+
+
+def test_session_saved_in_format_1_is_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """`tests/checkpoints/session-1` is what `run(session, STREAM[:5])` and `save` gave when the format was new."""
+    made = program(tmp_path, RISE, HIGH.format(8, 5), PAIR, QUIET, TICK)
+    session = made.session()
+    run(session, STREAM[:5])
+    restored = made.restore((TESTS / "checkpoints" / "session-1").read_bytes())
+    assert [*run(restored, STREAM[5:]), *restored.finish()] == [*run(session, STREAM[5:]), *session.finish()]
+    assert caplog.messages == []
