@@ -72,14 +72,11 @@ class CompiledProgram:
 
     def stage_two(self, clock: Clock) -> tuple[StageTwo, ...]:
         """The layers of stage two, lowest first, for a pipeline with a clock."""
-        above = [
-            frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
-            for layer in self.layout.layers
-        ]
         with without_collection():
             limits = self.spec.limits
             return tuple(
-                StageTwo(layer, self.attributes, clock, read, limits) for layer, read in zip(self.layout.layers, above, strict=True)
+                StageTwo(layer, self.attributes, clock, read, limits)
+                for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             )
 
     def with_since(self, since: Mapping[str, Micros]) -> CompiledProgram:
@@ -91,6 +88,14 @@ class CompiledProgram:
         layout = lay_out(share_queries(self.rules.rules), since)
         assert layout.streams == self.layout.streams, "the start of a rule changes no fact stream"
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
+
+    @property
+    def events_read_above(self) -> list[frozenset[Label]]:
+        """For each layer the composite events that higher layers read."""
+        return [
+            frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
+            for layer in self.layout.layers
+        ]
 
     def readers(self, streams: Iterable[int]) -> list[str]:
         """The names of the rules that read one of some fact streams."""

@@ -183,6 +183,14 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ShownMessage("C218 fire_test.yaml has no case smok\nDid you mean smoke?"),
     ),
     ErrorCode(
+        "C219",
+        "A question names what is not there",
+        "`--rule` names a rule of the program, `--at`, `--from` and `--to` are times as an element may have them, and `--where` gives an "
+        "attribute and a term in Turtle.",
+        "Correct the name, the time or the term.",
+        ShownMessage("C219 there is no rule Leek\nDid you mean Leak?"),
+    ),
+    ErrorCode(
         "C301",
         "There is no such file",
         "The path does not exist, or no file matches the pattern.",

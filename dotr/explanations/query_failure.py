@@ -1,0 +1,222 @@
+"""Reasons for which the query of a label has no fact.
+
+Idea: every instant asked about is closed as in a run. The query is taken apart at each instant
+(`dotr.explanations.partial_joins`), and the instant at which it came furthest is explained: the
+longest part with answers, what the next pattern lacks, the Datalog rules and the entailment that
+could give it, and predicates that no element brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dotr.datalog.closure import Closure
+from dotr.engine.instants import merge
+from dotr.engine.program import CompiledProgram
+from dotr.explanations.datalog_failure import RuleFailure
+from dotr.explanations.near_misses import TermsBrought
+from dotr.explanations.partial_joins import (
+    ClosedGraph,
+    PatternSolver,
+    Stop,
+    find_stop,
+    reached,
+)
+from dotr.explanations.replay import Replay
+from dotr.explanations.stop_text import StopText, datalog_rules
+from dotr.explanations.term_writer import TermWriter
+from dotr.expressions.literal_limits import BOUNDS
+from dotr.expressions.times import format_time
+from dotr.joins.limits import LimitExceeded
+from dotr.model.algebra import (
+    Const,
+    Filter,
+    PathPattern,
+    TermPattern,
+    TriplePattern,
+)
+from dotr.model.rules import FactSource, Role, Rule
+from dotr.model.terms import Label, Triple
+from dotr.model.time import Micros
+from dotr.model.traverse import walk
+from dotr.queries import QueryPlan, plan
+
+_MAX_TERMS: Final = 3
+_INDENT: Final = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class MissingFacts:
+    """Explanation of a query that has no fact at any instant asked about.
+
+    Attributes:
+        label: the label of the query.
+        instants: the number of instants asked about, each without a fact.
+        time: the instant at which the query came furthest, in µs since 1970; None where there is
+            no instant, or the query is one over the background alone.
+        at: the same as text; empty for None.
+        stops: what stops the query there, a sentence each: one, or one for each side of a UNION.
+        rules: the Datalog rules that could give what is missing, and do not.
+        remarks: sentences on entailment, and on predicates and classes that no element brings.
+    """
+
+    label: Label
+    instants: int
+    time: Micros | None = None
+    at: str = ""
+    stops: tuple[str, ...] = ()
+    rules: tuple[RuleFailure, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """`Temp has no fact at 2 instants`, for the parentheses of the first line."""
+        return f"{self.label} has no fact at {self.instants} instant{'' if self.instants == 1 else 's'}"
+
+    def lines(self) -> list[str]:
+        """The lines below the first one, indented by four and more spaces."""
+        start = f"at {self.at}: " if self.at else ""
+        lines = [f"{_INDENT}{start}{stop}" for stop in self.stops]
+        lines += [f"{_INDENT}  {line}" for failure in self.rules for line in failure.lines()]
+        return lines + [f"{_INDENT}  {remark}" for remark in self.remarks]
+
+    def to_json(self) -> dict[str, object]:
+        """The explanation as a JSON object."""
+        return {
+            "label": self.label,
+            "instants": self.instants,
+            "at": self.at or None,
+            "stops": list(self.stops),
+            "rules": [each.to_json() for each in self.rules],
+            "remarks": list(self.remarks),
+        }
+
+
+def explain_missing_facts(
+    replay: Replay, rule: Rule, writer: TermWriter, *, role: Role | None = None, first: Micros | None = None, last: Micros | None = None
+) -> MissingFacts | None:
+    """Explanation of the missing facts of a query of a rule.
+
+    Args:
+        replay: the program and its stream.
+        rule: a rule of `replay.program.rules.rules`.
+        writer: the writer of the explanation.
+        role: a role of the rule, whose source is a `FactSource`; None: its anchor.
+        first: the first time asked about in µs since 1970, None without a bound.
+        last: the last time asked about, likewise; both ends are included.
+
+    Returns:
+        None where the query has a fact at one of the instants (or its source is an event): then
+        there is nothing to explain here.
+    """
+    role = role or rule.anchor
+    if not isinstance(role.source, FactSource):
+        return None
+    search = _Search(replay.program, role)
+    if role.source.period is not None:
+        if search.visit(None, ()):
+            return None
+        return search.explanation(replay, writer)
+    for instant in replay.instants():
+        search.note(instant.graphs)
+        asked = (first is None or first <= instant.time) and (last is None or instant.time <= last)
+        if asked and search.visit(instant.time, merge(instant.time, instant.graphs).triples):
+            return None
+    return search.explanation(replay, writer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Furthest:
+    """The instant at which the query came furthest: its triples and what stops the query there.
+
+    `stop`: None where the query goes over a limit.
+    """
+
+    time: Micros | None
+    given: Sequence[Triple]
+    closed: ClosedGraph
+    stop: Stop | None
+    exceeded: str = ""
+
+
+class _Search:
+    """Search for the instant at which a query came furthest."""
+
+    def __init__(self, program: CompiledProgram, role: Role) -> None:
+        assert isinstance(role.source, FactSource)
+        self._program = program
+        self._label = role.origin
+        self._query = replace(role.source.query, projection=role.source.attributes)
+        self._plan: QueryPlan = plan(self._query, program.knowledge.background)
+        self._solver = PatternSolver()
+        self._rules = datalog_rules(program)
+        self._brought = TermsBrought(self._rules)
+        self._best: _Furthest | None = None
+        self._best_reached = -1
+        self._instants = 0
+
+    def note(self, graphs: Sequence[tuple[Triple, ...]]) -> None:
+        """Note the predicates and classes of the elements of an instant."""
+        for triples in graphs:
+            self._brought.add(triples)
+
+    def visit(self, time: Micros | None, triples: Sequence[Triple]) -> bool:
+        """Compare an instant with the best one; True where the query has a fact there."""
+        closure = close_quietly(self._program, triples)
+        if closure is None:
+            return False
+        self._instants += time is not None
+        try:
+            if self._plan.answers_at(closure):
+                return True
+            if self._best is not None and self._at_most(closure) <= self._best_reached:
+                return False
+            closed = ClosedGraph(closure, self._program.spec.limits)
+            stop = find_stop(self._query, closed, self._solver)
+            found, exceeded = -1 if stop is None else reached(stop), ""
+        except LimitExceeded as error:
+            closed, stop, found, exceeded = ClosedGraph(closure, self._program.spec.limits), None, -1, str(error)
+        if self._best is None or found > self._best_reached:
+            self._best, self._best_reached = _Furthest(time, triples, closed, stop, exceeded), found
+        return False
+
+    def _at_most(self, closure: Closure) -> int:
+        """An upper bound of what `reached` counts, from the predicates that are there at all."""
+        passed = 0
+        for node in walk(self._query):
+            match node:
+                case TriplePattern(_, Const(predicate), _):
+                    passed += predicate in closure.delta.by_subject or predicate in closure.background.by_subject
+                case TriplePattern() | PathPattern() | TermPattern():
+                    passed += 1
+                case Filter(_, conditions):
+                    passed += len(conditions)
+                case _:
+                    pass
+        return passed
+
+    def explanation(self, replay: Replay, writer: TermWriter) -> MissingFacts:
+        """The explanation of the best instant."""
+        best = self._best
+        if best is None:
+            return MissingFacts(self._label, self._instants)
+        at = "" if best.time is None else str(format_time(best.time, replay.clock))
+        explained = MissingFacts(self._label, self._instants, best.time, at)
+        if best.stop is None:
+            why = f"the query goes over a limit: {best.exceeded}" if best.exceeded else "the query has no row"
+            return replace(explained, stops=(why,))
+        text = StopText(self._program, self._rules, self._brought, best.closed, best.given, writer)
+        stops = tuple(text.sentences(best.stop))
+        return replace(explained, stops=stops, rules=tuple(text.rules), remarks=tuple(dict.fromkeys(text.remarks)))
+
+
+def close_quietly(program: CompiledProgram, triples: Sequence[Triple]) -> Closure | None:
+    """The closure of an instant; None where the instant is rejected, or cannot be closed."""
+    BOUNDS.characters = program.spec.limits.literal
+    try:
+        closure = program.knowledge.close(triples)
+    except Exception:  # an element that a run takes out of its instant, too
+        return None
+    return None if closure.contradictions and program.stage_one.rejects else closure
