@@ -8,7 +8,6 @@ from datetime import datetime
 from decimal import Decimal
 from math import isinf, isnan
 
-from dotr.api.events import IRI
 from dotr.api.html import preformatted
 from dotr.joins.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
@@ -45,6 +44,7 @@ def term_of(value: object, prefixes: Prefixes) -> Term:
     A `str` is Turtle, in which the prefixes may be used, unless it is an `IRI`. Terms of pyoxigraph
     and rdflib stand for themselves.
 
+    >>> from dotr import IRI
     >>> term_of(IRI("http://e/lab"), {}), term_of(":lab", {"": "http://e/"})
     ('<http://e/lab>', '<http://e/lab>')
     >>> [term_of(value, {}).partition("^^")[0] for value in (True, 7, Decimal("1.50"), 2.5, float("-inf"), '"warm"@en')]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final
 
 from dotr.api.events import EPOCH, MICROSECOND, Event, Events, utc
+from dotr.api.explanations import Explanation, term_of
 from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
-from dotr.errors.diagnostics import DotrError
+from dotr.errors.diagnostics import DotrError, did_you_mean
 from dotr.errors.fallbacks import FallbackKind, drain_fallbacks
 from dotr.explanations.recorded_session import SessionRecord
 from dotr.explanations.replay import Replay
@@ -148,6 +149,51 @@ class Session:
             self._record.finished = True
         return self._events(self._engine, self._engine.finish()) if self._engine is not None else Events()
 
+    def why_not(
+        self, rule: str, *, at: int | datetime | None = None, where: Mapping[str, object] | None = None, every: bool = False
+    ) -> Explanation:
+        """The reason why a rule did not fire: how far its anchors came, and what stopped the one
+        that came furthest.
+
+        All that the session was given is processed again, once for each question.
+
+        Args:
+            rule: the name of the rule.
+            at: the time of the anchors asked about, as `advance` takes it, or any `datetime`; None:
+                all times.
+            where: attributes of the anchors asked about, by name, each with a value that is equal
+                to it by SPARQL's `=`. A `str` is a term in Turtle (`":lab"`, `'"warm"'`), in which
+                the program's prefixes may be used; an `IRI`, a number, a `bool` and a `datetime`
+                stand for themselves.
+            every: explain every anchor that did not fire, not only the furthest.
+
+        Returns:
+            The answer, whose `text` is that of `dotr why-not`.
+
+        Raises:
+            SessionError: the session keeps no record, or there is no such rule, attribute or time.
+
+        >>> from dotr import Program
+        >>> program = Program.from_config("configs/fire.yaml")
+        >>> session = program.session(record=True)
+        >>> events = session.advance(10, ":r1 a :Temp ; :has_val 55 ; :is_from_sensor :s1 . :s1 :is_at_location :locA .")
+        >>> events = session.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 . :s2 :is_at_location :locB .")
+        >>> print(session.why_not("R").text.splitlines()[0])
+        R: 1 anchor, 0 after HighTemp
+        """
+        from dotr.explanations.why_not import Question, why_not
+
+        replay = self.replay()
+        found = next((each for each in self._program.rules.rules if each.name == rule), None)
+        if found is None:
+            names = [each.name for each in self._program.rules.rules]
+            raise SessionError(f"there is no rule {rule}. {did_you_mean(rule, names) or 'The program has ' + ', '.join(names) + '.'}")
+        moment = None if at is None else self._moment(at)
+        attributes = self._program.rules.places[rule].roles[0].attributes
+        terms = self._terms(where or {}, attributes, found.anchor.label)
+        answer = why_not(replay, rule, Question(moment, moment, terms, every))
+        return Explanation("\n".join(answer.lines()), answer.to_json())
+
     def replay(self) -> Replay:
         """All that the session was given, for a function of `dotr.explanations`.
 
@@ -225,14 +271,28 @@ class Session:
             kinds = ("a datetime", "an integer") if self._dated else ("an integer", "a datetime")
             raise SessionError(f"{time!r} is no time of this session: its first one was {kinds[0]}, and this one is {kinds[1]}")
         if isinstance(time, datetime):
-            try:
-                return int(((time.replace(tzinfo=UTC) if time.utcoffset() is None else time.astimezone(UTC)) - EPOCH) // MICROSECOND)
-            except (OverflowError, ValueError):
-                raise SessionError(f"{time} is no time that can be: in UTC it lies outside the years 1 to 9999") from None
+            return _datetime_micros(time)
         now = time * self._unit.value
         if not -LAST_MICRO < now < LAST_MICRO:
             raise SessionError(f"{time} is no time that can be: is the program's unit right?")
         return now
+
+    def _moment(self, time: int | datetime) -> Micros:
+        """The time of a question in µs since 1970; a date-time may be asked about in any session."""
+        return _datetime_micros(time) if isinstance(time, datetime) else self._micros(time)
+
+    def _terms(self, where: Mapping[str, object], attributes: Sequence[str], label: str) -> tuple[tuple[str, str], ...]:
+        """The attributes of a question with their terms."""
+        found = []
+        for name, value in where.items():
+            if name not in attributes:
+                known = f"It has {', '.join(attributes)}." if attributes else "It has none."
+                raise SessionError(f"{label} has no attribute {name}. {did_you_mean(name, attributes) or known}")
+            try:
+                found.append((name, term_of(value, self._program.rules.prefixes)))
+            except ValueError as error:
+                raise SessionError(str(error)) from None
+        return tuple(found)
 
     def _start(self, dated: bool) -> Engine:
         """The engine; the first time decides how it writes times."""
@@ -260,6 +320,14 @@ class Session:
                 self._warned.add((fallback.kind, fallback.place))
                 _LOG.warning("%s", fallback)
         return events
+
+
+def _datetime_micros(time: datetime) -> Micros:
+    """The time in µs since 1970; raises `SessionError` where it lies outside all years."""
+    try:
+        return int(((time.replace(tzinfo=UTC) if time.utcoffset() is None else time.astimezone(UTC)) - EPOCH) // MICROSECOND)
+    except (OverflowError, ValueError):
+        raise SessionError(f"{time} is no time that can be: in UTC it lies outside the years 1 to 9999") from None
 
 
 def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nesting) -> tuple[Triple, ...]:

@@ -48,4 +48,4 @@ class SessionRecord:
         def progress() -> Sequence[InputProgress]:
             return () if finished else (InputProgress("session", calls[-1][0] if calls else None, ended=False),)
 
-        return Replay("session", program, clock, program.rules.prefixes, read, progress)
+        return Replay("", program, clock, program.rules.prefixes, read, progress)

@@ -109,9 +109,13 @@ class Recorder:
         layers = [_RecordingLayer(self, number, read, done.append) for number, read in enumerate(program.events_read_above)]
         engine = Engine(program, clock, layers)
         for instant in self.replay.instants(on_reject):
-            closed = close_instant(program, instant.time, instant.graphs)
-            if not closed.facts.rejected:
-                engine.match(instant.time, closed.facts)
+            if instant.graphs:
+                closed = close_instant(program, instant.time, instant.graphs)
+                if not closed.facts.rejected:
+                    engine.match(instant.time, closed.facts)
+            else:
+                for _ in engine.advance(instant.time):
+                    pass
             if done:
                 yield from done
                 done.clear()

@@ -67,7 +67,8 @@ class Replay:
     """A program and the stream that it is replayed over.
 
     Attributes:
-        name: what the user named: a configuration or a rule test, for suggested commands.
+        name: what the user named: a configuration or a rule test, for suggested commands; empty for
+            a session.
         program: the compiled program.
         clock: the form of times in text.
         prefixes: prefixes for terms in text.
@@ -89,6 +90,10 @@ class Replay:
     def instants(self, on_reject: Callable[[RejectedElement], None] | None = None) -> Iterator[ReplayedInstant]:
         """The instants of the stream in the order of time, from the first one."""
         return self.read(on_reject or _ignore)
+
+    def why_not_command(self, rule: str) -> str:
+        """The command, or the call, that asks why a rule did not fire."""
+        return f"dotr why-not {self.name} --rule {rule}" if self.name else f'session.why_not("{rule}")'
 
     @property
     def ended(self) -> bool:
