@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final
 
+from dotr.api.answers import Answer, term_of
 from dotr.api.events import EPOCH, MICROSECOND, Event, Events, utc
-from dotr.api.explanations import Explanation, term_of
 from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
@@ -151,7 +151,7 @@ class Session:
 
     def why_not(
         self, rule: str, *, at: int | datetime | None = None, where: Mapping[str, object] | None = None, every: bool = False
-    ) -> Explanation:
+    ) -> Answer:
         """The reason why a rule did not fire: how far its anchors came, and what stopped the one
         that came furthest.
 
@@ -192,7 +192,7 @@ class Session:
         attributes = self._program.rules.places[rule].roles[0].attributes
         terms = self._terms(where or {}, attributes, found.anchor.label)
         answer = why_not(replay, rule, Question(moment, moment, terms, every))
-        return Explanation("\n".join(answer.lines()), answer.to_json())
+        return Answer("\n".join(answer.lines()), answer.to_json())
 
     def replay(self) -> Replay:
         """All that the session was given, for a function of `dotr.explanations`.

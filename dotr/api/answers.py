@@ -1,4 +1,4 @@
-"""Explanations as a caller in Python gets them, and Python values as terms of a question."""
+"""Answers to questions about a session, and Python values as terms of a question."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dotr.model.terms import XSD, Prefixes, Term
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Explanation:
+class Answer:
     """The answer of `Session.why` or `Session.why_not`: text, which a notebook shows as it is.
 
     Attributes:
         text: the answer as the command line prints it.
         data: the answer as JSON-like data, that of `--format json`.
 
-    >>> Explanation("Leak: 1 anchor, 0 after Hot", {"fired": False})
+    >>> Answer("Leak: 1 anchor, 0 after Hot", {"fired": False})
     Leak: 1 anchor, 0 after Hot
     """
 
