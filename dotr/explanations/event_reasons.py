@@ -7,7 +7,7 @@ composite event the reasons of the firing that made it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -73,11 +73,13 @@ class ProofsByTime:
 
     Args:
         remembered: the replay.
+        further: makes a proof longer, such as beyond the triples of the background.
     """
 
-    def __init__(self, remembered: RememberedReplay) -> None:
+    def __init__(self, remembered: RememberedReplay, further: Callable[[TripleProof], TripleProof] = lambda proof: proof) -> None:
         self._remembered = remembered
         self._program = remembered.replay.program
+        self.further = further
         self._rules: ProvingRules | None = None
         self._instants: dict[Micros, InstantProofs] = {}
 
@@ -113,7 +115,7 @@ class ProofsByTime:
         names = set(source.query.projection)
         attributes = {name: term for name, term in event.attributes.items() if name in names}
         evidence = prove_fact(source.query, attributes, graph, lambda triple: closed.heights.get(triple, 0)) or ()
-        found = {triple: proof for triple in used_triples(evidence) if (proof := proofs.proof(triple)) is not None}
+        found = {triple: self.further(proof) for triple in used_triples(evidence) if (proof := proofs.proof(triple)) is not None}
         return FactReason(event, source, evidence, found)
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from dotr.errors.diagnostics import did_you_mean, refuse
 from dotr.explanations.replay import Replay
 from dotr.explanations.why_not import Question
 from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.rules import Rule
-from dotr.model.terms import Prefixes, Term, Variable
+from dotr.model.terms import Prefixes, Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.sources.times import parse_time
+
+_BLANK: Final = re.compile(r"(?<![\w:])_:[\w-]+")
 
 
 def rule_named(replay: Replay, name: str) -> Rule:
@@ -54,6 +58,20 @@ def conditions_of(replay: Replay, texts: Sequence[str], attributes: Sequence[Var
             raise refuse("C219", f"{label} has no attribute {name}", None, did_you_mean(name, attributes) or has)
         found.append((name, _term(term.strip(), replay.prefixes, replay.program.spec.limits.nesting)))
     return tuple(found)
+
+
+def triple_of(replay: Replay, text: str) -> Triple:
+    """The triple of a text in Turtle, with its blank nodes as they are written; raises `Refused`."""
+    try:
+        triples = read_graph(f"{text.strip().removesuffix('.')}\n.", replay.prefixes, replay.program.spec.limits.nesting)
+    except (Misread, ValueError):
+        triples = ()
+    if len(triples) != 1:
+        raise refuse("C219", f"{text or 'nothing'} is no triple", None, "Write subject, predicate and object in Turtle: ':r :in :lab'.")
+    labels = dict.fromkeys(_BLANK.findall(text))
+    written = {f"_:{number}": label for number, label in enumerate(labels)}
+    subject, predicate, value = (written.get(term, term) for term in triples[0])
+    return subject, predicate, value
 
 
 def question_of(
