@@ -149,6 +149,44 @@ class Session:
             self._record.finished = True
         return self._events(self._engine, self._engine.finish()) if self._engine is not None else Events()
 
+    def why(self, event: Event, *, depth: int | None = None) -> Answer:
+        """The reasons of an event of this session: a tree from its rule down to graphs that
+        `advance` was given and to the background.
+
+        All that the session was given up to the event is processed again, once for each question.
+
+        Args:
+            event: what `advance` or `finish` has returned.
+            depth: the levels below the event that are shown, with the members of aggregates; None:
+                all levels, with members counted.
+
+        Returns:
+            The answer, whose `text` is that of `dotr why`.
+
+        Raises:
+            SessionError: the session keeps no record, or made no such event.
+
+        >>> from dotr import Program
+        >>> program = Program.from_config("configs/fire.yaml")
+        >>> session = program.session(record=True)
+        >>> events = session.advance(10, ":r1 a :Temp ; :has_val 70 ; :is_from_sensor :s1 . :s1 :is_at_location :locA .")
+        >>> [fire] = session.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 . :s2 :is_at_location :locB .")
+        >>> "graph 1 of advance(10)" in session.why(fire).text
+        True
+        """
+        from dotr.explanations.why import WhyExplainer
+
+        explainer, time = WhyExplainer(self.replay()), self._moment(event.time)
+        if any(each.name == event.rule for each in self._program.rules.rules):
+            recorder = explainer.recorder([event.rule])
+            for firings in recorder.run(time):
+                for firing in firings:
+                    found = (firing.rule.name, firing.time, firing.attributes) == (event.rule, time, event.attributes)
+                    if found and all(name in event.graph for name in firing.names):
+                        tree = explainer.tree(recorder, firing)
+                        return Answer("\n".join(tree.lines(depth)), tree.to_json())
+        raise SessionError(f"this session made no such event of rule {event.rule} at {event.time}")
+
     def why_not(
         self, rule: str, *, at: int | datetime | None = None, where: Mapping[str, object] | None = None, every: bool = False
     ) -> Answer:

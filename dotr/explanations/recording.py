@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from dotr.engine.driver import Engine, close_instant
+from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import Inconsistent
 from dotr.engine.stage_one import StageOne
@@ -109,13 +109,7 @@ class Recorder:
         layers = [_RecordingLayer(self, number, read, done.append) for number, read in enumerate(program.events_read_above)]
         engine = Engine(program, clock, layers)
         for instant in self.replay.instants(on_reject):
-            if instant.graphs:
-                closed = close_instant(program, instant.time, instant.graphs)
-                if not closed.facts.rejected:
-                    engine.match(instant.time, closed.facts)
-            else:
-                for _ in engine.advance(instant.time):
-                    pass
+            instant.step(engine)
             if done:
                 yield from done
                 done.clear()

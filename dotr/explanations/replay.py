@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
-from dotr.model.stream import DeadLetter
+from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Prefixes, Triple
 from dotr.model.time import Clock, Micros
 
@@ -40,6 +41,13 @@ class ReplayedInstant(NamedTuple):
     time: Micros
     graphs: Sequence[tuple[Triple, ...]]
     places: Sequence[ElementPlace]
+
+    def step(self, engine: Engine) -> list[Firing]:
+        """Step an engine through the instant, or let time pass in it; the firings."""
+        if not self.graphs:
+            return [firing for firings in engine.advance(self.time) for firing in firings]
+        firings, _ = engine.step(self.time, self.graphs)
+        return firings
 
 
 class RejectedElement(NamedTuple):

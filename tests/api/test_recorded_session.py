@@ -37,10 +37,7 @@ def firings(replay: Replay) -> list[Firing]:
     engine = Engine(replay.program, replay.clock)
     found: list[Firing] = []
     for instant in replay.instants():
-        if instant.graphs:
-            found += engine.step(instant.time, instant.graphs)[0]
-        else:
-            found += [each for moment in engine.advance(instant.time) for each in moment]
+        found += instant.step(engine)
     if replay.ended:
         found += [each for moment in engine.finish() for each in moment]
     return found

@@ -137,6 +137,66 @@ def test_suggested_questions_are_calls(program: Program) -> None:
     assert session.why_not("Again").text.endswith('There is no event Leak here: session.why_not("Leak")')
 
 
+# --- why ---
+
+
+def test_why_leads_to_the_graphs_of_calls(program: Program) -> None:
+    session = program.session(record=True)
+    session.advance(0, temp("hall", 20), temp("lab", 80))
+    events = session.advance(60, gas("lab", 400))
+    answer = session.why(next(event for event in events if event.rule == "Leak"))
+    assert answer.text.startswith("Leak at 60, urn:dotr:")
+    assert "graph 2 of advance(0)" in answer.text
+    assert "graph 1 of advance(60)" in answer.text
+    assert "graph 1 of advance(0)" not in answer.text
+    assert answer.data["kind"] == "event"
+    assert answer._repr_html_().startswith("<pre>Leak at 60")
+
+
+def test_why_answers_for_each_event(program: Program) -> None:
+    """Events of other rules, of delayed anchors and at the end; equal ones are told apart by their names."""
+    session = program.session(record=True)
+    events = [*session.advance(0, temp("lab", 80), temp("lab", 90), temp("hall", 76))]
+    events += session.advance(60, gas("lab", 400), gas("hall", 500))
+    events += session.advance(125)
+    events += session.advance(130, gas("hall", 10))
+    events += session.finish()
+    assert [event.rule for event in events] == ["Again", "Again", "Leak", "Leak", "Left", "Left", "Left"]
+    for event in events:
+        text = session.why(event).text
+        assert text.startswith(f"{event.rule} at {event.time}")
+        room = event.values["room"]
+        assert isinstance(room, str)
+        assert f"room :{room.rpartition('#')[2]}" in text
+    assert len({session.why(event).text for event in events}) == 7
+
+
+def test_why_tells_equal_events_apart(tmp_path: Path) -> None:
+    (tmp_path / "r.dotr").write_text(
+        "PREFIX : <http://e/> rule R define E = [ dotr_id :room ?room ] from A = [ SELECT ?x ?room WHERE { ?x :in ?room } ] "
+        "with E.?room = A.?room",
+        encoding="utf-8",
+    )
+    session = Program.load(tmp_path / "r.dotr", prefixes={"": "http://e/"}).session(record=True)
+    one, other = session.advance(1, ":a :in :lab .", ":b :in :lab .")
+    assert one.attributes == other.attributes
+    found = [session.why(event).text for event in (one, other)]
+    for event, text in zip((one, other), found, strict=True):
+        (name,) = {line.split()[0] for line in event.graph.split("\n")}
+        assert name[1:17] in text
+    assert found[0] != found[1]
+
+
+def test_why_of_another_event_raises(session: Session, program: Program) -> None:
+    other = program.session()
+    other.advance(0, temp("lab", 80))
+    event = other.advance(50, gas("lab", 400))[1]
+    with pytest.raises(DotrError, match="this session made no such event of rule Leak at 50"):
+        session.why(event)
+    with pytest.raises(DotrError, match="keeps no record"):
+        other.why(event)
+
+
 # --- what cannot be asked ---
 
 
