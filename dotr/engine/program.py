@@ -4,7 +4,7 @@ specification is compiled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -70,12 +70,14 @@ class CompiledProgram:
             variables.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
         return {label: tuple(sorted(names)) for label, names in variables.items()}
 
-    def stage_two(self, clock: Clock) -> tuple[StageTwo, ...]:
-        """The layers of stage two, lowest first, for a pipeline with a clock."""
+    def stage_two(self, clock: Clock, counted: Set[str] = frozenset()) -> tuple[StageTwo, ...]:
+        """The layers of stage two, lowest first, for a pipeline with a clock. `counted` names the
+        rules of which the bindings left after each clause are counted.
+        """
         with without_collection():
             limits = self.spec.limits
             return tuple(
-                StageTwo(layer, self.attributes, clock, read, limits)
+                StageTwo(layer, self.attributes, clock, read, limits, counted)
                 for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             )
 

@@ -155,6 +155,12 @@ class FinalCondition:
         """True if the rule fires with this binding."""
         return not failing(self.conditions)
 
+    @property
+    def errs(self) -> bool:
+        """True if a conjunct errs and none is false."""
+        outcomes = [each.holds for each in self.conditions]
+        return None in outcomes and False not in outcomes
+
 
 @dataclass(frozen=True)
 class AnchorEvaluation:

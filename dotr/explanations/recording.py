@@ -43,13 +43,22 @@ class RecordedFiring(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A time at which the rule asked about was evaluated: the events of its anchor's stream that
-    stand then, and its firings.
+    """A time at which the rule asked about was evaluated.
+
+    - `time`: in µs since 1970.
+    - `events`: the events of the anchor's stream that stand then; those that satisfy the anchor's
+      own constraints are anchors.
+    - `firings`: the matches of the rule.
+    - `anchors`, `errors`: the number of anchors, and of bindings at which `if` errs.
+    - `after`: the number of bindings after each clause, and after `if` where there is one.
     """
 
     time: Micros
-    anchors: Sequence[RecordedEvent]
+    events: Sequence[RecordedEvent]
     firings: Sequence[RecordedFiring]
+    anchors: int
+    after: Sequence[int]
+    errors: int
 
 
 def read_rules(rules: Sequence[Rule], names: Iterable[str]) -> list[Rule]:
@@ -125,7 +134,8 @@ class _RecordingLayer(StageTwo):
     def __init__(self, recorder: Recorder, number: int, above: frozenset[Label], done: Callable[[Step], None]) -> None:
         program = recorder.program
         layer = program.layout.layers[number]
-        super().__init__(layer, program.attributes, recorder.replay.clock, above, program.spec.limits)
+        asked = recorder.rule
+        super().__init__(layer, program.attributes, recorder.replay.clock, above, program.spec.limits, frozenset([asked.name]))
         self._history = recorder.history
         self._above = above
         self._done = done
@@ -138,9 +148,10 @@ class _RecordingLayer(StageTwo):
             for port, each in enumerate(layer.ports)
             if isinstance(each.stream, int) and routes[each.stream][0] == (number, port)
         }
-        self._asked = recorder.rule
-        self._anchors = recorder.history.stream_of(recorder.rule.anchor.source)
-        self._is_asked = recorder.rule in self._rules
+        self._asked = asked
+        self._anchors = recorder.history.stream_of(asked.anchor.source)
+        self._number = self._rules.index(asked) if asked in self._rules else None
+        self._counted = (0, (0,) * (len(asked.clauses) + (asked.condition is not None) + 1))
         self._ended_at = LAST_MICRO
         self._defines = {rule.event for rule in self._rules} & set(recorder.history.labels)
         self._matches: list[Match] = []
@@ -163,14 +174,8 @@ class _RecordingLayer(StageTwo):
         result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)
         if self._matches:
             self._record_events(time)
-        if self._is_asked:
-            firings = [self._firing(time, each) for each in self._matches if self._rules[each.rule] is self._asked]
-            if ended:
-                self._ended_at = min(self._ended_at, time)
-            since = time - self._asked.anchor.delay
-            anchors = self._history.between(self._anchors, since, since) if since == time or since < self._ended_at else ()
-            if anchors:
-                self._done(Step(time, anchors, firings))
+        if self._number is not None:
+            self._report(state, time, ended=ended)
         return result
 
     def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
@@ -182,6 +187,30 @@ class _RecordingLayer(StageTwo):
             if label in self._above:
                 events.append((label, (each.ordinal, each.values)))
         return LayerResult([], events)
+
+    def _report(self, state: State, time: Micros, *, ended: bool) -> None:
+        """Report what the rule asked about has done at a time."""
+        if ended:
+            self._ended_at = min(self._ended_at, time)
+        since = time - self._asked.anchor.delay
+        if since != time and since >= self._ended_at:
+            return
+        events = self._history.between(self._anchors, since, since)
+        if not events:
+            return
+        firings = [self._firing(time, each) for each in self._matches if each.rule == self._number]
+        anchors, bindings = self._counts(state)
+        anchors_before, before = self._counted
+        self._counted = anchors, bindings
+        *after, errors = [now - then for now, then in zip(bindings, before, strict=True)]
+        self._done(Step(time, events, firings, anchors - anchors_before, after, errors))
+
+    def _counts(self, state: State) -> tuple[int, tuple[int, ...]]:
+        """The anchors of the rule asked about so far, and its bindings after each step."""
+        for group in state.counter.groups:
+            if self._number in group.by_rule:
+                return group.anchors + group.by_rule[self._number], group.bindings
+        raise AssertionError("a rule that is counted has a group of its own")
 
     def _record_events(self, time: Micros) -> None:
         """Record the composite events of the moment's matches that some rule reads."""

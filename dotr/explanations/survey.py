@@ -56,6 +56,11 @@ class Asked:
     last: Micros = LAST_MICRO
     where: tuple[tuple[Variable, Term], ...] = ()
 
+    @property
+    def all(self) -> bool:
+        """True if all anchors are asked about."""
+        return self == Asked()
+
     def includes(self, anchor: RecordedEvent, stands: Micros) -> bool:
         """True if an anchor is asked about.
 
@@ -65,6 +70,8 @@ class Asked:
         """
         if not (self.first <= anchor.time <= self.last or self.first <= stands <= self.last):
             return False
+        if not self.where:
+            return True
         attributes = anchor.attributes
 
         def value(part: object) -> Term | None:
@@ -81,12 +88,6 @@ class Progress(NamedTuple):
     passed: int
     nearness: int
     order: AnchorOrder
-
-
-class _KeptStep(NamedTuple):
-    """Anchors of one time that did not fire."""
-
-    anchors: Sequence[RecordedEvent]
 
 
 @dataclass
@@ -121,7 +122,7 @@ class Survey(Generic[_Explained]):
     events: int = 0
     explained: list[_Explained] = field(default_factory=list)
     last: Micros | None = None
-    _kept: dict[int, deque[_KeptStep]] = field(default_factory=dict)
+    _kept: dict[int, deque[Sequence[RecordedEvent]]] = field(default_factory=dict)
     _turned_away: deque[RecordedEvent] = field(default_factory=lambda: deque(maxlen=_MOST_EVALUATED))
     _furthest: tuple[Progress, _Explained] | None = None
     _threshold: int = _MOST_EVENTS
@@ -151,30 +152,43 @@ class Survey(Generic[_Explained]):
     # --- one time ---
 
     def _note(self, step: Step) -> None:
-        evaluator, delay = self.evaluator, self.evaluator.rule.anchor.delay
-        unfired: list[RecordedEvent] = []
-        best = 0
-        for anchor in step.anchors:
-            if not self.asked.includes(anchor, anchor.time + delay):
-                continue
-            self.facts += 1
-            evaluation = evaluator.evaluate(anchor, most=MOST_BINDINGS)
-            if not evaluation.is_anchor:
-                self._turned_away.append(anchor)
-                continue
-            self.anchors += 1
-            reached = evaluation.reached
-            for place in range(len(self.after)):
-                self.after[place] += reached[place]
-            self.events += len(evaluation.bindings)
-            self.errors += _errors(evaluation)
-            if not evaluation.fired:
-                unfired.append(anchor)
-                best = max(best, evaluation.passed)
-                if self.every:
-                    self.explained.append(self.explain(evaluator.evaluate(anchor, REACH, MOST_BINDINGS)))
-        if unfired and not self.every:
-            self._kept.setdefault(best, deque(maxlen=_MOST_STEPS)).append(_KeptStep(unfired))
+        asked = self.asked
+        events = step.events if asked.all else [each for each in step.events if asked.includes(each, step.time)]
+        if not events:
+            return
+        self.facts += len(events)
+        label = self.evaluator.rule.anchor.label
+        fired = {firing.events[label] for firing in step.firings}
+        if len(events) == len(step.events):
+            anchors, after, errors, fired_here = step.anchors, step.after, step.errors, len(fired)
+            self.events += len(step.firings)
+        else:
+            anchors, after, errors, fired_here = self._evaluated(events)
+            self.events += sum(firing.events[label] in events for firing in step.firings)
+        self.anchors += anchors
+        self.errors += errors
+        self.after = [before + more for before, more in zip(self.after, after, strict=True)]
+        if not self.anchors:
+            self._turned_away += events
+        if anchors == fired_here:
+            return
+        unfired = [each for each in events if each not in fired] if fired else events
+        if self.every:
+            evaluations = [self.evaluator.evaluate(each, REACH, MOST_BINDINGS) for each in unfired]
+            self.explained += [self.explain(each) for each in evaluations if each.is_anchor]
+        else:
+            level = len(after) - 1 if fired else next(place for place, number in enumerate(after) if not number)
+            self._kept.setdefault(level, deque(maxlen=_MOST_STEPS)).append(unfired)
+
+    def _evaluated(self, events: Sequence[RecordedEvent]) -> tuple[int, Sequence[int], int, int]:
+        """The counts of some of the anchors of a time: anchors, bindings after each step, errors, and
+        anchors that fired.
+        """
+        evaluations = [self.evaluator.evaluate(each) for each in events]
+        anchors = [each for each in evaluations if each.is_anchor]
+        after = [sum(each.reached[place] for each in anchors) for place in range(len(self.after))]
+        errors = sum(final.errs for each in anchors for final in each.final)
+        return len(anchors), after, errors, sum(each.fired for each in anchors)
 
     def _note_consumed(self, step: Step, consumes_aggregated: bool) -> None:
         evaluator = self.evaluator
@@ -204,7 +218,7 @@ class Survey(Generic[_Explained]):
             if found is not None and found[0].passed >= level:
                 break
             for step in reversed(self._kept[level]):
-                for anchor in reversed(step.anchors):
+                for anchor in reversed(step):
                     evaluation = self.evaluator.evaluate(anchor, REACH, MOST_BINDINGS)
                     progress = progress_of(evaluation)
                     if not evaluation.fired and (found is None or progress > found[0]):
@@ -247,7 +261,3 @@ def progress_of(evaluation: AnchorEvaluation) -> Progress:
 
 _NO_CANDIDATE: Final = 1_000
 """Failing conditions of a clause without candidates: more than any candidate has."""
-
-
-def _errors(evaluation: AnchorEvaluation) -> int:
-    return sum(not each.holds and any(condition.holds is None for condition in each.conditions) for each in evaluation.final)

@@ -41,12 +41,19 @@ def assert_evaluated_alike(text: ProgramText, elements: list[Element]) -> None:
         found: Counter[tuple[int, str]] = Counter()
         for step in recorder.steps():
             bindings = []
-            for anchor in step.anchors:
+            reached = [0] * len(step.after)
+            anchors = errors = 0
+            for anchor in step.events:
                 evaluation = evaluator.evaluate(anchor)
                 far = evaluator.evaluate(anchor, reach=10)
                 assert (far.reached, far.bindings) == (evaluation.reached, evaluation.bindings)
                 evaluator.consume(evaluation)
+                anchors += evaluation.is_anchor
+                if evaluation.is_anchor:
+                    reached = [before + more for before, more in zip(reached, evaluation.reached, strict=False)]
+                errors += sum(each.errs for each in evaluation.final)
                 bindings += [tuple(sorted(binding.events.items())) for binding in evaluation.bindings]
+            assert (step.anchors, list(step.after), step.errors) == (anchors, reached, errors)
             assert Counter(bindings) == Counter(tuple(sorted(each.events.items())) for each in step.firings)
             found[step.time, rule.name] += len(step.firings)
         assert +found == Counter({key: number for key, number in whole.items() if key[1] == rule.name})
