@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from dotr.datalog.derivations import StratumDelta
 from dotr.datalog.loading import read_graph
 from dotr.engine.program import CompiledProgram
+from dotr.errors.diagnostics import Refused
 from dotr.explanations.replay import ElementPlace
 from dotr.explanations.rounds import RoundsClosure, close_in_rounds
 from dotr.explanations.rule_matches import ProvingRules, RuleMatch
@@ -64,17 +65,22 @@ class BackgroundOrigins:
 
     def of(self, triples: Collection[Triple]) -> Mapping[Triple, BackgroundOrigin]:
         """The origins of triples of the closed background; the sources are read for all at once.
-
-        Raises `Refused` where a graph cannot be read any more.
+        Where a source can be read no more, they have neither place nor rule.
         """
         wanted = [triple for triple in dict.fromkeys(triples) if triple not in self._known]
         if wanted:
-            places = self._places(wanted)
-            self._known.update((triple, BackgroundOrigin(place, None)) for triple, place in places.items())
-            derived = [triple for triple in wanted if triple not in places]
-            if derived:
-                self._known.update(self._derived(derived))
+            try:
+                self._known.update(self._found(wanted))
+            except Refused:
+                self._known.update(dict.fromkeys(wanted, BackgroundOrigin(None, None)))
         return {triple: self._known[triple] for triple in triples}
+
+    def _found(self, wanted: Sequence[Triple]) -> Iterator[tuple[Triple, BackgroundOrigin]]:
+        places = self._places(wanted)
+        yield from ((triple, BackgroundOrigin(place, None)) for triple, place in places.items())
+        derived = [triple for triple in wanted if triple not in places]
+        if derived:
+            yield from self._derived(derived)
 
     def _places(self, wanted: Collection[Triple]) -> dict[Triple, ElementPlace]:
         """The first place that states each triple, of those that a source states."""

@@ -125,8 +125,8 @@ class WhyTree:
 
         >>> print(WhyTree(ReasonKind.TRIPLE, ':a :q "b"', "kb.dlog:1", (WhyTree(ReasonKind.TRIPLE, ":a :p :b", "kb.ttl"),)).to_mermaid())
         flowchart TD
-          n0["#58;a #58;q #quot;b#quot;<br>kb.dlog#58;1"]
-          n1["#58;a #58;p #58;b<br>kb.ttl"]
+          n0[":a :q #quot;b#quot;<br>kb.dlog:1"]
+          n1[":a :p :b<br>kb.ttl"]
           n0 --> n1
         """
         lines = ["flowchart TD"]
@@ -149,4 +149,4 @@ def _label(text: str) -> str:
     return "".join(_ENTITIES.get(character, character) for character in text)
 
 
-_ENTITIES: Final = {'"': "#quot;", "#": "#35;", "<": "#lt;", ">": "#gt;", "&": "#amp;", ":": "#58;", "`": "#96;", "\\": "#92;"}
+_ENTITIES: Final = {'"': "#quot;", "#": "#35;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "`": "#96;", "\\": "#92;"}
