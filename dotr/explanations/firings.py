@@ -146,7 +146,6 @@ class _FiringLayer(StageTwo):
         self._history = recorder.history
         self._done = done
         self._rules = [placed.rule for placed in layer.rules]
-        self._names = [program.attributes[rule.event] for rule in self._rules]
         self._labels = [[role.label for role in positive_roles(rule)] for rule in self._rules]
         self._streams = [[recorder.history.stream_of(role.source) for role in positive_roles(rule)] for rule in self._rules]
         routes = program.layout.routes
