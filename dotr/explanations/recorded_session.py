@@ -46,6 +46,6 @@ class SessionRecord:
                 yield ReplayedInstant(time, graphs, [ElementPlace(f"graph {number} of {call}", 0) for number in range(1, len(graphs) + 1)])
 
         def progress() -> Sequence[InputProgress]:
-            return () if finished else (InputProgress("session", calls[-1][0] if calls else None, ended=False),)
+            return () if finished else (InputProgress("", calls[-1][0] - 1 if calls else None, ended=False),)
 
         return Replay("", program, clock, program.rules.prefixes, read, progress)

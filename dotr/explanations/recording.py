@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from dotr.engine.driver import Engine
+from dotr.engine.driver import Engine, close_instant
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import Inconsistent
 from dotr.engine.stage_one import StageOne
@@ -23,7 +23,7 @@ from dotr.explanations.replay import RejectedElement, Replay
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.layers import lay_out
 from dotr.layout.retention import positive_roles, roles
-from dotr.model.rules import EventSource, Rule
+from dotr.model.rules import EventSource, Rule, Source
 from dotr.model.terms import Label
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.events import Match
@@ -109,6 +109,10 @@ class Recorder:
         )
         return Recorder(replay, written[rule], program, history)
 
+    def is_empty(self, source: Source) -> bool:
+        """True if no event of a source has come."""
+        return not self.history.has_seen(self.history.stream_of(source))
+
     def steps(self, on_reject: Callable[[RejectedElement], None] | None = None) -> Iterator[Step]:
         """Run the replay from the first instant on; the times at which the rule was evaluated, in
         order. At each, the history holds all that the rule has seen.
@@ -118,7 +122,12 @@ class Recorder:
         layers = [_RecordingLayer(self, number, read, done.append) for number, read in enumerate(program.events_read_above)]
         engine = Engine(program, clock, layers)
         for instant in self.replay.instants(on_reject):
-            instant.step(engine)
+            if not instant.graphs:
+                self.history.passed = instant.time
+                instant.step(engine)
+            elif not (closed := close_instant(program, instant.time, instant.graphs)).facts.rejected:
+                self.history.passed = instant.time
+                engine.match(instant.time, closed.facts)
             if done:
                 yield from done
                 done.clear()

@@ -61,8 +61,8 @@ class RejectedElement(NamedTuple):
 class InputProgress:
     """Progress of an input at the end of a replay.
 
-    `passed`: the watermark in µs since 1970; None where the input has no element. `ended`: no
-    element can follow, as in a file that is there in full.
+    `name`: empty for what a session is given. `passed`: the watermark in µs since 1970; None where
+    the input has no element. `ended`: no element can follow, as in a file that is there in full.
     """
 
     name: str

@@ -124,6 +124,13 @@ def test_end_of_the_session_is_replayed(program: Program) -> None:
     assert session.why_not("Left").text.startswith("Left: 1 anchor, 1 event")
 
 
+def test_anchor_that_waits_is_said_to_wait(program: Program) -> None:
+    session = program.session(record=True)
+    session.advance(10, gas("lab", 400))
+    session.advance(20)
+    assert session.why_not("Left").text == "Left: 1 anchor waits until 70. All is closed up to 20."
+
+
 def test_time_without_a_graph_is_no_instant(program: Program) -> None:
     session = program.session(record=True)
     session.advance(10, temp("lab", 10))

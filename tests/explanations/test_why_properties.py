@@ -25,7 +25,9 @@ from tests.support.strategies_streams import streams
 def assert_explained(text: ProgramText, elements: Sequence[Element]) -> None:
     shown(text, elements)
     program = compiled(text)
-    expected = Counter((each.time, each.rule, tuple(sorted(each.attributes.items()))) for each in run_engine(program, list(elements), text.clock).outputs)
+    expected = Counter(
+        (each.time, each.rule, tuple(sorted(each.attributes.items()))) for each in run_engine(program, list(elements), text.clock).outputs
+    )
     explainer = WhyExplainer(replay_of(program, text, elements))
     recorder = explainer.recorder([rule.name for rule in program.rules.rules])
     reasons = EventReasons(recorder, ProofsByTime(RememberedReplay(explainer.replay)))
