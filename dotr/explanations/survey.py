@@ -131,8 +131,8 @@ class Survey(Generic[_Explained]):
         self.after = [0] * (len(rule.clauses) + (rule.condition is not None))
         consumes_aggregated = any(isinstance(each, Aggregate) and each.role.label in rule.consuming for each in rule.clauses)
         for step in self.recorder.steps(on_reject):
-            self._note(step)
             self._note_consumed(step, consumes_aggregated)
+            self._note(step)
             if self.recorder.history.count() > self._threshold:
                 self._forget(step.time)
         if not self.every:

@@ -207,7 +207,9 @@ class _Inquiry:
         places = program.rules.places[rule]
         limits = program.spec.limits
         history = self._recorder.history
-        self._evaluator = RuleEvaluator(self._rule, history, ConsumedEvents(), replay.clock, places, limits.matches)
+        self._evaluator = RuleEvaluator(
+            self._rule, history, ConsumedEvents(), replay.clock, places, limits.matches, self._recorder.unfiltered
+        )
         self._terms = TermWriter(replay.prefixes)
         shared = frozenset(each.label for each in program.rules.queries)
         self._writer = EventWriter(self._rule, places, replay.clock, self._terms, shared)
@@ -247,8 +249,16 @@ class _Inquiry:
         return f"Are times beyond the year 3000 {_FINER[finer]}? time: {{ unit: {unit_name(finer)} }}"
 
     def _without_anchor(self, found: WhyNot, survey: Survey[AnchorExplanation]) -> WhyNot:
+        asked = self._question.asked
         turned_away = [self._evaluator.evaluate(each, REACH) for each in survey.turned_away]
+        facts = survey.facts
+        if not turned_away:
+            filtered_out = [
+                each for each in self._evaluator.filtered_out(-LAST_MICRO, LAST_MICRO) if asked.includes(each.anchor, each.order.stands)
+            ]
+            turned_away, facts = filtered_out[-_MOST_LATEST:], len(filtered_out)
         if turned_away:
+            found = replace(found, facts=facts)
             turned_away.sort(key=lambda each: (sum(outcome.holds is not True for outcome in each.conditions), -each.order.stands))
             return replace(found, anchors=tuple([self._explainer.explain(each) for each in turned_away[:_MOST_FACTS]]))
         return replace(found, missing=self._missing_facts(self._rule.anchor), remarks=self._missing_events(self._rule.anchor))
@@ -270,6 +280,8 @@ class _Inquiry:
 
 
 _MOST_FACTS: Final = 5
+_MOST_LATEST: Final = 500
+"""Facts that are compared where an anchor's constraints turn away all."""
 _YEAR_3000: Final = 32_503_680_000 * Unit.SECOND.value
 _FINER: Final = {Unit.SECOND: "seconds", Unit.MILLISECOND: "milliseconds", Unit.MICROSECOND: "microseconds"}
 """Units of times that could have been meant, the coarsest first."""
