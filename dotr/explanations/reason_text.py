@@ -21,7 +21,7 @@ from dotr.explanations.proofs import (
     UnmatchedAtoms,
 )
 from dotr.explanations.query_proof import Evidence, EvidenceItem, SolutionGroup, UnmatchedPattern, UsedPath, UsedTriple, used_triples
-from dotr.explanations.rendering import expression_text
+from dotr.explanations.rendering import brief_text, expression_text
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.why_tree import ReasonKind, WhyTree
 from dotr.model.algebra import AggregateCall, Const, Expression, TriplePattern, Var
@@ -45,7 +45,7 @@ def with_values(expression: Expression, terms: Mapping[Expression, Term | None],
         term = terms.get(part)
         return part if term is None else Const(writer.text(term) if term.startswith("_:") else term)
 
-    return expression_text(transform(expression, value), writer.prefixes)
+    return brief_text(transform(expression, value), writer.prefixes)
 
 
 def outcome_text(outcome: ConditionOutcome, writer: TermWriter) -> str:
@@ -88,10 +88,12 @@ class ReasonWriter:
         """The proof of a triple. One that stands further above is not repeated."""
         return self._tree(proof)
 
-    def contradiction(self, proof: ContradictionProof) -> WhyTree:
-        """The proof of a contradiction."""
+    def contradiction(self, proof: ContradictionProof, time: str | int) -> WhyTree:
+        """The proof of a contradiction at a time."""
         children = (*map(self.triple, proof.premises), *self._conditions(proof.conditions))
-        return WhyTree(ReasonKind.CONTRADICTION, "contradiction", proof.rule.name, children, fields={"rule": proof.rule.name})
+        return WhyTree(
+            ReasonKind.CONTRADICTION, f"contradiction at {time}", proof.rule.name, children, fields={"rule": proof.rule.name, "time": time}
+        )
 
     def _tree(self, root: TripleProof) -> WhyTree:
         entries: list[tuple[TripleProof, int, bool]] = []

@@ -26,9 +26,10 @@ from dotr.explanations.remembered_replay import RememberedReplay
 from dotr.explanations.replay import ElementPlace, Replay
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.why_tree import WhyTree
+from dotr.expressions.times import format_time
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing
-from dotr.model.terms import Term, Triple, Variable, is_blank
+from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
 from dotr.model.time import Micros
 
 _MOST_NEAR: Final = 5
@@ -148,7 +149,7 @@ class WhyExplainer:
 
     def line(self, firing: NamedFiring) -> str:
         """A firing in one line."""
-        return FiringWriter(self.replay, ReasonWriter(TermWriter(self.replay.prefixes), {}), self._places).headline(firing)
+        return FiringWriter(self.replay, ReasonWriter(self._terms(), {}), self._places).headline(firing)
 
     def _maker(self, name: Term) -> Firing | None:
         """The firing whose graph makes a name."""
@@ -195,7 +196,7 @@ class WhyExplainer:
         if proof is None:
             return None
         proof = self._proofs.further(proof)
-        terms = TermWriter(self.replay.prefixes)
+        terms = self._terms()
         for term, given in zip(triple, pattern, strict=True):
             if is_blank(given):
                 terms.name_blank(term, given[2:])
@@ -207,7 +208,7 @@ class WhyExplainer:
         trees = []
         for each in found:
             further = [self._proofs.further(premise) for premise in each.premises]
-            trees.append(self._writer(further).contradiction(replace(each, premises=tuple(further))))
+            trees.append(self._writer(further).contradiction(replace(each, premises=tuple(further)), format_time(at, self.replay.clock)))
         return trees
 
     def has_instant(self, at: Micros) -> bool:
@@ -221,7 +222,7 @@ class WhyExplainer:
         if triples and self._origins is None:
             self._origins = BackgroundOrigins(self.program, self._proofs.rules)
         origins = self._origins.of(triples) if self._origins is not None else {}
-        return ReasonWriter(terms or TermWriter(self.replay.prefixes), origins)
+        return ReasonWriter(terms or self._terms(), origins)
 
     def _beyond_background(self, proof: TripleProof) -> TripleProof:
         """A proof that ends at what elements and sources state."""
@@ -232,6 +233,10 @@ class WhyExplainer:
             self._background = ProofBuilder(*close_background_in_rounds(self.program, self._proofs.rules))
             self.background_seconds = process_time() - start
         return replace_background(proof, self._background.proof)
+
+    def _terms(self) -> TermWriter:
+        """A writer of terms with the prefixes that are declared, and those that every reader knows."""
+        return TermWriter({**WELL_KNOWN, **self.replay.prefixes})
 
     def _places(self, time: Micros) -> Sequence[ElementPlace]:
         instant = self._remembered.instant(time)
