@@ -97,7 +97,7 @@ class SavedSession:
                 raise ValueError
         except StateError as error:
             raise _refused(str(error), f"Restore it with the release of dotr that saved it, or {_ANEW}") from None
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
             raise _damaged() from None
         return SavedSession(unit, dated, last, schema, tuple(states))
 
