@@ -21,6 +21,7 @@ from dotr.datalog.bulk import HIDDEN_TRIPLES, BulkCloser
 from dotr.datalog.bulk_strata import ClosedStrata, StratumSizes, close_strata, stratum_indexes
 from dotr.datalog.closure import BackgroundDispatch, Closer, Closure, Contradiction, RuleDispatch, computes_terms, contradictions
 from dotr.datalog.delete_and_rederive import StratifiedCloser, StratumIndexes
+from dotr.datalog.lower_strata import LowerModel
 from dotr.datalog.safety import check_safety
 from dotr.datalog.same_as.closure import SameAsCloser, SameAsRules, close_by_representatives
 from dotr.datalog.same_as.expand import TriplesByPredicate
@@ -126,6 +127,13 @@ class Knowledge:
     def close(self, triples: Iterable[Triple]) -> Closure:
         """K(t) of an instant with these triples; keeps no state. Raises `LimitExceeded`."""
         return self._closer.close(triples)
+
+    def lower_models(self, triples: Iterable[Triple]) -> Sequence[LowerModel]:
+        """The model that NOT and AGGREGATE of each stratum read at an instant, for its explanation.
+
+        Empty for rules without NOT and AGGREGATE. Raises `LimitExceeded`.
+        """
+        return self._closer.models(triples) if isinstance(self._closer, StratifiedCloser) else ()
 
 
 @contextmanager

@@ -138,6 +138,20 @@ class StratifiedCloser:
         closure = lowest.closer.close(instant, delta)
         return self._close_strata(instant, StratumState(closure.background, delta, {}), closure.contradictions)
 
+    def models(self, triples: Iterable[Triple]) -> Sequence[LowerModel]:
+        """The model that NOT and AGGREGATE of each stratum read at an instant, for its explanation.
+
+        Raises `LimitExceeded`.
+        """
+        instant = tuple(triples)
+        lowest = self._strata[0]
+        delta = StratumDelta(lowest.models)
+        closure = lowest.closer.close(instant, delta)
+        states = self._states(instant, StratumState(closure.background, delta, {}), set())
+        if self._shared_strata:
+            return [states[-1].model] * self._shared_strata
+        return [LowerModel(EMPTY_INDEX, EMPTY_INDEX), *(state.model for state in states)]
+
     def _may_trigger(self, delta: TripleIndex) -> bool:
         """True where a triple of the delta may match an atom under NOT or AGGREGATE."""
         predicates, read, by_object = self._predicates, self._read, delta.by_object
@@ -153,14 +167,18 @@ class StratifiedCloser:
 
     def _close_strata(self, instant: Sequence[Triple], lowest: StratumState, contradictions: Sequence[Contradiction]) -> Closure:
         found = set(contradictions)
+        view, delta, retracted = self._states(instant, lowest, found)[-1]
+        if len(delta) > self._limit:
+            raise LimitExceeded(self._limit)
+        return Closure(view, delta, tuple(sorted(found - self._static)), TripleIndex(retracted) if retracted else None)
+
+    def _states(self, instant: Sequence[Triple], lowest: StratumState, found: set[Contradiction]) -> list[StratumState]:
+        """The closed strata, the lowest first; contradictions are added to `found`."""
         states = [lowest]
         closure = _InstantClosure(self._upper_static, frozenset(instant), self._shared_strata, states, found)
         for level in self._strata[1:]:
             states.append(closure.close_stratum(level))  # noqa: PERF401 (each looks at those before it)
-        view, delta, retracted = states[-1]
-        if len(delta) > self._limit:
-            raise LimitExceeded(self._limit)
-        return Closure(view, delta, tuple(sorted(found - self._static)), TripleIndex(retracted) if retracted else None)
+        return states
 
 
 @dataclass(frozen=True, slots=True, eq=False)

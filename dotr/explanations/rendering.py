@@ -31,6 +31,9 @@ _INVISIBLE: Final = re.compile("[\u0080-\u009f\u061c\u200b-\u200f\u2028-\u202e\u
 _UNITS: Final = {"d": Unit.DAY, "h": Unit.HOUR, "min": Unit.MINUTE, "s": Unit.SECOND, "ms": Unit.MILLISECOND, "us": Unit.MICROSECOND}
 _STRICT: Final = 20
 """Number of open intervals in a chain up to which its length is rounded (each subtracts 1 µs)."""
+_PRECEDENCE: Final = {"||": 1, "&&": 2, **dict.fromkeys(["=", "!=", "<", "<=", ">", ">="], 3), "+": 4, "-": 4, "*": 5, "/": 5}
+"""Operators of SPARQL, by how strongly they bind."""
+_HIGHEST: Final = 9
 _INFIX: Final = frozenset(["=", "!=", "<", "<=", ">", ">=", "&&", "||", "+", "-", "*", "/"])
 
 
@@ -141,6 +144,31 @@ def expression_text(expression: Expression, prefixes: Prefixes) -> str:
             return _call(function, [_operand(argument, function, prefixes) for argument in arguments], prefixes)
         case _:
             assert_never(expression)
+
+
+def brief_text(expression: Expression, prefixes: Prefixes) -> str:
+    """Text of an expression, with parentheses only where the precedence of operators needs them.
+
+    >>> a, b, c = Var("a"), Var("b"), Var("c")
+    >>> brief_text(Call(">=", (Call("-", (a, b)), c)), {}), brief_text(Call("-", (a, Call("-", (b, c)))), {})
+    ('?a - ?b >= ?c', '?a - (?b - ?c)')
+    """
+    if not isinstance(expression, Call) or expression.function not in _PRECEDENCE:
+        return expression_text(expression, prefixes)
+    function = expression.function
+    first, *others = expression.arguments
+    texts = [_bracketed(first, _PRECEDENCE[function], prefixes)]
+    least = _PRECEDENCE[function] + (function in ("-", "/") or _PRECEDENCE[function] == _PRECEDENCE["="])
+    return f" {function} ".join(texts + [_bracketed(each, least, prefixes) for each in others])
+
+
+def _bracketed(expression: Expression, least: int, prefixes: Prefixes) -> str:
+    """Text of an operand, in parentheses if its operator binds less than `least`."""
+    text = brief_text(expression, prefixes)
+    if not isinstance(expression, Call):
+        return text
+    binds = _PRECEDENCE.get(expression.function, 0 if is_chain(expression.function) else _HIGHEST)
+    return f"({text})" if binds < least else text
 
 
 def constraint_text(expression: Expression, aggregates: Collection[Label], prefixes: Prefixes) -> str:

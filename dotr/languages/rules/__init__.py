@@ -8,7 +8,7 @@ Source: docs/language.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,8 +29,10 @@ from dotr.languages.rules.pointless import check_pointless
 from dotr.languages.rules.prefixes import resolve_prefixes
 from dotr.languages.rules.products import check_products
 from dotr.languages.rules.program import Pass, ProgramDraft
+from dotr.languages.rules.untied import check_untied
 from dotr.languages.rules.windows import resolve_windows
 from dotr.model.places import Document
+from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.terms import Prefixes
 
@@ -50,6 +52,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     check_cycles,
     check_pointless,
     check_products,
+    check_untied,
     emit,
 )
 
@@ -60,13 +63,14 @@ class RuleSet:
 
     `diagnostics` are the errors and warnings, ordered by file and offset, those without a span
     first. `prefixes` are those that the files declare (of two files that declare one prefix, those
-    of the first), then the configuration's.
+    of the first), then the configuration's. `places`, by rule name: places of the parts of rules.
     """
 
     rules: tuple[Rule, ...]
     queries: tuple[SharedQuery, ...]
     diagnostics: tuple[Diagnostic, ...]
     prefixes: Prefixes = field(default_factory=dict, repr=False)
+    places: Mapping[str, RulePlaces] = field(default_factory=dict, repr=False)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -102,7 +106,7 @@ def compile_rules(documents: Sequence[Document], prefixes: Prefixes, objects: Ob
     declared: dict[str, str] = {}
     for own in (*(query.prefixes for query in program.queries), *(rule.prefixes for rule in program.rules)):
         declared = {**own, **declared}
-    return RuleSet(program.emitted_rules, program.emitted_queries, _by_location(program), {**prefixes, **declared})
+    return RuleSet(program.emitted_rules, program.emitted_queries, _by_location(program), {**prefixes, **declared}, program.emitted_places)
 
 
 def _by_location(program: ProgramDraft) -> tuple[Diagnostic, ...]:

@@ -45,12 +45,14 @@ def _resolve_role(role: RoleDraft, aggregates: Mapping[Variable, Attribute], eve
         visible = {name: value for name, value in aggregates.items() if name not in own and name not in query.select.projection}
         select, further = split_constraints(query.select, visible)
         constraints = tuple(_substitute(constraint, visible) for constraint in (*query.constraints, *further))
-        role = replace(role, query=replace(query, select=select, constraints=constraints))
+        places = {_substitute(condition, visible): span for condition, span in query.places.items()}
+        role = replace(role, query=replace(query, select=select, constraints=constraints, places=places))
     own_attributes = role_attributes(role, events)
     if own_attributes is None:
         return role
     visible = {name: value for name, value in aggregates.items() if name not in own_attributes}
-    return replace(role, filters=tuple(_substitute(condition, visible) for condition in role.filters))
+    places = {_substitute(condition, visible): span for condition, span in role.filter_places.items()}
+    return replace(role, filters=tuple(_substitute(condition, visible) for condition in role.filters), filter_places=places)
 
 
 def _substitute(expression: Expression, visible: Mapping[Variable, Attribute]) -> Expression:

@@ -1,4 +1,4 @@
-"""Pass 14: emits the rules and shared queries of `dotr.model.rules`; none if there was an error.
+"""Pass 15: emits the rules and shared queries of `dotr.model.rules`; none if there was an error.
 
 The facts of a role have the variables that its query projects and, hidden, those that the rule's
 temporal constraints on the query need. All roles of a rule that read one query have the same
@@ -14,6 +14,7 @@ from typing import TypeVar, assert_never
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft
 from dotr.languages.rules.syntax import AbsentSyntax, AggregateSyntax, BetweenSyntax, ChooseSyntax, ClauseSyntax, WindowSyntax
 from dotr.model.algebra import Expression
+from dotr.model.rule_places import RolePlaces, RulePlaces
 from dotr.model.rules import (
     Absent,
     Aggregate,
@@ -45,7 +46,21 @@ def emit(program: ProgramDraft) -> ProgramDraft:
         program,
         emitted_rules=tuple(_rule(rule, events) for rule in program.rules),
         emitted_queries=tuple(SharedQuery(q.syntax.label.text, _present(q.query).select, q.syntax.label.span) for q in program.queries),
+        emitted_places={rule.name.text: _places(rule, program) for rule in program.rules},
     )
+
+
+def _places(rule: RuleDraft, program: ProgramDraft) -> RulePlaces:
+    return RulePlaces(tuple([_role_places(role, program) for role in rule.roles]), rule.condition_places)
+
+
+def _role_places(role: RoleDraft, program: ProgramDraft) -> RolePlaces:
+    conditions = {**role.query.places, **role.filter_places} if role.query else role.filter_places
+    if role.origin is RoleOrigin.EVENT:
+        defining = [rule for rule in program.rules if rule.syntax.event.text == role.source_label.text]
+        written = dict.fromkeys([each.variable.text for rule in defining for each in rule.syntax.assignments])
+        return RolePlaces(tuple(written), conditions)
+    return RolePlaces(tuple(dict.fromkeys(_present(role.query).select.projection)), conditions)
 
 
 def _present(part: _Part | None) -> _Part:

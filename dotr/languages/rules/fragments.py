@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.languages.rules.program import ProgramDraft, QueryDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery
 from dotr.languages.rules.syntax import ByLabel, Inline, TicksSyntax
-from dotr.languages.sparql import parse_expression, parse_filters, parse_select, scan_references, split_constraints
+from dotr.languages.sparql import ConditionPlaces, parse_expression, parse_filters, parse_select, scan_references, split_constraints
 from dotr.languages.turtle import parse_template
 from dotr.model.algebra import Bgp, Select
 from dotr.model.places import Span
@@ -40,10 +41,11 @@ class _FragmentReader:
 
     def split_query(self, span: Span, prefixes: Prefixes) -> SplitQuery | None:
         """The query in a span, split from its temporal constraints; None after an error."""
-        select = self.read(parse_select, span, prefixes)
+        places: ConditionPlaces = {}
+        select = self.read(partial(parse_select, places=places), span, prefixes)
         if select is None:
             return None
-        return SplitQuery(span, *split_constraints(select), scan_references(span))
+        return SplitQuery(span, *split_constraints(select), scan_references(span), places)
 
 
 def read_fragments(program: ProgramDraft) -> ProgramDraft:
@@ -59,9 +61,10 @@ def _read_rule(reader: _FragmentReader, rule: RuleDraft, shared: Mapping[Label, 
     syntax, prefixes = rule.syntax, rule.prefixes
     template = reader.read(parse_template, syntax.template, prefixes)
     roles = tuple(_read_role(reader, role, prefixes, shared) for role in rule.roles)
-    condition = reader.read(parse_expression, syntax.condition, prefixes) if syntax.condition else None
+    places: ConditionPlaces = {}
+    condition = reader.read(partial(parse_expression, places=places), syntax.condition, prefixes) if syntax.condition else None
     expressions = tuple(reader.read(parse_expression, a.expression, prefixes) for a in syntax.assignments)
-    return replace(rule, template=template, roles=roles, condition=condition, expressions=expressions)
+    return replace(rule, template=template, roles=roles, condition=condition, condition_places=places, expressions=expressions)
 
 
 def _read_role(reader: _FragmentReader, role: RoleDraft, prefixes: Prefixes, shared: Mapping[Label, QueryDraft]) -> RoleDraft:
@@ -77,5 +80,6 @@ def _read_role(reader: _FragmentReader, role: RoleDraft, prefixes: Prefixes, sha
                 role = replace(role, query=shared[origin.text].query)
             if block is None:
                 return role
-            conditions = reader.read(parse_filters, block, prefixes) or ()
-            return replace(role, filters=conditions, filter_references=scan_references(block))
+            places: ConditionPlaces = {}
+            conditions = reader.read(partial(parse_filters, places=places), block, prefixes) or ()
+            return replace(role, filters=conditions, filter_references=scan_references(block), filter_places=places)

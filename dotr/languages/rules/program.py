@@ -28,6 +28,7 @@ from dotr.languages.rules.syntax import (
 from dotr.languages.sparql import Reference, scan_references
 from dotr.model.algebra import Expression, Select
 from dotr.model.places import Document, Span
+from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.templates import Template
 from dotr.model.terms import Label, Prefixes, Variable
@@ -36,12 +37,15 @@ from dotr.model.time import Interval, Micros
 
 @dataclass(frozen=True, slots=True)
 class SplitQuery:
-    """SELECT query, its temporal constraints, and every `M.?v` and `time(M)` in its text."""
+    """SELECT query, its temporal constraints, every `M.?v` and `time(M)` in its text, and the spans
+    of its conditions.
+    """
 
     text: Span
     select: Select
     constraints: tuple[Expression, ...]
     references: tuple[Reference, ...]
+    places: Mapping[Expression, Span] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,7 @@ class RoleDraft:
     query: SplitQuery | None = None
     filters: tuple[Expression, ...] = ()
     filter_references: tuple[Reference, ...] = ()
+    filter_places: Mapping[Expression, Span] = field(default_factory=dict)
     interval: Interval | None = None
     period: Micros | None = None
     delay: Micros = 0
@@ -118,6 +123,7 @@ class RuleDraft:
     prefixes: Prefixes = field(default_factory=dict)
     template: Template | None = None
     condition: Expression | None = None
+    condition_places: Mapping[Expression, Span] = field(default_factory=dict)
     expressions: tuple[Expression | None, ...] = ()
 
     @property
@@ -168,6 +174,7 @@ class ProgramDraft:
     rules: tuple[RuleDraft, ...] = ()
     emitted_rules: tuple[Rule, ...] = ()
     emitted_queries: tuple[SharedQuery, ...] = ()
+    emitted_places: Mapping[str, RulePlaces] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property

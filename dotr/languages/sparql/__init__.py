@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from pyparsing import ParserElement
 
@@ -27,6 +27,7 @@ from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.traverse import depth, free_variables
 
 __all__ = [
+    "ConditionPlaces",
     "Reference",
     "event_references",
     "parse_expression",
@@ -46,21 +47,33 @@ class Reference:
     span: Span
 
 
-def parse_select(span: Span, prefixes: Prefixes) -> Select:
+ConditionPlaces: TypeAlias = dict[Expression, Span]
+"""The span of each conjunct of a FILTER."""
+
+
+def parse_select(span: Span, prefixes: Prefixes, places: ConditionPlaces | None = None) -> Select:
     """Return the SELECT query of a span; raises `Refused`.
 
-    Temporal constraints remain conditions of the WHERE group (see `split_constraints`).
+    Temporal constraints remain conditions of the WHERE group (see `split_constraints`). `places`
+    takes the spans of all conjuncts of FILTERs.
     """
     tokens = _tokenize(span, prefixes)
     if not tokens.tokens:
         raise Refused(tokens.problems) if tokens.problems else refuse("Q106", "there is no query here", span, "Write SELECT … WHERE { … }.")
-    return _parse(tokens, grammar.QUERY, lambda reading, node: reading.select(node, top=True), no_references="")
+
+    def read(reading: QueryReader, node: grammar.ParseNode) -> Select:
+        select = reading.select(node, top=True)
+        if places is not None:
+            places.update(reading.condition_places)
+        return select
+
+    return _parse(tokens, grammar.QUERY, read, no_references="")
 
 
-def parse_expression(span: Span, prefixes: Prefixes) -> Expression:
+def parse_expression(span: Span, prefixes: Prefixes, places: ConditionPlaces | None = None) -> Expression:
     """Return an expression of `if`, `with` or a Datalog body.
 
-    Raises `Refused`, also for EXISTS and aggregates.
+    Raises `Refused`, also for EXISTS and aggregates. `places` takes the spans of its conjuncts.
 
     >>> from dotr.model.places import Document
     >>> text = "?speed < 0.6 * Last.?speed"
@@ -74,7 +87,10 @@ def parse_expression(span: Span, prefixes: Prefixes) -> Expression:
     def read(reading: QueryReader, node: grammar.ParseNode) -> Expression:
         reading.no_exists = "in an expression outside a query"
         reading.no_aggregates = "An aggregate of events is a separate clause: and ?x = avg(E.?v) of E … within …"
-        return reading.expression(node)
+        expression = reading.expression(node)
+        if places is not None:
+            places.update({reading.expression(part): reading.span(part) for part in reading.conjuncts(node)})
+        return expression
 
     return _parse(tokens, grammar.EXPRESSION, read, no_references="")
 
@@ -82,10 +98,10 @@ def parse_expression(span: Span, prefixes: Prefixes) -> Expression:
 _FILTERS: Final = "Conditions after a label are written [ FILTER(…) ]; a query of the rule's own is Label = [ SELECT … ]."
 
 
-def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
+def parse_filters(span: Span, prefixes: Prefixes, places: ConditionPlaces | None = None) -> tuple[Expression, ...]:
     """Return the conditions of `FILTER(…) FILTER(…)` after the label of an event.
 
-    An empty text has none. Raises `Refused`.
+    An empty text has none. Raises `Refused`. `places` takes the spans of the conjuncts.
     """
     tokens = _tokenize(span, prefixes)
     if not tokens.tokens and not tokens.problems:
@@ -97,7 +113,11 @@ def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
         for part in parts:
             if part.name != "Filter":
                 reading.problem("Q101", "only FILTERs are allowed here", reading.span(part), _FILTERS)
-        return tuple(reading.expression(c) for part in parts if part.name == "Filter" for c in reading.conjuncts(part.expr))
+        nodes = [node for part in parts if part.name == "Filter" for node in reading.conjuncts(part.expr)]
+        conditions = [(reading.expression(node), reading.span(node)) for node in nodes]
+        if places is not None:
+            places.update(conditions)
+        return tuple([condition for condition, _ in conditions])
 
     return _parse(tokens, grammar.GROUP, read, no_references="", wrapper=("{ ", " }"))
 

@@ -42,6 +42,7 @@ from dotr.model.algebra import (
     chain,
     fold_balanced,
 )
+from dotr.model.places import Span
 from dotr.model.terms import RDF_TYPE, Term
 from dotr.model.traverse import in_scope
 
@@ -52,11 +53,12 @@ _MAX_PARTS: Final = 128
 
 
 class PatternReader(TripleReader):
-    """Reader of graph patterns."""
+    """Reader of graph patterns. `condition_places`: the span of each conjunct of a FILTER."""
 
     def __init__(self, scan: TokenScan, no_references: str) -> None:
         super().__init__(scan, no_references)
         self._bgp_count = 0
+        self.condition_places: dict[Expression, Span] = {}
 
     def select(self, node: ParseNode, *, top: bool) -> Select:
         """Return a query or sub-query."""
@@ -112,7 +114,9 @@ class PatternReader(TripleReader):
         for part in node.part or []:
             if part.name == "Filter":
                 current_bgp = self.bgp
-                conditions += [self.expression(c) for c in self.conjuncts(part.expr)]
+                for conjunct in self.conjuncts(part.expr):
+                    conditions.append(self.expression(conjunct))
+                    self.condition_places.setdefault(conditions[-1], self.span(conjunct))
                 self.bgp = current_bgp
                 continue
             if part.name == "TriplesBlock":

@@ -1,0 +1,187 @@
+"""Reasons of an event: the evaluation of its rule at its anchor, and the reasons of what it binds.
+
+Idea: a firing is found by a replay (`dotr.explanations.firings`). The plain evaluator gives the
+outcome of every condition on the way of its match; each fact that it binds has a proof, each
+composite event the reasons of the firing that made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from dotr.engine.driver import close_instant
+from dotr.explanations.conditions import ConditionOutcome
+from dotr.explanations.evaluations import AnchorEvaluation, Binding, ClauseEvaluation, ConsumedEvents
+from dotr.explanations.firings import FiringRecorder, NamedFiring
+from dotr.explanations.history import RecordedEvent
+from dotr.explanations.proofs import InstantProofs, TripleProof, program_rules
+from dotr.explanations.query_proof import Evidence, prove_fact, used_triples
+from dotr.explanations.remembered_replay import RememberedReplay
+from dotr.explanations.replay import ReplayedInstant
+from dotr.explanations.rule_evaluation import RuleEvaluator
+from dotr.explanations.rule_matches import ProvingRules
+from dotr.layout.retention import positive_roles
+from dotr.model.rules import FactSource, Role, Rule
+from dotr.model.terms import Label, Triple
+from dotr.model.time import Micros
+from dotr.queries.graph import Graph
+
+_MOST_NESTED: Final = 12
+"""Number of composite events in each other that are followed."""
+
+
+@dataclass(frozen=True, eq=False)
+class FactReason:
+    """A fact of interest or a tick.
+
+    `evidence`: what its query used; empty where it cannot be found. `proofs`: of each triple used.
+    """
+
+    event: RecordedEvent
+    source: FactSource
+    evidence: Evidence
+    proofs: Mapping[Triple, TripleProof]
+
+
+@dataclass(frozen=True, eq=False)
+class FiringReason:
+    """A firing.
+
+    Attributes:
+        firing: the firing.
+        anchor: the evaluation of its anchor.
+        clauses: for each clause its evaluation on the way of the match.
+        conditions: the outcome of each conjunct of `if`.
+        sources: the reason of each event that the match binds, by label; left out where it is not
+            followed.
+    """
+
+    firing: NamedFiring
+    anchor: AnchorEvaluation
+    clauses: tuple[ClauseEvaluation, ...]
+    conditions: tuple[ConditionOutcome, ...]
+    sources: Mapping[Label, SourceReason]
+
+
+SourceReason: TypeAlias = FactReason | FiringReason
+
+
+class ProofsByTime:
+    """Proofs at the instants of a replay; each instant is closed once.
+
+    Args:
+        remembered: the replay.
+        further: makes a proof longer, such as beyond the triples of the background.
+    """
+
+    def __init__(self, remembered: RememberedReplay, further: Callable[[TripleProof], TripleProof] = lambda proof: proof) -> None:
+        self._remembered = remembered
+        self._program = remembered.replay.program
+        self.further = further
+        self._rules: ProvingRules | None = None
+        self._instants: dict[Micros, InstantProofs] = {}
+
+    @property
+    def rules(self) -> ProvingRules:
+        """The rules of the program's background."""
+        if self._rules is None:
+            self._rules = program_rules(self._program)
+        return self._rules
+
+    def at(self, time: Micros) -> InstantProofs:
+        """Proofs at a time in µs; where there is no instant, of the background alone.
+
+        Elements that the instant leaves out are no part of it.
+        """
+        found = self._instants.get(time)
+        if found is None:
+            instant = self._remembered.instant(time) or ReplayedInstant(time, (), ())
+            left_out = {each.element for each in close_instant(self._program, time, instant.graphs).rejected} if instant.graphs else set()
+            if 0 < len(left_out) < len(instant.graphs):
+                numbers = [number for number in range(len(instant.graphs)) if number not in left_out]
+                instant = ReplayedInstant(time, [instant.graphs[n] for n in numbers], [instant.places[n] for n in numbers])
+            found = self._instants[time] = InstantProofs(self._program, instant, self.rules)
+        return found
+
+    def fact(self, event: RecordedEvent, source: FactSource) -> FactReason:
+        """The reason of a fact or of a tick."""
+        proofs = self.at(event.time)
+        if source.period is not None:
+            proofs = InstantProofs(self._program, ReplayedInstant(event.time, (), ()), self.rules)
+        closed = proofs.closed
+        graph = Graph(closed.background, closed.delta)
+        names = set(source.query.projection)
+        attributes = {name: term for name, term in event.attributes.items() if name in names}
+        evidence = prove_fact(source.query, attributes, graph, lambda triple: closed.heights.get(triple, 0)) or ()
+        found = {triple: self.further(proof) for triple in used_triples(evidence) if (proof := proofs.proof(triple)) is not None}
+        return FactReason(event, source, evidence, found)
+
+
+@dataclass(frozen=True, eq=False)
+class EventReasons:
+    """Finder of the reasons of firings that a recorder has seen."""
+
+    recorder: FiringRecorder
+    proofs: ProofsByTime
+
+    def of(self, firing: NamedFiring, nested: int = 0) -> FiringReason:
+        """The reasons of a firing. Composite events are followed to a bounded depth."""
+        rule = firing.rule
+        evaluator = self._evaluator(rule)
+        anchor = firing.events[rule.anchor.label]
+        self._consume(evaluator, firing)
+        evaluation = evaluator.evaluate(anchor)
+        clauses = tuple(self._on_the_way(evaluation, firing))
+        final = next((each for each in evaluation.final if _is_bound_as(each.binding, firing)), None)
+        sources: dict[Label, SourceReason] = {}
+        for role in positive_roles(rule):
+            source = self._source(role, firing.events[role.label], nested)
+            if source is not None:
+                sources[role.label] = source
+        return FiringReason(firing, evaluation, clauses, () if final is None else final.conditions, sources)
+
+    def _evaluator(self, rule: Rule) -> RuleEvaluator:
+        replay = self.recorder.replay
+        return RuleEvaluator(rule, self.recorder.history, ConsumedEvents(), replay.clock, replay.program.rules.places.get(rule.name))
+
+    def _consume(self, evaluator: RuleEvaluator, until: NamedFiring) -> None:
+        """Note what earlier firings of the rule have used up."""
+        rule = evaluator.rule
+        labels = [label for label in rule.consuming if label != rule.anchor.label]
+        if not labels:
+            return
+        by_anchor: dict[RecordedEvent, list[NamedFiring]] = {}
+        for each in self.recorder.firings.get(rule.name, ()):
+            if each.time > until.time:
+                break
+            by_anchor.setdefault(each.events[rule.anchor.label], []).append(each)
+        last = evaluator.order_of(until.events[rule.anchor.label])
+        for anchor in sorted(by_anchor, key=evaluator.order_of):
+            order, firings = evaluator.order_of(anchor), by_anchor[anchor]
+            if order >= last:
+                break
+            if all(label in firings[0].events for label in labels):
+                for each in firings:
+                    for label in labels:
+                        evaluator.consumed.add(label, each.events[label], order)
+            else:
+                evaluator.consume(evaluator.evaluate(anchor))
+
+    def _on_the_way(self, evaluation: AnchorEvaluation, firing: NamedFiring) -> Iterator[ClauseEvaluation]:
+        for evaluations in evaluation.clauses:
+            for each in evaluations:
+                if _is_bound_as(each.binding, firing) and any(_is_bound_as(after, firing) for after in each.bindings):
+                    yield each
+                    break
+
+    def _source(self, role: Role, event: RecordedEvent, nested: int) -> SourceReason | None:
+        if isinstance(role.source, FactSource):
+            return self.proofs.fact(event, role.source)
+        made = self.recorder.made(event)
+        return None if made is None or nested == _MOST_NESTED else self.of(made, nested + 1)
+
+
+def _is_bound_as(binding: Binding, firing: NamedFiring) -> bool:
+    return all(firing.events.get(label) == event for label, event in binding.events.items())

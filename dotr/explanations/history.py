@@ -1,0 +1,148 @@
+"""Events that a rule can see, of a replay so far: facts of its queries, composite events, ticks.
+
+Invariant: the events of a stream are in the order of time, those of one time in the tie order
+(semantics.md, section 4).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from dotr.layout.event_order import AttributeValues, tie_key
+from dotr.layout.layers import Stream
+from dotr.model.rules import EventSource, FactSource, Source
+from dotr.model.terms import Term, Variable
+from dotr.model.time import Micros
+
+
+class RecordedEvent(NamedTuple):
+    """An event of a stream.
+
+    - `stream`: the number of a stream of facts, or the label of composite events.
+    - `time`: in µs since 1970, without the delay of an anchor.
+    - `number`: its place among the events of its stream and time, in the tie order, from 0 on.
+    - `names`, `values`: its attributes, sorted by name; None where unbound.
+    """
+
+    stream: Stream
+    time: Micros
+    number: int
+    names: tuple[Variable, ...]
+    values: AttributeValues
+
+    @property
+    def attributes(self) -> dict[Variable, Term]:
+        """The bound attributes, hidden ones included.
+
+        >>> RecordedEvent(0, 0, 0, ("room", "v"), ("<http://e/lab>", None)).attributes
+        {'room': '<http://e/lab>'}
+        """
+        return {name: value for name, value in zip(self.names, self.values, strict=True) if value is not None}
+
+
+class _Stream:
+    """Events of one stream; `times` are those of `events`."""
+
+    __slots__ = ("events", "names", "ordinals", "seen", "times")
+
+    def __init__(self, names: tuple[Variable, ...]) -> None:
+        self.names = names
+        self.seen = False
+        self.times: list[Micros] = []
+        self.events: list[RecordedEvent] = []
+        self.ordinals: dict[tuple[Micros, int], RecordedEvent] = {}
+
+
+class History:
+    """Events by stream.
+
+    Args:
+        streams: the number of the stream of each query.
+        events: the attributes of each composite event, sorted.
+
+    Attributes:
+        passed: the time of the last instant in µs since 1970; None: there was none.
+    """
+
+    def __init__(self, streams: Mapping[FactSource, int], events: Mapping[str, tuple[Variable, ...]]) -> None:
+        self.passed: Micros | None = None
+        self._numbers = streams
+        self._streams: dict[Stream, _Stream] = {number: _Stream(source.attributes) for source, number in streams.items()}
+        self._streams |= {label: _Stream(names) for label, names in events.items()}
+
+    def stream_of(self, source: Source) -> Stream:
+        """The stream of a source; raises `KeyError` for a query that is not recorded."""
+        match source:
+            case FactSource():
+                return self._numbers[source]
+            case EventSource(event, _):
+                return event
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of the composite events that are recorded."""
+        return [stream for stream in self._streams if isinstance(stream, str)]
+
+    def record(self, stream: Stream, time: Micros, events: Sequence[tuple[int, AttributeValues]]) -> None:
+        """Add the events of a stream at a time (µs), not earlier than any before, each with its
+        ordinal in the engine. Facts come all at once, in the tie order.
+        """
+        into = self._streams[stream]
+        names = into.names
+        into.seen = into.seen or bool(events)
+        if isinstance(stream, int):
+            into.events += [RecordedEvent(stream, time, number, names, values) for number, (_, values) in enumerate(events)]
+            into.times += [time] * len(events)
+            return
+        start = bisect_left(into.times, time)
+        earlier = {each.number: ordinal for (at, ordinal), each in into.ordinals.items() if at == time} if start < len(into.times) else {}
+        known = [(earlier[each.number], each.values) for each in into.events[start:]]
+        ordered = sorted([*known, *events], key=lambda event: tie_key(names, event[1]))
+        into.events[start:] = [RecordedEvent(stream, time, number, names, values) for number, (_, values) in enumerate(ordered)]
+        into.times[start:] = [time] * len(ordered)
+        into.ordinals.update({(time, ordinal): each for (ordinal, _), each in zip(ordered, into.events[start:], strict=True)})
+
+    def find(self, stream: Stream, time: Micros, ordinal: int) -> RecordedEvent:
+        """The event with an ordinal of the engine; raises `LookupError`."""
+        into = self._streams[stream]
+        if isinstance(stream, str):
+            return into.ordinals[time, ordinal]
+        return into.events[bisect_left(into.times, time) + ordinal]
+
+    def between(self, stream: Stream, earliest: Micros, latest: Micros) -> Sequence[RecordedEvent]:
+        """The events of a stream with times (µs) from the earliest to the latest, both included, in
+        the order of time and ties.
+        """
+        into = self._streams[stream]
+        return into.events[bisect_left(into.times, earliest) : bisect_right(into.times, latest)]
+
+    def has_seen(self, stream: Stream) -> bool:
+        """True if the stream has had an event, forgotten or not."""
+        return self._streams[stream].seen
+
+    def last_before(self, stream: Stream, time: Micros) -> RecordedEvent | None:
+        """The latest event of a stream before a time (µs); None: there is none."""
+        into = self._streams[stream]
+        place = bisect_left(into.times, time)
+        return into.events[place - 1] if place else None
+
+    def count(self) -> int:
+        """The number of events of all streams."""
+        return sum(len(each.events) for each in self._streams.values())
+
+    def middle(self) -> Micros:
+        """The time in µs before which half of the events of the longest stream lie."""
+        longest = max(self._streams.values(), key=lambda each: len(each.times))
+        return longest.times[len(longest.times) // 2]
+
+    def forget(self, before: Micros) -> None:
+        """Remove the events with times (µs) before a time."""
+        for each in self._streams.values():
+            end = bisect_left(each.times, before)
+            if end:
+                if each.ordinals:
+                    for key in [key for key in each.ordinals if key[0] < before]:
+                        del each.ordinals[key]
+                del each.times[:end], each.events[:end]

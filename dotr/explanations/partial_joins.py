@@ -1,0 +1,377 @@
+"""The part of a graph pattern at which its solutions end, over one closed instant.
+
+Idea: a conjunction is joined pattern by pattern in the order of its text; a pattern with which
+nothing is left is put aside, and the others are joined further. So what is joined is the longest
+part that has answers, and each pattern put aside leaves none of them. Patterns that a triple of the
+instant matches come first: the background alone always answers the others. Other operators are
+taken apart from the outside: the innermost one that leaves no row is the stop.
+
+Invariant: the rows of a stop are the solutions of what it names, as SPARQL defines them.
+Cost: that of one query for each pattern of the conjunction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, assert_never
+
+from dotr.datalog.closure import Closure
+from dotr.joins.limits import LimitExceeded, Limits
+from dotr.joins.scope import mentioned
+from dotr.model.algebra import (
+    Bgp,
+    BgpItem,
+    Call,
+    Const,
+    Expression,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
+    Link,
+    Minus,
+    PathPattern,
+    Pattern,
+    Select,
+    TermPattern,
+    TriplePattern,
+    Union,
+    Values,
+    Var,
+    slots_of,
+)
+from dotr.model.terms import TRUE, Term, Variable
+from dotr.model.traverse import walk
+from dotr.queries.evaluate import AlgebraCompiler
+from dotr.queries.graph import Graph
+from dotr.queries.matching import Solution
+from dotr.queries.operators import EMPTY, AlgebraOperator
+from dotr.queries.solution_expressions import CompiledExpression
+
+Part: TypeAlias = BgpItem | Pattern
+"""A pattern of a conjunction: of a basic graph pattern, or a group with an operator."""
+
+_MAX_ROWS: Final = 1_000
+"""Rows of which the conditions are evaluated."""
+
+
+class ClosedGraph:
+    """A closed instant, over which any number of patterns are solved."""
+
+    def __init__(self, closure: Closure, limits: Limits) -> None:
+        self.background = closure.background
+        self.delta = closure.delta
+        self._removed = closure.removed
+        self._limits = limits
+
+    def graph(self) -> Graph:
+        """The instant as one graph with a fresh budget."""
+        return Graph(self.background, self.delta, self._removed, self._limits)
+
+    def of_instant(self, part: Part) -> bool:
+        """True where a triple of the instant, or of its conclusions, matches a pattern of a part."""
+        return any(
+            next(self.delta.match(*(slot.term if isinstance(slot, Const) else None for slot in slots_of(node))), None) is not None
+            if isinstance(node, TriplePattern)
+            else isinstance(node, Link) and node.predicate in self.delta.by_subject
+            for node in walk(part)
+        )
+
+
+class PatternSolver:
+    """Solver of patterns over closed instants; it keeps what it compiles."""
+
+    def __init__(self) -> None:
+        self._operators: dict[Pattern, AlgebraOperator] = {}
+
+    def solutions(self, pattern: Pattern, closed: ClosedGraph) -> Sequence[Solution]:
+        """The bag of solutions of a pattern. Raises `LimitExceeded`."""
+        operator = self._operators.get(pattern)
+        if operator is None:
+            operator = self._operators[pattern] = AlgebraCompiler().compile(pattern)
+        return operator.solutions(closed.graph(), EMPTY, EMPTY)
+
+
+def conjunction(pattern: Pattern) -> list[Part]:
+    """The patterns of a conjunction, in the order of the text.
+
+    >>> one, two = (TriplePattern(Var("x"), Const(f"<{p}>"), Var("y")) for p in "pq")
+    >>> conjunction(Join(Bgp((one,)), Bgp((two,)))) == [one, two]
+    True
+    """
+    match pattern:
+        case Bgp(items):
+            return list(items)
+        case Join(left, right):
+            return conjunction(left) + conjunction(right)
+        case _:
+            return [pattern]
+
+
+def joined_pattern(parts: Iterable[Part]) -> Pattern:
+    """The conjunction of some parts."""
+    items: list[BgpItem] = []
+    groups: list[Pattern] = []
+    for part in parts:
+        if isinstance(part, TriplePattern | PathPattern | TermPattern):
+            items.append(part)
+        else:
+            groups.append(part)
+    pattern: Pattern | None = Bgp(tuple(items)) if items or not groups else None
+    for group in groups:
+        pattern = group if pattern is None else Join(pattern, group)
+    assert pattern is not None
+    return pattern
+
+
+def variables_in(part: Part) -> frozenset[Variable]:
+    """The variables that a part shares with the parts joined to it."""
+    if isinstance(part, TriplePattern | PathPattern | TermPattern):
+        return frozenset(slot.name for slot in slots_of(part) if isinstance(slot, Var))
+    return mentioned(part)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinStop:
+    """A conjunction without a solution.
+
+    - `joined`, `rows`: the longest part with solutions, and these; without `joined` one empty row.
+    - `missing`: the patterns with each of which no solution is left, in the order of the text.
+    - `inside`: the stop of the first missing pattern where that is a group that has no solution
+      even alone.
+    """
+
+    joined: tuple[Part, ...]
+    rows: tuple[Solution, ...]
+    missing: tuple[Part, ...]
+    inside: QueryStop | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCondition:
+    """A condition that is not true of a row: false, or (`errs`) an error."""
+
+    condition: Expression
+    row: Solution
+    errs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FilterStop:
+    """FILTER, or HAVING where `pattern` is a group, that accepts no row of a pattern.
+
+    `failed`: of each row that fails the fewest conditions the first of these.
+    """
+
+    pattern: Pattern
+    rows: tuple[Solution, ...]
+    failed: tuple[FailedCondition, ...]
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStop:
+    """An operator (`MINUS`, `OFFSET 5`, `LIMIT 0`, …) that leaves none of the rows of a pattern.
+
+    `removed`: the right side of a MINUS, else None.
+    """
+
+    operator: str
+    pattern: Pattern
+    rows: tuple[Solution, ...]
+    removed: Pattern | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnionStop:
+    """A UNION of which no side has a solution."""
+
+    sides: tuple[QueryStop, ...]
+
+
+QueryStop: TypeAlias = JoinStop | FilterStop | OperatorStop | UnionStop
+
+
+def find_stop(pattern: Pattern, closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
+    """The part of a pattern at which its solutions end; None where it has solutions.
+
+    Raises `LimitExceeded`.
+    """
+    match pattern:
+        case Bgp() | Join():
+            return _join_stop(conjunction(pattern), closed, solver)
+        case Extend(inner, _, _):
+            return find_stop(inner, closed, solver)
+        case LeftJoin(left, _, _):
+            return find_stop(left, closed, solver)
+        case Filter(inner, conditions):
+            return find_stop(inner, closed, solver) or _filter_stop(inner, conditions, closed, solver)
+        case Group(inner, keys, _):
+            return find_stop(inner, closed, solver) if keys else None
+        case Union(left, right):
+            first = find_stop(left, closed, solver)
+            second = find_stop(right, closed, solver) if first is not None else None
+            if first is None or second is None:
+                return None
+            firsts, seconds = (each.sides if isinstance(each, UnionStop) else (each,) for each in (first, second))
+            return UnionStop(firsts + seconds)
+        case Minus(left, _):
+            return find_stop(left, closed, solver) or _operator_stop("MINUS", pattern, left, closed, solver)
+        case Select(_, inner, _, _, offset, limit):
+            name = "LIMIT 0" if limit == 0 else f"OFFSET {offset}"
+            return find_stop(inner, closed, solver) or _operator_stop(name, pattern, inner, closed, solver)
+        case Values(_, rows):
+            return None if rows else OperatorStop("VALUES", pattern, ())
+        case _:
+            assert_never(pattern)
+
+
+def reached(stop: QueryStop) -> int:
+    """The number of patterns and conditions that were passed, to compare instants."""
+    match stop:
+        case JoinStop(joined, _, _, inside):
+            return sum(map(_weight, joined)) + (0 if inside is None else reached(inside))
+        case FilterStop(pattern, _, _, held):
+            return _weight(pattern) + held
+        case OperatorStop(_, pattern, _, _):
+            return _weight(pattern)
+        case UnionStop(sides):
+            return max(map(reached, sides))
+        case _:
+            assert_never(stop)
+
+
+def _weight(part: Part) -> int:
+    """The least number of patterns and conditions of a part that its answers pass."""
+    match part:
+        case TriplePattern() | PathPattern() | TermPattern():
+            return 1
+        case Union(left, right):
+            return min(_weight(left), _weight(right))
+        case _:
+            return _passed(part, _weight)
+
+
+def at_most_reached(part: Part, closure: Closure) -> int:
+    """An upper bound of what `reached` returns at an instant, from the predicates that are there."""
+    match part:
+        case TriplePattern(_, Const(predicate), _):
+            return predicate in closure.delta.by_subject or predicate in closure.background.by_subject
+        case TriplePattern() | PathPattern() | TermPattern():
+            return 1
+        case Union(left, right):
+            return max(at_most_reached(left, closure), at_most_reached(right, closure))
+        case _:
+            return _passed(part, lambda inner: at_most_reached(inner, closure))
+
+
+def _passed(pattern: Pattern, of_part: Callable[[Part], int]) -> int:
+    """The sum over the parts of a pattern that its answers pass: no OPTIONAL, MINUS or EXISTS."""
+    match pattern:
+        case Bgp() | Join():
+            return sum(map(of_part, conjunction(pattern)))
+        case Filter(inner, conditions):
+            return of_part(inner) + len(conditions)
+        case Extend(inner, _, _) | Group(inner, _, _) | LeftJoin(inner, _, _) | Minus(inner, _) | Select(_, inner):
+            return of_part(inner)
+        case _:
+            return 0
+
+
+def _operator_stop(name: str, pattern: Pattern, inner: Pattern, closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
+    if solver.solutions(pattern, closed):
+        return None
+    removed = pattern.right if isinstance(pattern, Minus) else None
+    return OperatorStop(name, inner, tuple(solver.solutions(inner, closed)), removed)
+
+
+# --- conjunctions ---
+
+
+def _join_stop(parts: list[Part], closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
+    if len(parts) == 1 and not isinstance(parts[0], TriplePattern | PathPattern | TermPattern):
+        return find_stop(parts[0], closed, solver)
+    joined, rows, missing = join_greedily(parts, closed, solver)
+    if not missing:
+        return None
+    first = missing[0]
+    if isinstance(first, TriplePattern | PathPattern | TermPattern):
+        return JoinStop(joined, rows, missing)
+    inside = find_stop(first, closed, solver)
+    return inside if inside is not None and not joined else JoinStop(joined, rows, missing, inside)
+
+
+def join_greedily(
+    parts: Sequence[Part], closed: ClosedGraph, solver: PatternSolver
+) -> tuple[tuple[Part, ...], tuple[Solution, ...], tuple[Part, ...]]:
+    """The parts that are joined, their solutions, and the parts with which none is left, in the
+    order of `parts`.
+
+    Parts that only a missing part connects with the joined ones are left out, as is a part that
+    would exceed a limit. Raises `LimitExceeded` where no other is missing.
+    """
+    of_instant = [number for number, part in enumerate(parts) if closed.of_instant(part)]
+    waiting = [*of_instant, *(number for number in range(len(parts)) if number not in of_instant)]
+    joined: list[int] = []
+    missing: list[int] = []
+    rows: Sequence[Solution] = (EMPTY,)
+    known: frozenset[Variable] = frozenset()
+    exceeded: LimitExceeded | None = None
+    while waiting:
+        number = next((each for each in waiting if _is_connected(parts[each], known)), None)
+        if number is None:
+            if missing:
+                break  # a pattern put aside connects the others; without it they are a product
+            number = next((each for each in waiting if not isinstance(parts[each], TermPattern)), waiting[0])
+        waiting.remove(number)
+        try:
+            found = solver.solutions(joined_pattern([parts[each] for each in sorted([*joined, number])]), closed)
+        except LimitExceeded as error:
+            exceeded = error
+            continue
+        if found:
+            joined.append(number)
+            rows = found
+            known |= variables_in(parts[number])
+        else:
+            missing.append(number)
+    if exceeded is not None and not missing:
+        raise exceeded
+    return tuple(parts[each] for each in sorted(joined)), tuple(rows), tuple(parts[each] for each in sorted(missing))
+
+
+def _is_connected(part: Part, known: frozenset[Variable]) -> bool:
+    if isinstance(part, TermPattern):
+        return part.term.name in known  # before, its parts alone would make terms that no triple has
+    names = variables_in(part)
+    return not names or not names.isdisjoint(known)
+
+
+# --- conditions ---
+
+
+def _filter_stop(inner: Pattern, conditions: tuple[Expression, ...], closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
+    rows = solver.solutions(inner, closed)
+    tests = [CompiledExpression(_truth(each), AlgebraCompiler().compile_exists) for each in conditions]
+    failures: list[tuple[FailedCondition, ...]] = []
+    for row in rows:
+        outcomes: list[Term | None] = [test.evaluate(closed.graph(), row, EMPTY) for test in tests]
+        failed = [
+            FailedCondition(condition, row, outcome is None)
+            for condition, outcome in zip(conditions, outcomes, strict=True)
+            if outcome != TRUE
+        ]
+        if not failed:
+            return None
+        if len(failures) < _MAX_ROWS:
+            failures.append(tuple(failed))
+    fewest = min(map(len, failures))
+    nearest = tuple(failed[0] for failed in failures if len(failed) == fewest)
+    return FilterStop(inner, tuple(rows), nearest, len(conditions) - fewest)
+
+
+def _truth(condition: Expression) -> Expression:
+    """An expression for the effective boolean value of a condition."""
+    return Call("!", (Call("!", (condition,)),))

@@ -1,0 +1,253 @@
+"""Replay of the rules that an explanation is about, with the events that they see.
+
+Idea: a program of these rules alone, and of those whose events they read, is run by the engine. Its
+queries are not shared with other rules, so that its streams are the rules' own queries. What
+arrives at a layer is recorded before its step, what the rules make after it.
+Cost: that of a run of these rules without output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from dotr.engine.driver import Engine, close_instant
+from dotr.engine.program import CompiledProgram
+from dotr.engine.spec import Inconsistent
+from dotr.engine.stage_one import StageOne
+from dotr.engine.stage_two import EmitFirings, LayerResult, StageTwo
+from dotr.engine.static_answers import StaticAnswers
+from dotr.explanations.history import History, RecordedEvent
+from dotr.explanations.replay import RejectedElement, Replay
+from dotr.explanations.unfiltered_queries import UnfilteredSource, unfiltered_sources
+from dotr.layout.event_order import AttributeValues
+from dotr.layout.layers import lay_out
+from dotr.layout.retention import positive_roles, roles
+from dotr.model.rules import EventSource, FactSource, Rule, Source
+from dotr.model.terms import Label
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.patterns.events import Match
+from dotr.patterns.operator import Arrival, Arrivals
+from dotr.patterns.state import State
+
+
+class RecordedFiring(NamedTuple):
+    """A match of a rule: the events of its positive roles by label, and the attributes of the event
+    that it makes, sorted by name.
+    """
+
+    rule: Rule
+    time: Micros
+    events: Mapping[Label, RecordedEvent]
+    values: AttributeValues
+
+
+class Step(NamedTuple):
+    """A time at which the rule asked about was evaluated.
+
+    - `time`: in µs since 1970.
+    - `events`: the events of the anchor's stream that stand then; those that satisfy the anchor's
+      own constraints are anchors.
+    - `firings`: the matches of the rule.
+    - `anchors`, `errors`: the number of anchors, and of bindings at which `if` errs.
+    - `after`: the number of bindings after each clause, and after `if` where there is one.
+    """
+
+    time: Micros
+    events: Sequence[RecordedEvent]
+    firings: Sequence[RecordedFiring]
+    anchors: int
+    after: Sequence[int]
+    errors: int
+
+
+def read_rules(rules: Sequence[Rule], names: Iterable[str]) -> list[Rule]:
+    """The rules of some names and all rules whose events they read, in the order of the program."""
+    needed = set(names)
+    while True:
+        read = {role.source.event for rule in rules if rule.name in needed for role in roles(rule) if isinstance(role.source, EventSource)}
+        further = {rule.name for rule in rules if rule.event in read} - needed
+        if not further:
+            return [rule for rule in rules if rule.name in needed]
+        needed |= further
+
+
+def program_of(program: CompiledProgram, rules: Sequence[Rule], further: Sequence[FactSource] = ()) -> CompiledProgram:
+    """The program of some rules, over the same background, with each query as it is written.
+    `further` are sources whose facts no rule reads, the last streams of its layout.
+    """
+    layout = lay_out(rules, program.spec.since)
+    layout = replace(layout, streams=(*layout.streams, *further))
+    static = StaticAnswers(program.spec, program.store)
+    rejects = program.spec.inconsistent is Inconsistent.REJECT
+    stage_one = StageOne(program.knowledge, layout.streams, static.answers, rejects=rejects, limits=program.spec.limits)
+    return replace(program, rules=replace(program.rules, rules=tuple(rules)), layout=layout, stage_one=stage_one)
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """The program of a rule and of the rules that it reads, and the history that `steps` fills.
+
+    Attributes:
+        replay: the replay, of the whole program.
+        rule: the rule asked about, as it is written.
+        program: the program that is run.
+        unfiltered: sources of the rule without filters of their queries.
+        history: the events seen so far.
+    """
+
+    replay: Replay
+    rule: Rule
+    program: CompiledProgram
+    history: History
+    unfiltered: Mapping[FactSource, UnfilteredSource]
+
+    @staticmethod
+    def of(replay: Replay, rule: str) -> Recorder:
+        """A recorder for a rule, by its name; raises `KeyError` where there is none."""
+        written = {each.name: each for each in replay.program.rules.rules}
+        wide = unfiltered_sources(written[rule])
+        needed = read_rules(replay.program.rules.rules, [written[rule].name])
+        read_already = {role.source for each in needed for role in roles(each)}
+        further = dict.fromkeys([each.source for each in wide.values() if each.source not in read_already])
+        program = program_of(replay.program, needed, tuple(further))
+        read = {role.source.event for each in program.rules.rules for role in roles(each) if isinstance(role.source, EventSource)}
+        attributes = program.attributes
+        history = History(
+            {source: number for number, source in enumerate(program.layout.streams)}, {label: attributes[label] for label in sorted(read)}
+        )
+        return Recorder(replay, written[rule], program, history, wide)
+
+    def is_empty(self, source: Source) -> bool:
+        """True if no event of a source has come."""
+        return not self.history.has_seen(self.history.stream_of(source))
+
+    def steps(self, on_reject: Callable[[RejectedElement], None] | None = None) -> Iterator[Step]:
+        """Run the replay from the first instant on; the times at which the rule was evaluated, in
+        order. At each, the history holds all that the rule has seen.
+        """
+        done: list[Step] = []
+        program, clock = self.program, self.replay.clock
+        layers = [_RecordingLayer(self, number, read, done.append) for number, read in enumerate(program.events_read_above)]
+        engine = Engine(program, clock, layers)
+        unread = [stream for stream in range(len(program.layout.streams)) if stream not in program.layout.routes]
+        for instant in self.replay.instants(on_reject):
+            closed = close_instant(program, instant.time, instant.graphs)
+            if not closed.facts.rejected:
+                self.history.passed = instant.time
+                for stream in unread:
+                    rows = closed.facts.facts.get(stream)
+                    if rows:
+                        self.history.record(stream, instant.time, list(enumerate(rows)))
+                engine.match(instant.time, closed.facts)
+            if done:
+                yield from done
+                done.clear()
+        if self.replay.ended:
+            for _ in engine.finish():
+                yield from done
+                done.clear()
+
+
+class _RecordingLayer(StageTwo):
+    """A layer that records what arrives at it and what its rules make; it writes no graphs."""
+
+    def __init__(self, recorder: Recorder, number: int, above: frozenset[Label], done: Callable[[Step], None]) -> None:
+        program = recorder.program
+        layer = program.layout.layers[number]
+        asked = recorder.rule
+        super().__init__(layer, program.attributes, recorder.replay.clock, above, program.spec.limits, frozenset([asked.name]))
+        self._history = recorder.history
+        self._above = above
+        self._done = done
+        self._rules = [placed.rule for placed in layer.rules]
+        self._labels = [[role.label for role in positive_roles(rule)] for rule in self._rules]
+        self._streams = [[recorder.history.stream_of(role.source) for role in positive_roles(rule)] for rule in self._rules]
+        routes = program.layout.routes
+        self._recorded_ports = {
+            port: each.stream
+            for port, each in enumerate(layer.ports)
+            if isinstance(each.stream, int) and routes[each.stream][0] == (number, port)
+        }
+        self._asked = asked
+        self._anchors = recorder.history.stream_of(asked.anchor.source)
+        self._number = self._rules.index(asked) if asked in self._rules else None
+        self._counted = (0, (0,) * (len(asked.clauses) + (asked.condition is not None) + 1))
+        self._ended_at = LAST_MICRO
+        self._defines = {rule.event for rule in self._rules} & set(recorder.history.labels)
+        self._matches: list[Match] = []
+
+    def step(
+        self,
+        state: State,
+        time: Micros,
+        arrivals: Arrivals,
+        partition: int = 0,
+        *,
+        ended: bool = False,
+        emit: EmitFirings | None = None,
+    ) -> LayerResult:
+        """The result of a moment, which is recorded."""
+        for port, stream in self._recorded_ports.items():
+            if port in arrivals:
+                self._history.record(stream, time, arrivals[port])
+        self._matches.clear()
+        result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)
+        if self._matches:
+            self._record_events(time)
+        if self._number is not None:
+            self._report(state, time, ended=ended)
+        return result
+
+    def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
+        """The composite events of matches, without their graphs."""
+        self._matches += matched
+        events: list[tuple[Label, Arrival]] = []
+        for each in matched:
+            label = self._rules[each.rule].event
+            if label in self._above:
+                events.append((label, (each.ordinal, each.values)))
+        return LayerResult([], events)
+
+    def _report(self, state: State, time: Micros, *, ended: bool) -> None:
+        """Report what the rule asked about has done at a time."""
+        if ended:
+            self._ended_at = min(self._ended_at, time)
+        since = time - self._asked.anchor.delay
+        if since != time and since >= self._ended_at:
+            return
+        events = self._history.between(self._anchors, since, since)
+        if not events:
+            return
+        firings = [self._firing(time, each) for each in self._matches if each.rule == self._number]
+        anchors, bindings = self._counts(state)
+        anchors_before, before = self._counted
+        self._counted = anchors, bindings
+        *after, errors = [now - then for now, then in zip(bindings, before, strict=True)]
+        self._done(Step(time, events, firings, anchors - anchors_before, after, errors))
+
+    def _counts(self, state: State) -> tuple[int, tuple[int, ...]]:
+        """The anchors of the rule asked about so far, and its bindings after each step."""
+        for group in state.counter.groups:
+            if self._number in group.by_rule:
+                return group.anchors + group.by_rule[self._number], group.bindings
+        raise AssertionError("a rule that is counted has a group of its own")
+
+    def _record_events(self, time: Micros) -> None:
+        """Record the composite events of the moment's matches that some rule reads."""
+        made: dict[Label, list[Arrival]] = {}
+        for each in self._matches:
+            label = self._rules[each.rule].event
+            if label in self._defines:
+                made.setdefault(label, []).append((each.ordinal, each.values))
+        for label, events in made.items():
+            self._history.record(label, time, events)
+
+    def _firing(self, time: Micros, match: Match) -> RecordedFiring:
+        labels, streams = self._labels[match.rule], self._streams[match.rule]
+        events = {
+            label: self._history.find(stream, event.time, event.ordinal)
+            for label, stream, event in zip(labels, streams, match.bound, strict=True)
+        }
+        return RecordedFiring(self._rules[match.rule], time, events, match.values)

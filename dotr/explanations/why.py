@@ -1,0 +1,263 @@
+"""Why an event came, and why a triple holds: trees of reasons down to lines of files.
+
+Idea: the stream is replayed up to the event, with the rules that take part. Of many rules any may
+have made a name: it is looked for in a run of the whole program first, whose instants are kept for
+the second one.
+Cost: up to two runs of one process up to the event, and the closure of the instants that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from time import process_time
+from typing import Final
+
+from dotr.datalog.background import without_collection
+from dotr.engine.driver import Engine
+from dotr.engine.program import CompiledProgram
+from dotr.explanations.background_origins import BackgroundOrigins, close_background_in_rounds
+from dotr.explanations.conditions import truth_in
+from dotr.explanations.event_reasons import EventReasons, ProofsByTime
+from dotr.explanations.firing_text import FiringWriter, proofs_of
+from dotr.explanations.firings import FiringRecorder, NamedFiring
+from dotr.explanations.proofs import ProofBuilder, TripleProof
+from dotr.explanations.reason_text import ReasonWriter, background_triples, replace_background
+from dotr.explanations.remembered_replay import RememberedReplay
+from dotr.explanations.replay import ElementPlace, Replay
+from dotr.explanations.term_writer import TermWriter
+from dotr.explanations.why_tree import WhyTree
+from dotr.expressions.times import format_time
+from dotr.model.algebra import Call, Const, Var
+from dotr.model.stream import Firing
+from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
+from dotr.model.time import Micros
+
+_MOST_NEAR: Final = 5
+"""Number of events that are named where none is the one asked about."""
+_MOST_TOGETHER: Final = 8
+"""Number of rules up to which all of them are recorded at once, to find who made a name."""
+_MOST_OTHERS: Final = 20
+"""Number of further events that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventQuestion:
+    """The events asked about.
+
+    Attributes:
+        name: a name that an event has in the output, an IRI without angle brackets; None: any.
+        rule: the name of the rule; None: any.
+        at: the time of the event in µs since 1970; None: any.
+        where: attributes of the event that equal a term, by SPARQL's `=`.
+    """
+
+    name: str | None = None
+    rule: str | None = None
+    at: Micros | None = None
+    where: tuple[tuple[Variable, Term], ...] = ()
+
+    def includes(self, firing: NamedFiring) -> bool:
+        """True for a firing that is asked about."""
+        if self.name is not None and f"<{self.name}>" not in firing.names:
+            return False
+        if (self.rule is not None and firing.rule.name != self.rule) or (self.at is not None and firing.time != self.at):
+            return False
+
+        def value(part: object) -> Term | None:
+            return firing.attributes.get(part.name) if isinstance(part, Var) else None
+
+        return all(truth_in(Call("=", (Var(name), Const(term))), value) is True for name, term in self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class EventAnswer:
+    """The answer to a question about events.
+
+    Attributes:
+        tree: the reasons of the first event asked about; None: there is no such event.
+        others: the further events asked about, in a line each.
+        near: where there is no such event, the events of the rule nearest in time, in a line each.
+    """
+
+    tree: WhyTree | None
+    others: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+
+
+class WhyExplainer:
+    """Explainer of the events and triples of a replay, which is read once for all questions.
+
+    Args:
+        replay: the replay.
+        background: proofs go on from background triples to what the sources state.
+
+    Attributes:
+        replay: the replay, whose instants are kept.
+        background_seconds: the seconds of CPU that closing the background once more took; None: it
+            was not needed.
+    """
+
+    def __init__(self, replay: Replay, *, background: bool = False) -> None:
+        self._remembered = RememberedReplay(replay)
+        self._proofs = ProofsByTime(self._remembered, self._beyond_background if background else _unchanged)
+        self._origins: BackgroundOrigins | None = None
+        self._background: ProofBuilder | None = None
+        self.replay = self._remembered.replay
+        self.background_seconds: float | None = None
+
+    @property
+    def program(self) -> CompiledProgram:
+        """The program of the replay."""
+        return self.replay.program
+
+    def all_attributes(self) -> list[Variable]:
+        """The names of the attributes of all events."""
+        return sorted({name for names in self.program.attributes.values() for name in names})
+
+    # --- events ---
+
+    def answer(self, question: EventQuestion) -> EventAnswer:
+        """The reasons of the first event asked about."""
+        with without_collection():  # it would go through the kept instants again and again
+            return self._answer(question)
+
+    def _answer(self, question: EventQuestion) -> EventAnswer:
+        if question.name is not None and question.rule is None and len(self.program.rules.rules) > _MOST_TOGETHER:
+            made = self._maker(f"<{question.name}>")
+            if made is None:
+                return EventAnswer(None)
+            question = EventQuestion(question.name, made.rule, made.time, question.where)
+        rules = [question.rule] if question.rule is not None else [rule.name for rule in self.program.rules.rules]
+        recorder = self.recorder(rules)
+        first: NamedFiring | None = None
+        tree: WhyTree | None = None
+        others: list[str] = []
+        for firings in recorder.run(question.at):
+            for firing in filter(question.includes, firings):
+                if first is None:
+                    first, tree = firing, self.tree(recorder, firing)
+                elif len(others) < _MOST_OTHERS:
+                    others.append(self.line(firing))
+            if first is not None and question.name is not None:
+                break
+        if tree is not None or question.name is not None:
+            return EventAnswer(tree, tuple(others))
+        return EventAnswer(None, (), tuple(self._near(rules, question)))
+
+    def recorder(self, rules: Iterable[str]) -> FiringRecorder:
+        """A recorder of the firings of some rules over the replay."""
+        return FiringRecorder.of(self.replay, rules)
+
+    def tree(self, recorder: FiringRecorder, firing: NamedFiring) -> WhyTree:
+        """The reasons of a firing that the recorder has just returned."""
+        reason = EventReasons(recorder, self._proofs).of(firing)
+        return FiringWriter(self.replay, self._writer(proofs_of(reason)), self._places).tree(reason)
+
+    def line(self, firing: NamedFiring) -> str:
+        """A firing in one line."""
+        return FiringWriter(self.replay, ReasonWriter(self._terms(), {}), self._places).headline(firing)
+
+    def _maker(self, name: Term) -> Firing | None:
+        """The firing whose graph makes a name."""
+        engine = Engine(self.program, self.replay.clock)
+        for instant in self.replay.instants():
+            firings, closed = engine.step(instant.time, instant.graphs)
+            if not closed.facts.rejected and (found := _making(firings, name)) is not None:
+                return found
+        if self.replay.ended:
+            for firings in engine.finish():
+                if (found := _making(firings, name)) is not None:
+                    return found
+        return None
+
+    def _near(self, rules: Collection[str | None], question: EventQuestion) -> list[str]:
+        """The events of the rules asked about that are nearest in time."""
+        at = question.at
+        nearest: list[NamedFiring] = []
+        for firings in self.recorder([name for name in rules if name is not None]).run():
+            nearest += [firing for firing in firings if firing.rule.name in rules]
+            if at is not None:
+                nearest.sort(key=lambda firing: abs(firing.time - at))
+            del nearest[_MOST_NEAR:]
+        return [self.line(firing) for firing in sorted(nearest, key=lambda firing: firing.time)]
+
+    # --- triples ---
+
+    def triple(self, pattern: Triple, at: Micros) -> WhyTree | None:
+        """The proof of a triple at an instant; None where it does not hold.
+
+        Args:
+            pattern: the triple; a blank node stands for any term.
+            at: the time of the instant in µs since 1970.
+        """
+        proofs = self._proofs.at(at)
+        triple = pattern
+        if any(map(is_blank, pattern)):
+            subject, predicate, value = (None if is_blank(term) else term for term in pattern)
+            closed = proofs.closed
+            found = [each for index in (closed.delta, closed.background) for each in index.match(subject, predicate, value)]
+            if not found:
+                return None
+            triple = min(found, key=lambda each: (closed.heights.get(each, 0), each))
+        proof = proofs.proof(triple)
+        if proof is None:
+            return None
+        proof = self._proofs.further(proof)
+        terms = self._terms()
+        for term, given in zip(triple, pattern, strict=True):
+            if is_blank(given):
+                terms.name_blank(term, given[2:])
+        return self._writer([proof], terms).triple(proof)
+
+    def contradictions(self, at: Micros) -> list[WhyTree]:
+        """The proofs of the contradictions of an instant, the least high first."""
+        found = self._proofs.at(at).contradictions()
+        trees = []
+        for each in found:
+            further = [self._proofs.further(premise) for premise in each.premises]
+            trees.append(self._writer(further).contradiction(replace(each, premises=tuple(further)), format_time(at, self.replay.clock)))
+        return trees
+
+    def has_instant(self, at: Micros) -> bool:
+        """True where the stream has an instant at a time in µs."""
+        return self._remembered.instant(at) is not None
+
+    # --- the background ---
+
+    def _writer(self, proofs: Iterable[TripleProof], terms: TermWriter | None = None) -> ReasonWriter:
+        triples = background_triples(proofs)
+        if triples and self._origins is None:
+            self._origins = BackgroundOrigins(self.program, self._proofs.rules)
+        origins = self._origins.of(triples) if self._origins is not None else {}
+        return ReasonWriter(terms or self._terms(), origins)
+
+    def _beyond_background(self, proof: TripleProof) -> TripleProof:
+        """A proof that ends at what elements and sources state."""
+        if not background_triples([proof]):
+            return proof
+        if self._background is None:
+            start = process_time()
+            self._background = ProofBuilder(*close_background_in_rounds(self.program, self._proofs.rules))
+            self.background_seconds = process_time() - start
+        return replace_background(proof, self._background.proof)
+
+    def _terms(self) -> TermWriter:
+        """A writer of terms with the prefixes that are declared, and those that every reader knows."""
+        return TermWriter({**WELL_KNOWN, **self.replay.prefixes})
+
+    def _places(self, time: Micros) -> Sequence[ElementPlace]:
+        instant = self._remembered.instant(time)
+        return () if instant is None else instant.places
+
+
+def _unchanged(proof: TripleProof) -> TripleProof:
+    return proof
+
+
+def _making(firings: Iterable[Firing], name: Term) -> Firing | None:
+    """The firing that makes a name: its graph has it, its attributes have not."""
+    for firing in firings:
+        if any(name in triple for triple in firing.graph) and all(term != name for _, term in firing.attributes):
+            return firing
+    return None

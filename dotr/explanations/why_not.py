@@ -1,0 +1,287 @@
+"""Answer to the question why a rule did not fire: a funnel, and the anchor that came furthest.
+
+Idea: the rule, and those whose events it reads, are replayed (`dotr.explanations.survey`). Without
+an anchor the facts that the anchor's own constraints turned away are shown, and without a fact what
+stops the query (`dotr.explanations.query_failure`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dotr.explanations.anchor_explanation import AnchorExplainer, AnchorExplanation, step_names
+from dotr.explanations.evaluations import ConsumedEvents
+from dotr.explanations.event_text import EventWriter, unit_name
+from dotr.explanations.late_elements import LateElements, LateSearch
+from dotr.explanations.query_failure import MissingFacts, explain_missing_facts
+from dotr.explanations.recording import Recorder
+from dotr.explanations.replay import Replay
+from dotr.explanations.rule_evaluation import RuleEvaluator
+from dotr.explanations.survey import REACH, Asked, Survey
+from dotr.explanations.term_writer import TermWriter
+from dotr.explanations.waiting_anchors import WaitingAnchors, waiting_anchors
+from dotr.model.rules import EventSource, FactSource, Role, Rule
+from dotr.model.terms import Label, Term, Variable
+from dotr.model.time import LAST_MICRO, Micros, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The anchors that a question is about; without values all of them.
+
+    Attributes:
+        first, last: times in µs since 1970, both included; None: no bound.
+        where: attributes of the anchor that equal a term, by SPARQL's `=`.
+        every: explain every anchor that did not fire, not the furthest one alone.
+    """
+
+    first: Micros | None = None
+    last: Micros | None = None
+    where: tuple[tuple[Variable, Term], ...] = ()
+    every: bool = False
+
+    @property
+    def asked(self) -> Asked:
+        """The anchors asked about."""
+        first = -LAST_MICRO if self.first is None else self.first
+        return Asked(first, LAST_MICRO if self.last is None else self.last, self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """The bindings of a rule, from its anchors to its events.
+
+    Attributes:
+        rule: the name of the rule.
+        anchors: the number of anchors.
+        steps: for each clause, and for `if`, its name and the number of bindings after it.
+        errors: the number of bindings at which `if` errs.
+        events: the number of firings.
+    """
+
+    rule: str
+    anchors: int
+    steps: tuple[tuple[str, int], ...]
+    errors: int
+    events: int
+
+    def __str__(self) -> str:
+        """Return the text up to the first step that leaves nothing.
+
+        >>> print(Funnel("Leak", 2, (("Hot", 1),), 0, 1))
+        Leak: 2 anchors, 1 after Hot, 1 event
+        >>> print(Funnel("Rise", 2, (("Before", 1), ("if", 0)), 1, 0))
+        Rise: 2 anchors, 1 after Before, 0 after if (1 error)
+        """
+        parts = [f"{self.rule}: {counted(self.anchors, 'anchor')}"]
+        if not self.anchors:
+            return parts[0]
+        for name, number in self.steps:
+            errors = f" ({counted(self.errors, 'error')})" if name == "if" and self.errors else ""
+            parts.append(f"{number:,} after {name}{errors}")
+            if not number:
+                return ", ".join(parts)
+        return ", ".join([*parts, counted(self.events, "event")])
+
+    def to_json(self) -> dict[str, object]:
+        """The funnel as a JSON object."""
+        steps = [{"after": name, "bindings": number} for name, number in self.steps]
+        return {"anchors": self.anchors, "steps": steps, "errors": self.errors, "events": self.events}
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "anchor"), counted(1200, "event")
+    ('1 anchor', '1,200 events')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class WhyNot:
+    """The answer for one replay.
+
+    Attributes:
+        case: the case of a rule test; empty otherwise.
+        funnel: the bindings of the anchors asked about.
+        anchors: explanations of anchors that did not fire: of the furthest, or of every one; where
+            there is no anchor, of the facts that its own constraints turned away.
+        facts: the number of facts of the anchor that were asked about.
+        label: the label of the query or event that the anchor reads.
+        missing: the reason why a query has no fact; None: it has some, or is not to blame.
+        waiting: anchors that wait for a time that is not closed.
+        late: what late elements would have been.
+        unit: a question on the unit of times, where they are wildly out of scale.
+        remarks: further sentences.
+    """
+
+    case: str
+    funnel: Funnel
+    anchors: tuple[AnchorExplanation, ...]
+    facts: int
+    label: Label
+    missing: MissingFacts | None = None
+    waiting: WaitingAnchors | None = None
+    late: LateElements | None = None
+    unit: str = ""
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def fired(self) -> bool:
+        """True if the rule fired within what was asked."""
+        return self.funnel.events > 0
+
+    def lines(self) -> list[str]:
+        """The answer as lines of text: the funnel first."""
+        head = str(self.funnel)
+        if self.waiting is not None:
+            head = f"{self.funnel.rule}: {self.waiting.text}" if not self.funnel.anchors else f"{head}; {self.waiting.text}"
+        elif not self.funnel.anchors:
+            if self.missing is not None:
+                head += f" ({self.missing.summary})"
+            elif self.facts:
+                head += f" (of {self.facts:,} {self.label})"
+        if self.late is not None:
+            head += f"{'' if head.endswith('.') else '.'} {self.late.text}"
+        if self.unit and self.anchors and self.anchors[0].too_far and len(self.anchors) == 1:
+            return [f"{head}. {self.anchors[0].too_far}. {self.unit}"]
+        lines = [head]
+        for each in self.anchors:
+            lines += each.lines()
+        if self.missing is not None:
+            lines += ([f"  {self.missing.summary}"] if self.funnel.anchors else []) + self.missing.lines()
+        return lines + [f"  {each}" for each in (*self.remarks, *([self.unit] if self.unit else []))]
+
+    def to_json(self) -> dict[str, object]:
+        """The answer as a JSON object."""
+        return {
+            "rule": self.funnel.rule,
+            "case": self.case or None,
+            "fired": self.fired,
+            "funnel": self.funnel.to_json(),
+            "facts": self.facts,
+            "not_fired": [each.to_json() for each in self.anchors],
+            "missing": None if self.missing is None else self.missing.to_json(),
+            "waiting": None if self.waiting is None else self.waiting.to_json(),
+            "late": None if self.late is None else self.late.to_json(),
+            "unit": self.unit or None,
+            "remarks": list(self.remarks),
+        }
+
+
+def why_not(replay: Replay, rule: str, question: Question | None = None) -> WhyNot:
+    """The reason why a rule did not fire.
+
+    Args:
+        replay: the program and its stream.
+        rule: the name of a rule of the program.
+        question: the anchors asked about; None: all.
+
+    Returns:
+        The funnel of these anchors, and the explanation of the one that came furthest without
+        firing.
+
+    Raises:
+        KeyError: there is no such rule.
+
+    >>> from dotr.workbench.replays import open_replays
+    >>> [replay] = open_replays("tests/cases/rule_r.yaml", "1")
+    >>> print(why_not(replay, "R").lines()[0])
+    R: 1 anchor, 1 after HighTemp, 1 event
+    """
+    return _Inquiry(replay, rule, question or Question()).answer()
+
+
+class _Inquiry:
+    """The parts of one answer."""
+
+    def __init__(self, replay: Replay, rule: str, question: Question) -> None:
+        self._replay = replay
+        self._question = question
+        self._recorder = Recorder.of(replay, rule)
+        program = replay.program
+        self._rule: Rule = self._recorder.rule
+        places = program.rules.places[rule]
+        limits = program.spec.limits
+        history = self._recorder.history
+        self._evaluator = RuleEvaluator(
+            self._rule, history, ConsumedEvents(), replay.clock, places, limits.matches, self._recorder.unfiltered
+        )
+        self._terms = TermWriter(replay.prefixes)
+        shared = frozenset(each.label for each in program.rules.queries)
+        self._writer = EventWriter(self._rule, places, replay.clock, self._terms, shared)
+        self._explainer = AnchorExplainer(self._evaluator, self._writer)
+
+    def answer(self) -> WhyNot:
+        """Replay, and put the answer together."""
+        question, rule = self._question, self._rule
+        survey = Survey(self._recorder, self._evaluator, question.asked, self._explainer.explain, question.every)
+        late = LateSearch(self._evaluator, self._recorder, question.asked)
+        survey.run(late.note)
+        names = step_names(rule.clauses, has_condition=rule.condition is not None)
+        funnel = Funnel(rule.name, survey.anchors, tuple(zip(names, survey.after, strict=True)), survey.errors, survey.events)
+        found = WhyNot(self._replay.case, funnel, tuple(survey.explained), survey.facts, rule.anchor.origin)
+        waiting = waiting_anchors(self._replay, self._evaluator, question.asked)
+        found = replace(found, waiting=waiting, late=late.result(), unit=self._unit(survey))
+        if not funnel.anchors and waiting is None:
+            return self._without_anchor(found, survey)
+        stopping = next((role for role in self._stopping_roles(found) if self._recorder.is_empty(role.source)), None)
+        if stopping is None:
+            return found
+        return replace(found, missing=self._missing_facts(stopping), remarks=self._missing_events(stopping))
+
+    def _stopping_roles(self, found: WhyNot) -> Sequence[Role]:
+        """The roles of the clauses that stopped the anchors explained, without a candidate."""
+        labels = {each.stopped_by for each in found.anchors if not each.candidates}
+        return [clause.role for clause in self._rule.clauses if clause.role.label in labels]
+
+    def _unit(self, survey: Survey[AnchorExplanation]) -> str:
+        """A question on the unit, where times are beyond the year 3000; empty: they are not."""
+        clock, latest = self._replay.clock, self._recorder.history.passed
+        if clock.dated or latest is None or latest < _YEAR_3000 or survey.events:
+            return ""
+        finer = next((unit for unit in _FINER if latest // clock.unit.value * unit.value < _YEAR_3000), None)
+        if finer is None:
+            return ""
+        return f"Are times beyond the year 3000 {_FINER[finer]}? time: {{ unit: {unit_name(finer)} }}"
+
+    def _without_anchor(self, found: WhyNot, survey: Survey[AnchorExplanation]) -> WhyNot:
+        asked = self._question.asked
+        turned_away = [self._evaluator.evaluate(each, REACH) for each in survey.turned_away]
+        facts = survey.facts
+        if not turned_away:
+            filtered_out = [
+                each for each in self._evaluator.filtered_out(-LAST_MICRO, LAST_MICRO) if asked.includes(each.anchor, each.order.stands)
+            ]
+            turned_away, facts = filtered_out[-_MOST_LATEST:], len(filtered_out)
+        if turned_away:
+            found = replace(found, facts=facts)
+            turned_away.sort(key=lambda each: (sum(outcome.holds is not True for outcome in each.conditions), -each.order.stands))
+            return replace(found, anchors=tuple([self._explainer.explain(each) for each in turned_away[:_MOST_FACTS]]))
+        return replace(found, missing=self._missing_facts(self._rule.anchor), remarks=self._missing_events(self._rule.anchor))
+
+    def _missing_facts(self, role: Role) -> MissingFacts | None:
+        if not isinstance(role.source, FactSource):
+            return None
+        question = self._question
+        return explain_missing_facts(self._replay, self._rule, self._terms, role=role, first=question.first, last=question.last)
+
+    def _missing_events(self, role: Role) -> tuple[str, ...]:
+        """The rules that make the events of a role, where there is none."""
+        if not isinstance(role.source, EventSource):
+            return ()
+        label = role.source.event
+        making = [each.name for each in self._replay.program.rules.rules if each.event == label]
+        commands = ", ".join(f"dotr why-not {self._replay.name} --rule {name}" for name in making)
+        return (f"There is no event {label} here: {commands}",)
+
+
+_MOST_FACTS: Final = 5
+_MOST_LATEST: Final = 500
+"""Facts that are compared where an anchor's constraints turn away all."""
+_YEAR_3000: Final = 32_503_680_000 * Unit.SECOND.value
+_FINER: Final = {Unit.SECOND: "seconds", Unit.MILLISECOND: "milliseconds", Unit.MICROSECOND: "microseconds"}
+"""Units of times that could have been meant, the coarsest first."""

@@ -1,0 +1,152 @@
+"""Trees of reasons as text, JSON and Mermaid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, TypeAlias
+
+_LEAST_COLUMN: Final = 51
+"""The column of places is two to the right of this one at least, so that most trees look alike."""
+_MOST_COLUMN: Final = 100
+
+JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+
+
+class ReasonKind(Enum):
+    """The kind of a node of a tree of reasons; the value is its word in JSON."""
+
+    EVENT = "event"
+    ANCHOR = "anchor"
+    CLAUSE = "clause"
+    NEGATION = "negation"
+    AGGREGATE = "aggregate"
+    CONDITION = "condition"
+    TRIPLE = "triple"
+    PATH = "path"
+    GROUP = "group"
+    ABSENCE = "absence"
+    MEMBER = "member"
+    CONTRADICTION = "contradiction"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WhyTree:
+    """A reason with the reasons below it.
+
+    Attributes:
+        kind: what it is.
+        text: the reason in words, without its place.
+        place: a file with its line, or the name of a rule; empty where it has none.
+        children: the reasons below.
+        details: what is shown only where a depth is asked for, such as the members of a group.
+        fields: the parts of the text, for JSON.
+    """
+
+    kind: ReasonKind
+    text: str
+    place: str = ""
+    children: tuple[WhyTree, ...] = ()
+    details: tuple[WhyTree, ...] = ()
+    fields: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    def lines(self, depth: int | None = None) -> list[str]:
+        """The tree as lines of text.
+
+        Args:
+            depth: the number of levels below the first line; None: all, without details.
+
+        >>> leaf = WhyTree(ReasonKind.TRIPLE, ":a :p :b", "kb.ttl")
+        >>> tree = WhyTree(ReasonKind.TRIPLE, ":a :q :b", "kb.dlog:1", (leaf, leaf))
+        >>> print(*tree.lines(), sep="\\n")
+        :a :q :b                                             kb.dlog:1
+        ├ :a :p :b                                           kb.ttl
+        └ :a :p :b                                           kb.ttl
+        >>> tree.lines(0)
+        [':a :q :b                                             kb.dlog:1']
+        """
+        rows = list(self._rows(depth))
+        texts = [len(text) for text, node in rows if node.place and node.kind is not ReasonKind.EVENT]
+        column = max([_LEAST_COLUMN, *(length for length in texts if length <= _MOST_COLUMN)])
+        return [
+            f"{text:<{_LEAST_COLUMN if node.kind is ReasonKind.EVENT else column}}  {node.place}" if node.place else text
+            for text, node in rows
+        ]
+
+    def _rows(self, depth: int | None) -> Iterator[tuple[str, WhyTree]]:
+        """The nodes from the first to the last line, each with its text behind its branches."""
+        pending: list[tuple[WhyTree, str, str, int]] = [(self, "", "", 0)]
+        while pending:
+            node, start, below, level = pending.pop()
+            yield start + node.text, node
+            children = node.below(None if depth is None else depth - level)
+            for number, child in reversed(list(enumerate(children))):
+                is_last = number == len(children) - 1
+                pending.append((child, below + ("└ " if is_last else "├ "), below + ("  " if is_last else "│ "), level + 1))
+
+    def below(self, depth: int | None) -> Sequence[WhyTree]:
+        """The nodes below this one, of which `depth` more levels are shown."""
+        if depth is None:
+            return self.children
+        return (*self.children, *self.details) if depth > 0 else ()
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The tree as a JSON object, with all details.
+
+        >>> WhyTree(ReasonKind.TRIPLE, ":a :p :b", "kb.ttl").to_json()
+        {'kind': 'triple', 'text': ':a :p :b', 'place': 'kb.ttl'}
+        """
+        written: dict[int, dict[str, JsonValue]] = {}
+        for node in reversed(self._nodes()):
+            if id(node) not in written:
+                below = [written[id(child)] for child in (*node.children, *node.details)]
+                written[id(node)] = {
+                    "kind": node.kind.value,
+                    "text": node.text,
+                    **({"place": node.place} if node.place else {}),
+                    **node.fields,
+                    **({"because": below} if below else {}),
+                }
+        return written[id(self)]
+
+    def _nodes(self) -> list[WhyTree]:
+        """All nodes, each before those below it."""
+        nodes: list[WhyTree] = []
+        pending = [self]
+        while pending:
+            node = pending.pop()
+            nodes.append(node)
+            pending += (*node.children, *node.details)
+        return nodes
+
+    def to_mermaid(self, depth: int | None = None) -> str:
+        """The tree as a flowchart of Mermaid, from the top down.
+
+        >>> print(WhyTree(ReasonKind.TRIPLE, ':a :q "b"', "kb.dlog:1", (WhyTree(ReasonKind.TRIPLE, ":a :p :b", "kb.ttl"),)).to_mermaid())
+        flowchart TD
+          n0[":a :q #quot;b#quot;<br>kb.dlog:1"]
+          n1[":a :p :b<br>kb.ttl"]
+          n0 --> n1
+        """
+        lines = ["flowchart TD"]
+        links: list[str] = []
+        pending: list[tuple[WhyTree, int | None, int]] = [(self, None, 0)]
+        number = 0
+        while pending:
+            node, above, level = pending.pop()
+            label = "<br>".join(_label(text) for text in (node.text, node.place) if text)
+            lines.append(f'  n{number}["{label}"]')
+            if above is not None:
+                links.append(f"  n{above} --> n{number}")
+            pending += [(child, number, level + 1) for child in reversed(node.below(None if depth is None else depth - level))]
+            number += 1
+        return "\n".join(lines + links)
+
+
+def _label(text: str) -> str:
+    """Text of a node of Mermaid: characters that it would read as markup are written as entities."""
+    return "".join(_ENTITIES.get(character, character) for character in text)
+
+
+_ENTITIES: Final = {'"': "#quot;", "#": "#35;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "`": "#96;", "\\": "#92;"}
