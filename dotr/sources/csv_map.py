@@ -29,6 +29,7 @@ MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
 """Function from the cells of a row to its triples, and the number of triples omitted for an empty cell."""
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_COMMA_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(,[0-9]+)?([eE][+-]?[0-9]+)?")
 _REMEMBERED: Final = 1 << 14
 _MOST_NAMED: Final = 50
 
@@ -47,6 +48,16 @@ def cell_term(cell: str) -> Term:
     if number is None:
         return literal(cell)
     return literal(cell, XSD + ("double" if number[2] else "decimal" if number[1] else "integer"))
+
+
+@lru_cache(_REMEMBERED)
+def comma_cell_term(cell: str) -> Term:
+    """Term of a whole cell where decimals have a comma; the literal has a dot.
+
+    >>> comma_cell_term("-7,40"), comma_cell_term("1.000"), comma_cell_term("54")[:4]
+    ('"-7.40"^^<http://www.w3.org/2001/XMLSchema#decimal>', '"1.000"', '"54"')
+    """
+    return literal(cell) if "." in cell else cell_term(cell.replace(",", ".")) if _COMMA_NUMBER.fullmatch(cell) else literal(cell)
 
 
 @lru_cache(_REMEMBERED)
@@ -73,8 +84,8 @@ def _iri_of_cell(before: str, after: str) -> Callable[[str], Term]:
 @lru_cache(256)
 def template_of(file: InputFile) -> Template:
     """Template of the map; raises `Refused` with all its errors."""
-    assert file.csv is not None
-    document = file.csv.template
+    assert file.map is not None
+    document = file.map.template
     return parse_template(Span(document, 0, len(document.text)), dict(file.prefixes), cells=True)
 
 
@@ -96,9 +107,9 @@ def columns_of(template: Template) -> tuple[str, ...]:
 
 def check_columns(file: InputFile, header: Sequence[str], place: Span | None = None) -> None:
     """Check that every column of `time` and `map` is in the header exactly once; raises `Refused`."""
-    assert file.csv is not None
+    assert file.map is not None
     problems: list[Diagnostic] = []
-    for use, column in dict.fromkeys([("time", file.csv.time), *(("map", column) for column in columns_of(template_of(file)))]):
+    for use, column in dict.fromkeys([("time", file.map.time), *(("map", column) for column in columns_of(template_of(file)))]):
         if header.count(column) == 1:
             continue
         if column in header:
@@ -109,7 +120,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
         )
         hint = did_you_mean(column, header) or f"Its columns are {columns}."
         if len(header) == 1:
-            hint = f"Its only column is {header[0]}: is the delimiter {file.csv.delimiter!r}?"
+            hint = f"Its only column is {header[0]}: is the delimiter {file.map.delimiter!r}?"
         elif hint.startswith("Did"):
             hint += f" Its columns are {columns}."
         problems.append(Diagnostic("I103", f"{file.path} has no column {column}, which {use} names", place, hint))
@@ -122,15 +133,21 @@ def compile_map(file: InputFile, header: Sequence[str]) -> MakeRow:
 
     Blank nodes are `_:0`, `_:1`, … in order of appearance.
     """
-    return _compiled(template_of(file), tuple(header))
+    assert file.map is not None
+    return _compiled(template_of(file), tuple(header), file.map.decimal)
 
 
 @lru_cache(256)
-def _compiled(template: Template, header: tuple[str, ...]) -> MakeRow:
+def _compiled(template: Template, header: tuple[str, ...], decimal: str) -> MakeRow:
     position = {column: number for number, column in enumerate(header)}
     used = sorted(position[column] for column in columns_of(template))
     blanks = list(dict.fromkeys(slot for slot in leaves(template) if isinstance(slot, Blank)))
-    names: dict[str, object] = {"cell_term": cell_term, "encoded": encoded, "escaped": escaped, "numbered": number_blanks}
+    names: dict[str, object] = {
+        "cell_term": comma_cell_term if decimal == "," else cell_term,
+        "encoded": encoded,
+        "escaped": escaped,
+        "numbered": number_blanks,
+    }
 
     def cells(parts: Sequence[str | Cell]) -> tuple[str, ...]:
         return tuple(f"c{position[part.column]}" for part in parts if isinstance(part, Cell))

@@ -128,8 +128,8 @@ def _record_text(record: Record, like: InputFile) -> Iterator[bytes]:
         return
     yield record.raw
     end = b"\n"
-    if like.csv is not None:
-        state = quote_state(record.raw, QuoteState.START, like.csv.delimiter.encode())
+    if like.map is not None and like.format is Format.CSV:
+        state = quote_state(record.raw, QuoteState.START, like.map.delimiter.encode())
         if state is QuoteState.QUOTE:
             yield b'"'
         end = b'"\n' if state in (QuoteState.QUOTE, QuoteState.INSIDE) else end
