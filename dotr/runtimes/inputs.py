@@ -173,6 +173,7 @@ def _element_map(config: Config, section: InputSection, number: int) -> ElementM
         section.decimal,
         section.encoding,
         section.each or "",
+        lines=section.path == STANDARD_INPUT,
     )
 
 

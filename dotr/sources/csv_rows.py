@@ -25,8 +25,11 @@ from typing import BinaryIO, Final, assert_never
 from dotr.errors.diagnostics import refuse
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
-from dotr.sources.csv_map import check_columns, compile_map
+from dotr.model.terms import Triple
+from dotr.model.time import Micros
+from dotr.sources.csv_map import check_columns, compile_map, template_of
 from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded, damage, damaged, open_lines
+from dotr.sources.map_terms import needs_absolute_iri
 from dotr.sources.records import START, InputFile, Position, Record, beginning, limit_reason
 from dotr.sources.time_formats import time_parser
 
@@ -87,6 +90,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
     rows = _Rows(lines, spec, header, elements)
     delimiter, columns, time_at, unit = spec.map.delimiter, len(header), header.index(spec.map.time), spec.unit
     make, parse, encoding = rows.to_triples, time_parser(spec.map.time_format, spec.map.time_zone), spec.map.encoding
+    makes = elements or needs_absolute_iri(template_of(spec))  # a scan makes terms too where a cell can be unusable
     end, line = position
     try:
         for raw in bounded(lines, spec.record):
@@ -102,13 +106,14 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                 if len(cells) != columns or '"' in text or "\r" in text[:-2]:
                     raise _NotPlain
                 time = parse(cells[time_at], unit)
+                triples = make(cells)[0] if makes else ()
             except (_NotPlain, ValueError):
                 for record, after in rows.quoted_or_broken(raw, offset, line):
                     end, line = record.end, after
                     if record.raw.strip() or record.reason is Reason.LIMIT:
                         yield record
                 continue
-            yield Record(offset, end, line, time, Element(time, make(cells)[0]) if elements else None, raw)
+            yield Record(offset, end, line, time, Element(time, triples) if elements else None, raw)
             line += 1
         if (broken := damage(lines)) and not rows.damaged:
             raise broken
@@ -151,6 +156,7 @@ class _Rows:
         self._encoding_name = _encoding_name(spec)
         self._parse_time = time_parser(spec.map.time_format, spec.map.time_zone)
         self._elements = elements
+        self._makes = elements or needs_absolute_iri(template_of(spec))
         self.damaged = False
         self.to_triples = compile_map(spec, header)
 
@@ -195,7 +201,9 @@ class _Rows:
                     yield raw.decode(self._encoding, "replace")
 
         why = ""
-        time = None
+        time: Micros | None = None
+        stamp: Micros | None = None
+        triples: tuple[Triple, ...] = ()
         complete = True
         cells: list[str] = []
         try:
@@ -205,7 +213,11 @@ class _Rows:
             if len(cells) != len(self._header):
                 plural = "" if len(cells) == 1 else "s"
                 raise ValueError(f"it has {len(cells)} column{plural} where the header has {len(self._header)}")
-            time = self._parse_time(cells[self._time_at], self._unit)
+            try:
+                time = self._parse_time(cells[self._time_at], self._unit)
+            except ValueError as error:
+                raise ValueError(f"its time, {self._header[self._time_at]}: {error}") from None
+            triples = self.to_triples(cells)[0] if self._makes else ()
         except _RecordTooLong:
             return self._long(lines_read, waiting, offset, line)
         except _CsvCut:
@@ -219,15 +231,15 @@ class _Rows:
             complete = len(lines_read) == 1 or str(error).startswith("new-line character")
             why = _UNCLOSED_QUOTE if ran_out else f"it is no row: {error}"
         except ValueError as error:
-            why = str(error) if len(cells) != len(self._header) else f"its time, {self._header[self._time_at]}: {error}"
+            why, stamp, time = str(error), time, None
         if not complete:  # lines behind the first are read again as separate records
             waiting.extendleft(reversed(lines_read[1:]))
             del lines_read[1:]
         raw = b"".join(lines_read)
         if 0 <= invalid_at < len(raw):
             why = f"it is not {self._encoding_name} (byte {invalid_at})"
-        element = Element(time, self.to_triples(cells)[0]) if self._elements and time is not None else None
-        return Record(offset, offset + len(raw), line, time, element, raw, why), line + len(lines_read)
+        element = Element(time, triples) if self._elements and time is not None else None
+        return Record(offset, offset + len(raw), line, time, element, raw, why, stamp), line + len(lines_read)
 
     def _long(self, lines_read: list[bytes], waiting: deque[bytes], offset: int, line: int) -> tuple[Record, int]:
         """Record beyond the limit that begins with the lines read so far."""

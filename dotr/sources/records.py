@@ -36,6 +36,7 @@ class ElementMap:
     - `time_zone`: the name of the zone of date-times without one; None: UTC.
     - `each`: the path of a list in a JSON message, each item of which is an element; empty: the
       message is one element.
+    - `lines`: each line is a JSON message, whatever the first line looks like.
     """
 
     time: str
@@ -46,10 +47,11 @@ class ElementMap:
     decimal: str = "."
     encoding: str = "utf-8"
     each: str = ""
+    lines: bool = False
 
-    def to_list(self) -> list[str | None]:
+    def to_list(self) -> list[str | bool | None]:
         """The map as a list for JSON. Settings at their defaults are omitted, as in older releases."""
-        further = [self.time_format, self.time_zone, self.decimal, self.encoding, self.each]
+        further = [self.time_format, self.time_zone, self.decimal, self.encoding, self.each, self.lines]
         return [self.time, self.template.name, self.template.text, self.delimiter, *(further if further != _NO_FURTHER else ())]
 
     @staticmethod
@@ -59,7 +61,7 @@ class ElementMap:
         return ElementMap(time, Document(name, text), *others)
 
 
-_NO_FURTHER: Final[list[str | None]] = [None, None, ".", "utf-8", ""]
+_NO_FURTHER: Final[list[str | bool | None]] = [None, None, ".", "utf-8", "", False]
 
 
 @dataclass(frozen=True, slots=True)
