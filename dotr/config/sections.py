@@ -130,7 +130,7 @@ class InputSection(Section):
 class OutputSection(Section):
     """Output stream."""
 
-    format: Literal["ndjson", "trig", "nquads"] = "ndjson"
+    format: Literal["ndjson", "trig", "nquads", "csv"] = "ndjson"
     path: str = Field(min_length=1)
 
 

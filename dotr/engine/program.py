@@ -73,6 +73,11 @@ class CompiledProgram:
             variables.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
         return {label: tuple(sorted(names)) for label, names in variables.items()}
 
+    @property
+    def all_attributes(self) -> tuple[Variable, ...]:
+        """The attributes that some composite event can have, sorted."""
+        return tuple(sorted({name for names in self.attributes.values() for name in names}))
+
     def stage_two(self, clock: Clock) -> tuple[StageTwo, ...]:
         """The layers of stage two, lowest first, for a pipeline with a clock."""
         above = [
