@@ -241,6 +241,8 @@ def test_csv_output_has_a_column_for_each_attribute(project: Project) -> None:
     assert project.read("out.csv") == (
         'time,rule,event,text,x\n1,R,Out,"say ""http://e/a"",",http://e/a\n1,R,Out,"say ""http://e/b"",",http://e/b\n'
     )
+    again = project.dotr("run", "c.yaml", "--fresh", "--set", "output.0.format=csv", "--set", "output.0.path=out.csv")
+    assert again.code == 0, again.err
 
 
 def test_option_paths_are_relative_to_the_working_directory(project: Project) -> None:
