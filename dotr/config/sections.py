@@ -13,6 +13,8 @@ from dotr.config.tree import Location, Tree
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.joins.limits import LIMITS
 from dotr.model.time import Unit
+from dotr.sources.encodings import encoding_name
+from dotr.sources.time_formats import check_time_format, check_time_zone
 from dotr.sources.times import parse_delay
 
 UNITS: Final[Mapping[str, Unit]] = {
@@ -71,7 +73,7 @@ class InputSection(Section):
     """Input stream of elements, from one or several files."""
 
     name: str = Field(min_length=1)
-    format: Literal["ndjson", "trig", "nquads", "csv"]
+    format: Literal["ndjson", "trig", "nquads", "csv", "json"]
     path: str = Field(min_length=1, description="a file or a glob; .gz too; - is standard input")
     watch: bool = Field(default=False, description="read new files too, until stopped; the path is a glob")
     settle: str | int | None = Field(
@@ -85,9 +87,37 @@ class InputSection(Section):
     )
     rate: int | None = Field(default=None, gt=0, description="the most elements of the input that are read a second")
     lateness: str | int = Field(default=0, description="a declared delay, such as 30 s")
-    time: str | None = Field(default=None, description="csv: the column that holds the time")
-    map: str | None = Field(default=None, description="csv: the template that makes a row's graph")
+    time: str | None = Field(default=None, description="csv: the column that holds the time; json: its path")
+    map: str | None = Field(default=None, description="csv, json: the template that makes the graph of a row or an object")
+    each: str | None = Field(default=None, min_length=1, description="json: the path of a list, each item of which is an element")
+    time_format: str | None = Field(
+        default=None, min_length=1, description='csv, json: the form of times, such as "%d.%m.%Y %H:%M:%S"; ISO 8601 or integers if none'
+    )
+    time_zone: str | None = Field(
+        default=None, min_length=1, description="csv, json: the zone of date-times without one, such as Europe/Berlin; UTC if none"
+    )
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns")
+    decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals")
+    encoding: str = Field(default="utf-8", min_length=1, description="csv: the encoding of the text, such as latin-1")
+
+    @field_validator("time_format")
+    @classmethod
+    def _check_time_format(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_time_format(value)
+        return value
+
+    @field_validator("time_zone")
+    @classmethod
+    def _check_time_zone(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_time_zone(value)
+        return value
+
+    @field_validator("encoding")
+    @classmethod
+    def _check_encoding(cls, value: str) -> str:
+        return encoding_name(value)
 
     @field_validator("delimiter")
     @classmethod
@@ -100,7 +130,7 @@ class InputSection(Section):
 class OutputSection(Section):
     """Output stream."""
 
-    format: Literal["ndjson", "trig", "nquads"] = "ndjson"
+    format: Literal["ndjson", "trig", "nquads", "csv"] = "ndjson"
     path: str = Field(min_length=1)
 
 

@@ -73,10 +73,19 @@ class CompiledProgram:
             variables.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
         return {label: tuple(sorted(names)) for label, names in variables.items()}
 
+    @property
+    def all_attributes(self) -> tuple[Variable, ...]:
+        """The attributes that some composite event can have, sorted."""
+        return tuple(sorted({name for names in self.attributes.values() for name in names}))
+
     def stage_two(self, clock: Clock, counted: Set[str] = frozenset()) -> tuple[StageTwo, ...]:
         """The layers of stage two, lowest first, for a pipeline with a clock. `counted` names the
         rules of which the bindings left after each clause are counted.
         """
+        above = [
+            frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
+            for layer in self.layout.layers
+        ]
         with without_collection():
             limits = self.spec.limits
             return tuple(

@@ -24,19 +24,19 @@ from dotr.model.stream import Reason
 from dotr.model.terms import XSD
 from dotr.runtimes.spark.spool import _record_text
 from dotr.sources.reading import Reader
-from dotr.sources.records import SHOWN, START, CsvMap, Format, InputFile, Position, Record
+from dotr.sources.records import SHOWN, START, ElementMap, Format, InputFile, Position, Record
 from tests.conftest import Project
 
 EX: Final = "http://e/"
 TIME: Final = "<http://www.w3.org/ns/prov#generatedAtTime>"
 HEAD: Final = "PREFIX : <http://e/> PREFIX prov: <http://www.w3.org/ns/prov#>\n"
-MAP: Final = CsvMap("t", Document("map", ":s :p {a} ."))
+MAP: Final = ElementMap("t", Document("map", ":s :p {a} ."))
 MIB: Final = 1 << 20
 
 
 def input_file(path: Path, form: Format, record: int, nesting: int = 64) -> InputFile:
     csv = MAP if form is Format.CSV else None
-    return InputFile("in", str(path), form, prefixes=(("", EX),), csv=csv, nesting=nesting, record=record)
+    return InputFile("in", str(path), form, prefixes=(("", EX),), map=csv, nesting=nesting, record=record)
 
 
 def read(file: InputFile, start: Position = START, *, elements: bool = True) -> list[Record]:

@@ -279,6 +279,14 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ShownMessage("C306 notes.html is there already, and is no report\nRemove it, or name another file."),
     ),
     ErrorCode(
+        "C308",
+        "A project cannot be made of that file",
+        "`dotr new DIR --from FILE` reads the first records of a CSV or JSON file, and needs a column or member of times "
+        "and at least one value.",
+        "Name another file, or write the configuration by hand (docs/inputs.md).",
+        ShownMessage("C308 readings.csv has no column of times: sensor, value\nWrite the configuration by hand: docs/inputs.md."),
+    ),
+    ErrorCode(
         "C401",
         "A fallback gave the result",
         "An unforeseen error was caught, and a slower fallback has given the result: for example, queries of a joint evaluation are "
