@@ -15,7 +15,8 @@ from itertools import islice
 from typing import Final
 
 from dotr.datalog.closure import Closure
-from dotr.engine.driver import ClosedInstant, close_instant, inconsistency_line, rejection_reason
+from dotr.datalog.inconsistencies import Inconsistency
+from dotr.engine.driver import ClosedInstant, close_instant, rejection_reason
 from dotr.engine.instants import merge
 from dotr.errors.diagnostics import Refused
 from dotr.explanations.background_origins import BackgroundOrigins, rule_place
@@ -30,7 +31,7 @@ from dotr.layout.retention import roles
 from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
 from dotr.model.stream import Fact
-from dotr.model.terms import RDF_TYPE, Label, Term, Triple, Variable, is_iri
+from dotr.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Label, Term, Triple, Variable, is_iri
 from dotr.model.time import Micros
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.operators import EMPTY, AlgebraOperator
@@ -111,7 +112,7 @@ class InstantFactsView:
         before = ""
         for label, text in (*rows, *self.remarks):
             shown = "" if label == before and label in _TRIPLES else label
-            yield f"  {shown:<{width}}{text}"
+            yield f"  {shown:<{width}}{text}" if len(shown) < width else f"  {shown}  {text}"
             before = label
 
     def to_json(self) -> dict[str, object]:
@@ -226,11 +227,11 @@ class FactsReader:
         left_out = {each.element for each in closed.rejected}
         kept = [number for number in range(len(replayed.graphs)) if number not in left_out]
         used = ReplayedInstant(replayed.time, [replayed.graphs[n] for n in kept], [replayed.places[n] for n in kept])
-        remarks = self._remarks(closed, replayed)
         graphs = _graphs_of(replayed)
         if closed.facts.rejected:
             statements.see(triple for graph in graphs for triple in graph)
-            return _Draft(replace(view, given=self._given(graphs, replayed, statements), remarks=remarks), (), statements)
+            given = self._given(graphs, replayed, statements)
+            return _Draft(replace(view, given=given, remarks=self._remarks(closed, replayed, statements)), (), statements)
         instant = merge(used.time, used.graphs)
         facts = program.facts_of_interest(instant)
         statements.name_after((name, fact.attributes[name]) for fact in facts for name in self._names[fact.type] if name in fact.attributes)
@@ -250,18 +251,19 @@ class FactsReader:
             more_known=len(known) - len(known[:shown]),
             retracted=tuple(statements.triple(triple) for triple in closure.removed.visible()) if closure.removed else (),
             facts=shown_facts,
-            remarks=remarks,
+            remarks=self._remarks(closed, replayed, statements),
         )
         return _Draft(view, known[:shown], statements)
 
-    def _remarks(self, closed: ClosedInstant, replayed: ReplayedInstant) -> tuple[tuple[str, str], ...]:
-        remarks = []
-        if closed.facts.rejected and not closed.rejected:
-            remarks.append(("rejected", rejection_reason(closed.facts, self.replay.program)[1]))
-        elif closed.facts.inconsistencies and not closed.facts.rejected:
-            remarks.append(("inconsistent", inconsistency_line(closed.facts.inconsistencies)))
-        remarks += [("rejected", f"{replayed.places[each.element]}: {each.why}") for each in closed.rejected]
-        remarks += [("failed", each.why) for each in closed.failing]
+    def _remarks(self, closed: ClosedInstant, replayed: ReplayedInstant, statements: StatementWriter) -> tuple[tuple[str, str], ...]:
+        facts = closed.facts
+        label = "rejected" if facts.rejected else "inconsistent"
+        remarks = [(label, _inconsistency_text(each, statements)) for each in facts.inconsistencies]
+        if facts.rejected and facts.exceeded:
+            remarks.append((label, rejection_reason(facts, self.replay.program)[1]))
+        elif not facts.inconsistencies:
+            remarks += [("rejected", f"{each.why} ({replayed.places[each.element]})") for each in closed.rejected]
+        remarks += [("failed", f"{each.why} ({replayed.places[each.element]})") for each in closed.failing]
         return tuple(dict.fromkeys(remarks))
 
     def _given(self, graphs: Sequence[Sequence[Triple]], replayed: ReplayedInstant, statements: StatementWriter) -> tuple[str, ...]:
@@ -319,6 +321,12 @@ def places_text(places: Sequence[ElementPlace]) -> str:
     return ", ".join(f"{ElementPlace(file, first)}{f'-{last}' if last > first else ''}" for file, first, last in ranges)
 
 
+def _inconsistency_text(inconsistency: Inconsistency, statements: StatementWriter) -> str:
+    """`cax-dw: :A owl:disjointWith :B (background), :x a :A (instant), …`."""
+    premises = ", ".join(f"{statements.triple(triple)} ({origin.value})" for triple, origin in inconsistency.premises)
+    return f"{inconsistency.rule}: {premises or 'a rule without a body'}"
+
+
 def written_attributes(replay: Replay) -> dict[Label, tuple[Variable, ...]]:
     """The labels of facts of interest in the order of the rule files, each with the attributes that
     its facts can have, in the order of the SELECT.
@@ -350,8 +358,8 @@ def _said_of(given: Sequence[Triple], background: TripleIndex) -> list[Triple]:
     """What the background says of the IRIs that an instant names: triples with them as subject,
     then as object, then those of its classes and predicates.
     """
-    ends = dict.fromkeys(term for s, p, o in given for term in ((s,) if p == RDF_TYPE else (s, o)) if is_iri(term))
-    schema = dict.fromkeys(term for _, p, o in given for term in ((p, o) if p == RDF_TYPE else (p,)) if is_iri(term))
+    ends = dict.fromkeys(term for s, p, o in given for term in ((s,) if p == RDF_TYPE else (s, o)) if _is_named(term))
+    schema = dict.fromkeys(term for _, p, o in given for term in ((p, o) if p == RDF_TYPE else (p,)) if _is_named(term))
     stated = set(given)
     found: dict[Triple, None] = {}
     predicates = list(background.predicates())
@@ -364,3 +372,8 @@ def _said_of(given: Sequence[Triple], background: TripleIndex) -> list[Triple]:
                     triples = [(end, predicate, term) for end in background.by_object[predicate].get(term, NO_TERMS)]
                 found.update(dict.fromkeys(triple for triple in triples if triple not in stated))
     return list(found)
+
+
+def _is_named(term: Term) -> bool:
+    """True for an IRI of the user's, not one of RDF, RDFS, OWL or XSD."""
+    return is_iri(term) and not term.startswith(tuple(f"<{namespace}" for namespace in (RDF, RDFS, OWL, XSD)))
