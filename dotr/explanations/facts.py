@@ -1,14 +1,15 @@
 """What holds at each instant: given, derived and known triples, and facts of interest.
 
-Idea: each instant is decided as in a run (`dotr.engine.driver.close_instant`); its derived triples
-come from the closure in rounds, which keeps the rule of each (`dotr.explanations.proofs`). Places of
-background triples are found by reading the sources again, for many instants at once.
+Idea: each instant is decided as in a run (`dotr.engine.driver.close_instant`). Its derived triples
+come from the closure in rounds (`dotr.explanations.proofs`), which keeps the rule of each. Places
+of background triples are found by reading the sources again, for many instants at once.
 
 Cost: some milliseconds an instant; memory: that of a thousand instants.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -30,7 +31,7 @@ from dotr.joins.limits import LimitExceeded
 from dotr.layout.retention import roles
 from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
-from dotr.model.stream import Fact
+from dotr.model.stream import Fact, Reason
 from dotr.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Label, Term, Triple, Variable, is_iri
 from dotr.model.time import Micros
 from dotr.queries.evaluate import AlgebraCompiler
@@ -154,7 +155,7 @@ class FactsReader:
         width: the width of the column of labels, the same for all instants.
         instants: the number of instants read by `views`.
         passed: the time of the last of them in µs since 1970; None without any.
-        rejected: the number of elements that inputs rejected.
+        rejected: the numbers of elements that inputs rejected, by the reason.
     """
 
     def __init__(self, replay: Replay, query: Select | None = None, everything: bool = False) -> None:
@@ -163,7 +164,7 @@ class FactsReader:
         self.everything = everything
         self.instants = 0
         self.passed: Micros | None = None
-        self.rejected = 0
+        self.rejected: Counter[Reason] = Counter()
         self._rules = program_rules(replay.program)
         self._origins = BackgroundOrigins(replay.program, self._rules)
         self._names = written_attributes(replay)
@@ -177,7 +178,8 @@ class FactsReader:
             at: the only time to show, in µs since 1970.
             head: the number of instants to read, from the first one on.
         """
-        self.instants = self.rejected = 0
+        self.instants = 0
+        self.rejected.clear()
         chunk: list[_Draft] = []
         size = 1
         for replayed in islice(self.replay.instants(self._count_rejected), head):
@@ -199,7 +201,7 @@ class FactsReader:
         yield from self._finished(chunk)
 
     def _count_rejected(self, rejected: RejectedElement) -> None:
-        self.rejected += 1
+        self.rejected[rejected.dead_letter.reason] += 1
 
     # --- one instant ---
 

@@ -226,3 +226,11 @@ cases: [{ name: one, expect: [], stream: [{ at: 1, graph: ":x a :A , :B ." }] }]
           A         x :x
           inconsistent  {why}
     """)
+
+
+def test_rejected_elements_are_counted(building: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (building / "data/export.csv").open("a") as file:
+        file.write('2024-03-01T07:01:00Z,t101,"1"\nnever,t101,"1"\n')
+    assert said(capsys, "bms.yaml", "--query", "SELECT ?x WHERE { ?x a b:Reading }")[2] == (
+        "2 elements are rejected (1 late, 1 unreadable); `dotr run` writes dead letters.\n"
+    )
