@@ -232,6 +232,9 @@ class AnchorExplainer:
         bound = self._referred(nearest, evaluation)
         if isinstance(clause, Absent):
             return self._refused(evaluation, place, nearest, AnchorExplanation(event, stands, bound, name))
+        if nearest.chosen:  # more than one branch may have
+            reason = f"{len(nearest.chosen):,} {clause.role.label} {self._range(nearest)}, more than `limits: {{ matches }}` allows."
+            return AnchorExplanation(event, stands, bound, name, reason)
         ranked = sorted(self._shown(nearest, evaluation), key=lambda each: (each.failures, abs(each.distance), -each.event.number))
         shown = ranked[:_MOST_CANDIDATES]
         changes = Changes(self.evaluator, self.writer)

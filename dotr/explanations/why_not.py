@@ -24,6 +24,7 @@ from dotr.explanations.survey import REACH, Asked, Survey
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.waiting_anchors import WaitingAnchors, waiting_anchors
 from dotr.model.rules import EventSource, FactSource, Role, Rule
+from dotr.model.stream import Reason
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import LAST_MICRO, Micros, Unit
 
@@ -150,8 +151,14 @@ class WhyNot:
         if self.unit and self.anchors and self.anchors[0].too_far and len(self.anchors) == 1:
             return [f"{head}. {self.anchors[0].too_far}. {self.unit}"]
         lines = [head]
-        for each in self.anchors:
-            lines += each.lines()
+        if self.funnel.anchors:
+            for each in self.anchors:
+                lines += each.lines()
+        else:  # facts that are no anchors, and the one change that suffices for one of them
+            for each in self.anchors:
+                lines += replace(each, change="").lines()
+            change = next((each.change for each in self.anchors if each.change), "")
+            lines += [f"  It fires with `{change}`."] if change else []
         if self.missing is not None:
             lines += ([f"  {self.missing.summary}"] if self.funnel.anchors else []) + self.missing.lines()
         return lines + [f"  {each}" for each in (*self.remarks, *([self.unit] if self.unit else []))]
@@ -247,8 +254,12 @@ class _Inquiry:
     def _failures(self) -> tuple[str, ...]:
         """Sentences on anchors at which the rule failed or went over a limit."""
         failed = self._recorder.failed
-        first = f"At {self._writer.time(failed[0].time)}, {failed[0].why}" if failed[0].time is not None else failed[0].why
-        return (first,) if len(failed) == 1 else (first, f"So it is at {len(failed):,} anchors.")
+        first, others = failed[0], len(failed) - 1
+        why = first.why[first.why.rindex("more than") :] if first.reason is Reason.LIMIT else first.why
+        time = "" if first.time is None else f" at {self._writer.time(first.time)}"
+        further = f" (and at {counted(others, 'further anchor')})" if others else ""
+        word = "goes over a limit" if first.reason is Reason.LIMIT else "fails"
+        return (f"The rule {word}{time}{further}: {why}.",)
 
     def _stopping_roles(self, found: WhyNot) -> Sequence[Role]:
         """The roles of the clauses that stopped the anchors explained, without a candidate."""
