@@ -228,9 +228,9 @@ class Engine:
 
     @property
     def rule_counts(self) -> dict[str, RuleCounts]:
-        """The counts of each rule so far, by its name."""
+        """The counts so far by the name of the rule, of those rules that have found anything."""
         layers = zip(self._layers, self._states, strict=True)
-        return {name: counts for layer, state in layers for name, counts in layer.rule_counts(state).items()}
+        return {name: counts for layer, state in layers for name, counts in layer.rule_counts(state.counter).items()}
 
     @property
     def event_counts(self) -> list[list[int]]:

@@ -152,21 +152,22 @@ class EventReasons:
         labels = [label for label in rule.consuming if label != rule.anchor.label]
         if not labels:
             return
-        anchors: dict[RecordedEvent, NamedFiring] = {}
+        by_anchor: dict[RecordedEvent, list[NamedFiring]] = {}
         for each in self.recorder.firings.get(rule.name, ()):
             if each.time > until.time:
                 break
-            anchors.setdefault(each.events[rule.anchor.label], each)
+            by_anchor.setdefault(each.events[rule.anchor.label], []).append(each)
         last = evaluator.order_of(until.events[rule.anchor.label])
-        for anchor in sorted(anchors, key=evaluator.order_of):
-            if evaluator.order_of(anchor) < last:
-                firing = anchors[anchor]
-                if all(label in firing.events for label in labels):
-                    for each in [each for each in self.recorder.firings[rule.name] if each.events[rule.anchor.label] == anchor]:
-                        for label in labels:
-                            evaluator.consumed.add(label, each.events[label], evaluator.order_of(anchor))
-                else:
-                    evaluator.consume(evaluator.evaluate(anchor))
+        for anchor in sorted(by_anchor, key=evaluator.order_of):
+            order, firings = evaluator.order_of(anchor), by_anchor[anchor]
+            if order >= last:
+                break
+            if all(label in firings[0].events for label in labels):
+                for each in firings:
+                    for label in labels:
+                        evaluator.consumed.add(label, each.events[label], order)
+            else:
+                evaluator.consume(evaluator.evaluate(anchor))
 
     def _on_the_way(self, evaluation: AnchorEvaluation, firing: NamedFiring) -> Iterator[ClauseEvaluation]:
         for evaluations in evaluation.clauses:

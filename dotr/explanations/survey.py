@@ -125,14 +125,14 @@ class Survey(Generic[_Explained]):
     _furthest: tuple[Progress, _Explained] | None = None
     _threshold: int = _MOST_EVENTS
 
-    def run(self, on_reject: Callable[[RejectedElement], None] | None = None) -> None:
+    def run(self, on_reject: Callable[[RejectedElement], None] | None = None, on_instant: Callable[[Micros], None] | None = None) -> None:
         """Replay everything. Afterwards the counts and explanations are complete."""
         rule = self.evaluator.rule
         self.after = [0] * (len(rule.clauses) + (rule.condition is not None))
         consumes_aggregated = any(isinstance(each, Aggregate) and each.role.label in rule.consuming for each in rule.clauses)
-        for step in self.recorder.steps(on_reject):
-            self._note(step)
+        for step in self.recorder.steps(on_reject, on_instant):
             self._note_consumed(step, consumes_aggregated)
+            self._note(step)
             if self.recorder.history.count() > self._threshold:
                 self._forget(step.time)
         if not self.every:

@@ -1,8 +1,8 @@
 """Why an event came, and why a triple holds: trees of reasons down to lines of files.
 
-Idea: the stream is replayed up to the event, with the rules that take part. A name is looked for in
-a run of the whole program first, since any rule may have made it; the instants that this run reads
-are kept for the second one.
+Idea: the stream is replayed up to the event, with the rules that take part. Of many rules any may
+have made a name: it is looked for in a run of the whole program first, whose instants are kept for
+the second one.
 Cost: up to two runs of one process up to the event, and the closure of the instants that it needs.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from time import process_time
 from typing import Final
 
+from dotr.datalog.background import without_collection
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.background_origins import BackgroundOrigins, close_background_in_rounds
@@ -34,6 +35,8 @@ from dotr.model.time import Micros
 
 _MOST_NEAR: Final = 5
 """Number of events that are named where none is the one asked about."""
+_MOST_TOGETHER: Final = 8
+"""Number of rules up to which all of them are recorded at once, to find who made a name."""
 _MOST_OTHERS: Final = 20
 """Number of further events that are named."""
 
@@ -116,7 +119,11 @@ class WhyExplainer:
 
     def answer(self, question: EventQuestion) -> EventAnswer:
         """The reasons of the first event asked about."""
-        if question.name is not None and question.rule is None and len(self.program.rules.rules) > 1:
+        with without_collection():  # it would go through the kept instants again and again
+            return self._answer(question)
+
+    def _answer(self, question: EventQuestion) -> EventAnswer:
+        if question.name is not None and question.rule is None and len(self.program.rules.rules) > _MOST_TOGETHER:
             made = self._maker(f"<{question.name}>")
             if made is None:
                 return EventAnswer(None)

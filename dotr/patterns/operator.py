@@ -132,8 +132,11 @@ class Operator:
         """The state before the first instant."""
         stores = [PortStore(*store, remember) for store, remember in zip(self._stores, self._inserts, strict=True)]
         indexes = [[stores[port].indexes[index] for port, index in group.indexes] for group in self._groups]
-        counter = LayerCounter([group.matcher.counter() for group in self._groups], [placed.rule.name for placed in self.layer.rules])
-        return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays), counter)
+        return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays), self.counter())
+
+    def counter(self) -> LayerCounter:
+        """A counter of the rules that has counted nothing."""
+        return LayerCounter([group.matcher.counter() for group in self._groups], [placed.rule.name for placed in self.layer.rules])
 
     def restore(self, written: bytes) -> State:
         """The state that `State.encode` wrote; raises `StateError`."""
