@@ -41,6 +41,11 @@ class Tree:
             location = location[:-1]
         return self.spans.get(location, Span(self.document, 0, 0))
 
+    @property
+    def locations(self) -> list[Location]:
+        """The locations of all values."""
+        return [location for location in self.spans if location[-1:] != (_KEY,)]
+
     def key_span(self, location: Location) -> Span:
         """The span of a value's key."""
         return self.spans.get((*location, _KEY), self.span(location))

@@ -24,8 +24,9 @@ from dotr.engine.static_answers import StaticAnswers
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
 from dotr.joins.limits import LimitExceeded
+from dotr.languages.allowances import Silenced, allowances, without_allowed
 from dotr.languages.datalog import parse_datalog
-from dotr.languages.rules import RuleSet, compile_rules
+from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.keys import SinglePartition
 from dotr.layout.layers import Layout, lay_out
 from dotr.layout.retention import roles
@@ -49,8 +50,9 @@ if TYPE_CHECKING:
 class CompiledProgram:
     """A compiled specification.
 
-    `warnings` are those of its files. `store` is the mapped background (None: it is in memory);
-    `store_made`: the store was compiled in this call; `notices` are remarks on the store.
+    `warnings` are those of its files, `silenced` those that comments allow. `store` is the mapped
+    background (None: it is in memory); `store_made`: the store was compiled in this call; `notices`
+    are remarks on the store.
     """
 
     spec: ProgramSpec
@@ -59,6 +61,7 @@ class CompiledProgram:
     layout: Layout
     stage_one: StageOne
     warnings: tuple[Diagnostic, ...]
+    silenced: tuple[Silenced, ...] = ()
     store: CompiledStore | None = None
     store_made: bool = False
     notices: tuple[Diagnostic, ...] = ()
@@ -179,10 +182,10 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     """Compile a specification; raises `Refused` with every problem of every file. `keeping`: the
     cache of compiled backgrounds (None: in the user's cache folder), or the store to use.
     """
-    problems: list[Diagnostic] = []
     BOUNDS.characters = LONGEST_TEXT
     ruleset = compile_rules(spec.rules, spec.prefixes)
-    problems += ruleset.diagnostics
+    allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
+    problems, silenced = without_allowed(ruleset.diagnostics, allowed)
     datalog: list[DatalogRule] = []
     for document in spec.datalog:
         try:
@@ -212,15 +215,23 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     except StaticLimitExceeded as over:
         raise Refused([*problems, _over_background(layout, ruleset, over)]) from None
     knowledge.limit_to(spec.limits.triples)
-    warnings = [
-        *problems,
-        *_contradictions(knowledge),
-        *static_queries,
-        *_idle_ticks(layout, stage_one),
-        *single_partitions(layout),
-    ]
+    further = [*static_queries, *_idle_ticks(layout, stage_one), *single_partitions(layout, ruleset.diagnostics)]
+    shared = {query.label: query.span for query in ruleset.queries}
+    queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
+    kept, further_silenced = without_allowed(further, allowed, queries)
     static.write()
-    return CompiledProgram(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.is_new, closed.warnings)
+    return CompiledProgram(
+        spec,
+        ruleset,
+        knowledge,
+        layout,
+        stage_one,
+        warnings=(*problems, *_contradictions(knowledge), *kept),
+        silenced=(*silenced, *further_silenced),
+        store=closed.store,
+        store_made=closed.is_new,
+        notices=closed.warnings,
+    )
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
@@ -288,12 +299,14 @@ def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
     ]
 
 
-def single_partitions(layout: Layout) -> list[Diagnostic]:
+def single_partitions(layout: Layout, found: Iterable[Diagnostic]) -> list[Diagnostic]:
     """A warning for each rule that runs on one core: none where no rule has state, since instants
-    are then spread over the cores.
+    are then spread over the cores, and none for a rule in which `found` has an untied clause, which
+    is the reason.
     """
     if not layout.stateful_operators:
         return []
+    untied = [warning.span for warning in found if warning.code == RuleCode.UNTIED and warning.span is not None]
     return [
         Diagnostic(
             "D502",
@@ -304,5 +317,5 @@ def single_partitions(layout: Layout) -> list[Diagnostic]:
         )
         for layer in layout.layers
         for placed in layer.rules
-        if isinstance(placed.split, SinglePartition)
+        if isinstance(placed.split, SinglePartition) and not any(placed.rule.span.contains(span) for span in untied)
     ]

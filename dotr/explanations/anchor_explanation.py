@@ -16,6 +16,7 @@ from dotr.explanations.evaluations import AnchorEvaluation, Binding, CandidateEv
 from dotr.explanations.event_text import ConditionText, EventText, EventWriter, distance_text
 from dotr.explanations.rendering import scope_text
 from dotr.explanations.rule_evaluation import RuleEvaluator
+from dotr.explanations.survey import MOST_BINDINGS
 from dotr.layout.retention import scope_of
 from dotr.model.algebra import Attribute, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, FactSource, Mode, Window
@@ -74,6 +75,7 @@ class AnchorExplanation:
         conditions: the conditions of `if`, or of the anchor, that fail.
         candidates: the candidates of the clause, at most five.
         others: the number of further candidates.
+        too_far: where the clause's best candidate is too far back and fails nothing else: how far.
         change: a change with which the rule fires here, in the syntax of rules; empty: none.
         remarks: further sentences.
     """
@@ -86,6 +88,7 @@ class AnchorExplanation:
     conditions: tuple[ConditionText, ...] = ()
     candidates: tuple[CandidateExplanation, ...] = ()
     others: int = 0
+    too_far: str = ""
     change: str = ""
     remarks: tuple[str, ...] = ()
 
@@ -223,11 +226,13 @@ class AnchorExplainer:
         event, stands = self._anchor(evaluation)
         nearest = min(reversed(evaluation.clauses[place - 1]), key=_failures)
         clause = nearest.clause
+        if not isinstance(clause, Absent) and not _shown(nearest):
+            nearest = self._with_the_nearest(evaluation, place, nearest)
         name = step_names([clause], has_condition=False)[0]
         bound = self._referred(nearest, evaluation)
         if isinstance(clause, Absent):
             return self._refused(evaluation, place, nearest, AnchorExplanation(event, stands, bound, name))
-        ranked = sorted(nearest.candidates, key=lambda each: (each.failures, abs(each.distance), -each.event.number))
+        ranked = sorted(_shown(nearest), key=lambda each: (each.failures, abs(each.distance), -each.event.number))
         shown = ranked[:_MOST_CANDIDATES]
         changes = Changes(self.evaluator, self.writer)
         tried = (changes.of_candidate(evaluation.anchor, place, nearest, each) for each in shown)
@@ -235,7 +240,25 @@ class AnchorExplainer:
         number = len(nearest.inside)
         reason = f"nothing for {clause.role.label}{f' among {number:,}' if number else ''} {self._range(nearest)}"
         candidates = tuple([self._candidate(each, place, nearest) for each in shown])
-        return AnchorExplanation(event, stands, bound, name, reason, (), candidates, len(ranked) - len(shown), change)
+        too_far = self._too_far(shown[0], nearest) if shown else ""
+        return AnchorExplanation(event, stands, bound, name, reason, (), candidates, len(ranked) - len(shown), too_far, change)
+
+    def _with_the_nearest(self, evaluation: AnchorEvaluation, place: int, clause: ClauseEvaluation) -> ClauseEvaluation:
+        """The clause with the nearest earlier event as a candidate, which is beyond the reach."""
+        history = self.evaluator.history
+        event = history.last_before(history.stream_of(clause.clause.role.source), clause.earliest)
+        if event is None:
+            return clause
+        length = max(clause.latest - clause.earliest, 1)
+        farther = self.evaluator.evaluate(evaluation.anchor, (clause.latest - event.time) // length + 2, MOST_BINDINGS)
+        return min(reversed(farther.clauses[place - 1]), key=_failures)
+
+    def _too_far(self, candidate: CandidateEvaluation, clause: ClauseEvaluation) -> str:
+        """`T at 0 is 132 s before, 12 s too far`; empty: that is not what fails, or not all."""
+        if candidate.failures != 1 or candidate.event.time >= clause.earliest or not isinstance(scope_of(clause.clause), Window):
+            return ""
+        event, clock = f"{clause.clause.role.origin} at {self.writer.time(candidate.event.time)}", self.evaluator.clock
+        return f"{event} is {distance_text(candidate.distance, clock)} before, {distance_text(candidate.outside, clock)} too far"
 
     def _referred(self, clause: ClauseEvaluation, evaluation: AnchorEvaluation) -> tuple[EventText, ...]:
         """Events of earlier clauses that a clause refers to, the anchor aside."""
@@ -262,7 +285,7 @@ class AnchorExplainer:
         reason = f"refused by {len(refusing):,}{f' among {number:,}' if number > len(refusing) else ''} {self._range(clause)}"
         candidates = tuple([self._candidate(each, place, clause) for each in shown])
         return AnchorExplanation(
-            start.event, start.stands, start.bound, start.stopped_by, reason, (), candidates, len(refusing) - len(shown), change
+            start.event, start.stands, start.bound, start.stopped_by, reason, (), candidates, len(refusing) - len(shown), "", change
         )
 
     def _is_anchor(self, candidate: CandidateEvaluation, evaluation: AnchorEvaluation, clause: ClauseEvaluation) -> bool:
@@ -339,7 +362,12 @@ class AnchorExplainer:
         return scope_text(scope).rpartition(" from ")[0]
 
 
+def _shown(clause: ClauseEvaluation) -> Sequence[CandidateEvaluation]:
+    """The candidates that are worth a line: not an event of the match itself, outside the window."""
+    return [each for each in clause.candidates if each.taken_as is None or not each.outside]
+
+
 def _failures(clause: ClauseEvaluation) -> int:
     if isinstance(clause.clause, Absent):
         return len(clause.chosen)
-    return min((each.failures for each in clause.candidates), default=1_000)
+    return min((each.failures for each in _shown(clause)), default=1_000)

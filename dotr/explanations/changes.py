@@ -14,10 +14,10 @@ from dotr.explanations.evaluations import AnchorEvaluation, CandidateEvaluation,
 from dotr.explanations.event_text import EventWriter, distance_text
 from dotr.explanations.history import RecordedEvent
 from dotr.explanations.rendering import duration_text
-from dotr.explanations.rule_evaluation import RuleEvaluator
+from dotr.explanations.rule_evaluation import RuleEvaluator, wide_clause, wide_role
 from dotr.layout.retention import scope_of
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var, chain
-from dotr.model.rules import Absent, Choose, Clause, Mode, Role, Rule, Window
+from dotr.model.rules import Absent, Choose, Clause, FactSource, Mode, Role, Rule, Window
 from dotr.model.time import Clock, Interval, Micros
 from dotr.model.traverse import conjuncts, parameters_of, subexpressions, transform
 
@@ -67,7 +67,12 @@ class Changes:
         if candidate.failures != 1:
             return ""
         tried = self._of_window(clause, candidate) if candidate.outside else self._of_bound(clause, candidate)
-        return next((text for text, changed in tried if self._fires(_with_clause(self._rule, place, changed), anchor)), "")
+        label = clause.clause.role.label
+        for text, changed in tried:
+            found = self._fires(_with_clause(self._rule, place, changed), anchor)
+            if found is not None and any(each.events.get(label) == candidate.event for each in found.bindings):
+                return text
+        return ""
 
     def _of_window(self, clause: ClauseEvaluation, candidate: CandidateEvaluation) -> Iterator[tuple[str, Clause]]:
         scope, clock = scope_of(clause.clause), self.evaluator.clock
@@ -84,11 +89,14 @@ class Changes:
         yield within_text(changed, clock, interval), _with_window(clause.clause, replace(scope, interval=changed))
 
     def _of_bound(self, clause: ClauseEvaluation, candidate: CandidateEvaluation) -> Iterator[tuple[str, Clause]]:
+        source = clause.clause.role.source
+        wide = self.evaluator.unfiltered.get(source) if isinstance(source, FactSource) else None
         for outcome in candidate.failing:
             looser = looser_bound(outcome)
             if looser is not None:
-                role = _with_constraint(clause.clause.role, outcome.expression, looser)
-                yield self.writer.expression(looser), replace(clause.clause, role=role)
+                filtered = wide is not None and outcome.expression in wide.filters
+                before = wide_clause(clause.clause, wide) if wide is not None and filtered else clause.clause
+                yield self.writer.expression(looser), replace(before, role=_with_constraint(before.role, outcome.expression, looser))
 
     # --- negations ---
 
@@ -122,7 +130,11 @@ class Changes:
         looser = looser_bound(failing)
         if looser is None:
             return ""
-        role = _with_constraint(self._rule.anchor, failing.expression, looser)
+        source = self._rule.anchor.source
+        wide = self.evaluator.unfiltered.get(source) if isinstance(source, FactSource) else None
+        filtered = wide is not None and failing.expression in wide.filters
+        before = wide_role(self._rule.anchor, wide) if wide is not None and filtered else self._rule.anchor
+        role = _with_constraint(before, failing.expression, looser)
         return self.writer.expression(looser) if self._fires(replace(self._rule, anchor=role), anchor) else ""
 
     def of_final(self, anchor: RecordedEvent, failing: ConditionOutcome) -> str:

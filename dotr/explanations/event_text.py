@@ -32,6 +32,15 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\\.[0-9]+)?")
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?[0-9]+,[0-9]+")
 
 
+def unit_name(unit: Unit) -> str:
+    """The unit as `time.unit` and durations name it.
+
+    >>> unit_name(Unit.MILLISECOND)
+    'ms'
+    """
+    return _UNIT_NAMES[unit]
+
+
 def distance_text(length: Micros, clock: Clock) -> str:
     """A length of time in µs as the times of the pipeline suggest: in the unit of integer times,
     otherwise in all units.

@@ -45,10 +45,11 @@ class RecordedEvent(NamedTuple):
 class _Stream:
     """Events of one stream; `times` are those of `events`."""
 
-    __slots__ = ("events", "names", "ordinals", "times")
+    __slots__ = ("events", "names", "ordinals", "seen", "times")
 
     def __init__(self, names: tuple[Variable, ...]) -> None:
         self.names = names
+        self.seen = False
         self.times: list[Micros] = []
         self.events: list[RecordedEvent] = []
         self.ordinals: dict[tuple[Micros, int], RecordedEvent] = {}
@@ -60,9 +61,13 @@ class History:
     Args:
         streams: the number of the stream of each query.
         events: the attributes of each composite event, sorted.
+
+    Attributes:
+        passed: the time of the last instant in µs since 1970; None: there was none.
     """
 
     def __init__(self, streams: Mapping[FactSource, int], events: Mapping[str, tuple[Variable, ...]]) -> None:
+        self.passed: Micros | None = None
         self._numbers = streams
         self._streams: dict[Stream, _Stream] = {number: _Stream(source.attributes) for source, number in streams.items()}
         self._streams |= {label: _Stream(names) for label, names in events.items()}
@@ -86,6 +91,7 @@ class History:
         """
         into = self._streams[stream]
         names = into.names
+        into.seen = into.seen or bool(events)
         if isinstance(stream, int):
             into.events += [RecordedEvent(stream, time, number, names, values) for number, (_, values) in enumerate(events)]
             into.times += [time] * len(events)
@@ -111,6 +117,16 @@ class History:
         """
         into = self._streams[stream]
         return into.events[bisect_left(into.times, earliest) : bisect_right(into.times, latest)]
+
+    def has_seen(self, stream: Stream) -> bool:
+        """True if the stream has had an event, forgotten or not."""
+        return self._streams[stream].seen
+
+    def last_before(self, stream: Stream, time: Micros) -> RecordedEvent | None:
+        """The latest event of a stream before a time (µs); None: there is none."""
+        into = self._streams[stream]
+        place = bisect_left(into.times, time)
+        return into.events[place - 1] if place else None
 
     def count(self) -> int:
         """The number of events of all streams."""

@@ -20,10 +20,11 @@ from dotr.engine.stage_two import EmitFirings, LayerResult, StageTwo
 from dotr.engine.static_answers import StaticAnswers
 from dotr.explanations.history import History, RecordedEvent
 from dotr.explanations.replay import RejectedElement, Replay
+from dotr.explanations.unfiltered_queries import UnfilteredSource, unfiltered_sources
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.layers import lay_out
 from dotr.layout.retention import positive_roles, roles
-from dotr.model.rules import EventSource, Rule
+from dotr.model.rules import EventSource, FactSource, Rule, Source
 from dotr.model.terms import Label
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.events import Match
@@ -72,9 +73,12 @@ def read_rules(rules: Sequence[Rule], names: Iterable[str]) -> list[Rule]:
         needed |= further
 
 
-def program_of(program: CompiledProgram, rules: Sequence[Rule]) -> CompiledProgram:
-    """The program of some rules, over the same background, with each query as it is written."""
+def program_of(program: CompiledProgram, rules: Sequence[Rule], further: Sequence[FactSource] = ()) -> CompiledProgram:
+    """The program of some rules, over the same background, with each query as it is written.
+    `further` are sources whose facts no rule reads, the last streams of its layout.
+    """
     layout = lay_out(rules, program.spec.since)
+    layout = replace(layout, streams=(*layout.streams, *further))
     static = StaticAnswers(program.spec, program.store)
     rejects = program.spec.inconsistent is Inconsistent.REJECT
     stage_one = StageOne(program.knowledge, layout.streams, static.answers, rejects=rejects, limits=program.spec.limits)
@@ -89,6 +93,7 @@ class Recorder:
         replay: the replay, of the whole program.
         rule: the rule asked about, as it is written.
         program: the program that is run.
+        unfiltered: sources of the rule without filters of their queries.
         history: the events seen so far.
     """
 
@@ -96,18 +101,27 @@ class Recorder:
     rule: Rule
     program: CompiledProgram
     history: History
+    unfiltered: Mapping[FactSource, UnfilteredSource]
 
     @staticmethod
     def of(replay: Replay, rule: str) -> Recorder:
         """A recorder for a rule, by its name; raises `KeyError` where there is none."""
         written = {each.name: each for each in replay.program.rules.rules}
-        program = program_of(replay.program, read_rules(replay.program.rules.rules, [written[rule].name]))
+        wide = unfiltered_sources(written[rule])
+        needed = read_rules(replay.program.rules.rules, [written[rule].name])
+        read_already = {role.source for each in needed for role in roles(each)}
+        further = dict.fromkeys([each.source for each in wide.values() if each.source not in read_already])
+        program = program_of(replay.program, needed, tuple(further))
         read = {role.source.event for each in program.rules.rules for role in roles(each) if isinstance(role.source, EventSource)}
         attributes = program.attributes
         history = History(
             {source: number for number, source in enumerate(program.layout.streams)}, {label: attributes[label] for label in sorted(read)}
         )
-        return Recorder(replay, written[rule], program, history)
+        return Recorder(replay, written[rule], program, history, wide)
+
+    def is_empty(self, source: Source) -> bool:
+        """True if no event of a source has come."""
+        return not self.history.has_seen(self.history.stream_of(source))
 
     def steps(self, on_reject: Callable[[RejectedElement], None] | None = None) -> Iterator[Step]:
         """Run the replay from the first instant on; the times at which the rule was evaluated, in
@@ -117,9 +131,15 @@ class Recorder:
         program, clock = self.program, self.replay.clock
         layers = [_RecordingLayer(self, number, read, done.append) for number, read in enumerate(program.events_read_above)]
         engine = Engine(program, clock, layers)
+        unread = [stream for stream in range(len(program.layout.streams)) if stream not in program.layout.routes]
         for instant in self.replay.instants(on_reject):
             closed = close_instant(program, instant.time, instant.graphs)
             if not closed.facts.rejected:
+                self.history.passed = instant.time
+                for stream in unread:
+                    rows = closed.facts.facts.get(stream)
+                    if rows:
+                        self.history.record(stream, instant.time, list(enumerate(rows)))
                 engine.match(instant.time, closed.facts)
             if done:
                 yield from done

@@ -10,7 +10,7 @@ Cost: proportional to the candidates in reach times the bindings that reach a cl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
 from dotr.explanations.conditions import ConditionOutcome, TermOf, outcome_of
@@ -24,6 +24,7 @@ from dotr.explanations.evaluations import (
     FinalCondition,
 )
 from dotr.explanations.history import History, RecordedEvent
+from dotr.explanations.unfiltered_queries import UnfilteredSource
 from dotr.expressions import AGGREGATES
 from dotr.expressions.times import time_term
 from dotr.joins.limits import LIMITS
@@ -31,7 +32,7 @@ from dotr.layout.retention import scope_of
 from dotr.model.algebra import Attribute, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.rule_places import RulePlaces
-from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, Role, Rule, Window
+from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, FactSource, Mode, Role, Rule, Window
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.model.traverse import conjuncts
@@ -50,6 +51,8 @@ class RuleEvaluator:
         consumed: what firings of the rule have used up.
         clock: the form of `time(L)`.
         places: the places of the rule's conditions, for messages.
+        unfiltered: sources without filters of their queries, whose facts are candidates beyond the
+            rule's own where candidates are looked for in more than one length of the window.
         matches: the number of bindings of one branch from which on the engine gives up.
     """
 
@@ -59,6 +62,7 @@ class RuleEvaluator:
     clock: Clock
     places: RulePlaces | None = None
     matches: int = LIMITS.matches
+    unfiltered: Mapping[FactSource, UnfilteredSource] = field(default_factory=dict)
 
     def anchors(self, earliest: Micros, latest: Micros) -> Sequence[RecordedEvent]:
         """The events of the anchor's stream with times in µs from the earliest to the latest, both
@@ -116,6 +120,9 @@ class RuleEvaluator:
         stream = self.history.stream_of(clause.role.source)
         looked_at = self.history.between(stream, first, min(last, order.stands)) if first <= last else ()
         found = [self._candidate(place, clause, each, binding, order, (reference, earliest, latest)) for each in looked_at]
+        if reach > 1 and first <= last:
+            found += self._filtered_out(place, clause, binding, order, (first, min(last, order.stands)), (reference, earliest, latest))
+            found.sort(key=lambda each: each.event.time)
         candidates = _with_choice(clause, found)
         chosen = [each.event for each in candidates if each.chosen]
         role = clause.role.label
@@ -145,6 +152,39 @@ class RuleEvaluator:
                 return ClauseEvaluation(clause, binding, earliest, latest, candidates, value, (after,))
             case _:
                 assert_never(clause)
+
+    def _filtered_out(
+        self,
+        place: int,
+        clause: Clause,
+        binding: Binding,
+        order: AnchorOrder,
+        looked_at: tuple[Micros, Micros],
+        window: tuple[Micros, Micros, Micros],
+    ) -> list[CandidateEvaluation]:
+        """The candidates that the filters of the clause's query turn away."""
+        role = clause.role
+        wide = self.unfiltered.get(role.source) if isinstance(role.source, FactSource) else None
+        if wide is None:
+            return []
+        candidates = [
+            self._candidate(place, wide_clause(clause, wide), each, binding, order, window)
+            for each in self.history.between(self.history.stream_of(wide.source), *looked_at)
+        ]
+        number = len(wide.filters)
+        return [each for each in candidates if any(outcome.holds is not True for outcome in each.conditions[:number])]
+
+    def filtered_out(self, earliest: Micros, latest: Micros) -> Sequence[AnchorEvaluation]:
+        """Evaluations of the facts that the filters of the anchor's query turn away, with times in
+        µs from the earliest to the latest, both included.
+        """
+        source = self.rule.anchor.source
+        wide = self.unfiltered.get(source) if isinstance(source, FactSource) else None
+        if wide is None:
+            return ()
+        changed = replace(self, rule=replace(self.rule, anchor=wide_role(self.rule.anchor, wide)))
+        facts = changed.anchors(earliest, latest)
+        return [AnchorEvaluation(each, changed.order_of(each), changed.own_conditions(each), (), (), ()) for each in facts]
 
     def _window(self, clause: Clause, binding: Binding) -> tuple[Micros, Micros, Micros, Micros]:
         """The reference time of a clause, the earliest and the latest time inside, and the length
@@ -239,6 +279,16 @@ class RuleEvaluator:
 
     def _spans(self, place: int) -> Mapping[Expression, Span]:
         return self.places.roles[place].conditions if self.places else {}
+
+
+def wide_role(role: Role, wide: UnfilteredSource) -> Role:
+    """The role with the filters of its query as constraints."""
+    return replace(role, source=wide.source, constraints=(*wide.filters, *role.constraints))
+
+
+def wide_clause(clause: Clause, wide: UnfilteredSource) -> Clause:
+    """The clause with the filters of its query as constraints."""
+    return replace(clause, role=wide_role(clause.role, wide))
 
 
 def _attribute(event: RecordedEvent, name: Variable) -> Term | None:

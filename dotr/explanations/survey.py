@@ -107,7 +107,6 @@ class Survey(Generic[_Explained]):
         errors: the number of bindings at which `if` errs; of many, of those looked at.
         events: the number of firings at these anchors.
         explained: the explanations.
-        last: the time of the last instant; None: there was none.
     """
 
     recorder: Recorder
@@ -121,7 +120,6 @@ class Survey(Generic[_Explained]):
     errors: int = 0
     events: int = 0
     explained: list[_Explained] = field(default_factory=list)
-    last: Micros | None = None
     _kept: dict[int, deque[Sequence[RecordedEvent]]] = field(default_factory=dict)
     _turned_away: deque[RecordedEvent] = field(default_factory=lambda: deque(maxlen=_MOST_EVALUATED))
     _furthest: tuple[Progress, _Explained] | None = None
@@ -133,8 +131,8 @@ class Survey(Generic[_Explained]):
         self.after = [0] * (len(rule.clauses) + (rule.condition is not None))
         consumes_aggregated = any(isinstance(each, Aggregate) and each.role.label in rule.consuming for each in rule.clauses)
         for step in self.recorder.steps(on_reject):
-            self._note(step)
             self._note_consumed(step, consumes_aggregated)
+            self._note(step)
             if self.recorder.history.count() > self._threshold:
                 self._forget(step.time)
         if not self.every:

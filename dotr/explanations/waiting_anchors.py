@@ -10,7 +10,7 @@ from dotr.explanations.replay import InputProgress, Replay
 from dotr.explanations.rule_evaluation import RuleEvaluator
 from dotr.explanations.survey import Asked
 from dotr.expressions.times import format_time
-from dotr.model.time import LAST_MICRO, Clock, Micros
+from dotr.model.time import LAST_MICRO, Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,15 @@ class WaitingAnchors:
         return {"anchors": self.anchors, "until": self.until, "closed": self.closed}
 
 
-def waiting_anchors(replay: Replay, evaluator: RuleEvaluator, asked: Asked, last: Micros | None) -> WaitingAnchors | None:
+def waiting_anchors(replay: Replay, evaluator: RuleEvaluator, asked: Asked) -> WaitingAnchors | None:
     """The anchors that wait at the end of a replay; None: there is none.
 
     Args:
         replay: the replay, after its last instant.
         evaluator: the evaluator of the rule, with the history up to the last instant.
         asked: the anchors asked about.
-        last: the time of the last instant in µs since 1970; None: there was none.
     """
-    delay = evaluator.rule.anchor.delay
+    delay, last = evaluator.rule.anchor.delay, evaluator.history.passed
     if not delay or last is None or replay.ended:
         return None
     waiting = [
@@ -67,12 +66,13 @@ def waiting_anchors(replay: Replay, evaluator: RuleEvaluator, asked: Asked, last
 def closed_text(inputs: Sequence[InputProgress], clock: Clock) -> str:
     """A sentence on the time up to which all is closed, and on the input that holds it.
 
-    >>> inputs = [InputProgress("weather", 130_000_000, False), InputProgress("doors", 180_000_000, False)]
+    >>> inputs = [InputProgress("weather", 129_999_999, False), InputProgress("doors", 179_999_999, False)]
     >>> closed_text(inputs, Clock())
     'All is closed up to 130: input weather has passed no more, and holds the others, which have passed 180 (`idle` lets them go).'
     >>> closed_text(inputs[:1], Clock())
     'All is closed up to 130: input weather has passed no more.'
     """
+    # An input has passed the times before that of its latest element, less its lateness.
     growing = [each for each in inputs if not each.ended]
     if not growing:
         return "All is closed."
@@ -81,9 +81,9 @@ def closed_text(inputs: Sequence[InputProgress], clock: Clock) -> str:
         text = f"Nothing is closed: input {slowest.name} has no element"
         others = [each.passed for each in inputs if each.passed is not None]
     else:
-        text = f"All is closed up to {format_time(slowest.passed, clock)}: input {slowest.name} has passed no more"
+        text = f"All is closed up to {format_time(slowest.passed + 1, clock)}: input {slowest.name} has passed no more"
         others = [each.passed for each in inputs if each.passed is not None and each.passed > slowest.passed]
     if not others:
         return f"{text}."
-    times = dict.fromkeys([format_time(min(others), clock), format_time(max(others), clock)])
+    times = dict.fromkeys([format_time(time + 1, clock) for time in (min(others), max(others))])
     return f"{text}, and holds the others, which have passed {' to '.join(map(str, times))} (`idle` lets them go)."

@@ -7,11 +7,13 @@ stops the query (`dotr.explanations.query_failure`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from dotr.explanations.anchor_explanation import AnchorExplainer, AnchorExplanation, step_names
 from dotr.explanations.evaluations import ConsumedEvents
-from dotr.explanations.event_text import EventWriter
+from dotr.explanations.event_text import EventWriter, unit_name
 from dotr.explanations.late_elements import LateElements, LateSearch
 from dotr.explanations.query_failure import MissingFacts, explain_missing_facts
 from dotr.explanations.recording import Recorder
@@ -22,7 +24,7 @@ from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.waiting_anchors import WaitingAnchors, waiting_anchors
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Term, Variable
-from dotr.model.time import LAST_MICRO, Micros
+from dotr.model.time import LAST_MICRO, Micros, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ class WhyNot:
         missing: the reason why a query has no fact; None: it has some, or is not to blame.
         waiting: anchors that wait for a time that is not closed.
         late: what late elements would have been.
+        unit: a question on the unit of times, where they are wildly out of scale.
         remarks: further sentences.
     """
 
@@ -123,6 +126,7 @@ class WhyNot:
     missing: MissingFacts | None = None
     waiting: WaitingAnchors | None = None
     late: LateElements | None = None
+    unit: str = ""
     remarks: tuple[str, ...] = ()
 
     @property
@@ -141,13 +145,15 @@ class WhyNot:
             elif self.facts:
                 head += f" (of {self.facts:,} {self.label})"
         if self.late is not None:
-            head += f"{'' if head.endswith(')') and '`idle`' in head else '.'} {self.late.text}"
+            head += f"{'' if head.endswith('.') else '.'} {self.late.text}"
+        if self.unit and self.anchors and self.anchors[0].too_far and len(self.anchors) == 1:
+            return [f"{head}. {self.anchors[0].too_far}. {self.unit}"]
         lines = [head]
         for each in self.anchors:
             lines += each.lines()
         if self.missing is not None:
-            lines += self.missing.lines()
-        return lines + [f"  {each}" for each in self.remarks]
+            lines += ([f"  {self.missing.summary}"] if self.funnel.anchors else []) + self.missing.lines()
+        return lines + [f"  {each}" for each in (*self.remarks, *([self.unit] if self.unit else []))]
 
     def to_json(self) -> dict[str, object]:
         """The answer as a JSON object."""
@@ -161,6 +167,7 @@ class WhyNot:
             "missing": None if self.missing is None else self.missing.to_json(),
             "waiting": None if self.waiting is None else self.waiting.to_json(),
             "late": None if self.late is None else self.late.to_json(),
+            "unit": self.unit or None,
             "remarks": list(self.remarks),
         }
 
@@ -200,7 +207,9 @@ class _Inquiry:
         places = program.rules.places[rule]
         limits = program.spec.limits
         history = self._recorder.history
-        self._evaluator = RuleEvaluator(self._rule, history, ConsumedEvents(), replay.clock, places, limits.matches)
+        self._evaluator = RuleEvaluator(
+            self._rule, history, ConsumedEvents(), replay.clock, places, limits.matches, self._recorder.unfiltered
+        )
         self._terms = TermWriter(replay.prefixes)
         shared = frozenset(each.label for each in program.rules.queries)
         self._writer = EventWriter(self._rule, places, replay.clock, self._terms, shared)
@@ -215,15 +224,41 @@ class _Inquiry:
         names = step_names(rule.clauses, has_condition=rule.condition is not None)
         funnel = Funnel(rule.name, survey.anchors, tuple(zip(names, survey.after, strict=True)), survey.errors, survey.events)
         found = WhyNot(self._replay.case, funnel, tuple(survey.explained), survey.facts, rule.anchor.origin)
-        waiting = waiting_anchors(self._replay, self._evaluator, question.asked, survey.last)
-        found = replace(found, waiting=waiting, late=late.result())
-        if funnel.anchors or waiting is not None:
+        waiting = waiting_anchors(self._replay, self._evaluator, question.asked)
+        found = replace(found, waiting=waiting, late=late.result(), unit=self._unit(survey))
+        if not funnel.anchors and waiting is None:
+            return self._without_anchor(found, survey)
+        stopping = next((role for role in self._stopping_roles(found) if self._recorder.is_empty(role.source)), None)
+        if stopping is None:
             return found
-        return self._without_anchor(found, survey)
+        return replace(found, missing=self._missing_facts(stopping), remarks=self._missing_events(stopping))
+
+    def _stopping_roles(self, found: WhyNot) -> Sequence[Role]:
+        """The roles of the clauses that stopped the anchors explained, without a candidate."""
+        labels = {each.stopped_by for each in found.anchors if not each.candidates}
+        return [clause.role for clause in self._rule.clauses if clause.role.label in labels]
+
+    def _unit(self, survey: Survey[AnchorExplanation]) -> str:
+        """A question on the unit, where times are beyond the year 3000; empty: they are not."""
+        clock, latest = self._replay.clock, self._recorder.history.passed
+        if clock.dated or latest is None or latest < _YEAR_3000 or survey.events:
+            return ""
+        finer = next((unit for unit in _FINER if latest // clock.unit.value * unit.value < _YEAR_3000), None)
+        if finer is None:
+            return ""
+        return f"Are times beyond the year 3000 {_FINER[finer]}? time: {{ unit: {unit_name(finer)} }}"
 
     def _without_anchor(self, found: WhyNot, survey: Survey[AnchorExplanation]) -> WhyNot:
+        asked = self._question.asked
         turned_away = [self._evaluator.evaluate(each, REACH) for each in survey.turned_away]
+        facts = survey.facts
+        if not turned_away:
+            filtered_out = [
+                each for each in self._evaluator.filtered_out(-LAST_MICRO, LAST_MICRO) if asked.includes(each.anchor, each.order.stands)
+            ]
+            turned_away, facts = filtered_out[-_MOST_LATEST:], len(filtered_out)
         if turned_away:
+            found = replace(found, facts=facts)
             turned_away.sort(key=lambda each: (sum(outcome.holds is not True for outcome in each.conditions), -each.order.stands))
             return replace(found, anchors=tuple([self._explainer.explain(each) for each in turned_away[:_MOST_FACTS]]))
         return replace(found, missing=self._missing_facts(self._rule.anchor), remarks=self._missing_events(self._rule.anchor))
@@ -244,4 +279,9 @@ class _Inquiry:
         return (f"There is no event {label} here: {commands}",)
 
 
-_MOST_FACTS = 5
+_MOST_FACTS: Final = 5
+_MOST_LATEST: Final = 500
+"""Facts that are compared where an anchor's constraints turn away all."""
+_YEAR_3000: Final = 32_503_680_000 * Unit.SECOND.value
+_FINER: Final = {Unit.SECOND: "seconds", Unit.MILLISECOND: "milliseconds", Unit.MICROSECOND: "microseconds"}
+"""Units of times that could have been meant, the coarsest first."""

@@ -35,3 +35,12 @@ class Span:
     def text(self) -> str:
         """The text of the range."""
         return self.document.text[self.start : self.end]
+
+    def contains(self, other: Span) -> bool:
+        """True if another span lies within this one, in the same document.
+
+        >>> rule = Document("fire.dotr", "rule R define")
+        >>> Span(rule, 0, 13).contains(Span(rule, 5, 6)), Span(rule, 0, 6).contains(Span(rule, 5, 7))
+        (True, False)
+        """
+        return self.document == other.document and self.start <= other.start and other.end <= self.end

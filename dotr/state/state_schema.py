@@ -112,7 +112,7 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
     their digest unless `knowledge` is given."""
     layout = layout or program.layout
     written = {rule.name: rule for rule in program.rules.rules}
-    digests = {name: _digest([_plain_data(rule)]) for name, rule in written.items()}
+    digests = {name: digest_of([plain_data(rule)]) for name, rule in written.items()}
     makers: dict[str, list[str]] = {}
     for rule in written.values():
         makers.setdefault(rule.event, []).append(rule.name)
@@ -157,15 +157,15 @@ def _knowledge_digest(program: CompiledProgram) -> str:
             while block := file.read(1 << 20):
                 digest.update(block)
         graphs.append(digest.hexdigest())
-    datalog = sorted(json.dumps(_plain_data(rule)) for document in spec.datalog for rule in parse_datalog(document, spec.prefixes))
-    return _digest([sorted(graphs), datalog, spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value])
+    datalog = sorted(json.dumps(plain_data(rule)) for document in spec.datalog for rule in parse_datalog(document, spec.prefixes))
+    return digest_of([sorted(graphs), datalog, spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value])
 
 
-def _digest(parts: Iterable[object]) -> str:
+def digest_of(parts: Iterable[object]) -> str:
     return blake2b(json.dumps(list(parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _plain_data(noun: object) -> object:
+def plain_data(noun: object) -> object:
     """A rule as plain data under written names: without places and documentation, and with
     variables that a query does not project renamed canonically."""
     match noun:
@@ -176,13 +176,13 @@ def _plain_data(noun: object) -> object:
         case Span():
             return None
         case FactSource():
-            return [FACTS.name, _plain_data(canonical(noun.query)), list(noun.attributes), list(noun.reported), noun.period]
+            return [FACTS.name, plain_data(canonical(noun.query)), list(noun.attributes), list(noun.reported), noun.period]
         case tuple() | list():
-            return [_plain_data(each) for each in noun]
+            return [plain_data(each) for each in noun]
         case frozenset() | set():
-            return sorted(json.dumps(_plain_data(each)) for each in noun)
+            return sorted(json.dumps(plain_data(each)) for each in noun)
         case Mapping():
-            return sorted(json.dumps([_plain_data(key), _plain_data(value)]) for key, value in noun.items())
+            return sorted(json.dumps([plain_data(key), plain_data(value)]) for key, value in noun.items())
         case _ if form := FORMS.get(type(noun)):
             return [form.name, *_members(noun, form)]
     raise TypeError(f"{type(noun).__name__} has no digest")
@@ -193,6 +193,6 @@ def _members(noun: object, form: WrittenForm) -> Iterator[list[object]]:
     for field, written in form.fields:
         value = getattr(noun, field)
         if isinstance(written, str):
-            yield [written, _plain_data(value)]
+            yield [written, plain_data(value)]
         elif value != written.value:
-            yield [written.written, _plain_data(value)]
+            yield [written.written, plain_data(value)]

@@ -21,12 +21,15 @@ from dotr.engine.multi_query import share_queries
 from dotr.engine.program import compile_program, single_partitions
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
+from dotr.languages.allowances import allowances, allowances_above
 from dotr.languages.datalog import parse_datalog
 from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.layers import lay_out
 from dotr.model.places import Document, Span
 from dotr.runtimes.pipeline import check_files
+from dotr.workbench.allowed import AllowedWarnings, entry_spans
 from dotr.workbench.expectations import unknown_names
+from dotr.workbench.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
 from dotr.workbench.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
 from dotr.workbench.retained_state import RetainedState, state
 from dotr.workbench.rule_tests import TestFile, is_test, read_cases, read_file
@@ -42,7 +45,7 @@ class Checked:
 
     `diagnostics`: every problem once; `checked`: number of files; `left_out`: number of YAML files
     of other programs; `states`: retained state of each program; `accepted`: number of warnings
-    accepted by configurations (`report.accept`).
+    accepted by configurations (`report.accept`) and by comments.
     """
 
     diagnostics: tuple[Diagnostic, ...]
@@ -69,16 +72,19 @@ def check(paths: Sequence[str]) -> Checked:
     covered: set[str] = set()
     programs: _Programs = {}
     accepted: list[Diagnostic] = []
+    allowed = AllowedWarnings()
     for file in files:
         if Path(file).suffix in _YAML:
-            problems += _check_yaml(file, covered, programs, accepted)
+            problems += _check_yaml(file, covered, programs, accepted, allowed)
     rest = [file for file in files if os.path.realpath(file) not in covered]
-    problems += _check_rules([file for file in rest if file.endswith(".dotr")], programs)
+    problems += _check_rules([file for file in rest if file.endswith(".dotr")], programs, allowed)
     for file in rest:
         if file.endswith(".dlog"):
-            problems += _check_datalog(file)
+            problems += _check_datalog(file, allowed)
+    problems += allowed.problems()
     unique = {str(diagnostic): diagnostic for diagnostic in problems}
-    return Checked(tuple(unique.values()), len(files), skipped_count, tuple(programs.values()), len({str(each) for each in accepted}))
+    accepted_count = len({str(each) for each in (*accepted, *allowed.silenced)})
+    return Checked(tuple(unique.values()), len(files), skipped_count, tuple(programs.values()), accepted_count)
 
 
 def _files_below(folder: str) -> list[str]:
@@ -115,7 +121,9 @@ _Programs: TypeAlias = dict[frozenset[str], RetainedState]
 """Retained state of the programs without errors, by the names of their rule files."""
 
 
-def _check_yaml(path: str, covered: set[str], programs: _Programs, accepted: list[Diagnostic]) -> list[Diagnostic]:
+def _check_yaml(
+    path: str, covered: set[str], programs: _Programs, accepted: list[Diagnostic], allowed: AllowedWarnings
+) -> list[Diagnostic]:
     """Problems of a configuration or rule test and of its program.
 
     Adds the program's files to `covered` and the warnings that the configuration accepts to
@@ -123,16 +131,26 @@ def _check_yaml(path: str, covered: set[str], programs: _Programs, accepted: lis
     """
     try:
         tree = read_tree(read_document(path))
+        own = list(allowances_above(tree.document, entry_spans(tree))) if "dotr:" in tree.document.text else []
         if is_test(tree.data):
             test, problems = read_file(path)
             _cover(test.spec, covered)
             graphs = [graph for case in read_cases(test, problems) for graphs in case.elements.values() for graph in graphs]
-            return problems + _check_program(path, test.spec, problems, programs, objects_of_graphs(graphs), test)
+            found = _check_program(
+                path, test.spec, problems, programs, objects_of_graphs(graphs), StreamTexts(graphs=tuple(graphs)), allowed, test
+            )
+            kept = allowed.kept([*problems, *found], own)
+            if not _errors(kept):
+                allowed.judge(own, with_data=True)
+            return kept
         config = read_config(path)
         spec, problems = config.spec()
         _cover(spec, covered)
-        found = _check_program(path, spec, problems, programs, objects_of_inputs(config), keeping=config.cache_policy())
-        every = [*problems, *found, *check_files(config)]
+        objects, texts = objects_of_inputs(config), texts_of_inputs(config)
+        found = _check_program(path, spec, problems, programs, objects, texts, allowed, keeping=config.cache_policy())
+        every = allowed.kept([*problems, *found, *check_files(config)], own)
+        if not _errors(every):
+            allowed.judge(own, with_data=True)
         known = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]
         accepted += known
         return [d for d in every if d not in known]
@@ -150,6 +168,8 @@ def _check_program(
     missing: Sequence[Diagnostic],
     programs: _Programs,
     stream_objects: StreamObjects,
+    texts: StreamTexts,
+    allowed: AllowedWarnings,
     test: TestFile | None = None,
     keeping: CachePolicy | None = None,
 ) -> list[Diagnostic]:
@@ -157,7 +177,11 @@ def _check_program(
     files cause."""
     try:
         program = compile_program(spec, keeping)
-        problems = [*program.warnings, *program.notices, *never_true(program, stream_objects)]
+        comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
+        with_data = allowed.kept([*never_true(program, stream_objects), *misspelt_names(program, texts)], comments)
+        problems = [*program.warnings, *program.notices, *with_data]
+        allowed.note(program.silenced)
+        allowed.judge(comments, with_data=test is None)
         _add_state(path, spec.rules, program.rules, programs)
         if test is not None:
             problems += unknown_names(test, program)
@@ -187,7 +211,7 @@ def _safety(document: Document, spec: ProgramSpec) -> list[Diagnostic]:
         return []  # reported already, by the compilation of the program
 
 
-def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
+def _check_rules(paths: Sequence[str], programs: _Programs, allowed: AllowedWarnings) -> list[Diagnostic]:
     """Problems of rule files that no checked configuration or test names."""
     problems: list[Diagnostic] = []
     documents: list[Document] = []
@@ -200,6 +224,7 @@ def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
     for document in documents:
         own_rules = compile_rules([document], {})
         alone = list(own_rules.diagnostics)
+        comments = allowances(document)
         if not own_rules.errors:
             _add_state(document.name, [document], own_rules, programs)
             alone += _single_partitions(own_rules)
@@ -210,12 +235,14 @@ def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
                 if not all_rules.errors:
                     alone += [d for d in _single_partitions(all_rules) if d.span is not None and d.span.document is document]
                     _add_state(", ".join(d.name for d in documents), documents, all_rules, programs)
-        problems += _prefixes_once(alone, "prefix" in document.text.lower())
+        if not _errors(alone):
+            allowed.judge(comments, with_data=False)
+        problems += allowed.kept(_prefixes_once(alone, "prefix" in document.text.lower()), comments)
     return problems
 
 
 def _single_partitions(rules: RuleSet) -> list[Diagnostic]:
-    return single_partitions(lay_out(share_queries(rules.rules)))
+    return single_partitions(lay_out(share_queries(rules.rules)), rules.diagnostics)
 
 
 def _errors(diagnostics: Iterable[Diagnostic]) -> int:
@@ -244,9 +271,10 @@ def _prefix(span: Span | None) -> str:
     return span.text.partition(":")[0] + ":" if span else ":"
 
 
-def _check_datalog(path: str) -> list[Diagnostic]:
+def _check_datalog(path: str, allowed: AllowedWarnings) -> list[Diagnostic]:
     try:
         document = read_document(path)
+        allowed.kept([], allowances(document))
         rules = parse_datalog(document, {})
     except Refused as refused:
         declares = "prefix" in "".join(d.span.document.text.lower() for d in refused.diagnostics[:1] if d.span)

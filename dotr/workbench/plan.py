@@ -7,6 +7,7 @@ from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, required_layout
 from dotr.runtimes.spark.planner import BEGINNING
+from dotr.state.renamed_rules import renamed_rules
 from dotr.state.state_migration import StateFate
 
 
@@ -24,7 +25,11 @@ def plan(pipeline: Pipeline) -> list[str]:
         return [f"No instant has closed yet in the checkpoint {checkpoint.folder}: all rules start empty."]
     where = "the end of the stream" if position.time == LAST_MICRO else format_time(position.time, pipeline.clock)
     knowledge = [] if found.knowledge_warning is None else [found.knowledge_warning]
-    lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *knowledge, *map(str, found.verdicts)]
+    renamed = [
+        f"{name} means what {old} meant: under its old name it keeps its state."
+        for name, old in renamed_rules(pipeline.program, found.before).items()
+    ]
+    lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *knowledge, *map(str, found.verdicts), *renamed]
     if not found.moves:
         return [*lines, "The run goes on as it is."]
     needs = f"The program needs another layout ({_operators(required.layers)}, not {kept or 'none'}). " if kept != required.layers else ""

@@ -120,7 +120,7 @@ def test_explain_escapes_names(evil: Project, form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("kb", "info"), ("kb", "build"), ("plan",), ("explain",), ("status",), ("test",), ("new",), ("bundle",)]
+    "arguments", [("kb", "info"), ("kb", "build"), ("plan",), ("replay",), ("explain",), ("status",), ("test",), ("new",), ("bundle",)]
 )
 def test_other_commands_escape_paths(evil: Project, arguments: tuple[str, ...]) -> None:
     evil.write("file", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -12,6 +13,7 @@ from dotr.explanations.evaluations import ConsumedEvents
 from dotr.explanations.recording import Recorder
 from dotr.explanations.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.rule_evaluation import RuleEvaluator
+from dotr.explanations.why_not import Question, why_not
 from dotr.model.stream import Element
 from tests.support.properties import compiled, examples, oracle, shown
 from tests.support.running import by_time, run_engine
@@ -69,3 +71,20 @@ def test_programs_are_evaluated_as_by_the_engine(text: ProgramText, elements: li
 @given(programs_of_expressions(), streams())
 def test_expressions_are_evaluated_as_by_the_engine(text: ProgramText, elements: list[Element]) -> None:
     assert_evaluated_alike(text, elements)
+
+
+@examples(60)
+@given(programs(), streams())
+def test_answers_count_the_events_of_the_engine(text: ProgramText, elements: list[Element]) -> None:
+    """The events of a funnel are those of the engine, and every change that is proposed does."""
+    shown(text, elements)
+    program = compiled(text)
+    oracle(text, elements, program)
+    whole = Counter(each.rule for each in run_engine(program, elements, text.clock).outputs)
+    for rule in program.rules.rules:
+        for every in (False, True):
+            answer = why_not(replay_of(program, text, elements), rule.name, Question(every=every))
+            assert answer.funnel.events == whole[rule.name]
+            assert answer.fired == bool(whole[rule.name])
+            assert answer.lines()[0].startswith(f"{rule.name}: ")
+            assert json.loads(json.dumps(answer.to_json()))["funnel"]["events"] == whole[rule.name]

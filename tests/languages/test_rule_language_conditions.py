@@ -209,13 +209,14 @@ def test_argument_outside_accepted_kinds_is_error(function: str) -> None:
 def test_rule_has_warnings(text: str, warnings: list[str]) -> None:
     query = "query A = [ SELECT ?s ?v ?w { ?s :a ?v ; :b ?w } ]"
     found = compile_rules([Document("x.dotr", f"{query} define E = [ [] a :E ] from A {text}")], {"": "http://example.org/"})
-    assert [d.code for d in found.diagnostics] == warnings
+    assert [d.code for d in found.diagnostics if d.code != RuleCode.UNTIED] == warnings  # most of these clauses are not tied
 
 
 def test_kinds_propagate_between_events() -> None:
     text = """
     query A = [ SELECT ?s ?v { ?s :a ?v } ]
-    rule One define One = [ [] :x ?x ; :n ?n ] from A and ?n = count(*) of A as B within 1 h from A with One.?x = A.?s, One.?n = ?n
+    rule One define One = [ [] :x ?x ; :n ?n ] from A and ?n = count(*) of A as B [ FILTER(?s = A.?s) ] within 1 h from A
+        with One.?x = A.?s, One.?n = ?n
     rule Two define Two = [ [] :x ?x ; :n ?n ] from One with Two.?x = One.?x, Two.?n = One.?n
     rule Three define Three = [ [] a :T ] from Two if Two.?x > 5
     rule Four define Four = [ [] a :T ] from Two if Two.?n = "5"

@@ -32,7 +32,7 @@ from dotr.runtimes.spark import stored_names
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import Offset
 from dotr.state import written_forms as written
-from dotr.state.state_schema import _plain_data
+from dotr.state.state_schema import plain_data
 from dotr.state.written_forms import FORMS, MEMBERS, OMITTED, Unless, WrittenForm
 from tests.support.kept import FOLDER
 from tests.support.kept_whole import HOME, WHOLE, spec
@@ -186,11 +186,11 @@ def test_a_field_without_a_written_name_is_refused(monkeypatch: pytest.MonkeyPat
     with pytest.raises(TypeError, match="'gone'"):
         written._form(Window, "Window", interval="interval", further=OMITTED, gone="gone")
     with pytest.raises(TypeError, match="Window has no digest"):
-        _plain_data(Window(1))
+        plain_data(Window(1))
     kind, form = written._form(Window, "Old", interval="span", further=Unless("more", 0))
     monkeypatch.setattr("dotr.state.state_schema.FORMS", {kind: form})
     assert form == WrittenForm("Old", (("interval", "span"), ("further", Unless("more", 0))))
-    assert _plain_data([Window(1), Window(1, 2)]) == [["Old", ["span", 1]], ["Old", ["span", 1], ["more", 2]]]
+    assert plain_data([Window(1), Window(1, 2)]) == [["Old", ["span", 1]], ["Old", ["span", 1], ["more", 2]]]
 
 
 def _nouns(noun: object) -> Iterator[object]:

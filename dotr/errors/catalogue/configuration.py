@@ -191,6 +191,52 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ShownMessage("C219 there is no rule Leek\nDid you mean Leak?"),
     ),
     ErrorCode(
+        "C222",
+        "A comment that allows a warning is no use",
+        "`# dotr: allow D501 (the links are few)` above a rule or query, a Datalog rule, or an entry of a YAML file silences the warnings "
+        "of this code that have their place there. It needs a reason, the code of a warning, and such a warning: where there is none "
+        "(any more), the comment would hide a later mistake. A code that depends on the data is judged only where a configuration is "
+        "checked. `report: { accept: [D502] }` accepts a code in all files of a configuration.",
+        "Remove the comment, or correct it. It is a warning.",
+        InFiles((("rules.dotr", RULE.replace("define", "# dotr: allow D217 (the dashboard reads it)\ndefine")),)),
+    ),
+    ErrorCode(
+        "C223",
+        "A name that is probably misspelt",
+        "A predicate or class occurs once in all files of the program (rules, Datalog, background, the maps of CSV inputs, the streams of "
+        "a rule test), and another one, which differs in one letter, occurs three times or more. A misspelt name selects nothing, and is "
+        "no error. Names of fewer than four letters, and names that differ in a digit, are not compared.",
+        "Correct the name. Where both are right, say so above the statement: `# dotr: allow C223 (a valve has both)`. It is a warning.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    "name: example\nrules: [rules.dotr]\n" + _INPUT,
+                ),
+                (
+                    "rules.dotr",
+                    "PREFIX : <http://example.org/>\n"
+                    "query Temp = [ SELECT ?v WHERE { ?t :value ?v } ]\n"
+                    "rule High define High = [ [] :value ?v ] from Temp if Temp.?v > 60 with High.?v = Temp.?v\n"
+                    "rule Low define Low = [ [] :value ?v ]\n"
+                    "from Cold = [ SELECT ?v WHERE { ?t :valeu ?v FILTER(?v < 10) } ] with Low.?v = Cold.?v\n",
+                ),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+    ErrorCode(
+        "C224",
+        "A comparison of nothing",
+        "`dotr replay` compares a configuration with another one (`--against`), or with itself under other values (`--set`). "
+        "`--head` and `--show` are numbers from 0 on.",
+        "Name the change.",
+        ShownMessage(
+            "C224 there is nothing to compare city.yaml with\n"
+            "Name another configuration, --against OTHER, or change a value: --set rules.0=rules/new.dotr"
+        ),
+    ),
+    ErrorCode(
         "C301",
         "There is no such file",
         "The path does not exist, or no file matches the pattern.",

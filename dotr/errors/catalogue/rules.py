@@ -256,6 +256,16 @@ RULES: tuple[ErrorCode, ...] = (
         InFiles((("example.yaml", _CSV), ("rules.dotr", _TYPED), ("cars.csv", "at,car,speed\n1,7,25\n"))),
     ),
     _rule(
+        "D321",
+        "A clause that nothing ties to the rule",
+        "No constraint and no equality of `if` relates the clause to another event, so any event in the window counts: a temperature of "
+        "any room beside the smoke of this one. The warning is given where both have an attribute that could be equal: of one name, or "
+        "with objects of one predicate. It is not given for attributes that a rule compares by `<` or calculates with, nor for those that "
+        "the clause compares with a constant. D502 is left out where this warning is given.",
+        "Add the equality, such as `FILTER(?room = Smoke.?room)`. Where every event is meant, say so above the rule: "
+        "`# dotr: allow D321 (smoke anywhere closes the house)`.",
+    ),
+    _rule(
         "D401",
         "A cycle at one instant",
         "These rules need each other's events of the same instant, so no order of evaluation exists.",

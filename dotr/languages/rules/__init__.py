@@ -29,6 +29,7 @@ from dotr.languages.rules.pointless import check_pointless
 from dotr.languages.rules.prefixes import resolve_prefixes
 from dotr.languages.rules.products import check_products
 from dotr.languages.rules.program import Pass, ProgramDraft
+from dotr.languages.rules.untied import check_untied
 from dotr.languages.rules.windows import resolve_windows
 from dotr.model.places import Document
 from dotr.model.rule_places import RulePlaces
@@ -51,6 +52,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     check_cycles,
     check_pointless,
     check_products,
+    check_untied,
     emit,
 )
 

@@ -57,6 +57,7 @@ class RuleCode(StrEnum):
     NOTHING_BETWEEN = "D318"  # warning
     CROSS_PRODUCT = "D319"  # warning
     NEVER_AS_TYPED = "D320"  # warning, by `dotr check`, which reads the data
+    UNTIED = "D321"  # warning
 
     # Events over rules.
     SAME_INSTANT_CYCLE = "D401"

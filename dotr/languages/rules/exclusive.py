@@ -8,7 +8,7 @@ Cost: quadratic in the comparisons of one variable, at most 200 of which are com
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic
@@ -18,7 +18,8 @@ from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.conjuncts import ComparedTerm, Conjunct, expression_text, span_of
 from dotr.languages.rules.kinds import TermKind, term_kind
 from dotr.languages.rules.program import warning
-from dotr.model.algebra import Attribute, Call, Const, TimeOf, Var
+from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
+from dotr.model.places import Document, Span
 
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
@@ -68,6 +69,26 @@ def _comparison(conjunct: Conjunct) -> _Comparison | None:
             return _Comparison(atom, _MIRRORED[operator], term, conjunct)
         case _:
             return None
+
+
+_OPPOSITES: Final = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def implies(known: Expression, wanted: Expression) -> bool:
+    """True if a comparison with a number holds wherever another one of the same term holds.
+
+    >>> def above(number: str) -> Expression:
+    ...     return Call(">", (Var("v"), Const(f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>')))
+    >>> implies(above("75"), above("60")), implies(above("60"), above("75"))
+    (True, False)
+    """
+    span = Span(Document("", ""), 0, 0)
+    a, b = _comparison(Conjunct(known, span)), _comparison(Conjunct(wanted, span))
+    if a is None or b is None or a.atom != b.atom or b.operator not in _OPPOSITES:
+        return False
+    if not all(isinstance(each.other, Const) and term_kind(each.other.term) is TermKind.NUMBER for each in (a, b)):
+        return False
+    return _exclude(a, replace(b, operator=_OPPOSITES[b.operator]))
 
 
 _EXCLUSIVE: Final = frozenset({frozenset(pair) for pair in (("<", ">"), ("<", "="), (">", "="), ("=", "!="), ("<", ">="), (">", "<="))})

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Set
 from dotr.errors.diagnostics import Diagnostic
 from dotr.expressions import condition
 from dotr.languages.rules import scan
+from dotr.languages.rules.bound_candidates import is_candidate
 from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.conjuncts import Conjunct, is_constant, split
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, warning
 from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, TicksSyntax, WindowSyntax
-from dotr.model.algebra import Attribute, Call, Expression, Var
 from dotr.model.terms import Label
-from dotr.model.traverse import conjuncts
 
 
 def check_pointless(program: ProgramDraft) -> ProgramDraft:
@@ -60,29 +59,38 @@ def _anchors_in_negations(rule: RuleDraft) -> Iterator[Diagnostic]:
 
     `from Temp as Now and not Temp as Other … within [0, …] from Now`. A delayed anchor lies at the
     distance of its delay: `from Temp as Now delayed by 1 h and not Temp as Other … within 1 h from
-    Now`.
+    Now`. A chosen event lies in its own window: `last Temp as Before within 5 min from Now and not
+    Temp as Other within 1 h from Now`.
     """
-    bound = {role.label.text: role for role in rule.roles if role.use.binds_label and not isinstance(role.syntax, TicksSyntax)}
-    for role in rule.roles[1:]:
-        match role.scope:
-            case WindowSyntax(_, reference) if role.use is RoleUse.ABSENT and role.interval is not None and reference.text in bound:
-                other = bound[reference.text]
-                least, greatest = role.interval.bounds
-                same_source = role.source_label.text == other.source_label.text and role.origin is other.origin
-                if same_source and least <= other.delay <= greatest and _satisfies(role, other):
-                    yield _negated_warning(role, other)
-            case _:
-                pass
+    bound = [role for role in rule.roles if role.use.binds_label and not isinstance(role.syntax, TicksSyntax)]
+    for position, role in enumerate(rule.roles):
+        for other in bound:
+            if role.use is RoleUse.ABSENT and other in rule.roles[:position] and _lies_in_window(other, role) and is_candidate(other, role):
+                yield _negated_warning(role, other)
+                break
+
+
+def _lies_in_window(bound: RoleDraft, role: RoleDraft) -> bool:
+    """True if the event bound to a label always lies in the window of a clause."""
+    if not isinstance(role.scope, WindowSyntax) or role.interval is None:
+        return False
+    least, greatest = role.interval.bounds
+    if role.scope.reference.text == bound.label.text:
+        return least <= bound.delay <= greatest
+    if not isinstance(bound.scope, WindowSyntax) or bound.interval is None or bound.scope.reference.text != role.scope.reference.text:
+        return False
+    nearest, farthest = bound.interval.bounds
+    return least <= nearest and farthest <= greatest
 
 
 def _negated_warning(role: RoleDraft, other: RoleDraft) -> Diagnostic:
     subject = "the anchor" if other.use is RoleUse.ANCHOR else "the event"
-    distance = "the distance by which it is delayed" if other.delay else "distance 0"
-    window = "within [0, …) of that length" if other.delay else "(0, …]"
-    hint = (
-        f"It is an event of {other.source_label.text} at {distance}, and a negation covers every event, so it never holds. "
-        f"Leave it out by a window that is open there: {window}."
-    )
+    if isinstance(role.scope, WindowSyntax) and role.scope.reference.text == other.label.text:
+        distance = "the distance by which it is delayed" if other.delay else "distance 0"
+        remedy = f"Leave it out by a window that is open there: {'within [0, …) of that length' if other.delay else '(0, …]'}."
+    else:
+        distance, remedy = "a distance within it", f"Leave it out by a condition, or write `between {other.label.text} and …`."
+    hint = f"It is an event of {other.source_label.text} at {distance}, and a negation covers every event, so it never holds. {remedy}"
     return warning(RuleCode.ANCHOR_NEGATED, f"{subject} {other.label.text} is itself in this window", role.label.span, hint)
 
 
@@ -114,23 +122,6 @@ def _between_itself(rule: RuleDraft) -> Iterator[Diagnostic]:
         if isinstance(role.scope, BetweenSyntax) and role.scope.first.text == role.scope.second.text:
             hint = "`between` is the time strictly between two events: name two."
             yield warning(RuleCode.NOTHING_BETWEEN, "nothing lies between an event and itself", role.scope.second.span, hint)
-
-
-def _satisfies(role: RoleDraft, other: RoleDraft) -> bool:
-    """True if `other` satisfies the negated role's constraints.
-
-    Proven if each of them, `?v = M.?v`, equates an attribute with that of `other`.
-    """
-    constraints = (*(role.query.constraints if role.query else ()), *role.filters)
-    return all(_equates_with_itself(each, other.label.text) for constraint in constraints for each in conjuncts(constraint))
-
-
-def _equates_with_itself(constraint: Expression, anchor: Label) -> bool:
-    match constraint:
-        case Call("=", (Var(name), Attribute(label, other))) | Call("=", (Attribute(label, other), Var(name))):
-            return label == anchor and name == other
-        case _:
-            return False
 
 
 def _always_true(rule: RuleDraft) -> Iterator[Diagnostic]:

@@ -558,7 +558,8 @@ class _RuleMatcherEmitter(CandidateEmitter):
 
     def count_errors(self, condition: Expression) -> None:
         """Appends the count of the bindings at which `if` raises an error."""
-        self.line(f"if {self.value(condition)} is None: after[{self.steps}] += 1")
+        truth = Call("!", (condition,))  # an IRI has a value, but no truth
+        self.line(f"if {self.value(truth)} is None: after[{self.steps}] += 1")
 
     def limit_group(self) -> None:
         """Appends the limit on the matches that a group finds of one anchor."""

@@ -1,0 +1,123 @@
+"""Warnings that a file allows: `# dotr: allow D501 (the links are few)` above a statement.
+
+The comment stands on a line of its own; between it and the statement there are only comments and
+empty lines. It silences the warnings of its code that have their place in the statement, and is
+void without a reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.languages.datalog.tokens import statements as datalog_statements
+from dotr.languages.rules import scan
+from dotr.model.places import Document, Span
+
+_MARK: Final = "dotr:"
+_COMMENT: Final = re.compile(r"^(?P<before>[^#\"'\n]*)(?P<comment>#[ \t]*dotr:(?P<text>[^\r\n]*))", re.MULTILINE)
+_ALLOW: Final = re.compile(r"\s*allow\s+(?P<codes>\w+(?:[,\s]+\w+)*)\s*(?:\((?P<reason>.*)\)[.\s]*)?")
+_ABOVE: Final = re.compile(r"(?:[\s\ufeff]+|#[^\n]*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """One code of a comment.
+
+    - `code`: empty where the comment cannot be read.
+    - `reason`: the text in its parentheses; empty without one.
+    - `place`: the comment.
+    - `scope`: the statement below it; None if there is none.
+    """
+
+    code: str
+    reason: str
+    place: Span
+    scope: Span | None
+
+    def allows(self, code: str, place: Span) -> bool:
+        """True of a warning that the comment silences, by its code and its place."""
+        return bool(self.reason) and code == self.code and self.scope is not None and self.scope.contains(place)
+
+
+@dataclass(frozen=True, slots=True)
+class Silenced:
+    """A warning that a comment silences."""
+
+    diagnostic: Diagnostic
+    allowance: Allowance
+
+
+def allowances(document: Document) -> tuple[Allowance, ...]:
+    """The allowances of a rule file or a Datalog file, by the extension of its name.
+
+    >>> text = "# dotr: allow D220 (read by the dashboard)\\nquery Temp = [ SELECT ?v WHERE { ?t :v ?v } ]\\n"
+    >>> [(each.code, each.reason) for each in allowances(Document("r.dotr", text))]
+    [('D220', 'read by the dashboard')]
+    """
+    if _MARK not in document.text:
+        return ()
+    found = _datalog_spans(document) if document.name.endswith(".dlog") else _rule_spans(document)
+    return tuple(allowances_above(document, list(found)))
+
+
+def allowances_above(document: Document, found: Sequence[Span]) -> Iterator[Allowance]:
+    """The allowances of a document with these statements."""
+    by_start = {span.start: span for span in found}
+    for comment in _COMMENT.finditer(document.text):
+        below = _ABOVE.match(document.text, comment.end())
+        scope = by_start.get(below.end()) if below and not comment["before"].strip() else None
+        place = Span(document, comment.start("comment"), comment.start("comment") + len(comment["comment"].rstrip()))
+        allow = _ALLOW.fullmatch(comment["text"])
+        for code in re.split(r"[,\s]+", allow["codes"]) if allow else [""]:
+            yield Allowance(code, (allow["reason"] or "").strip() if allow else "", place, scope)
+
+
+def without_allowed(
+    diagnostics: Iterable[Diagnostic], allowed: Sequence[Allowance], queries: Mapping[Span, Span] = MappingProxyType({})
+) -> tuple[list[Diagnostic], list[Silenced]]:
+    """The diagnostics that no comment silences, and the others.
+
+    `queries`: for a place in a rule that of the shared query that is meant; a comment above either
+    silences the warning.
+    """
+    kept: list[Diagnostic] = []
+    silenced: list[Silenced] = []
+    for diagnostic in diagnostics:
+        span = diagnostic.span
+        places = [] if span is None or diagnostic.severity is not Severity.WARNING else [span, *filter(None, [queries.get(span)])]
+        by = [each for each in allowed if any(each.allows(diagnostic.code, place) for place in places)]
+        silenced += [Silenced(diagnostic, each) for each in by]
+        if not by:
+            kept.append(diagnostic)
+    return kept, silenced
+
+
+def _rule_spans(document: Document) -> Iterator[Span]:
+    """The statements of a rule file, by their first words outside of brackets."""
+    starts: list[int] = []
+    depth, head = 0, False
+    for token in scan.tokens(Span(document, 0, len(document.text))):
+        match token.lastgroup:
+            case "open":
+                depth += 1
+            case "close":
+                depth -= 1
+            case "word" if depth == 0 and (word := token[0].lower()) in ("rule", "define", "query", "prefix"):
+                if not (head and word == "define"):
+                    starts.append(token.start())
+                head = word == "rule"
+            case _:
+                pass
+    for start, end in zip(starts, [*starts[1:], len(document.text)], strict=True):
+        yield Span(document, start, end)
+
+
+def _datalog_spans(document: Document) -> Iterator[Span]:
+    for tokens in datalog_statements(document.text):
+        _, text, last = tokens[-1]
+        yield Span(document, tokens[0][2], last + len(text))

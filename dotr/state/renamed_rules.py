@@ -1,0 +1,58 @@
+"""Rules that have another name than in an older program, and the same meaning.
+
+Idea: a schema holds only digests of the older rules. So a new rule is given the name of each rule
+that is gone, with its event where it has the rule's name, and the digests are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dotr.engine.program import CompiledProgram
+from dotr.model.rules import Rule
+from dotr.state.state_schema import StateSchema, digest_of, plain_data, state_schema
+
+
+def renamed_rules(program: CompiledProgram, before: StateSchema) -> dict[str, str]:
+    """The older name of each rule that has only been renamed.
+
+    Args:
+        program: the program as it is now.
+        before: the schema of the older program's state.
+    """
+    rules = {rule.name: rule for rule in program.rules.rules}
+    older = {rule.name: rule.digest for rule in before.rules}
+    found: dict[str, str] = {}
+    while True:
+        pairs = [(name, old) for name in sorted(rules.keys() - older.keys() - found.keys()) for old in sorted(older.keys() - rules.keys())]
+        added = [(n, old) for n, old in pairs if old not in found.values() and older[old] in _digests(rules[n], old, found)]
+        if not added:
+            break
+        found[added[0][0]] = added[0][1]
+    reads = {rule.name: rule.reads for rule in state_schema(program, knowledge=before.knowledge).rules}
+
+    def written(name: str) -> str:
+        """The digest of a rule under its older name; empty where the older program has no such rule."""
+        old = found.get(name, name)
+        return older[old] if old in older and older[old] in _digests(rules[name], old, found) else ""
+
+    meanings = before.meanings
+    return {name: old for name, old in found.items() if sorted(map(written, reads[name])) == list(meanings[old][1:])}
+
+
+def _digests(rule: Rule, name: str, renamed: Mapping[str, str]) -> tuple[str, str]:
+    """The digest of a rule under another name: its event renamed with it, and not."""
+    names = {**renamed, rule.name: name}
+    return digest_of([_renamed(plain_data(rule), names)]), digest_of([_renamed(plain_data(replace(rule, name=name)), renamed)])
+
+
+def _renamed(data: object, names: Mapping[str, str]) -> object:
+    """Plain data with other names in place of labels and names of rules."""
+    match data:
+        case str():
+            return names.get(data, data)
+        case list():
+            return [_renamed(each, names) for each in data]
+        case _:
+            return data
