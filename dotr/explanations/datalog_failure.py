@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, assert_never
 
 from dotr.explanations.failed_conditions import failed_condition_text
 from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import ClosedGraph, PatternSolver, join_greedily
 from dotr.explanations.pattern_text import atom_text, body_item_text, name_bound_blanks
 from dotr.explanations.rendering import expression_text
+from dotr.explanations.rule_matches import instance
 from dotr.explanations.term_writer import TermWriter
 from dotr.joins.limits import LimitExceeded
 from dotr.model.algebra import Bgp, Call, Const, Expression, Extend, Filter, Group, Pattern, Slot, TriplePattern, Var, slots_of
@@ -36,7 +37,7 @@ _MAX_DEPTH: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class RuleFailure:
+class UnfulfilledRule:
     """A Datalog rule that could give a triple, and does not.
 
     - `rule`: its file and line.
@@ -45,13 +46,17 @@ class RuleFailure:
       or known.
     - `lacks`: the first item that does not hold, and what is there instead.
     - `further`: the rules that could give that item, and do not.
+    - `premises`, `missing`: the atoms that hold as triples; the one that does not, where the first
+      such item is an atom.
     """
 
     rule: str
     head: str
     held: tuple[str, ...]
     lacks: str
-    further: tuple[RuleFailure, ...] = ()
+    further: tuple[UnfulfilledRule, ...] = ()
+    premises: tuple[Triple, ...] = ()
+    missing: TriplePattern | None = None
 
     def lines(self) -> Iterator[str]:
         """The explanation, the rules asked in turn indented by two spaces each."""
@@ -70,7 +75,7 @@ class RuleFailure:
         }
 
 
-class RuleFailures:
+class UnfulfilledRules:
     """Explanations of rules over one closed instant.
 
     Args:
@@ -91,7 +96,7 @@ class RuleFailures:
         self._writer = writer
         self._solver = PatternSolver()
 
-    def of_pattern(self, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]]) -> tuple[RuleFailure, ...]:
+    def of_pattern(self, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]]) -> tuple[UnfulfilledRule, ...]:
         """The failure of each rule that could give a triple of a pattern, for the partial answer
         for which it comes furthest; the rules that come furthest first.
         """
@@ -99,15 +104,15 @@ class RuleFailures:
 
     def _failures(
         self, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]], asked: frozenset[tuple[str, str]]
-    ) -> tuple[RuleFailure, ...]:
+    ) -> tuple[UnfulfilledRule, ...]:
         if len(asked) >= _MAX_DEPTH:
             return ()
-        found: list[tuple[int, RuleFailure]] = []
+        found: list[tuple[int, UnfulfilledRule]] = []
         if not isinstance(pattern.predicate, Const):
             return ()
         for rule in self._rules:
             for head in rule.head:
-                attempts = [self._attempt(rule, bound) for bound in _bindings(head, pattern, rows[:MAX_ROWS])]
+                attempts = [self._attempt(rule, bound) for bound in head_bindings(head, pattern, rows[:MAX_ROWS])]
                 if not attempts or None in attempts:
                     continue
                 best = max((each for each in attempts if each is not None), key=lambda each: each.passed)
@@ -115,19 +120,20 @@ class RuleFailures:
                 key = (rule.name, best.lacks)
                 if key not in asked:
                     further = () if best.atom is None else self._failures(best.atom, [EMPTY], asked | {key})
-                    held = tuple(self._held(each) for each in best.held)
-                    found.append((best.passed, RuleFailure(rule.name, text, held, best.lacks, further)))
+                    held = tuple(self.held_text(each) for each in best.held)
+                    found.append((best.passed, UnfulfilledRule(rule.name, text, held, best.lacks, further, best.held, best.atom)))
         found.sort(key=lambda each: -each[0])
         return tuple(failure for _, failure in found[:_MAX_RULES])
 
-    def _held(self, triple: Triple) -> str:
+    def held_text(self, triple: Triple) -> str:
+        """`:p(:a, :b) is given`, or derived, or known from the background."""
         origin = "given" if triple in self._given else "derived" if triple in self._closed.delta else "known"
         subject, predicate, value = (Const(term) for term in triple)
         return f"{atom_text(TriplePattern(subject, predicate, value), self._writer)} is {origin}"
 
     def _attempt(self, rule: DatalogRule, bound: Mapping[Variable, Term]) -> _Attempt | None:
         """The item at which a body stops under bindings of its head; None where nothing stops it."""
-        atoms = [(item, _substituted(item, bound)) for item in rule.body if isinstance(item, TriplePattern)]
+        atoms = [(item, substituted(item, bound)) for item in rule.body if isinstance(item, TriplePattern)]
         try:
             joined, rows, missing = join_greedily([atom for _, atom in atoms], self._closed, self._solver)
         except LimitExceeded as error:
@@ -135,10 +141,10 @@ class RuleFailures:
         row = {**bound, **rows[0]}
         for atom, _ in atoms:
             name_bound_blanks(slots_of(atom), row, self._writer)
-        held = tuple(_instance(atom, row) for atom in joined if isinstance(atom, TriplePattern))
+        held = tuple(filter(None, (instance(atom, row) for atom in joined if isinstance(atom, TriplePattern))))
         lacking = next((each for each in missing if isinstance(each, TriplePattern)), None)
         if lacking is not None:
-            atom = _substituted(lacking, row)
+            atom = substituted(lacking, row)
             return _Attempt(len(joined), held, self.lacking_atom(atom), atom)
         return self._attempt_rest(rule.body, [{**bound, **each} for each in rows], held)
 
@@ -150,18 +156,25 @@ class RuleFailures:
             waiting = [item for item in rest if isinstance(item, kind)]
             produced = {item.variable for item in waiting if isinstance(item, Bind)}
             while waiting:
-                item = next((each for each in waiting if not isinstance(each, Bind) or _is_ready(each, rows, produced)), waiting[0])
+                item = next((each for each in waiting if not isinstance(each, Bind) or is_ready(each, rows, produced)), waiting[0])
                 waiting.remove(item)
-                left = self._after(item, rows)
+                left = self.after(item, rows)
                 if not left:
-                    return _Attempt(passed, held, self._lacking_item(item, rows))
+                    return _Attempt(passed, held, self.lacking_item(item, rows))
                 rows, passed = left, passed + 1
         return None
 
-    def _after(self, item: BodyItem, rows: list[Solution]) -> list[Solution]:
+    def named_instance(self, atom: TriplePattern, row: Mapping[Variable, Term]) -> Triple | None:
+        """The triple of an atom, whose blank nodes are named after the variables of the atom."""
+        name_bound_blanks(slots_of(atom), row, self._writer)
+        return instance(atom, row)
+
+    def after(self, item: BodyItem, rows: list[Solution]) -> list[Solution]:
         """The rows that an item leaves, with what it binds."""
         graph = self._closed.graph()
         match item:
+            case TriplePattern():
+                return [{**row, **found} for row in rows for found in matches(graph, (item,), row, EMPTY)]
             case GroupAggregate():
                 groups = self._solver.solutions(_group_pattern(item), self._closed)
                 names = {*item.keys, *(name for name, _ in item.results)}
@@ -177,10 +190,13 @@ class RuleFailures:
             case Not(atoms):
                 return [row for row in rows if next(matches(self._closed.graph(), atoms, row, EMPTY), None) is None]
             case _:
-                return rows
+                assert_never(item)
 
-    def _lacking_item(self, item: BodyItem, rows: list[Solution]) -> str:
+    def lacking_item(self, item: BodyItem, rows: list[Solution]) -> str:
+        """Text for an item that leaves none of some rows."""
         match item:
+            case TriplePattern():
+                return self.lacking_atom(substituted(item, rows[0]))
             case FilterItem(condition):
                 value = _compiled(Call("!", (Call("!", (condition,)),))).evaluate(self._closed.graph(), rows[0], EMPTY)
                 return failed_condition_text(condition, rows, value is None, self._writer, "FILTER")
@@ -194,10 +210,13 @@ class RuleFailures:
             case Not(atoms):
                 row = rows[0]
                 match_ = next(matches(self._closed.graph(), atoms, row, EMPTY))
-                held = ", ".join(self._held(_instance(atom, {**row, **match_})) for atom in atoms)
+                there = filter(None, (instance(atom, {**row, **match_}) for atom in atoms))
+                held = ", ".join(map(self.held_text, there))
                 return f"{body_item_text(item, self._writer, row)} is false: {held}"
-            case _:
+            case GroupAggregate():
                 return f"{body_item_text(item, self._writer)} has no group"
+            case _:
+                assert_never(item)
 
     def lacking_atom(self, atom: TriplePattern) -> str:
         """Text for an atom that nothing matches: what of its predicate is there instead."""
@@ -213,11 +232,11 @@ class RuleFailures:
         if is_class and value is not None and subject is not None and (types := self._objects(subject, predicate)):
             return f"{start}: {writer.text(subject)} is a {self._listed(types)}"
         if subject is not None and value is not None and not is_class and (values := self._objects(subject, predicate)):
-            return f"{start}: of {writer.text(subject)} it is known with {self._listed(values)}"
+            return f"{start}: {writer.text(subject)} has {self._listed(values)}"
         if subject is not None and (subjects := self._subjects(predicate, value if is_class else None)):
             return f"{start}: it is known of {self._listed(subjects)}"
         if subject is None and value is not None and not is_class and (values := self._values(predicate)):
-            return f"{start}: it is known with {self._listed(values)}"
+            return f"{start}: known values are {self._listed(values)}"
         return start + self._brought.near_miss(predicate, value, self._closed.background, writer, before=": ")
 
     def known_of(self, predicate: Term, subject: Slot, value: Slot, rows: Sequence[Mapping[Variable, Term]]) -> str:
@@ -268,7 +287,7 @@ def _few(terms: Iterable[Term]) -> list[Term]:
     return list(found)
 
 
-def _bindings(head: TriplePattern, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]]) -> Iterator[dict[Variable, Term]]:
+def head_bindings(head: TriplePattern, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]]) -> Iterator[dict[Variable, Term]]:
     """The terms of a head's variables where it gives a triple of a pattern for a partial answer."""
     for row in rows:
         bound: dict[Variable, Term] = {}
@@ -280,23 +299,20 @@ def _bindings(head: TriplePattern, pattern: TriplePattern, rows: Sequence[Mappin
             yield bound
 
 
-def _substituted(atom: TriplePattern, bound: Mapping[Variable, Term]) -> TriplePattern:
+def substituted(atom: TriplePattern, bound: Mapping[Variable, Term]) -> TriplePattern:
+    """An atom with the terms of the variables that are bound."""
+
     def slot(each: Slot) -> Slot:
         return Const(bound[each.name]) if isinstance(each, Var) and each.name in bound else each
 
     return TriplePattern(slot(atom.subject), slot(atom.predicate), slot(atom.object))
 
 
-def _instance(atom: TriplePattern, row: Mapping[Variable, Term]) -> Triple:
-    subject, predicate, value = (slot.term if isinstance(slot, Const) else row[slot.name] for slot in slots_of(atom))
-    return subject, predicate, value
-
-
 def _compiled(expression: Expression) -> CompiledExpression:
     return CompiledExpression(expression, AlgebraCompiler().compile_exists)
 
 
-def _is_ready(bind: Bind, rows: list[Solution], produced: set[Variable]) -> bool:
+def is_ready(bind: Bind, rows: list[Solution], produced: set[Variable]) -> bool:
     """True where no other BIND that waits gives a variable of the expression."""
     return all(name in rows[0] or name not in produced for name in free_variables(bind.expression))
 

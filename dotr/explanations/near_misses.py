@@ -8,9 +8,10 @@ from itertools import islice
 from typing import Final
 
 from dotr.explanations.term_writer import TermWriter
-from dotr.model.algebra import Const, Slot
+from dotr.model.algebra import Const, Link, Slot, TriplePattern
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import RDF_TYPE, Term, Triple
+from dotr.model.traverse import AlgebraNode, walk
 from dotr.store.triples import TripleIndex
 
 _MAX_TERMS: Final = 1_000
@@ -63,6 +64,19 @@ class TermsBrought:
         listed = f"{'' if class_ is None else 'classes '}{_listed(_with_first(names, close))}" if names else f"no {kind}"
         there = f"the elements bring {listed}"
         return f"{before}{'no' if before else 'No'} element brings {missed}; {there}." + (f" Did you mean {close[0]}?" if close else "")
+
+    def near_misses_of(self, part: AlgebraNode, background: TripleIndex, writer: TermWriter) -> Iterator[str]:
+        """The sentences of `near_miss` for the predicates and classes of a pattern."""
+        for node in walk(part):
+            match node:
+                case TriplePattern(_, Const(predicate), value):
+                    remark = self.near_miss(predicate, value.term if isinstance(value, Const) else None, background, writer)
+                case Link(predicate):
+                    remark = self.near_miss(predicate, None, background, writer)
+                case _:
+                    continue
+            if remark:
+                yield remark
 
     def _known_names(self, classes: bool, background: TripleIndex, writer: TermWriter) -> Iterator[str]:
         """Names that the background and the heads of rules have."""

@@ -12,13 +12,13 @@ Cost: that of one query for each pattern of the conjunction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
 from dotr.datalog.closure import Closure
 from dotr.joins.limits import LimitExceeded, Limits
-from dotr.joins.scope import can_look_up, mentioned
+from dotr.joins.scope import mentioned
 from dotr.model.algebra import (
     Bgp,
     BgpItem,
@@ -146,7 +146,7 @@ class JoinStop:
     joined: tuple[Part, ...]
     rows: tuple[Solution, ...]
     missing: tuple[Part, ...]
-    inside: Stop | None = None
+    inside: QueryStop | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +188,13 @@ class OperatorStop:
 class UnionStop:
     """A UNION of which no side has a solution."""
 
-    sides: tuple[Stop, ...]
+    sides: tuple[QueryStop, ...]
 
 
-Stop: TypeAlias = JoinStop | FilterStop | OperatorStop | UnionStop
+QueryStop: TypeAlias = JoinStop | FilterStop | OperatorStop | UnionStop
 
 
-def find_stop(pattern: Pattern, closed: ClosedGraph, solver: PatternSolver) -> Stop | None:
+def find_stop(pattern: Pattern, closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
     """The part of a pattern at which its solutions end; None where it has solutions.
 
     Raises `LimitExceeded`.
@@ -228,7 +228,7 @@ def find_stop(pattern: Pattern, closed: ClosedGraph, solver: PatternSolver) -> S
             assert_never(pattern)
 
 
-def reached(stop: Stop) -> int:
+def reached(stop: QueryStop) -> int:
     """The number of patterns and conditions that were passed, to compare instants."""
     match stop:
         case JoinStop(joined, _, _, inside):
@@ -244,14 +244,43 @@ def reached(stop: Stop) -> int:
 
 
 def _weight(part: Part) -> int:
-    """The number of patterns and conditions of a part."""
-    return sum(
-        len(node.conditions) if isinstance(node, Filter) else isinstance(node, TriplePattern | PathPattern | TermPattern)
-        for node in walk(part)
-    )
+    """The least number of patterns and conditions of a part that its answers pass."""
+    match part:
+        case TriplePattern() | PathPattern() | TermPattern():
+            return 1
+        case Union(left, right):
+            return min(_weight(left), _weight(right))
+        case _:
+            return _passed(part, _weight)
 
 
-def _operator_stop(name: str, pattern: Pattern, inner: Pattern, closed: ClosedGraph, solver: PatternSolver) -> Stop | None:
+def at_most_reached(part: Part, closure: Closure) -> int:
+    """An upper bound of what `reached` returns at an instant, from the predicates that are there."""
+    match part:
+        case TriplePattern(_, Const(predicate), _):
+            return predicate in closure.delta.by_subject or predicate in closure.background.by_subject
+        case TriplePattern() | PathPattern() | TermPattern():
+            return 1
+        case Union(left, right):
+            return max(at_most_reached(left, closure), at_most_reached(right, closure))
+        case _:
+            return _passed(part, lambda inner: at_most_reached(inner, closure))
+
+
+def _passed(pattern: Pattern, of_part: Callable[[Part], int]) -> int:
+    """The sum over the parts of a pattern that its answers pass: no OPTIONAL, MINUS or EXISTS."""
+    match pattern:
+        case Bgp() | Join():
+            return sum(map(of_part, conjunction(pattern)))
+        case Filter(inner, conditions):
+            return of_part(inner) + len(conditions)
+        case Extend(inner, _, _) | Group(inner, _, _) | LeftJoin(inner, _, _) | Minus(inner, _) | Select(_, inner):
+            return of_part(inner)
+        case _:
+            return 0
+
+
+def _operator_stop(name: str, pattern: Pattern, inner: Pattern, closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
     if solver.solutions(pattern, closed):
         return None
     removed = pattern.right if isinstance(pattern, Minus) else None
@@ -261,7 +290,7 @@ def _operator_stop(name: str, pattern: Pattern, inner: Pattern, closed: ClosedGr
 # --- conjunctions ---
 
 
-def _join_stop(parts: list[Part], closed: ClosedGraph, solver: PatternSolver) -> Stop | None:
+def _join_stop(parts: list[Part], closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
     if len(parts) == 1 and not isinstance(parts[0], TriplePattern | PathPattern | TermPattern):
         return find_stop(parts[0], closed, solver)
     joined, rows, missing = join_greedily(parts, closed, solver)
@@ -315,7 +344,7 @@ def join_greedily(
 
 def _is_connected(part: Part, known: frozenset[Variable]) -> bool:
     if isinstance(part, TermPattern):
-        return can_look_up(part, known)
+        return part.term.name in known  # before, its parts alone would make terms that no triple has
     names = variables_in(part)
     return not names or not names.isdisjoint(known)
 
@@ -323,7 +352,7 @@ def _is_connected(part: Part, known: frozenset[Variable]) -> bool:
 # --- conditions ---
 
 
-def _filter_stop(inner: Pattern, conditions: tuple[Expression, ...], closed: ClosedGraph, solver: PatternSolver) -> Stop | None:
+def _filter_stop(inner: Pattern, conditions: tuple[Expression, ...], closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
     rows = solver.solutions(inner, closed)
     tests = [CompiledExpression(_truth(each), AlgebraCompiler().compile_exists) for each in conditions]
     failures: list[tuple[FailedCondition, ...]] = []

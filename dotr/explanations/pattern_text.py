@@ -38,14 +38,9 @@ from dotr.model.algebra import (
 )
 from dotr.model.algebra import Sequence as PathSequence
 from dotr.model.datalog import Bind, BodyItem, FilterItem, GroupAggregate, Not
-from dotr.model.terms import RDF_TYPE, WELL_KNOWN, Term, Variable
+from dotr.model.terms import RDF_TYPE, Term, Variable
 
 _MAX_ROWS: Final = 3
-
-
-def with_well_known(writer: TermWriter) -> dict[str, str]:
-    """The prefixes of a writer, and those that every reader knows, such as `rdfs:`."""
-    return {**WELL_KNOWN, **writer.prefixes}
 
 
 def slot_text(slot: Slot, writer: TermWriter, bound: Mapping[Variable, Term] | None = None) -> str:
@@ -254,8 +249,9 @@ def atom_text(atom: TriplePattern, writer: TermWriter, bound: Mapping[Variable, 
     predicate = atom.predicate.term if isinstance(atom.predicate, Const) else (bound or {}).get(atom.predicate.name)
     if predicate is None:
         return f"[{subject}, {slot_text(atom.predicate, writer)}, {value}]"
-    if predicate == RDF_TYPE and isinstance(atom.object, Const):
-        return f"{value}({subject})"
+    if predicate == RDF_TYPE:
+        is_class = isinstance(atom.object, Const) or atom.object.name in (bound or {})
+        return f"{value}({subject})" if is_class else f"[{subject}, a, {value}]"
     return f"{writer.text(predicate)}({subject}, {value})"
 
 

@@ -8,19 +8,20 @@ could give it, and predicates that no element brings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from dotr.datalog.closure import Closure
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
-from dotr.explanations.datalog_failure import RuleFailure
+from dotr.explanations.datalog_failure import UnfulfilledRule
 from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import (
     ClosedGraph,
     PatternSolver,
-    Stop,
+    QueryStop,
+    at_most_reached,
     find_stop,
     reached,
 )
@@ -30,21 +31,17 @@ from dotr.explanations.term_writer import TermWriter
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import format_time
 from dotr.joins.limits import LimitExceeded
-from dotr.model.algebra import (
-    Const,
-    Filter,
-    PathPattern,
-    TermPattern,
-    TriplePattern,
-)
+from dotr.layout.retention import roles
+from dotr.model.algebra import Expression, Select
+from dotr.model.places import Span
 from dotr.model.rules import FactSource, Role, Rule
 from dotr.model.terms import Label, Triple
 from dotr.model.time import Micros
-from dotr.model.traverse import walk
 from dotr.queries import QueryPlan, plan
 
 _MAX_TERMS: Final = 3
 _INDENT: Final = "    "
+_NO_PLACES: Final[Mapping[Expression, Span]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +64,13 @@ class MissingFacts:
     time: Micros | None = None
     at: str = ""
     stops: tuple[str, ...] = ()
-    rules: tuple[RuleFailure, ...] = ()
+    rules: tuple[UnfulfilledRule, ...] = ()
     remarks: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
         """`Temp has no fact at 2 instants`, for the parentheses of the first line."""
-        return f"{self.label} has no fact at {self.instants} instant{'' if self.instants == 1 else 's'}"
+        return f"{self.label} has no fact at {self.instants:,} instant{'' if self.instants == 1 else 's'}"
 
     def lines(self) -> list[str]:
         """The lines below the first one, indented by four and more spaces."""
@@ -87,7 +84,7 @@ class MissingFacts:
         return {
             "label": self.label,
             "instants": self.instants,
-            "at": self.at or None,
+            "at": time_value(self.at) if self.at else None,
             "stops": list(self.stops),
             "rules": [each.to_json() for each in self.rules],
             "remarks": list(self.remarks),
@@ -114,17 +111,33 @@ def explain_missing_facts(
     role = role or rule.anchor
     if not isinstance(role.source, FactSource):
         return None
-    search = _Search(replay.program, role)
+    query = replace(role.source.query, projection=role.source.attributes)
     if role.source.period is not None:
-        if search.visit(None, ()):
-            return None
-        return search.explanation(replay, writer)
+        search = _Search(replay.program, role.origin, query)
+        return None if search.visit(None, ()) else search.explanation(replay, writer)
+    written = zip(roles(rule), replay.program.rules.places[rule.name].roles, strict=True)
+    places = next((places.conditions for each, places in written if each == role), _NO_PLACES)
+    return explain_missing_rows(replay, role.origin, query, writer, first=first, last=last, places=places)
+
+
+def explain_missing_rows(
+    replay: Replay,
+    label: Label,
+    query: Select,
+    writer: TermWriter,
+    *,
+    first: Micros | None = None,
+    last: Micros | None = None,
+    places: Mapping[Expression, Span] = _NO_PLACES,
+) -> MissingFacts | None:
+    """The same for any query; `label` names it, `places` has the places of its conditions."""
+    search = _Search(replay.program, label, query)
     for instant in replay.instants():
         search.note(instant.graphs)
         asked = (first is None or first <= instant.time) and (last is None or instant.time <= last)
         if asked and search.visit(instant.time, merge(instant.time, instant.graphs).triples):
             return None
-    return search.explanation(replay, writer)
+    return search.explanation(replay, writer, places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +150,17 @@ class _Furthest:
     time: Micros | None
     given: Sequence[Triple]
     closed: ClosedGraph
-    stop: Stop | None
+    stop: QueryStop | None
     exceeded: str = ""
 
 
 class _Search:
     """Search for the instant at which a query came furthest."""
 
-    def __init__(self, program: CompiledProgram, role: Role) -> None:
-        assert isinstance(role.source, FactSource)
+    def __init__(self, program: CompiledProgram, label: Label, query: Select) -> None:
         self._program = program
-        self._label = role.origin
-        self._query = replace(role.source.query, projection=role.source.attributes)
+        self._label = label
+        self._query = query
         self._plan: QueryPlan = plan(self._query, program.knowledge.background)
         self._solver = PatternSolver()
         self._rules = datalog_rules(program)
@@ -171,7 +183,7 @@ class _Search:
         try:
             if self._plan.answers_at(closure):
                 return True
-            if self._best is not None and self._at_most(closure) <= self._best_reached:
+            if self._best is not None and at_most_reached(self._query, closure) <= self._best_reached:
                 return False
             closed = ClosedGraph(closure, self._program.spec.limits)
             stop = find_stop(self._query, closed, self._solver)
@@ -182,22 +194,7 @@ class _Search:
             self._best, self._best_reached = _Furthest(time, triples, closed, stop, exceeded), found
         return False
 
-    def _at_most(self, closure: Closure) -> int:
-        """An upper bound of what `reached` counts, from the predicates that are there at all."""
-        passed = 0
-        for node in walk(self._query):
-            match node:
-                case TriplePattern(_, Const(predicate), _):
-                    passed += predicate in closure.delta.by_subject or predicate in closure.background.by_subject
-                case TriplePattern() | PathPattern() | TermPattern():
-                    passed += 1
-                case Filter(_, conditions):
-                    passed += len(conditions)
-                case _:
-                    pass
-        return passed
-
-    def explanation(self, replay: Replay, writer: TermWriter) -> MissingFacts:
+    def explanation(self, replay: Replay, writer: TermWriter, places: Mapping[Expression, Span] = _NO_PLACES) -> MissingFacts:
         """The explanation of the best instant."""
         best = self._best
         if best is None:
@@ -207,9 +204,18 @@ class _Search:
         if best.stop is None:
             why = f"the query goes over a limit: {best.exceeded}" if best.exceeded else "the query has no row"
             return replace(explained, stops=(why,))
-        text = StopText(self._program, self._rules, self._brought, best.closed, best.given, writer)
+        text = StopText(self._program, self._rules, self._brought, best.closed, best.given, writer, places)
         stops = tuple(text.sentences(best.stop))
         return replace(explained, stops=stops, rules=tuple(text.rules), remarks=tuple(dict.fromkeys(text.remarks)))
+
+
+def time_value(text: str) -> int | str:
+    """A time as JSON has it, from its text.
+
+    >>> time_value("-12"), time_value("2024-03-01T07:00:00Z")
+    (-12, '2024-03-01T07:00:00Z')
+    """
+    return int(text) if text.removeprefix("-").isdecimal() else text
 
 
 def close_quietly(program: CompiledProgram, triples: Sequence[Triple]) -> Closure | None:

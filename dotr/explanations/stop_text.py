@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
-from dotr.datalog.loading import read_graph
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Refused
-from dotr.explanations.datalog_failure import MAX_ROWS, RuleFailure, RuleFailures
+from dotr.explanations.background_origins import BackgroundOrigins, rule_place
+from dotr.explanations.datalog_failure import MAX_ROWS, UnfulfilledRule, UnfulfilledRules
+from dotr.explanations.event_text import place_text
 from dotr.explanations.failed_conditions import failed_condition_text
 from dotr.explanations.missing_entailment import MissingEntailment, entailment_that_gives
 from dotr.explanations.near_misses import TermsBrought
-from dotr.explanations.partial_joins import ClosedGraph, FilterStop, JoinStop, OperatorStop, Part, Stop, UnionStop, conjunction
+from dotr.explanations.partial_joins import (
+    ClosedGraph,
+    FailedCondition,
+    FilterStop,
+    JoinStop,
+    OperatorStop,
+    Part,
+    QueryStop,
+    UnionStop,
+    conjunction,
+)
 from dotr.explanations.pattern_text import (
     aggregate_texts,
     is_grouped,
@@ -22,19 +33,21 @@ from dotr.explanations.pattern_text import (
     parts_text,
     pattern_text,
     slot_text,
-    with_well_known,
 )
+from dotr.explanations.proofs import program_rules
 from dotr.explanations.term_writer import TermWriter
 from dotr.joins.scope import possible
 from dotr.languages.datalog import parse_datalog
-from dotr.model.algebra import Const, Exists, Link, PathPattern, Pattern, TermPattern, TriplePattern, Values, Var, is_hidden, slots_of
+from dotr.model.algebra import Const, Exists, Expression, PathPattern, Pattern, TermPattern, TriplePattern, Values, Var, is_hidden, slots_of
 from dotr.model.datalog import DatalogRule
+from dotr.model.places import Span
 from dotr.model.terms import RDF_TYPE, Term, Triple, Variable
 from dotr.model.traverse import walk
 from dotr.queries.matching import matches
 from dotr.queries.operators import EMPTY
 
 _MAX_TERMS: Final = 3
+_NO_PLACES: Final[Mapping[Expression, Span]] = {}
 
 
 class StopText:
@@ -47,6 +60,7 @@ class StopText:
         closed: the instant.
         given: the triples of the instant's elements.
         writer: the writer of the explanation.
+        places: the places of conditions in the rule files.
     """
 
     def __init__(
@@ -57,17 +71,19 @@ class StopText:
         closed: ClosedGraph,
         given: Sequence[Triple],
         writer: TermWriter,
+        places: Mapping[Expression, Span] = _NO_PLACES,
     ) -> None:
         self._program = program
         self._datalog = rules
         self._brought = brought
         self._closed = closed
+        self._places = places
         self._writer = writer
-        self._failures = RuleFailures(rules, closed, given, brought, writer)
-        self.rules: list[RuleFailure] = []
+        self._failures = UnfulfilledRules(rules, closed, given, brought, writer)
+        self.rules: list[UnfulfilledRule] = []
         self.remarks: list[str] = []
 
-    def sentences(self, stop: Stop) -> Iterator[str]:
+    def sentences(self, stop: QueryStop) -> Iterator[str]:
         """The sentences of a stop: one, or one for each side of a UNION."""
         match stop:
             case UnionStop(sides):
@@ -93,17 +109,22 @@ class StopText:
         same = [each.row for each in stop.failed if each.condition == first.condition and each.errs == first.errs]
         self._name_blanks(stop.pattern, same[0])
         holds = self._holds(pattern_text(stop.pattern, self._writer), len(stop.rows), "group" if is_grouped(stop.pattern) else "")
+        place = place_text(self._places.get(first.condition))
+        return f"{holds}; {self._failed(stop, same, first)}" + (f"   {place}" if place else "")
+
+    def _failed(self, stop: FilterStop, rows: Sequence[Mapping[Variable, Term]], first: FailedCondition) -> str:
+        """The condition that is not true of some rows."""
         match first.condition:
             case Exists(pattern, negated):
                 text = f"{'NOT ' * negated}EXISTS {{ {pattern_text(pattern, self._writer)} }} is false"
                 if negated:
-                    return f"{holds}; {text}{self._found_in(pattern, same[0])}"
+                    return f"{text}{self._found_in(pattern, rows[0])}"
                 self._remark(pattern)
-                return f"{holds}; {text}"
+                return text
             case _:
                 name = "HAVING" if is_grouped(stop.pattern) else "FILTER"
                 texts = aggregate_texts(stop.pattern, self._writer)
-                return f"{holds}; {failed_condition_text(first.condition, same, first.errs, self._writer, name, texts)}"
+                return failed_condition_text(first.condition, rows, first.errs, self._writer, name, texts)
 
     def _found_in(self, pattern: Pattern, row: Mapping[Variable, Term]) -> str:
         """The triples by which a pattern of NOT EXISTS or MINUS matches a row, where it is plain."""
@@ -130,7 +151,7 @@ class StopText:
         entailment = ""
         if isinstance(first, TriplePattern | PathPattern | TermPattern):
             needed = entailment_that_gives(first, rows, self._closed, self._datalog, self._program.spec.entailment)
-            entailment = "" if needed is None else self._entailment(needed)
+            entailment = "" if needed is None else entailment_text(self._program, needed, writer)
         if isinstance(first, TriplePattern):
             self.rules += self._failures.of_pattern(first, rows)
         for part in stop.missing[1:] if entailment else stop.missing:
@@ -187,30 +208,12 @@ class StopText:
         names = ", ".join([self._writer.text(each) for each in types[:_MAX_TERMS]] + ["…"] * (len(types) > _MAX_TERMS))
         return f"{self._writer.text(term)}, a {names}" if names else f"{self._writer.text(term)}, which has no class"
 
-    def _entailment(self, needed: MissingEntailment) -> str:
-        prefixes = TermWriter(with_well_known(self._writer))
-        files = files_of(self._program, needed.schema)
-        texts: dict[str, list[str]] = {}
-        for triple in needed.schema:
-            texts.setdefault(files.get(triple, ""), []).append(prefixes.triple(triple))
-        by = ", ".join(", ".join(triples) + (f" ({file})" if file else "") for file, triples in texts.items())
-        return f"`entailment: {needed.regime.value}` gives it" + (f": {by}" if by else "")
-
     def _remark(self, part: Part) -> None:
-        for node in walk(part):
-            match node:
-                case TriplePattern(_, Const(predicate), value):
-                    class_ = value.term if isinstance(value, Const) else None
-                case Link(predicate):
-                    class_ = None
-                case _:
-                    continue
-            if remark := self._brought.near_miss(predicate, class_, self._closed.background, self._writer):
-                self.remarks.append(remark)
+        self.remarks += self._brought.near_misses_of(part, self._closed.background, self._writer)
 
     def _holds(self, text: str, count: int, noun: str = "") -> str:
         plural = "" if count == 1 else "s"
-        return f"{text} {'has' if noun else 'holds'} {count} {noun or 'time'}{plural}" if text else f"{count} {noun or 'row'}{plural}"
+        return f"{text} {'has' if noun else 'holds'} {count:,} {noun or 'time'}{plural}" if text else f"{count:,} {noun or 'row'}{plural}"
 
     def _name_blanks(self, part: Part, row: Mapping[Variable, Term]) -> None:
         for node in walk(part):
@@ -218,25 +221,19 @@ class StopText:
                 name_bound_blanks(slots_of(node), row, self._writer)
 
 
-def files_of(program: CompiledProgram, triples: Sequence[Triple]) -> dict[Triple, str]:
-    """The file of each triple that the background states."""
-    wanted, found = set(triples), dict[Triple, str]()
-    for rule in datalog_rules(program):
-        if not rule.body:
-            for head in rule.head:
-                match head:
-                    case TriplePattern(Const(subject), Const(predicate), Const(value)) if (subject, predicate, value) in wanted:
-                        found.setdefault((subject, predicate, value), rule.name)
-    for number, path in enumerate(program.spec.graphs):
-        if not wanted - found.keys():
-            break
-        try:
-            stated = wanted.intersection(read_graph(path, number))
-        except Refused:
-            continue
-        for triple in stated:
-            found.setdefault(triple, path)
-    return found
+def entailment_text(program: CompiledProgram, needed: MissingEntailment, writer: TermWriter) -> str:
+    """`entailment: rdfs` gives it, and the schema triples by which it does, with their files."""
+    try:
+        origins = BackgroundOrigins(program, program_rules(program)).of(needed.schema)
+    except Refused:  # a graph that has changed since
+        origins = {}
+    texts: dict[str, list[str]] = {}
+    for triple in needed.schema:
+        origin = origins.get(triple)
+        place = None if origin is None else origin.place or (None if origin.rule is None else rule_place(origin.rule))
+        texts.setdefault("" if place is None else str(place), []).append(writer.triple(triple))
+    by = ", ".join(", ".join(triples) + (f" ({file})" if file else "") for file, triples in texts.items())
+    return f"`entailment: {needed.regime.value}` gives it" + (f": {by}" if by else "")
 
 
 def datalog_rules(program: CompiledProgram) -> list[DatalogRule]:

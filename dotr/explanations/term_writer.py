@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dotr.explanations.rendering import predicate_text, term_text
-from dotr.model.terms import Prefixes, Term, Triple, Variable, is_triple, rename_blanks
+from dotr.model.terms import WELL_KNOWN, Prefixes, Term, Triple, Variable, is_triple, rename_blanks
 
 
 class TermWriter:
@@ -13,7 +13,8 @@ class TermWriter:
     of that variable has a number. One that no variable is bound to is `_:b`, `_:b2`, ….
 
     Args:
-        prefixes: namespace IRI by prefix, without its colon.
+        prefixes: namespace IRI by prefix, without its colon; `xsd:`, `rdfs:` and the like are known
+            without them.
 
     >>> writer = TermWriter({"": "http://e/"})
     >>> writer.name_blank("_:0", "r")
@@ -23,7 +24,7 @@ class TermWriter:
     """
 
     def __init__(self, prefixes: Prefixes) -> None:
-        self.prefixes = prefixes
+        self.prefixes: Prefixes = {**WELL_KNOWN, **prefixes}
         self._names: dict[Term, Term] = {}
         self._taken: set[Term] = set()
 

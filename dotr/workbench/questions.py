@@ -9,9 +9,12 @@ from typing import Final
 from dotr.errors.diagnostics import did_you_mean, refuse
 from dotr.explanations.replay import Replay
 from dotr.explanations.why_not import Question
+from dotr.languages.sparql import parse_select, scan_references
 from dotr.languages.turtle.graphs import Misread, read_graph
+from dotr.model.algebra import Select
+from dotr.model.places import Document, Span
 from dotr.model.rules import Rule
-from dotr.model.terms import Prefixes, Term, Triple, Variable
+from dotr.model.terms import WELL_KNOWN, Prefixes, Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.sources.times import parse_time
 
@@ -37,6 +40,35 @@ def time_of(replay: Replay, text: str, option: str) -> Micros:
     except ValueError as error:
         example = "2024-03-01T07:00:00Z" if replay.clock.dated else "1200, or 2024-03-01T07:00:00Z"
         raise refuse("C219", f"{option}: {error}", None, f"Write a time as an element may have it: {example}.") from None
+
+
+def times_of(
+    replay: Replay, *, at: str | None = None, first: str | None = None, last: str | None = None
+) -> tuple[Micros | None, Micros | None]:
+    """The first and the last time asked about in µs since 1970, None without a bound; raises
+    `Refused`.
+    """
+    if at is not None:
+        if first is not None or last is not None:
+            raise refuse("C219", "--at is one time, --from and --to are a range", None, "Leave one of them out.")
+        time = time_of(replay, at, "--at")
+        return time, time
+    since = None if first is None else time_of(replay, first, "--from")
+    return since, None if last is None else time_of(replay, last, "--to")
+
+
+def query_of(replay: Replay, text: str) -> Select:
+    """The ad hoc query of a text; raises `Refused` with the place in the text.
+
+    The prefixes of the rule files and the configuration are declared.
+    """
+    span = Span(Document("--query", text), 0, len(text))
+    select = parse_select(span, {**WELL_KNOWN, **replay.prefixes})
+    reference = next(iter(scan_references(span)), None)
+    if reference is not None:
+        hint = "It asks what holds at one instant: leave out M.?v and time(M)."
+        raise refuse("C219", "an ad hoc query has no events of a rule", reference.span, hint)
+    return select
 
 
 def conditions_of(replay: Replay, texts: Sequence[str], attributes: Sequence[Variable], label: str) -> tuple[tuple[Variable, Term], ...]:
@@ -100,10 +132,7 @@ def question_of(
         every: explain every anchor that did not fire.
     """
     named = rule_named(replay, rule)
-    if at is not None and (first is not None or last is not None):
-        raise refuse("C219", "--at is one time, --from and --to are a range", None, "Leave one of them out.")
-    since = time_of(replay, at, "--at") if at is not None else time_of(replay, first, "--from") if first is not None else None
-    until = since if at is not None else time_of(replay, last, "--to") if last is not None else None
+    since, until = times_of(replay, at=at, first=first, last=last)
     attributes = replay.program.rules.places[rule].roles[0].attributes
     return Question(since, until, conditions_of(replay, where, attributes, named.anchor.label), every)
 

@@ -1,0 +1,70 @@
+"""Triples of an instant as Turtle statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from dotr.explanations.term_writer import TermWriter
+from dotr.model.terms import Prefixes, Term, Triple, Variable, is_blank, is_triple
+
+
+class StatementWriter:
+    """Writer of the triples of one instant.
+
+    The only blank node of an instant is `[]`, where it is no object and no attribute has it;
+    otherwise blank nodes have names (`TermWriter`).
+
+    >>> writer = StatementWriter({"": "http://e/"})
+    >>> graph = [("_:0", "<http://e/p>", '"1"'), ("_:0", "<http://e/q>", "<http://e/a>")]
+    >>> writer.see(graph)
+    >>> list(writer.statements(graph))
+    ['[] :p "1" ; :q :a .']
+    """
+
+    def __init__(self, prefixes: Prefixes) -> None:
+        self._terms = TermWriter(prefixes)
+        self._blanks: set[Term] = set()
+        self._has_names = False
+
+    def name_after(self, attributes: Iterable[tuple[Variable, Term]]) -> None:
+        """Name blank nodes after the attributes that have them."""
+        for name, term in attributes:
+            if is_blank(term):
+                self._terms.name_blank(term, name)
+                self._has_names = True
+
+    def see(self, triples: Iterable[Triple]) -> None:
+        """Note the blank nodes of triples, before any is written."""
+        for subject, _, value in triples:
+            if is_blank(subject):
+                self._blanks.add(subject)
+            if is_blank(value) or (is_triple(value) and "_:" in value):
+                self._has_names = True
+
+    def statements(self, triples: Sequence[Triple]) -> Iterator[str]:
+        """Triples as Turtle, a statement for each subject in a row."""
+        before = verb = text = ""
+        for triple in triples:
+            subject, predicate, value = triple
+            if subject != before:
+                if text:
+                    yield f"{text} ."
+                text = self.triple(triple)
+            elif predicate != verb:
+                text += f" ; {self._terms.predicate(predicate)} {self.text(value)}"
+            else:
+                text += f" , {self.text(value)}"
+            before, verb = subject, predicate
+        if text:
+            yield f"{text} ."
+
+    def triple(self, triple: Triple) -> str:
+        """A triple without a full stop."""
+        subject, predicate, value = triple
+        return f"{self.text(subject)} {self._terms.predicate(predicate)} {self.text(value)}"
+
+    def text(self, term: Term) -> str:
+        """A term as Turtle."""
+        if len(self._blanks) == 1 and not self._has_names and term in self._blanks:
+            return "[]"
+        return self._terms.text(term)

@@ -1,0 +1,107 @@
+"""Tests of explanations for triples that do not hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dotr.errors.diagnostics import Refused
+from dotr.explanations.missing_triple import explain_missing_triple, read_triple
+from dotr.explanations.replay import Replay
+from dotr.explanations.term_writer import TermWriter
+from dotr.workbench.replays import open_replays
+
+pytestmark = pytest.mark.core
+
+PREFIX = "PREFIX : <http://example.org/why#>\n"
+IN_ROOM = ":in(?reading, ?room) :- :by(?reading, ?sensor), :mountedIn(?sensor, ?room) .\n"
+GRAPH = """@prefix : <http://example.org/why#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+:Thermometer rdfs:subClassOf :Sensor . :t1 a :Thermometer ; :mountedIn :lab . :t2 a :Thermometer ; :mountedIn :attic .
+"""
+
+
+def replay(folder: Path, stream: dict[int, str], datalog: str = IN_ROOM, entailment: str = "none") -> Replay:
+    (folder / "why.dotr").write_text(f"{PREFIX}rule R define R = [ dotr_id a :R ] from Now = [ SELECT ?r WHERE {{ ?r :by ?s }} ]")
+    (folder / "plant.dlog").write_text(PREFIX + datalog)
+    (folder / "plant.ttl").write_text(GRAPH)
+    elements = "".join(f"      - {{ at: {time}, graph: '{text}' }}\n" for time, text in stream.items())
+    (folder / "t.yaml").write_text(
+        f"rules: [why.dotr]\nprefixes: {{ '': 'http://example.org/why#' }}\n"
+        f"knowledge: {{ graphs: [plant.ttl], datalog: [plant.dlog], entailment: {entailment} }}\n"
+        f"cases:\n  - name: one\n    expect: []\n    stream:\n{elements}"
+    )
+    return open_replays(str(folder / "t.yaml"))[0]
+
+
+def asked(replay: Replay, triple: str, folder: Path, at: int | None = None) -> list[str]:
+    time = None if at is None else at * 1_000_000
+    pattern = read_triple(triple, replay.prefixes)
+    found = explain_missing_triple(replay, pattern, TermWriter(replay.prefixes), first=time, last=time)
+    return [line.replace(f"{folder}/", "") for line in found.lines()]
+
+
+def test_the_atom_at_which_most_bindings_stop(tmp_path: Path) -> None:
+    stream = {0: ":r :by :t9 .", 10: ":x :p :y .", 60: ":r :by :t8 , :t1 ."}
+    assert asked(replay(tmp_path, stream), ":r :in :attic", tmp_path) == [
+        ":r :in :attic does not hold at 3 instants",
+        "  plant.dlog:2 gives :in(?reading, ?room): 3 of 3 bindings stop at :mountedIn(?sensor, ?room); "
+        "at 0: :by(:r, :t9) is given; :mountedIn(:t9, :attic) does not hold: it is known of :t1, :t2",
+    ]
+
+
+def test_a_triple_that_holds_at_another_instant(tmp_path: Path) -> None:
+    found = replay(tmp_path, {0: ":r :by :t9 .", 60: ":r :by :t1 ."})
+    assert asked(found, ":r :in :lab .", tmp_path, 0)[0] == ":r :in :lab does not hold at 1 instant; it holds at 60"
+    assert asked(found, ":r :in :lab", tmp_path) == [":r :in :lab holds at 1 of 2 instants: 60"]
+
+
+def test_a_near_miss(tmp_path: Path) -> None:
+    assert asked(replay(tmp_path, {0: ":r :bye :t9 ."}), "?any :in :lab", tmp_path) == [
+        "?any :in :lab does not hold at 1 instant",
+        "  plant.dlog:2 gives :in(?reading, ?room): 1 of 1 binding stops at :by(?reading, ?sensor); at 0: :mountedIn(:t1, :lab) is known; "
+        "nothing is :by(?reading, :t1): no element brings :by; the elements bring :bye. Did you mean :bye?",
+    ]
+
+
+def test_the_first_atom_where_no_binding_begins(tmp_path: Path) -> None:
+    assert asked(replay(tmp_path, {0: ":x :by :t9 ."}), ":r :in :roof", tmp_path) == [
+        ":r :in :roof does not hold at 1 instant",
+        "  plant.dlog:2 gives :in(?reading, ?room): at 0: nothing is :by(:r, ?sensor): it is known of :x",
+    ]
+
+
+def test_a_condition_and_a_negation(tmp_path: Path) -> None:
+    datalog = (
+        ":in(?x, ?room) :- :by(?x, ?s), :mountedIn(?s, ?room), FILTER(?room != :lab) .\n"
+        ":in(?x, ?room) :- :by(?x, ?s), :mountedIn(?s, ?room), NOT :Broken(?s) .\n"
+    )
+    assert asked(replay(tmp_path, {0: ":r :by :t1 . :t1 a :Broken ."}, datalog), ":r :in ?room", tmp_path) == [
+        ":r :in ?room does not hold at 1 instant",
+        "  plant.dlog:2 gives :in(?x, ?room): 1 of 1 binding stops at FILTER(?room != :lab); "
+        "at 0: :by(:r, :t1) is given, :mountedIn(:t1, :lab) is known; FILTER(?room != :lab) is false (:lab)",
+        "  plant.dlog:3 gives :in(?x, ?room): 1 of 1 binding stops at NOT :Broken(?s); "
+        "at 0: :by(:r, :t1) is given, :mountedIn(:t1, :lab) is known; NOT :Broken(:t1) is false: :Broken(:t1) is given",
+    ]
+
+
+def test_an_entailment_that_would_give_the_triple(tmp_path: Path) -> None:
+    assert asked(replay(tmp_path, {0: ":r :by :t1 ."}), ":t1 a :Sensor", tmp_path) == [
+        ":t1 a :Sensor does not hold at 1 instant",
+        "  no Datalog rule gives it",
+        "  `entailment: rdfs` gives it: :Thermometer rdfs:subClassOf :Sensor (plant.ttl)",
+    ]
+
+
+def test_a_row_of_a_rule_set(tmp_path: Path) -> None:
+    found = asked(replay(tmp_path, {0: ":r :by :t9 ."}, entailment="rdfs"), ":t9 a :Sensor", tmp_path)
+    assert found[1] == (
+        "  rdfs9 gives [?z, a, ?y]: 1 of 1 binding stops at [?z, a, ?x]; "
+        "at 0: rdfs:subClassOf(:Thermometer, :Sensor) is known; :Thermometer(:t9) does not hold: it is known of :t1, :t2"
+    )
+
+
+@pytest.mark.parametrize("text", [":r :in", ":r :in :lab ; :by :t1", ":r :in/:by :lab", "", "x:r :in :lab"])
+def test_a_text_that_is_no_triple(text: str) -> None:
+    with pytest.raises(Refused):
+        read_triple(text, {"": "http://example.org/"})
