@@ -28,6 +28,7 @@ from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.matching import Solution, matches
 from dotr.queries.operators import EMPTY, are_compatible
 from dotr.queries.solution_expressions import CompiledExpression
+from dotr.store.triples import TripleIndex
 
 _MAX_NAMES: Final = 5
 MAX_ROWS: Final = 20
@@ -95,6 +96,11 @@ class UnfulfilledRules:
         self._brought = brought
         self._writer = writer
         self._solver = PatternSolver()
+
+    @property
+    def background(self) -> TripleIndex:
+        """The background at the instant."""
+        return self._closed.background
 
     def of_pattern(self, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]]) -> tuple[UnfulfilledRule, ...]:
         """The failure of each rule that could give a triple of a pattern, for the partial answer
