@@ -260,7 +260,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C304",
         "A file cannot be written",
-        "`dotr new` or `dotr bundle` has no permission to write there.",
+        "`dotr new`, `dotr bundle` or `dotr report` cannot write there: it has no permission, or the disk is full.",
         "Choose a folder that can be written.",
         ShownMessage("C304 cannot write /dotr.zip: Permission denied\nChoose a folder that can be written."),
     ),
@@ -270,6 +270,13 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "`dotr new` writes a project into a folder that is empty or does not exist.",
         "Name another.",
         ShownMessage("C305 plant is there and not empty\nName a folder that is empty, or not there yet."),
+    ),
+    ErrorCode(
+        "C306",
+        "Another file is in the way",
+        "`dotr report` replaces an older report, and nothing else: what is there is a folder, or a file of another kind.",
+        "Remove it, or name another file.",
+        ShownMessage("C306 notes.html is there already, and is no report\nRemove it, or name another file."),
     ),
     ErrorCode(
         "C401",
