@@ -173,9 +173,9 @@ class Survey(Generic[_Explained]):
         unfired = [each for each in events if each not in fired] if fired else events
         if self.every:
             evaluations = [self.evaluator.evaluate(each, REACH, MOST_BINDINGS) for each in unfired]
-            self.explained += [self.explain(each) for each in evaluations if each.is_anchor]
+            self.explained += [self.explain(each) for each in evaluations if each.is_anchor and not each.fired]
         else:
-            level = len(after) - 1 if fired else next(place for place, number in enumerate(after) if not number)
+            level = len(after) - 1 if fired else next((place for place, number in enumerate(after) if not number), len(after))
             self._kept.setdefault(level, deque(maxlen=_MOST_STEPS)).append(unfired)
 
     def _evaluated(self, events: Sequence[RecordedEvent]) -> tuple[int, Sequence[int], int, int]:
