@@ -219,7 +219,7 @@ class Survey(Generic[_Explained]):
                 for anchor in reversed(step):
                     evaluation = self.evaluator.evaluate(anchor, REACH, MOST_BINDINGS)
                     progress = progress_of(evaluation)
-                    if not evaluation.fired and (found is None or progress > found[0]):
+                    if evaluation.is_anchor and not evaluation.fired and (found is None or progress > found[0]):
                         found = progress, evaluation
                     evaluated += 1
                     candidates += sum(len(each.candidates) for clause in evaluation.clauses for each in clause)

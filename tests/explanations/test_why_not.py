@@ -390,3 +390,11 @@ def test_attributes_select_among_the_anchors_of_one_instant(project: Project) ->
         "  Gas at 60, room :attic, ppm 400: nothing for Hot among 1 in [-60, 60)",
         "    Temp at 0, room :lab, v 80: ?room = Gas.?room is false (:lab, :attic)                 why.dotr:10:31",
     ]
+
+
+def test_a_fact_beside_the_anchor_is_no_anchor(project: Project) -> None:
+    written(project, [element(60, "[] :ppm 400 ; :in :lab . [] :ppm 250 ; :in :attic .")])
+    assert asked(project, "Leak")[:2] == [
+        "Leak: 1 anchor, 0 after Hot",
+        "  Gas at 60, room :lab, ppm 400: nothing for Hot in [-60, 60)",
+    ]
