@@ -292,4 +292,22 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
             "The results are right and took longer; further ones are only counted (fallbacks). Please report it with this line."
         ),
     ),
+    ErrorCode(
+        "C501",
+        "A saved session cannot be restored",
+        "`Program.restore` takes the bytes that `Session.save` returned, intact, from a release with the same version of that format. "
+        "Integer times of the session count the unit of the program that saved it.",
+        "Restore an intact copy, load the program with that unit, or begin anew with `program.session()`.",
+        ShownMessage(
+            "C501 the saved session cannot be restored: its times count s, those of this program ms\n"
+            'Load the program with unit="s", or begin anew with program.session().'
+        ),
+    ),
+    ErrorCode(
+        "C502",
+        "A package of an extra is missing",
+        "`dotr.frame` makes a table of pandas, which is installed with the extra `dotr[pandas]`.",
+        "Install it: `pip install 'dotr[pandas]'`.",
+        ShownMessage("C502 dotr.frame needs pandas, which is not installed\nInstall it: pip install 'dotr[pandas]'"),
+    ),
 )
