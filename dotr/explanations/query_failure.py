@@ -141,7 +141,7 @@ def explain_missing_rows(
     for instant in replay.instants():
         search.note(instant.graphs, instant.time)
         asked = (first is None or first <= instant.time) and (last is None or instant.time <= last)
-        if asked and search.visit(instant.time, merge(instant.time, instant.graphs).triples):
+        if asked and instant.graphs and search.visit(instant.time, merge(instant.time, instant.graphs).triples):
             return None
     return search.explanation(replay, writer, places)
 

@@ -142,10 +142,12 @@ class Recorder:
         engine = Engine(program, clock, layers)
         unread = [stream for stream in range(len(program.layout.streams)) if stream not in program.layout.routes]
         for instant in self.replay.instants(on_reject):
-            if on_instant is not None:
+            if on_instant is not None and instant.graphs:
                 on_instant(instant.time)
-            closed = close_instant(program, instant.time, instant.graphs)
-            if not closed.facts.rejected:
+            if not instant.graphs:
+                self.history.passed = instant.time
+                instant.step(engine)
+            elif not (closed := close_instant(program, instant.time, instant.graphs)).facts.rejected:
                 self.history.passed = instant.time
                 for stream in unread:
                     rows = closed.facts.facts.get(stream)

@@ -363,3 +363,38 @@ with Around.?v = Temp.?v
         "  Gas at 3, room :lab, ppm 1: 3 Temp in [-117, 3), more than `limits: { matches }` allows.",
         "  The rule goes over a limit at 3: more than 2 matches of a branch, at the clause each Temp.",
     ]
+
+
+def test_history_is_forgotten(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The furthest anchor is the same, and firings before it use up what they did."""
+    elements = [temp(0, 75), gas(10, 400)]
+    for start in range(1000, 21000, 1000):
+        elements += [temp(start, 80), gas(start + 1, 400), gas(start + 2, 400)]
+    elements += [temp(30000 + number, 20) for number in range(30)]
+    written(project, elements)
+    whole = asked(project, "Leak", code=0)
+    assert whole[:3] == [
+        "Leak: 41 anchors, 20 after Hot, 20 events",
+        "  Gas at 20002, room :lab, ppm 400: nothing for Hot among 1 in [19882, 20002)",
+        "    Temp at 20000, room :lab, v 80: every condition holds; used up by the firing at 20001 (consuming Hot)",
+    ]
+    monkeypatch.setattr("dotr.explanations.survey._MOST_EVENTS", 20)
+    assert asked(project, "Leak", code=0)[:3] == whole[:3]
+
+
+def test_attributes_select_among_the_anchors_of_one_instant(project: Project) -> None:
+    written(project, [temp(0, 80), element(60, "[] :ppm 400 ; :in :lab . [] :ppm 400 ; :in :attic .")])
+    assert asked(project, "Leak", "--where", "room=:lab", code=0) == ["Leak: 1 anchor, 1 after Hot, 1 event"]
+    assert asked(project, "Leak", "--where", "room=:attic")[:3] == [
+        "Leak: 1 anchor, 0 after Hot",
+        "  Gas at 60, room :attic, ppm 400: nothing for Hot among 1 in [-60, 60)",
+        "    Temp at 0, room :lab, v 80: ?room = Gas.?room is false (:lab, :attic)                 why.dotr:10:31",
+    ]
+
+
+def test_a_fact_beside_the_anchor_is_no_anchor(project: Project) -> None:
+    written(project, [element(60, "[] :ppm 400 ; :in :lab . [] :ppm 250 ; :in :attic .")])
+    assert asked(project, "Leak")[:2] == [
+        "Leak: 1 anchor, 0 after Hot",
+        "  Gas at 60, room :lab, ppm 400: nothing for Hot in [-60, 60)",
+    ]
