@@ -19,7 +19,16 @@ from typing import Final
 import dotr
 from tests.support.paths import ROOT
 
-FILES: Final = ("dotr/py.typed", "dotr/config/config.schema.json", "dotr/datalog/entailment/owl2rl.dlog")
+FILES: Final = (
+    "dotr/py.typed",
+    "dotr/config/config.schema.json",
+    "dotr/datalog/entailment/owl2rl.dlog",
+    "dotr/workbench/report/scripts/charts.js",
+    "dotr/workbench/report/styles/layout.css",
+    "dotr/workbench/report/uplot/uPlot.iife.min.js",
+    "dotr/workbench/report/uplot/uPlot.min.css",
+    "dotr/workbench/report/uplot/LICENSE",
+)
 PYTHON: Final = """
 import dotr
 assert dotr.__file__.startswith({prefix!r}), dotr.__file__
@@ -76,6 +85,8 @@ def main() -> None:
         assert "2 passed, 0 failed" in run(project, program, "test", "tests")
         run(project, program, "check", "--strict", ".")
         run(project, program, "run", "config.yaml", "--quiet")
+        run(project, program, "report", "config.yaml")
+        assert "uPlot" in (project / "report.html").read_text(encoding="utf-8")
         assert len((project / "out/alarms.ndjson").read_text(encoding="utf-8").splitlines()) == 1
         run(project, empty / "bin/python", "-c", PYTHON.format(prefix=str(empty)))
     print(f"{wheel.name} installs in an empty environment, and runs there.")  # noqa: T201

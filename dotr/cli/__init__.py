@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from dotr import __version__
-from dotr.cli import bundle, check, explain, facts, kb, new, plan, replay, run, status, test, why, why_not
+from dotr.cli import bundle, check, explain, facts, kb, new, plan, replay, report, run, status, test, why, why_not
 from dotr.cli.common import print_json
 from dotr.errors.diagnostics import Refused
 from dotr.errors.terminal import escape_controls, print_stderr
@@ -20,7 +20,7 @@ from dotr.errors.terminal import escape_controls, print_stderr
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-_COMMANDS: Final = (run, status, check, plan, replay, test, why, why_not, facts, explain, new, kb, bundle)
+_COMMANDS: Final = (run, status, check, plan, replay, test, why, why_not, facts, report, explain, new, kb, bundle)
 """Modules of the commands, in the order of the help text. Each has `add_parser` and `execute`."""
 
 

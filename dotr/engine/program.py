@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dotr.datalog.background import Knowledge, without_collection
 from dotr.datalog.compiled_cache import CachePolicy, StoreFile, open_background
@@ -36,14 +36,11 @@ from dotr.model.places import Span
 from dotr.model.rules import FactSource
 from dotr.model.stream import Fact, Instant
 from dotr.model.terms import Label, Variable
-from dotr.model.time import Clock
+from dotr.model.time import Clock, Micros
 from dotr.queries import QueryPlan, plan
 
 _MAX_CONTRADICTIONS: Final = 10
 """Contradictions of the background that are reported, at most."""
-
-if TYPE_CHECKING:
-    from dotr.engine.session import Session
 
 
 @dataclass(frozen=True)
@@ -87,6 +84,16 @@ class CompiledProgram:
                 for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             )
 
+    def with_since(self, since: Mapping[str, Micros]) -> CompiledProgram:
+        """The program whose rules see no event before the times of `ProgramSpec.since`; it shares
+        the closed background and stage one.
+        """
+        if since == self.spec.since:
+            return self
+        layout = lay_out(share_queries(self.rules.rules), since)
+        assert layout.streams == self.layout.streams, "the start of a rule changes no fact stream"
+        return replace(self, spec=replace(self.spec, since=since), layout=layout)
+
     @property
     def events_read_above(self) -> list[frozenset[Label]]:
         """For each layer the composite events that higher layers read."""
@@ -114,14 +121,6 @@ class CompiledProgram:
                     if layer.ports[port].stream in required:
                         return role.origin
         return ""
-
-    def session(self) -> Session:
-        """A new run of the program in this process, without any state; its caller advances it (see
-        `Session`).
-        """
-        from dotr.engine.session import Session
-
-        return Session(self)
 
     @cached_property
     def timed(self) -> bool:

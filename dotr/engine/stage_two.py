@@ -29,7 +29,7 @@ from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import InstantiateTemplate
 from dotr.patterns.events import Match, StoredEvent
 from dotr.patterns.operator import Arrival, Arrivals, Operator
-from dotr.patterns.rule_counts import RuleCounts
+from dotr.patterns.rule_counts import LayerCounter, RuleCounts
 from dotr.patterns.rule_failures import LimitExcess, RuleFailure
 from dotr.patterns.state import State
 
@@ -133,9 +133,13 @@ class StageTwo:
         """The state that `State.encode` wrote; raises `StateError`."""
         return self._operator.restore(written)
 
-    def rule_counts(self, state: State) -> dict[str, RuleCounts]:
-        """The counts of each rule since the state was made, by its name."""
-        return state.counter.counts(self._names)
+    def counter(self) -> LayerCounter:
+        """A counter that has counted nothing. States that share one are counted together."""
+        return self._operator.counter()
+
+    def rule_counts(self, counter: LayerCounter) -> dict[str, RuleCounts]:
+        """The counts by the name of the rule, of those rules that have found anything."""
+        return {name: counts for name, counts in counter.counts(self._names).items() if counts.anchors or counts.events}
 
     def next_due(self, state: State) -> Micros | None:
         """The time of the next delayed anchor; None: there is none."""

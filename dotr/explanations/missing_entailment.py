@@ -61,6 +61,7 @@ def entailment_that_gives(
     delta = list(closed.delta.visible())
     terms = dict.fromkeys(term for triple in delta for term in (triple[0], triple[2]) if is_iri(term))
     terms |= dict.fromkeys(term for row in rows for term in row.values())
+    terms |= dict.fromkeys(slot.term for slot in (part.subject, part.object) if isinstance(slot, Const))
     near = _near(terms, closed.background)
     seeds |= {term for triple in (*delta, *near) for term in triple}
     schema = _leading(seeds, list(islice(_schema(closed.background), _MAX_SCHEMA)))

@@ -184,7 +184,7 @@ def explain_missing_triple(
     for replayed in replay.instants():
         asked = (first is None or first <= replayed.time) and (last is None or replayed.time <= last)
         for triples in replayed.graphs:
-            brought.add(triples)
+            brought.add(triples, replayed.time)
         if not asked and len(elsewhere) >= _MAX_TIMES:
             continue
         given = merge(replayed.time, replayed.graphs).triples

@@ -11,6 +11,7 @@ from dotr.explanations.term_writer import TermWriter
 from dotr.model.algebra import Const, Link, Slot, TriplePattern
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import RDF_TYPE, Term, Triple
+from dotr.model.time import Micros
 from dotr.model.traverse import AlgebraNode, walk
 from dotr.store.triples import TripleIndex
 
@@ -25,7 +26,7 @@ class TermsBrought:
         rules: Datalog rules, whose heads give predicates and classes too.
 
     >>> brought = TermsBrought()
-    >>> brought.add([("_:0", "<http://e/valeu>", '"1"'), ("_:0", "<http://e/of>", "<http://e/t1>")])
+    >>> brought.add([("_:0", "<http://e/valeu>", '"1"'), ("_:0", "<http://e/of>", "<http://e/t1>")], 0)
     >>> writer = TermWriter({"": "http://e/"})
     >>> brought.near_miss("<http://e/value>", None, TripleIndex(), writer)
     'No element brings :value; the elements bring :of, :valeu. Did you mean :valeu?'
@@ -34,18 +35,22 @@ class TermsBrought:
     """
 
     def __init__(self, rules: Iterable[DatalogRule] = ()) -> None:
-        self._predicates: set[Term] = set()
-        self._classes: set[Term] = set()
+        self._predicates: dict[Term, Micros] = {}
+        self._classes: dict[Term, Micros] = {}
         self._heads = [head for rule in rules for head in rule.head]
 
-    def add(self, triples: Iterable[Triple]) -> None:
-        """Note the triples of an element."""
+    def add(self, triples: Iterable[Triple], time: Micros) -> None:
+        """Note the triples of an element of a time in µs since 1970."""
         predicates = self._predicates
         for _, predicate, value in triples:
             if predicate not in predicates and len(predicates) < _MAX_TERMS:
-                predicates.add(predicate)
+                predicates[predicate] = time
             if predicate == RDF_TYPE and value not in self._classes and len(self._classes) < _MAX_TERMS:
-                self._classes.add(value)
+                self._classes[value] = time
+
+    def first_time(self, predicate: Term, class_: Term | None = None) -> Micros | None:
+        """The first time at which an element brings a predicate, or a class; None: none does."""
+        return self._predicates.get(predicate) if class_ is None else self._classes.get(class_)
 
     def near_miss(self, predicate: Term, value: Term | None, background: TripleIndex, writer: TermWriter, before: str = "") -> str:
         """A sentence for a predicate, or for a class where the predicate is rdf:type and `value` is

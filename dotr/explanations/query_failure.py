@@ -41,6 +41,8 @@ from dotr.queries import QueryPlan, plan
 
 _MAX_TERMS: Final = 3
 _INDENT: Final = "    "
+_MAX_TIED: Final = 5
+"""Instants at which a query came equally far, of which one is chosen."""
 _NO_PLACES: Final[Mapping[Expression, Span]] = {}
 
 
@@ -66,6 +68,8 @@ class MissingFacts:
     stops: tuple[str, ...] = ()
     rules: tuple[UnfulfilledRule, ...] = ()
     remarks: tuple[str, ...] = ()
+    told: tuple[bool, int] = (False, 0)
+    """True if an entailment gives what is missing; the most atoms of a rule's body that hold."""
 
     @property
     def summary(self) -> str:
@@ -133,9 +137,9 @@ def explain_missing_rows(
     """The same for any query; `label` names it, `places` has the places of its conditions."""
     search = _Search(replay.program, label, query)
     for instant in replay.instants():
-        search.note(instant.graphs)
+        search.note(instant.graphs, instant.time)
         asked = (first is None or first <= instant.time) and (last is None or instant.time <= last)
-        if asked and search.visit(instant.time, merge(instant.time, instant.graphs).triples):
+        if asked and instant.graphs and search.visit(instant.time, merge(instant.time, instant.graphs).triples):
             return None
     return search.explanation(replay, writer, places)
 
@@ -165,14 +169,14 @@ class _Search:
         self._solver = PatternSolver()
         self._rules = datalog_rules(program)
         self._brought = TermsBrought(self._rules)
-        self._best: _Furthest | None = None
+        self._best: list[_Furthest] = []
         self._best_reached = -1
         self._instants = 0
 
-    def note(self, graphs: Sequence[tuple[Triple, ...]]) -> None:
+    def note(self, graphs: Sequence[tuple[Triple, ...]], at: Micros) -> None:
         """Note the predicates and classes of the elements of an instant."""
         for triples in graphs:
-            self._brought.add(triples)
+            self._brought.add(triples, at)
 
     def visit(self, time: Micros | None, triples: Sequence[Triple]) -> bool:
         """Compare an instant with the best one; True where the query has a fact there."""
@@ -183,30 +187,39 @@ class _Search:
         try:
             if self._plan.answers_at(closure):
                 return True
-            if self._best is not None and at_most_reached(self._query, closure) <= self._best_reached:
+            if at_most_reached(self._query, closure) < self._best_reached + (len(self._best) == _MAX_TIED):
                 return False
             closed = ClosedGraph(closure, self._program.spec.limits)
             stop = find_stop(self._query, closed, self._solver)
             found, exceeded = -1 if stop is None else reached(stop), ""
         except LimitExceeded as error:
             closed, stop, found, exceeded = ClosedGraph(closure, self._program.spec.limits), None, -1, str(error)
-        if self._best is None or found > self._best_reached:
-            self._best, self._best_reached = _Furthest(time, triples, closed, stop, exceeded), found
+        if found > self._best_reached:
+            self._best, self._best_reached = [], found
+        if found == self._best_reached and len(self._best) < _MAX_TIED:
+            self._best.append(_Furthest(time, triples, closed, stop, exceeded))
         return False
 
     def explanation(self, replay: Replay, writer: TermWriter, places: Mapping[Expression, Span] = _NO_PLACES) -> MissingFacts:
-        """The explanation of the best instant."""
-        best = self._best
-        if best is None:
+        """The explanation of the instant that came furthest: of several the first at which most of
+        a rule's body holds, or an entailment would give what is missing.
+        """
+        explained = [self._explained(each, replay, TermWriter(writer.prefixes), places) for each in self._best]
+        if not explained:
             return MissingFacts(self._label, self._instants)
+        chosen = max(range(len(explained)), key=lambda number: (explained[number].told, -number))
+        return self._explained(self._best[chosen], replay, writer, places)
+
+    def _explained(self, best: _Furthest, replay: Replay, writer: TermWriter, places: Mapping[Expression, Span]) -> MissingFacts:
         at = "" if best.time is None else str(format_time(best.time, replay.clock))
         explained = MissingFacts(self._label, self._instants, best.time, at)
         if best.stop is None:
             why = f"the query goes over a limit: {best.exceeded}" if best.exceeded else "the query has no row"
             return replace(explained, stops=(why,))
-        text = StopText(self._program, self._rules, self._brought, best.closed, best.given, writer, places)
+        text = StopText(self._program, self._rules, self._brought, best.closed, best.given, writer, replay.clock, places)
         stops = tuple(text.sentences(best.stop))
-        return replace(explained, stops=stops, rules=tuple(text.rules), remarks=tuple(dict.fromkeys(text.remarks)))
+        told = (text.has_entailment, max((len(rule.premises) for rule in text.rules), default=0))
+        return replace(explained, stops=stops, rules=tuple(text.rules), remarks=tuple(dict.fromkeys(text.remarks)), told=told)
 
 
 def time_value(text: str) -> int | str:

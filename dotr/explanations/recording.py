@@ -133,8 +133,10 @@ class Recorder:
         engine = Engine(program, clock, layers)
         unread = [stream for stream in range(len(program.layout.streams)) if stream not in program.layout.routes]
         for instant in self.replay.instants(on_reject):
-            closed = close_instant(program, instant.time, instant.graphs)
-            if not closed.facts.rejected:
+            if not instant.graphs:
+                self.history.passed = instant.time
+                instant.step(engine)
+            elif not (closed := close_instant(program, instant.time, instant.graphs)).facts.rejected:
                 self.history.passed = instant.time
                 for stream in unread:
                     rows = closed.facts.facts.get(stream)

@@ -36,18 +36,21 @@ from dotr.explanations.pattern_text import (
 )
 from dotr.explanations.proofs import program_rules
 from dotr.explanations.term_writer import TermWriter
+from dotr.expressions.times import format_time
 from dotr.joins.scope import possible
 from dotr.languages.datalog import parse_datalog
 from dotr.model.algebra import Const, Exists, Expression, PathPattern, Pattern, TermPattern, TriplePattern, Values, Var, is_hidden, slots_of
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.terms import RDF_TYPE, Term, Triple, Variable
+from dotr.model.time import Clock
 from dotr.model.traverse import walk
 from dotr.queries.matching import matches
 from dotr.queries.operators import EMPTY
 
 _MAX_TERMS: Final = 3
 _NO_PLACES: Final[Mapping[Expression, Span]] = {}
+_SECONDS: Final = Clock()
 
 
 class StopText:
@@ -60,6 +63,7 @@ class StopText:
         closed: the instant.
         given: the triples of the instant's elements.
         writer: the writer of the explanation.
+        clock: the form of times in text.
         places: the places of conditions in the rule files.
     """
 
@@ -71,6 +75,7 @@ class StopText:
         closed: ClosedGraph,
         given: Sequence[Triple],
         writer: TermWriter,
+        clock: Clock = _SECONDS,
         places: Mapping[Expression, Span] = _NO_PLACES,
     ) -> None:
         self._program = program
@@ -78,10 +83,12 @@ class StopText:
         self._brought = brought
         self._closed = closed
         self._places = places
+        self._clock = clock
         self._writer = writer
         self._failures = UnfulfilledRules(rules, closed, given, brought, writer)
         self.rules: list[UnfulfilledRule] = []
         self.remarks: list[str] = []
+        self.has_entailment = False
 
     def sentences(self, stop: QueryStop) -> Iterator[str]:
         """The sentences of a stop: one, or one for each side of a UNION."""
@@ -152,10 +159,12 @@ class StopText:
         if isinstance(first, TriplePattern | PathPattern | TermPattern):
             needed = entailment_that_gives(first, rows, self._closed, self._datalog, self._program.spec.entailment)
             entailment = "" if needed is None else entailment_text(self._program, needed, writer)
+            self.has_entailment |= needed is not None
         if isinstance(first, TriplePattern):
             self.rules += self._failures.of_pattern(first, rows)
         for part in stop.missing[1:] if entailment else stop.missing:
             self._remark(part)
+            self._note_other_instants(part)
         if of:
             return of + (f". {entailment}" if entailment else "")
         if entailment:
@@ -174,7 +183,7 @@ class StopText:
     def _there_instead(self, stop: JoinStop) -> str:
         """The terms of the variables of a missing pattern, and what its predicate is known of."""
         match stop.missing[0]:
-            case TriplePattern(subject, Const(predicate), value):
+            case TriplePattern(subject, Const(predicate), value) if predicate != RDF_TYPE:
                 pass
             case TriplePattern() | PathPattern() | TermPattern():
                 return ""
@@ -207,6 +216,23 @@ class StopText:
         types = list(dict.fromkeys(value for _, _, value in self._closed.graph().match(term, RDF_TYPE, None)))
         names = ", ".join([self._writer.text(each) for each in types[:_MAX_TERMS]] + ["…"] * (len(types) > _MAX_TERMS))
         return f"{self._writer.text(term)}, a {names}" if names else f"{self._writer.text(term)}, which has no class"
+
+    def _note_other_instants(self, part: Part) -> None:
+        """Remark that elements of other instants bring what this one lacks."""
+        match part:
+            case TriplePattern(_, Const(predicate), Const(class_)) if predicate == RDF_TYPE:
+                time = self._brought.first_time(predicate, class_)
+                is_there = next(self._closed.graph().match(None, predicate, class_), None) is not None
+                name = f"the class {self._writer.text(class_)}"
+            case TriplePattern(_, Const(predicate), _):
+                time = self._brought.first_time(predicate)
+                is_there = next(self._closed.graph().match(None, predicate, None), None) is not None
+                name = self._writer.predicate(predicate)
+            case _:
+                return
+        if time is not None and not is_there:
+            at = format_time(time, self._clock)
+            self.remarks.append(f"Elements of other instants bring {name} (the first at {at}); a query sees one instant.")
 
     def _remark(self, part: Part) -> None:
         self.remarks += self._brought.near_misses_of(part, self._closed.background, self._writer)

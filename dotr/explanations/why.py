@@ -186,8 +186,7 @@ class WhyExplainer:
         """The firing whose graph makes a name."""
         engine = Engine(self.program, self.replay.clock)
         for instant in self.replay.instants():
-            firings, closed = engine.step(instant.time, instant.graphs)
-            if not closed.facts.rejected and (found := _making(firings, name)) is not None:
+            if (found := _making(instant.step(engine), name)) is not None:
                 return found
         if self.replay.ended:
             for firings in engine.finish():

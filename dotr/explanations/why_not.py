@@ -275,7 +275,7 @@ class _Inquiry:
             return ()
         label = role.source.event
         making = [each.name for each in self._replay.program.rules.rules if each.event == label]
-        commands = ", ".join(f"dotr why-not {self._replay.name} --rule {name}" for name in making)
+        commands = ", ".join(self._replay.why_not_command(name) for name in making)
         return (f"There is no event {label} here: {commands}",)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr.api.session import Session
 from dotr.config import read_config
 from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Closure
@@ -200,7 +201,7 @@ def test_a_rule_that_fails_is_named_and_the_others_go_on(folder: Path, monkeypat
 def test_a_graph_that_cannot_be_closed_is_left_out_of_a_session(
     folder: Path, hostile_closure: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    session = pipeline().program.session()
+    session = Session(pipeline().program)
     assert [event.rule for event in session.advance(1, "[] :v 13 .", "[] :v 5 .")] == ["Good"]
     assert session.advance(2, "[] :v 13 .") == []
     assert [record.getMessage() for record in caplog.records] == [

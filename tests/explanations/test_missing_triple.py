@@ -93,6 +93,12 @@ def test_an_entailment_that_would_give_the_triple(tmp_path: Path) -> None:
     ]
 
 
+def test_a_triple_of_which_no_element_says_anything(tmp_path: Path) -> None:
+    assert asked(replay(tmp_path, {0: ":r :by :t9 ."}), ":t2 a :Sensor", tmp_path)[2] == (
+        "  `entailment: rdfs` gives it: :Thermometer rdfs:subClassOf :Sensor (plant.ttl)"
+    )
+
+
 def test_a_row_of_a_rule_set(tmp_path: Path) -> None:
     found = asked(replay(tmp_path, {0: ":r :by :t9 ."}, entailment="rdfs"), ":t9 a :Sensor", tmp_path)
     assert found[1] == (

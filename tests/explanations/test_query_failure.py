@@ -107,3 +107,32 @@ def test_what_stops_a_query(case: dict[str, Any], tmp_path: Path) -> None:
 
 def test_no_explanation_where_there_are_facts(tmp_path: Path) -> None:
     assert explained(tmp_path, {0: "[] :celsius 20 ; :by :t9 .", 60: "[] :celsius 40 ; :by :t1 ."}) is None
+
+
+def test_patterns_that_hold_at_different_instants(tmp_path: Path) -> None:
+    stream = {0: ":r :celsius 20 .", 60: ":r :door :open ."}
+    assert lines(explained(tmp_path, stream, "SELECT ?v WHERE { ?r :celsius ?v ; :door ?d }"), tmp_path)[1:] == [
+        "    at 0: ?r :celsius ?v holds 1 time; with ?r :door ?d, never",
+        "      Elements of other instants bring :door (the first at 60); a query sees one instant.",
+    ]
+
+
+def test_of_instants_that_came_equally_far_the_one_that_tells_most(tmp_path: Path) -> None:
+    stream = {0: "[] :by :unknown .", 60: "[] :by :t2 ."}
+    assert lines(explained(tmp_path, stream, rule="Seen"), tmp_path)[1] == (
+        "    at 60: ?s a :Sensor does not hold of :t2, a :Thermometer. "
+        "`entailment: rdfs` gives it: :Thermometer rdfs:subClassOf :Sensor (plant.ttl)"
+    )
+    query = "SELECT ?v WHERE { ?r :celsius ?v ; :in ?room }"
+    nested = {0: "[] :celsius 20 .", 60: "[] :celsius 20 ; :by :t9 ."}
+    assert lines(explained(tmp_path, nested, query), tmp_path)[1] == "    at 60: ?r :celsius ?v holds 1 time; with ?r :in ?room, never"
+
+
+def test_only_the_instants_asked_about(tmp_path: Path) -> None:
+    stream = {0: "[] :celsius 20 ; :by :t9 .", 60: "[] :celsius 40 ; :by :t1 ."}
+    assert explained(tmp_path, stream) is None
+    (replay,) = open_replays(str(tmp_path / "t.yaml"))
+    found = explain_missing_facts(replay, replay.program.rules.rules[0], TermWriter(replay.prefixes), first=0, last=59_999_999)
+    assert found is not None
+    assert (found.instants, found.at) == (1, "0")
+    assert found.to_json()["at"] == 0

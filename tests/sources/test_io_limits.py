@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from dotr.api.session import Session
 from dotr.datalog.loading import load_graphs
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
@@ -144,7 +145,7 @@ def test_quads_beyond_the_nesting_limit_are_rejected(tmp_path: Path) -> None:
 def test_session_refuses_a_graph_beyond_the_nesting_limit() -> None:
     rule = "define B = [ ?x a :B ] from A = [ SELECT ?x WHERE { ?x a :A } ] with B.?x = A.?x"
     spec = ProgramSpec((Document("b.dotr", rule),), prefixes={"": EX}, limits=Limits(nesting=3))
-    with compile_program(spec).session() as session:
+    with Session(compile_program(spec)) as session:
         with pytest.raises(ValueError, match="more than 3 brackets in each other"):
             session.advance(1, f":a :p {nested(16_500)} .")
         with pytest.raises(ValueError, match="more than 3 brackets in each other"):

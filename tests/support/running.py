@@ -131,5 +131,5 @@ class Batched:
                         for target, ports in further.items():
                             chunks[above][target].append((moment.time, ports))
                 self.states[number][bucket] = state.encode()
-                self.rule_counts = added_counts(self.rule_counts, layer.rule_counts(state))
+                self.rule_counts = added_counts(self.rule_counts, layer.rule_counts(state.counter))
         return firings

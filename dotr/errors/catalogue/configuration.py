@@ -260,7 +260,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C304",
         "A file cannot be written",
-        "`dotr new` or `dotr bundle` has no permission to write there.",
+        "`dotr new`, `dotr bundle` or `dotr report` cannot write there: it has no permission, or the disk is full.",
         "Choose a folder that can be written.",
         ShownMessage("C304 cannot write /dotr.zip: Permission denied\nChoose a folder that can be written."),
     ),
@@ -270,6 +270,13 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "`dotr new` writes a project into a folder that is empty or does not exist.",
         "Name another.",
         ShownMessage("C305 plant is there and not empty\nName a folder that is empty, or not there yet."),
+    ),
+    ErrorCode(
+        "C306",
+        "Another file is in the way",
+        "`dotr report` replaces an older report, and nothing else: what is there is a folder, or a file of another kind.",
+        "Remove it, or name another file.",
+        ShownMessage("C306 notes.html is there already, and is no report\nRemove it, or name another file."),
     ),
     ErrorCode(
         "C401",
@@ -284,5 +291,23 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
             "(KeyError: 'x', dotr/engine/stage_one.py:262 in _ask)\n"
             "The results are right and took longer; further ones are only counted (fallbacks). Please report it with this line."
         ),
+    ),
+    ErrorCode(
+        "C501",
+        "A saved session cannot be restored",
+        "`Program.restore` takes the bytes that `Session.save` returned, intact, from a release with the same version of that format. "
+        "Integer times of the session count the unit of the program that saved it.",
+        "Restore an intact copy, load the program with that unit, or begin anew with `program.session()`.",
+        ShownMessage(
+            "C501 the saved session cannot be restored: its times count s, those of this program ms\n"
+            'Load the program with unit="s", or begin anew with program.session().'
+        ),
+    ),
+    ErrorCode(
+        "C502",
+        "A package of an extra is missing",
+        "`dotr.frame` makes a table of pandas, which is installed with the extra `dotr[pandas]`.",
+        "Install it: `pip install 'dotr[pandas]'`.",
+        ShownMessage("C502 dotr.frame needs pandas, which is not installed\nInstall it: pip install 'dotr[pandas]'"),
     ),
 )

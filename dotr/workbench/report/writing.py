@@ -1,0 +1,130 @@
+"""Report on a configuration, written as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dotr import __version__
+from dotr.config import Config, read_config
+from dotr.errors.diagnostics import refuse
+from dotr.explanations.replay import Replay
+from dotr.monitoring.totals import ReportActivity, ignore_activity
+from dotr.runtimes.inputs import read_inputs
+from dotr.sinks.files import keeps_nothing
+from dotr.sources.lines import STANDARD_INPUT
+from dotr.workbench.drawing import svg
+from dotr.workbench.explain import text
+from dotr.workbench.explanation import explanation
+from dotr.workbench.replays import open_replays
+from dotr.workbench.report.answers import numbered, proofs, silences
+from dotr.workbench.report.collection import collect, reported_events
+from dotr.workbench.report.data import ProgramPicture, ReportData
+from dotr.workbench.report.page import is_report, page
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLimits:
+    """Bounds of what a report holds: events that it shows one by one, proofs, and rules that never
+    fired of which it says why."""
+
+    events: int = 50_000
+    proofs: int = 40
+    silences: int = 10
+
+
+def write_report(
+    path: str,
+    output: str,
+    options: Sequence[str] = (),
+    limits: ReportLimits | None = None,
+    report_activity: ReportActivity = ignore_activity,
+) -> ReportData:
+    """Replay the inputs of a configuration and write the report.
+
+    Args:
+        path: the configuration.
+        output: the file to write. An older report there is replaced.
+        options: values that change the configuration, as those of `--set`.
+        limits: bounds of what the page holds.
+        report_activity: is told what goes on.
+
+    Raises:
+        Refused: the configuration is wrong, or the file is there and no report, or cannot be
+            written.
+    """
+    check_target(output)
+    config = read_config(path, options)
+    (replay,) = open_replays(path, options=options)
+    data = report_data(replay, config, tuple(options), limits or ReportLimits(), report_activity)
+    written = page(data)
+    try:
+        target = Path(output)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(written, encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise refuse("C304", f"cannot write {output}: {reason}", None, "Choose a path that can be written.") from None
+    return data
+
+
+def check_target(output: str) -> None:
+    """Check that nothing but an older report is at a path; raises `Refused` (C306)."""
+    target = Path(output)
+    if keeps_nothing(output):
+        return
+    if target.is_dir():
+        raise refuse("C306", f"{output} is a folder", None, "Name a file, such as report.html.")
+    try:
+        with target.open(encoding="utf-8", errors="replace") as file:
+            beginning = file.read(1000)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise refuse("C304", f"cannot write {output}: {reason}", None, "Choose a path that can be written.") from None
+    if beginning and not is_report(beginning):
+        raise refuse("C306", f"{output} is there already, and is no report", None, "Remove it, or name another file.")
+
+
+def report_data(
+    replay: Replay, config: Config, options: tuple[str, ...], limits: ReportLimits, report_activity: ReportActivity = ignore_activity
+) -> ReportData:
+    """The content of the report on a configuration."""
+    report_activity("replaying the inputs")
+    collected = collect(replay, _input_names(config), events=limits.events)
+    explained = explanation(replay.name, replay.program)
+    silent = [rule.name for rule in collected.rules if not rule.events][: limits.silences]
+    if silent:
+        report_activity("asking why rules never fired")
+    answers = silences(replay, silent)
+    if limits.proofs and collected.firings:
+        report_activity("proving events")
+    steps, proof_of = numbered(proofs(replay, collected.firings, limits.proofs))
+    events = reported_events(collected.firings, replay.prefixes)
+    return ReportData(
+        config.settings.name,
+        replay.name,
+        options,
+        __version__,
+        replay.clock,
+        collected.totals,
+        collected.first,
+        collected.last,
+        collected.bin_width,
+        collected.lanes,
+        tuple([event._replace(proof=proof_of.get(number)) for number, event in enumerate(events)]),
+        steps,
+        tuple([replace(rule, silence="\n".join([rule.silence, *answers.get(rule.name, ())])) for rule in collected.rules]),
+        collected.rejected,
+        collected.inputs,
+        ProgramPicture(svg(explained), "\n".join(text(explained))),
+    )
+
+
+def _input_names(config: Config) -> dict[str, str]:
+    """The name of the input of each file."""
+    inputs = read_inputs(config, [])
+    files = [(file.path, file.input) for file in inputs.files]
+    return dict(files + [(STANDARD_INPUT, each.like.input) for each in inputs.growing if each.standard])
