@@ -82,10 +82,6 @@ class CompiledProgram:
         """The layers of stage two, lowest first, for a pipeline with a clock. `counted` names the
         rules of which the bindings left after each clause are counted.
         """
-        above = [
-            frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
-            for layer in self.layout.layers
-        ]
         with without_collection():
             limits = self.spec.limits
             return tuple(
