@@ -19,6 +19,7 @@ from dotr.config.sections import Settings as Settings
 from dotr.config.sections import TimeSection as TimeSection
 from dotr.config.sections import schema as schema
 from dotr.config.sections import schema_problems as schema_problems
+from dotr.config.sections import validated as validated
 from dotr.config.tree import Location as Location
 from dotr.config.tree import Tree as Tree
 from dotr.config.tree import read_tree as read_tree

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from dotr.config.files import ConfigFiles, read_document
-from dotr.config.sections import Settings, schema_problems
+from dotr.config.sections import Settings, validated
 from dotr.config.tree import read_tree, set_values
 from dotr.datalog.compiled_cache import MIN_BYTES, CachePolicy, default_folder
 from dotr.engine.spec import ProgramSpec
@@ -76,8 +74,4 @@ def read_config(path: str, options: Sequence[str] = ()) -> Config:
     if "cases" in tree.data:
         raise refuse("C102", f"{path} is a rule test, and no configuration", tree.key_span(("cases",)), "`dotr test` runs it.")
     tree, overridden = set_values(tree, options)
-    try:
-        settings = Settings.model_validate(tree.data)
-    except ValidationError as error:
-        raise Refused(schema_problems(error, tree, Settings)) from None
-    return Config(settings, ConfigFiles(tree, Path(path).parent, overridden))
+    return Config(validated(Settings, tree.data, tree), ConfigFiles(tree, Path(path).parent, overridden))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from dotr.config.tree import Location, Tree
-from dotr.errors.diagnostics import Diagnostic, did_you_mean
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.joins.limits import LIMITS
 from dotr.model.time import Unit
 from dotr.sources.encodings import encoding_name
@@ -31,6 +31,21 @@ class Section(BaseModel):
     """Base of all sections: unknown keys and wrong types are errors, values are immutable."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    def is_given(self, key: str) -> bool:
+        """True if a document has a value for a key."""
+        return key in self.model_fields_set
+
+
+_Section = TypeVar("_Section", bound=Section)
+
+
+def validated(model: type[_Section], data: object, tree: Tree) -> _Section:
+    """The section of a document's data; raises `Refused` with all its schema errors."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise Refused(schema_problems(error, tree, model)) from None
 
 
 class TimeSection(Section):
@@ -213,6 +228,10 @@ _TYPE_MESSAGES: Final = {
 }
 
 
+UNION_TAGS: Final = ("(list)", "(mapping)")
+"""Tags of the members of a union in the locations of pydantic's errors."""
+
+
 def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) -> list[Diagnostic]:
     """The schema errors of a document as diagnostics (C201 to C203), by offset.
 
@@ -220,7 +239,7 @@ def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) 
     """
     problems: list[Diagnostic] = []
     for item in error.errors(include_url=False):
-        location: Location = item["loc"]
+        location: Location = tuple(part for part in item["loc"] if part not in UNION_TAGS)
         if location and location[-1] in ("str", "int", "bool") and location not in tree.spans:
             location = location[:-1]  # pydantic appends the member of a union that it tried
         key_path = ".".join(map(str, location))
@@ -258,20 +277,24 @@ def keys_of(model: type[BaseModel], location: Location) -> list[str]:
     ['format', 'path']
     """
     current: object = model
-    for part in location:
+    for number, part in enumerate(location):
         if isinstance(part, int) or not (isinstance(current, type) and issubclass(current, BaseModel)):
             continue
         field = current.model_fields.get(part)
-        current = _section_of(field.annotation if field else None)
+        in_list = isinstance(location[number + 1] if number + 1 < len(location) else None, int)
+        current = _section_of(field.annotation if field else None, in_list=in_list)
     return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
 
 
-def _section_of(annotation: object) -> object:
-    """The section type inside an annotation, such as `list[InputSection]`, or itself."""
+def _section_of(annotation: object, *, in_list: bool) -> object:
+    """The section type inside an annotation, such as `list[InputSection]`, or itself. Of a union of
+    a list and a section it is the section, or the one in the list.
+    """
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    sections = (_section_of(argument) for argument in getattr(annotation, "__args__", ()))
-    return next((section for section in sections if isinstance(section, type) and issubclass(section, BaseModel)), annotation)
+    sections = [_section_of(argument, in_list=in_list) for argument in getattr(annotation, "__args__", ())]
+    found = [section for section in sections if isinstance(section, type) and issubclass(section, BaseModel)]
+    return (found[0] if in_list else found[-1]) if found else annotation
 
 
 def schema() -> str:

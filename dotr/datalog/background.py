@@ -15,18 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from dotr.datalog.bulk import HIDDEN_TRIPLES, BulkCloser
-from dotr.datalog.bulk_strata import ClosedStrata, StratumSizes, close_strata, stratum_indexes
 from dotr.datalog.closure import BackgroundDispatch, Closer, Closure, Contradiction, RuleDispatch, computes_terms, contradictions
-from dotr.datalog.delete_and_rederive import StratifiedCloser, StratumIndexes
 from dotr.datalog.lower_strata import LowerModel
 from dotr.datalog.safety import check_safety
-from dotr.datalog.same_as.closure import SameAsCloser, SameAsRules, close_by_representatives
-from dotr.datalog.same_as.expand import TriplesByPredicate
 from dotr.datalog.strata import is_nonmonotonic, strata
-from dotr.datalog.stratum_rules import StratifiedProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.joins.compile import Row, compile_join
 from dotr.joins.limits import LimitExceeded
@@ -35,6 +30,11 @@ from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
 from dotr.model.traverse import free_variables
 from dotr.store.triples import TripleIndex
+
+if TYPE_CHECKING:  # these modules are loaded where rules need them: NOT, AGGREGATE, equal names
+    from dotr.datalog.bulk_strata import StratumSizes
+    from dotr.datalog.delete_and_rederive import StratifiedCloser, StratumIndexes
+    from dotr.datalog.same_as.closure import SameAsCloser, SameAsRules
 
 __all__ = ["Knowledge", "LimitExceeded", "check_safety", "problems_of"]
 
@@ -83,11 +83,12 @@ class Knowledge:
     def from_closed(cls, closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge:
         """Knowledge in memory."""
         background = closed.index()
-        indexes = (
-            None
-            if closed.stratum_sizes is None
-            else stratum_indexes(background, closed.by_predicate, closed.stratum_sizes, StratifiedProgram(rules))
-        )
+        indexes = None
+        if closed.stratum_sizes is not None:
+            from dotr.datalog.bulk_strata import stratum_indexes
+            from dotr.datalog.stratum_rules import StratifiedProgram
+
+            indexes = stratum_indexes(background, closed.by_predicate, closed.stratum_sizes, StratifiedProgram(rules))
         return cls.from_index(
             background, rules, closed.contradictions, closed.loaded, by_representatives=closed.by_representatives, stratum_indexes=indexes
         )
@@ -108,11 +109,15 @@ class Knowledge:
         `by_representatives`: as `close_background` returned it.
         `stratum_indexes`: the background by strata, for rules with NOT or AGGREGATE.
         """
-        equality = SameAsRules.from_rules(rules)
+        equality = _same_as_rules(rules)
         closer: Closer | SameAsCloser | StratifiedCloser
         if stratum_indexes is not None:
+            from dotr.datalog.delete_and_rederive import StratifiedCloser
+
             closer = StratifiedCloser(rules, stratum_indexes, contradictions)
         elif equality is not None:
+            from dotr.datalog.same_as.closure import SameAsCloser
+
             closer = SameAsCloser(equality, rules, background, by_representatives=by_representatives)
         else:
             closer = Closer(RuleDispatch(filter(_has_atoms, rules)), background)
@@ -133,6 +138,8 @@ class Knowledge:
 
         Empty for rules without NOT and AGGREGATE. Raises `LimitExceeded`.
         """
+        from dotr.datalog.delete_and_rederive import StratifiedCloser
+
         return self._closer.models(triples) if isinstance(self._closer, StratifiedCloser) else ()
 
 
@@ -203,6 +210,9 @@ def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule], li
 
 def _close_by_strata(loaded: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
     """Closes under rules with NOT or AGGREGATE, the lowest stratum first."""
+    from dotr.datalog.bulk_strata import ClosedStrata, close_strata
+    from dotr.datalog.stratum_rules import StratifiedProgram
+
     program = StratifiedProgram(rules)
     lowest = _close(loaded, [rule for rule, _ in program.up_to(0)], limit)
     by_predicate, triples = cast("dict[Term, list[Triple]]", lowest.by_predicate), cast("set[Triple]", lowest.triples)
@@ -214,9 +224,12 @@ def _close_by_strata(loaded: list[Triple], rules: Sequence[DatalogRule], limit: 
 
 def _close_with_same_as(loaded: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
     """Closes over representatives of equal names where the rules allow, else by the tables."""
-    equality = SameAsRules.from_rules(rules)
+    equality = _same_as_rules(rules)
     if equality is None:
         return _close(loaded, rules, limit)
+    from dotr.datalog.same_as.closure import close_by_representatives
+    from dotr.datalog.same_as.expand import TriplesByPredicate
+
     rewritten = equality.rules
     merged = close_by_representatives(equality, loaded, lambda normal: _close(normal, rewritten, limit))
     if merged is None:
@@ -231,6 +244,17 @@ def _close_with_same_as(loaded: list[Triple], rules: Sequence[DatalogRule], limi
     return ClosedTriples(
         TriplesByPredicate(merged.expanded), merged.expanded.triples, contradictions, count, by_rule, expanded=merged.expanded
     )
+
+
+def _same_as_rules(rules: Sequence[DatalogRule]) -> SameAsRules | None:
+    """Rules over representatives of equal names; None where the rules do not have the tables' rows
+    on equality, or depend on names as such.
+    """
+    if not any(rule.of_rule_set for rule in rules):
+        return None
+    from dotr.datalog.same_as.closure import SameAsRules
+
+    return SameAsRules.from_rules(rules)
 
 
 def _close(triples: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:

@@ -15,17 +15,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dotr.datalog.background import ClosedTriples, Knowledge, close_background, without_collection
-from dotr.datalog.compiled_store import CompiledStore, write_store
 from dotr.datalog.loading import load_graphs
 from dotr.datalog.sources import Sources
 from dotr.errors.diagnostics import Diagnostic, Severity, refuse
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
 from dotr.model.datalog import DatalogRule
-from dotr.store.dictionary import StoreCapacityExceeded
-from dotr.store.file import UnusableFile, checked_path
+
+if TYPE_CHECKING:
+    from dotr.datalog.compiled_store import CompiledStore
 
 MIN_BYTES: Final = 1 << 20
 """Sources of fewer bytes get no store, unless other processes need one."""
@@ -89,6 +89,9 @@ def open_background(sources: Sources, rules: Sequence[DatalogRule], policy: Cach
     Raises `Refused` with all problems of graphs and rules.
     """
     if isinstance(policy, StoreFile):
+        from dotr.datalog.compiled_store import CompiledStore
+        from dotr.store.file import UnusableFile
+
         try:
             store = CompiledStore(policy.path, policy.key)
         except (UnusableFile, OSError) as error:
@@ -103,6 +106,10 @@ def _open_cached(sources: Sources, rules: Sequence[DatalogRule], policy: CachePo
     size = sources.size()
     if policy.folder is None or size < policy.min_bytes:
         return Background(_in_memory(_close_sources(sources, rules), rules))
+    from dotr.datalog.compiled_store import CompiledStore, write_store
+    from dotr.store.dictionary import StoreCapacityExceeded
+    from dotr.store.file import UnusableFile, checked_path
+
     try:
         stamps = sources.stamps()
         key = sources.key()
@@ -178,6 +185,8 @@ def _reason(error: Exception) -> str:
 
 def _remove_stale(folder: Path) -> None:
     """Removes stores that have not been used for long, and files of interrupted writers."""
+    from dotr.store.file import checked_path
+
     now = time.time()
     for path in folder.glob("*" + _SUFFIX + "*"):
         with suppress(OSError):

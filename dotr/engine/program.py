@@ -7,11 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dotr.datalog.background import Knowledge, without_collection
 from dotr.datalog.compiled_cache import CachePolicy, StoreFile, open_background
-from dotr.datalog.compiled_store import CompiledStore
 from dotr.datalog.entailment import rule_set
 from dotr.datalog.inconsistencies import visible_premises
 from dotr.datalog.loading import load_graphs
@@ -41,6 +40,9 @@ from dotr.queries import QueryPlan, plan
 
 _MAX_CONTRADICTIONS: Final = 10
 """Contradictions of the background that are reported, at most."""
+
+if TYPE_CHECKING:
+    from dotr.datalog.compiled_store import CompiledStore
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dotr.datalog.compiled_store import CompiledStore
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
 from dotr.joins.branch_loops import AnswerRow
 from dotr.model.algebra import Select
-from dotr.store.file import MappedFile, UnusableFile, write_file
+
+if TYPE_CHECKING:
+    from dotr.datalog.compiled_store import CompiledStore
+    from dotr.store.file import MappedFile
 
 
 class StaticAnswers:
@@ -29,6 +32,8 @@ class StaticAnswers:
         self._is_changed = False
         self._path: Path | None = None
         if store is not None:
+            from dotr.store.file import MappedFile, UnusableFile
+
             digest = blake2b(store.file.key, digest_size=16)
             for document in spec.rules:
                 digest.update(document.text.encode("utf-8", "surrogatepass") + b"\0")
@@ -59,6 +64,8 @@ class StaticAnswers:
         time.
         """
         if self._path is not None and self._is_changed:
+            from dotr.store.file import write_file
+
             text = json.dumps(self._rows, ensure_ascii=False).encode("utf-8", "surrogatepass")
             with suppress(OSError):
                 write_file(self._path, self._key, {"answers": (text,)})
@@ -66,6 +73,8 @@ class StaticAnswers:
 
 
 def _read(file: MappedFile) -> dict[str, list[AnswerRow]]:
+    from dotr.store.file import UnusableFile
+
     try:
         data = json.loads(bytes(file.view("answers")).decode("utf-8", "surrogatepass"))
         return {key: [tuple(row) for row in rows] for key, rows in data.items()}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import cache
 from typing import Final, assert_never
 
+from dotr.languages.name_characters import NameCharacters, name_characters
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
 from dotr.model.rules import Between, Window
 from dotr.model.terms import RDF_TYPE, XSD, Label, Prefixes, Term, is_triple, triple_parts
@@ -20,12 +22,6 @@ _PLAIN: Final = {
 }
 """Literals without quotes in Turtle (Turtle 1.2, section 2.5), by the end of their N-Triples
 text."""
-_LETTER: Final = (
-    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
-    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
-)
-_LOCAL: Final = re.compile(f"[{_LETTER}_0-9][{_LETTER}_0-9\u00b7\u0300-\u036f\u203f-\u2040-]*")
-"""A local name that needs no escapes (a part of PN_LOCAL)."""
 _INVISIBLE: Final = re.compile("[\u0080-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """Characters that are invisible on a terminal or control it."""
 _UNITS: Final = {"d": Unit.DAY, "h": Unit.HOUR, "min": Unit.MINUTE, "s": Unit.SECOND, "ms": Unit.MILLISECOND, "us": Unit.MICROSECOND}
@@ -58,6 +54,13 @@ def term_text(term: Term, prefixes: Prefixes) -> str:
     return _iri_text(term, prefixes) if term.startswith("<") else term
 
 
+@cache
+def _local_name(characters: NameCharacters) -> re.Pattern[str]:
+    """The pattern of a local name that needs no escapes (a part of PN_LOCAL)."""
+    letters, marks = characters
+    return re.compile(f"[{letters}_0-9][{letters}_0-9{marks}-]*")
+
+
 def predicate_text(term: Term, prefixes: Prefixes) -> str:
     """Term in Turtle as the predicate of a triple.
 
@@ -69,7 +72,7 @@ def predicate_text(term: Term, prefixes: Prefixes) -> str:
 
 def _iri_text(term: Term, prefixes: Prefixes) -> str:
     for prefix, namespace in sorted(prefixes.items(), key=lambda item: -len(item[1])):
-        if term.startswith(namespace, 1) and _LOCAL.fullmatch(term, 1 + len(namespace), len(term) - 1):
+        if term.startswith(namespace, 1) and _local_name(name_characters(term)).fullmatch(term, 1 + len(namespace), len(term) - 1):
             return f"{prefix}:{term[1 + len(namespace) : -1]}"
     return _escaped(term)
 

@@ -19,7 +19,6 @@ from dotr.joins.order import JoinStep, Side
 from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
-from dotr.store.mapped_index import MappedEnds
 from dotr.store.triples import NO_ENDS, NO_TERMS, Ends, TripleIndex
 
 _SIZES: Final = (256, 128, 64, 32, 16, 8, 4)
@@ -95,6 +94,9 @@ class FanoutBounds:
 
 def _longest_list(ends: object) -> int:
     """An upper bound on the other ends of an end."""
-    if isinstance(ends, MappedEnds):
-        return ends.longest
+    if not isinstance(ends, dict):
+        from dotr.store.mapped_index import MappedEnds
+
+        if isinstance(ends, MappedEnds):
+            return ends.longest
     return max(map(len, cast(Ends, ends).values()), default=0)

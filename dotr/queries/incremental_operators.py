@@ -19,7 +19,7 @@ from dotr.joins.branches import Unplannable, branches
 from dotr.joins.deltas import Conjunction, bag_difference
 from dotr.joins.limits import LimitExceeded, Limits
 from dotr.joins.scope import Variables, certain, possible, union_of_reads, variables_of
-from dotr.model.algebra import Bgp, BgpItem, Join, Pattern, Select, TermPattern, TriplePattern, Values
+from dotr.model.algebra import Bgp, BgpItem, Join, Pattern, TermPattern, TriplePattern, Values
 from dotr.model.terms import Variable
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
@@ -133,14 +133,3 @@ def _split_paths(pattern: Bgp) -> tuple[Bgp, Bgp]:
         rest = [each for each in rest if each not in inner]
         bound = variables_of(joined)
     return Bgp(tuple(joined)), Bgp(tuple(rest))
-
-
-def conjunctions(select: Select, background: TripleIndex, limits: Limits | None) -> list[Conjunction]:
-    """The branches of a query, with rows in the order of its projection.
-
-    Raises `Unplannable` for a query that does not distribute, `LimitExceeded` as `Conjunction`
-    does.
-    """
-    if select.offset or select.limit is not None:
-        raise Unplannable("LIMIT or OFFSET")
-    return [Conjunction(branch, select.projection, background, limits) for branch in branches(select.pattern)]

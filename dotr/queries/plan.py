@@ -13,15 +13,12 @@ from functools import cache, partial
 
 from dotr.datalog.closure import Closure
 from dotr.joins.branch_loops import AnswerRow
-from dotr.joins.branches import Unplannable
+from dotr.joins.branches import Unplannable, branches
 from dotr.joins.deltas import Conjunction, DeltaQuery, bag_difference
-from dotr.joins.limits import NO_LIMITS, Limits
-from dotr.joins.scope import NOTHING, Reads, union_of_reads
+from dotr.joins.limits import Limits
+from dotr.joins.scope import Reads, union_of_reads
 from dotr.model.algebra import Select
 from dotr.model.terms import Term
-from dotr.queries.graph import Graph
-from dotr.queries.incremental_operators import IncrementalCompiler, conjunctions
-from dotr.queries.operators import EMPTY, AlgebraOperator
 from dotr.store.triples import TripleIndex
 
 Answers = Callable[[TripleIndex], list[AnswerRow]]
@@ -142,31 +139,33 @@ def _by_conjunctions(
 
 
 def _by_operators(select: Select, background: TripleIndex, construct: str, find_static: StaticAnswers, limits: Limits | None) -> QueryPlan:
-    operator: AlgebraOperator = IncrementalCompiler(background, limits).compile(select)
-    names = select.projection
+    from dotr.queries.operator_plan import OperatorPlan
 
-    def evaluate(graph: Graph) -> list[AnswerRow]:
-        return [tuple([solution.get(name) for name in names]) for solution in operator.solutions(graph, EMPTY, EMPTY)]
-
-    def answers(delta: TripleIndex) -> list[AnswerRow]:
-        return evaluate(Graph(background, delta, None, limits or NO_LIMITS))
-
-    def answers_over_view(view: TripleIndex, delta: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
-        return evaluate(Graph(view, delta, removed, limits or NO_LIMITS))
-
-    reason = operator.full_scan_reason(NOTHING)
-    static = find_static(select, lambda: evaluate(Graph(background, TripleIndex(), None, limits.for_background if limits else NO_LIMITS)))
+    operators = OperatorPlan.of(select, background, limits)
+    static = find_static(select, operators.static_answers)
     if limits is not None:
         limits.check_rows(len(static))
+    reason = operators.full_scan_reason
     return _query_plan(
         select,
         static,
-        answers,
-        answers_over_view,
-        operator.reads,
+        operators.answers,
+        operators.answers_over_view,
+        operators.reads,
         f"{construct}; {reason}" if reason else construct,
         is_incremental=not reason,
     )
+
+
+def conjunctions(select: Select, background: TripleIndex, limits: Limits | None) -> list[Conjunction]:
+    """The branches of a query, with rows in the order of its projection.
+
+    Raises `Unplannable` for a query that does not distribute, `LimitExceeded` as `Conjunction`
+    does.
+    """
+    if select.offset or select.limit is not None:
+        raise Unplannable("LIMIT or OFFSET")
+    return [Conjunction(branch, select.projection, background, limits) for branch in branches(select.pattern)]
 
 
 def _query_plan(

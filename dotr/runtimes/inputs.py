@@ -105,11 +105,7 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     problems += _setting_conflicts(config, section, number, delay)
     if problems:
         raise Refused(problems)
-    prefixes = tuple(config.settings.prefixes.items())
-    limits = config.settings.limits
-    like = InputFile(
-        section.name, "", Format(section.format), unit, delay, prefixes, mapped, section.one_per_instant, limits.nesting, limits.record
-    )
+    like = _file_like(config, section, "", delay, mapped)
     files = [replace(like, path=path) for path in paths]
     for file in files or [like]:
         with collect_problems(problems):
@@ -123,13 +119,42 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     return files, []
 
 
+def _file_like(config: Config, section: InputSection, path: str, delay: Micros, mapped: ElementMap | None) -> InputFile:
+    """A file as an input of a configuration, with its declared lateness and map."""
+    settings = config.settings
+    return InputFile(
+        section.name,
+        path,
+        Format(section.format),
+        UNITS[settings.time.unit],
+        delay,
+        tuple(settings.prefixes.items()),
+        mapped,
+        section.one_per_instant,
+        settings.limits.nesting,
+        settings.limits.record,
+    )
+
+
+def file_of_input(config: Config, name: str, path: str) -> InputFile | None:
+    """A file, read as the input of this name reads its own; None where there is no such input.
+
+    Raises `Refused` where the section of the input is wrong.
+    """
+    for number, section in enumerate(config.settings.input):
+        if section.name == name:
+            delay = _length(config, number, "lateness", section.lateness, UNITS[config.settings.time.unit])
+            return _file_like(config, section, path, delay, _element_map(config, section, number))
+    return None
+
+
 def _setting_conflicts(config: Config, section: InputSection, number: int, delay: Micros) -> Iterator[Diagnostic]:
     """Problems of settings that exclude each other in one input."""
 
     def problem(key: str, message: str, hint: str) -> Diagnostic:
         return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
 
-    watches = "watch" in section.model_fields_set  # also true for `watch: false`, set for one run
+    watches = section.is_given("watch")  # also true for `watch: false`, set for one run
     grows = watches or section.path == STANDARD_INPUT
     if section.one_per_instant and delay:
         yield problem(
@@ -150,7 +175,7 @@ def _element_map(config: Config, section: InputSection, number: int) -> ElementM
     or belong to another format."""
     place = config.span("input", number)
     for key, formats in _MAP_KEYS.items():
-        if key in section.model_fields_set and section.format not in formats:
+        if section.is_given(key) and section.format not in formats:
             message = f"{key} belongs to {' and '.join(formats)}, not to {section.format}"
             hint = f"Leave it out, or write format: {' or format: '.join(formats)}"
             raise refuse("C204", message, config.files.tree.key_span(("input", number, key)), hint)

@@ -32,7 +32,8 @@ from dotr.workbench.expectations import unknown_names
 from dotr.workbench.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
 from dotr.workbench.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
 from dotr.workbench.retained_state import RetainedState, state
-from dotr.workbench.rule_tests import TestFile, is_test, read_cases, read_file
+from dotr.workbench.rule_cases import read_cases
+from dotr.workbench.rule_test_files import TestFile, is_test, read_file
 
 _YAML: Final = (".yaml", ".yml")
 _KINDS: Final = (".dotr", ".dlog", *_YAML)

@@ -78,26 +78,61 @@ def _as_blank(term: Term) -> Term:
     return f"_:g{term[10:-1]}" if term.startswith("<urn:dotr:") else term
 
 
-def difference(expected: Sequence[Item], actual: Sequence[Item], clock: Clock, prefixes: Mapping[str, str]) -> str:
-    """Diff of the expectations and outputs that remain unpaired; empty where all match.
+@dataclass(frozen=True, slots=True)
+class Discrepancy:
+    """Expectation without output, output without expectation, or a pair of them that is alike.
+
+    - `expected`: the expectation; None where there is none. `number` counts it from 0.
+    - `actual`: the output; None where there is none.
+    - `lines`: the diff as text.
+    """
+
+    expected: Item | None
+    actual: Item | None
+    number: int | None
+    lines: tuple[str, ...]
+
+    @property
+    def time(self) -> Micros:
+        """Time of both in µs since 1970."""
+        item = self.actual or self.expected
+        assert item is not None
+        return item.time
+
+    @property
+    def text(self) -> str:
+        """The diff, line by line."""
+        return "\n".join(self.lines)
+
+
+def discrepancies(expected: Sequence[Item], actual: Sequence[Item], clock: Clock, prefixes: Mapping[str, str]) -> tuple[Discrepancy, ...]:
+    """Expectations and outputs that remain unpaired, in the order of time; none where all match.
 
     `clock` formats times, `prefixes` (prefix to namespace) shorten terms.
     """
     pairs = _paired(expected, actual)
     paired = set(pairs.values())
-    missing = [item for w, item in enumerate(expected) if w not in pairs]
-    extra = [actual for s, actual in enumerate(actual) if s not in paired]
-    shown: list[tuple[Micros, list[str]]] = []
-    for item in missing:
+    extra = [item for s, item in enumerate(actual) if s not in paired]
+    found: list[Discrepancy] = []
+    for number, item in enumerate(expected):
+        if number in pairs:
+            continue
         like = next((e for e in extra if e.time == item.time and item.kind in (None, e.kind) and item.rule in (None, e.rule)), None)
         if like is not None:
             extra.remove(like)
-            shown.append((item.time, _item_diff(item, like, clock, prefixes)))
+            found.append(Discrepancy(item, like, number, tuple(_item_diff(item, like, clock, prefixes))))
         else:
             lines = [f"-     {text}" for _, text in _lines(item, item, prefixes)]
-            shown.append((item.time, [f"- expected {_head(item, clock)}", *lines]))
-    shown += [(e.time, [f"+ got      {_head(e, clock)}", *(f"+     {text}" for _, text in _lines(e, e, prefixes))]) for e in extra]
-    return "\n".join(line for _, lines in sorted(shown, key=lambda entry: entry[0]) for line in lines)
+            found.append(Discrepancy(item, None, number, (f"- expected {_head(item, clock)}", *lines)))
+    for each in extra:
+        lines = [f"+     {text}" for _, text in _lines(each, each, prefixes)]
+        found.append(Discrepancy(None, each, None, (f"+ got      {_head(each, clock)}", *lines)))
+    return tuple(sorted(found, key=lambda each: each.time))
+
+
+def difference(expected: Sequence[Item], actual: Sequence[Item], clock: Clock, prefixes: Mapping[str, str]) -> str:
+    """Diff of the expectations and outputs that remain unpaired; empty where all match."""
+    return "\n".join(each.text for each in discrepancies(expected, actual, clock, prefixes))
 
 
 def _paired(expected: Sequence[Item], outputs: Sequence[Item]) -> dict[int, int]:

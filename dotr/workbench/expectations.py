@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
 from dotr.model.terms import Label, Variable
-from dotr.workbench.rule_tests import TestFile
+from dotr.workbench.rule_test_files import TestFile
 
 _CODE = "C210"
 

@@ -11,7 +11,7 @@ from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.workbench.drawing import mermaid, svg
 from dotr.workbench.explanation import ClauseExplanation, Explanation, QueryExplanation, RuleExplanation, explanation
-from dotr.workbench.rule_tests import is_test, read_file
+from dotr.workbench.rule_test_files import is_test, read_file
 
 
 def explain(path: str, form: str = "text") -> str:

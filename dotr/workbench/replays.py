@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from dotr.config import read_config, read_document, read_tree
-from dotr.engine.program import CompiledProgram, compile_program
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
-from dotr.explanations.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
+from dotr.explanations.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.runtimes.replaying import replay_of_config
-from dotr.workbench.rule_tests import Case, TestFile, is_test, read_cases, read_file
+from dotr.workbench.rule_cases import Case
+from dotr.workbench.rule_test_files import is_test
+from dotr.workbench.rule_tests import LoadedTest, load_test
 
 
 def open_replays(path: str, case: str | None = None, options: Sequence[str] = ()) -> list[Replay]:
@@ -33,17 +34,8 @@ def open_replays(path: str, case: str | None = None, options: Sequence[str] = ()
         return [replay_of_config(config, path)]
     if options:
         raise refuse("C218", f"{path} is a rule test, in which --set changes nothing", None, "Leave --set out, or name a configuration.")
-    file, problems = read_file(path)
-    program = None
-    if not problems:
-        try:
-            program = compile_program(file.spec)
-        except Refused as refused:
-            problems += refused.diagnostics
-    cases = read_cases(file, problems)
-    if problems or program is None:
-        raise Refused(dict.fromkeys(problems))
-    return [replay_of_case(path, file, program, cases[number], number) for number in _selected(path, cases, case)]
+    test = load_test(path)
+    return [replay_of_case(test, number) for number in _selected(path, test.cases, case)]
 
 
 def _selected(path: str, cases: Sequence[Case], case: str | None) -> Sequence[int]:
@@ -59,14 +51,15 @@ def _selected(path: str, cases: Sequence[Case], case: str | None) -> Sequence[in
     raise Refused([Diagnostic("C218", f"{path} has no case {case}", None, hint)])
 
 
-def replay_of_case(path: str, file: TestFile, program: CompiledProgram, case: Case, number: int) -> Replay:
-    """A replay of a case; `number` is counted from 0. The place of an element is the line of its
-    entry in `stream`.
+def replay_of_case(test: LoadedTest, number: int) -> Replay:
+    """A replay of a case, which is counted from 0. The place of an element is the line of its entry in
+    `stream`, or its place in a recording.
     """
+    case = test.cases[number]
 
     def read(on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
         for time in sorted(case.elements):
-            places = [ElementPlace(path, file.tree.span(location).line_column[0]) for location in case.locations[time]]
-            yield ReplayedInstant(time, case.elements[time], places)
+            yield ReplayedInstant(time, case.elements[time], case.places[time])
 
-    return Replay(path, program, case.clock, {**file.prefixes, **program.rules.prefixes}, read, case=case.name)
+    prefixes = {**test.file.prefixes, **test.program.rules.prefixes}
+    return Replay(test.file.path, test.program, case.clock, prefixes, read, case=case.name)

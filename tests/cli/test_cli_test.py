@@ -25,9 +25,9 @@ def failed(project: Project, old: str, new: str) -> str:
     project.change("t.yaml", old, new)
     answer = project.dotr("test", "t.yaml")
     assert (answer.code, answer.err) == (1, "")
-    assert answer.out.startswith("FAILED t.yaml: one\n")
+    assert answer.out.startswith("FAILED t.yaml:4: one\n")
     assert answer.out.endswith("\n\n0 passed, 1 failed\n")
-    return answer.out.removeprefix("FAILED t.yaml: one\n").removesuffix("\n\n0 passed, 1 failed\n")
+    return answer.out.removeprefix("FAILED t.yaml:4: one\n").removesuffix("\n\n0 passed, 1 failed\n")
 
 
 def test_difference_is_shown_as_diff(project: Project) -> None:
@@ -40,8 +40,11 @@ def test_missing_output_fails(project: Project) -> None:
         "+     x: :a",
         "+     _:c14n0 :x :a",
         "+     _:c14n0 a :Out",
+        "    Out (rule R) at 1, urn:dotr:76ad2ba7b3105a71a2931e603d5bc6d3: x :a  r.dotr:2",
+        "    └ from A at 1: x :a",
         "- expected at 2 Out",
         "-     x: :a",
+        "    No element is at 2, and no rule of this event waits or ticks.",
     ]
 
 

@@ -29,7 +29,8 @@ from dotr.model.algebra import (
 )
 from dotr.model.places import Document, Span
 from dotr.model.terms import RDF, XSD, Term, Triple
-from dotr.queries import evaluate, plan
+from dotr.queries import plan
+from dotr.queries.evaluate import evaluate
 from dotr.store.triples import TripleIndex
 from tests.oracle.triple_terms import whole
 from tests.queries.test_queries_plans import NAMES, NODES, NUMBERS, PREDICATES, Author, Row, bag, check

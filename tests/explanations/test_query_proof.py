@@ -20,7 +20,7 @@ from dotr.explanations.rendering import expression_text
 from dotr.languages.sparql import parse_select
 from dotr.model.places import Document, Span
 from dotr.model.terms import Triple
-from dotr.queries import evaluate
+from dotr.queries.evaluate import evaluate
 from dotr.queries.graph import Graph
 from dotr.store.triples import TripleIndex
 from tests.queries.test_queries_plans import Author

@@ -21,7 +21,7 @@ from dotr.expressions.values import VALUES, Lang
 from dotr.languages.sparql import parse_select
 from dotr.model.places import Document, Span
 from dotr.model.terms import Term
-from dotr.queries import evaluate
+from dotr.queries.evaluate import evaluate
 from dotr.store.triples import TripleIndex
 
 Draw: TypeAlias = st.DrawFn

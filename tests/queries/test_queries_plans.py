@@ -41,7 +41,8 @@ from dotr.model.algebra import (
     Var,
 )
 from dotr.model.terms import XSD, Term, Triple, literal
-from dotr.queries import QueryPlan, evaluate, plan
+from dotr.queries import QueryPlan, plan
+from dotr.queries.evaluate import evaluate
 from dotr.store.masked_index import MaskedIndex
 from dotr.store.triples import TripleIndex
 from tests.oracle.algebra import select as by_oracle

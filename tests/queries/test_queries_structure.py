@@ -15,7 +15,8 @@ from dotr.languages.sparql import parse_select
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.terms import RDF_TYPE, Term, Triple, iri, literal
-from dotr.queries import evaluate, plan, same_query
+from dotr.queries import plan, same_query
+from dotr.queries.evaluate import evaluate
 from dotr.store.triples import Ends, TripleIndex
 
 pytestmark = pytest.mark.core

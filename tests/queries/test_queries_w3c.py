@@ -20,7 +20,8 @@ from dotr.languages.sparql import parse_select
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.terms import Term, Triple, blank, iri, literal
-from dotr.queries import evaluate, plan
+from dotr.queries import plan
+from dotr.queries.evaluate import evaluate
 from dotr.store.triples import TripleIndex
 from tests.support.paths import DATA as PATHS_DATA
 

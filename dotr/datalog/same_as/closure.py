@@ -62,6 +62,8 @@ class SameAsRules:
         >>> len(SameAsRules.from_rules(tables).rules) < len(tables)
         True
         """
+        if not _REPLACED_ROWS.issubset(rule.name for rule in rules if rule.of_rule_set):
+            return None  # the tables need not be read
         tables = frozenset(rule_set(Entailment.OWL2RL))
         if not tables.issubset(rule for rule in rules if rule.of_rule_set):
             return None

@@ -73,7 +73,8 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "C204",
         "Keys that do not go together",
         "`time` and `map` belong to csv inputs, `settle` and `idle` to growing inputs; `watch` needs a pattern; `one_per_instant` "
-        "does not go with a lateness. A rule test has either `config`, or `rules`, `knowledge` and `time` of its own.",
+        "does not go with a lateness. A rule test has either `config`, or `rules`, `knowledge` and `time` of its own; `input` of "
+        "a recording names an input of `config`.",
         "Leave one out.",
         _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: ndjson, path: a.ndjson, time: at }]\n" + _OUTPUT),
     ),
@@ -178,7 +179,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "C218",
         "There is no such case",
         "`--case` names a case of a rule test, by its name or by its number from 1 on. A configuration has no cases, and a rule test "
-        "has no values that `--set` could change.",
+        "has no values that `--set` could change. `--filter` finds something in the name of a case at least.",
         "Correct the name, or leave it out.",
         ShownMessage("C218 fire_test.yaml has no case smok\nDid you mean smoke?"),
     ),

@@ -15,10 +15,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cache
 from typing import Final
 from urllib.parse import urljoin
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
+from dotr.languages.name_characters import NameCharacters, name_characters
 from dotr.languages.sparql.keywords import KEYWORDS, REFUSED_KEYWORDS, TRIPLE_FUNCTIONS
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
@@ -80,33 +82,40 @@ class Annotation:
     is_block: bool
 
 
-_BASE: Final = (
-    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff"
-    "\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
-)
-_CHARS: Final = rf"{_BASE}_0-9\-\u00b7\u0300-\u036f\u203f-\u2040"
-_NAME: Final = rf"[{_BASE}_0-9][{_BASE}_0-9\u00b7\u0300-\u036f\u203f-\u2040]*"
-_PREFIX: Final = rf"(?:[{_BASE}](?:[{_CHARS}.]*[{_CHARS}])?)?"
 _ESCAPED: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
-_LOCAL: Final = rf"(?:(?:[{_BASE}_:0-9]|{_ESCAPED})(?:(?:[{_CHARS}.:]|{_ESCAPED})*(?:[{_CHARS}:]|{_ESCAPED}))?)?"
 _IRIREF: Final = r"<(?:[^<>\"{}|^`\\\x00-\x20]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>"
 _ESCAPE: Final = r"\\(?:[tbnrf\\\"']|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
-# `<<:a :b :c>>` begins with the quote `<<`, but `?x <<http://e/a>` has the mark `<` before an IRI.
-_LEXER: Final = re.compile(
-    rf"""(?P<skip>[\ \t\r\n]+|\#[^\r\n]*)
+
+
+@cache
+def _lexer(characters: NameCharacters) -> re.Pattern[str]:
+    """The pattern of a lexeme, for texts with names of these characters.
+
+    `<<:a :b :c>>` begins with the quote `<<`, but `?x <<http://e/a>` has the mark `<` before an
+    IRI.
+    """
+    letters, marks = characters
+    chars = rf"{letters}_0-9\-{marks}"
+    name = rf"[{letters}_0-9][{letters}_0-9{marks}]*"
+    prefix = rf"(?:[{letters}](?:[{chars}.]*[{chars}])?)?"
+    local = rf"(?:(?:[{letters}_:0-9]|{_ESCAPED})(?:(?:[{chars}.:]|{_ESCAPED})*(?:[{chars}:]|{_ESCAPED}))?)?"
+    return re.compile(
+        rf"""(?P<skip>[\ \t\r\n]+|\#[^\r\n]*)
     |(?P<string>\"\"\"(?:\"{{0,2}}(?:[^\"\\]|{_ESCAPE}))*\"\"\"|'''(?:'{{0,2}}(?:[^'\\]|{_ESCAPE}))*'''
         |\"(?:[^\"\\\r\n]|{_ESCAPE})*\"|'(?:[^'\\\r\n]|{_ESCAPE})*')
     |(?P<quote><<\(|<(?!{_IRIREF})<|\)>>|>>|\{{\||\|\}}|~)
     |(?P<iri>{_IRIREF})
-    |(?P<blank>_:[{_BASE}_0-9](?:[{_CHARS}.]*[{_CHARS}])?)
-    |(?P<pname>{_PREFIX}:{_LOCAL})
-    |(?P<variable>[?$]{_NAME})
+    |(?P<blank>_:[{letters}_0-9](?:[{chars}.]*[{chars}])?)
+    |(?P<pname>{prefix}:{local})
+    |(?P<variable>[?$]{name})
     |(?P<number>(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)[eE][+-]?[0-9]+|[0-9]*\.[0-9]+|[0-9]+)
-    |(?P<word>[{_BASE}_][{_BASE}_0-9]*)
+    |(?P<word>[{letters}_][{letters}_0-9]*)
     |(?P<tag>@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*)
     |(?P<mark>\^\^|&&|\|\||!=|<=|>=|[{{}}()\[\];,.=<>!|/^*+?\-])""",
-    re.VERBOSE,
-)
+        re.VERBOSE,
+    )
+
+
 _ANY_STRING: Final = re.compile(
     r"\"{3}(?:\"{0,2}(?:[^\"\\]|\\.))*\"{3}|'{3}(?:'{0,2}(?:[^'\\]|\\.))*'{3}|\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'", re.DOTALL
 )
@@ -160,8 +169,9 @@ def scan(span: Span, prefixes: Mapping[str, str]) -> TokenScan:
 def _lex(result: TokenScan) -> Iterator[_Lexeme]:
     """Yield the lexemes of a text, without white space and comments; report invalid ones."""
     text, position, end = result.span.document.text, result.span.start, result.span.end
+    lexer = _lexer(name_characters(text))
     while position < end:
-        match = _LEXER.match(text, position, end)
+        match = lexer.match(text, position, end)
         if match is None:
             if (closed := _ANY_STRING.match(text, position, end)) and (wrong := invalid_escape(closed[0])):
                 start = position + wrong.start()

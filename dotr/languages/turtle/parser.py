@@ -107,7 +107,7 @@ class _TemplateParser(QuotedTriples):
         self._skip_space()
         name = ""
         if kind == "prefix":
-            match = self._match(tokens.PREFIX)
+            match = self._match(self._names.prefix)
             if match is None:
                 self._expected("a prefix with its colon")
             name = match[1]

@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 from pyoxigraph import NamedNode, RdfFormat, parse
 
 from dotr.errors.diagnostics import Diagnostic, DotrError, did_you_mean
+from dotr.languages.name_characters import name_characters
 from dotr.languages.turtle import tokens
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Span
@@ -41,6 +42,7 @@ class TermReader:
         self._prefixes = dict(prefixes)
         self._cells = cells
         self._base = ""
+        self._names = tokens.name_tokens(name_characters(self._text))
         self._labels: dict[str, Blank] = {}
         self._problems: list[Diagnostic] = []
 
@@ -77,7 +79,7 @@ class TermReader:
         return match
 
     def _word(self) -> str:
-        match = tokens.WORD.match(self._text, self._at, self._end)
+        match = self._names.word.match(self._text, self._at, self._end)
         return match[0] if match else ""
 
     # --- nodes ---
@@ -94,7 +96,7 @@ class TermReader:
             return self._cell()
         if character in ('"', "'"):
             return self._quoted()
-        if match := self._match(tokens.BLANK):
+        if match := self._match(self._names.blank):
             return self._labels.setdefault(match[1], Blank(match[1]))
         if (match := tokens.NUMBER.match(self._text, start, self._end)) is not None:
             self._at = match.end()
@@ -115,7 +117,7 @@ class TermReader:
 
     def _variable(self) -> TemplateSlot:
         start = self._at
-        match = self._match(tokens.VARIABLE)
+        match = self._match(self._names.variable)
         if match is None:
             self._expected("a variable's name after its question mark")
         if self._cells:
@@ -146,11 +148,11 @@ class TermReader:
 
     def _prefixed(self) -> TemplateSlot | None:
         start = self._at
-        match = self._match(tokens.PREFIX)
+        match = self._match(self._names.prefix)
         if match is None:
             return None
         middle = self._at
-        local = self._match(tokens.LOCAL)
+        local = self._match(self._names.local)
         assert local is not None
         namespace = self._prefixes.get(match[1])
         if namespace is None:

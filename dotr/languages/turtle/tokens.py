@@ -8,25 +8,16 @@ Source: W3C Turtle 1.1, section 6.5.
 from __future__ import annotations
 
 import re
-from typing import Final
+from functools import cache
+from typing import Final, NamedTuple
 
-_BASE: Final = (
-    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
-    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
-)
-_START: Final = _BASE + "_"
-_CHARS: Final = _START + "0-9\u00b7\u0300-\u036f\u203f-\u2040\\-"
+from dotr.languages.name_characters import NameCharacters
+
 _CELL: Final = r"\{[^{}\r\n]+\}"
 _PLX: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
 _UCHAR: Final = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 
 SPACE: Final = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
-PREFIX: Final = re.compile(rf"((?:[{_BASE}](?:[{_CHARS}.]*[{_CHARS}])?)?):")
-LOCAL: Final = re.compile(
-    rf"(?:(?:[{_START}:0-9]|{_PLX}|{_CELL})(?:[{_CHARS}:]|{_PLX}|{_CELL}|\.+(?=[{_CHARS}:]|{_PLX}|{_CELL}))*)?",
-)
-BLANK: Final = re.compile(rf"_:([{_START}0-9](?:[{_CHARS}.]*[{_CHARS}])?)")
-VARIABLE: Final = re.compile(rf"[?$]([{_START}0-9](?:[{_START}0-9\u00b7\u0300-\u036f\u203f-\u2040])*)")
 IRI: Final = re.compile(rf"<((?:[^\x00-\x20<>\"{{}}|^`\\]|{_UCHAR}|{_CELL})*)>")
 NUMBER: Final = re.compile(
     r"(?P<double>[+-]?(?:[0-9]+\.[0-9]*|\.?[0-9]+)[eE][+-]?[0-9]+)|(?P<decimal>[+-]?[0-9]*\.[0-9]+)|(?P<integer>[+-]?[0-9]+)"
@@ -39,7 +30,32 @@ STRING: Final = re.compile(
     re.DOTALL,
 )
 LANGUAGE: Final = re.compile(r"@([A-Za-z]+(?:-[A-Za-z0-9]+)*)")
-WORD: Final = re.compile(rf"[{_START}](?:[{_CHARS}])*")
 CELL: Final = re.compile(r"\{([^{}\r\n]+)\}")
 ESCAPE: Final = re.compile(r"\\(?:u(?P<u>[0-9A-Fa-f]{4})|U(?P<U>[0-9A-Fa-f]{8})|(?P<c>[tbnrf\"'\\])|)")
 NAME_ESCAPE: Final = re.compile(r"\\(.)")
+
+
+class NameTokens(NamedTuple):
+    """Patterns of names: the prefix of a name with its colon, its local part, the label of a blank
+    node, a variable, and a word."""
+
+    prefix: re.Pattern[str]
+    local: re.Pattern[str]
+    blank: re.Pattern[str]
+    variable: re.Pattern[str]
+    word: re.Pattern[str]
+
+
+@cache
+def name_tokens(characters: NameCharacters) -> NameTokens:
+    """The patterns of names with these characters."""
+    letters, marks = characters
+    start = f"{letters}_"
+    chars = rf"{start}0-9{marks}\-"
+    return NameTokens(
+        re.compile(rf"((?:[{letters}](?:[{chars}.]*[{chars}])?)?):"),
+        re.compile(rf"(?:(?:[{start}:0-9]|{_PLX}|{_CELL})(?:[{chars}:]|{_PLX}|{_CELL}|\.+(?=[{chars}:]|{_PLX}|{_CELL}))*)?"),
+        re.compile(rf"_:([{start}0-9](?:[{chars}.]*[{chars}])?)"),
+        re.compile(rf"[?$]([{start}0-9](?:[{start}0-9{marks}])*)"),
+        re.compile(rf"[{start}](?:[{chars}])*"),
+    )

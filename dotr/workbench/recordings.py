@@ -1,0 +1,128 @@
+"""Recordings as streams of rule tests: a file in a format of inputs, or the part between two times.
+
+A recording is read as a configured input reads its own files, if the test names one. Otherwise the
+ending of the file's name tells the format, and like any other stream of a test it has no late
+elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dotr.config import matching_files
+from dotr.errors.diagnostics import did_you_mean, refuse
+from dotr.explanations.replay import ElementPlace
+from dotr.joins.limits import LIMITS
+from dotr.model.places import Span
+from dotr.model.stream import DeadLetter
+from dotr.model.terms import Triple
+from dotr.model.time import LAST_MICRO, Micros, Unit
+from dotr.runtimes.inputs import file_of_input
+from dotr.sources.merge import merged
+from dotr.sources.reading import check_input, has_date_times
+from dotr.sources.records import Format, InputFile, SourcedElement
+from dotr.workbench.rule_test_files import RecordingSection, TestFile
+
+_FORMATS: Final[Mapping[str, Format]] = {
+    ".ndjson": Format.NDJSON,
+    ".jsonl": Format.NDJSON,
+    ".trig": Format.TRIG,
+    ".nq": Format.NQUADS,
+    ".nquads": Format.NQUADS,
+}
+"""Formats by the ending of a file's name, without `.gz`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedElement:
+    """Element of a recording: its time in µs since 1970, its triples and its place."""
+
+    time: Micros
+    triples: tuple[Triple, ...]
+    place: ElementPlace
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Elements of a recording in the order of time. `dated`: its times are date-times; `notes`:
+    remarks on what is left out."""
+
+    elements: Sequence[RecordedElement]
+    dated: bool
+    notes: tuple[str, ...]
+
+
+def read_recording(test: TestFile, number: int, section: RecordingSection, begin: Micros, end: Micros) -> Recording:
+    """Read the recording of a case.
+
+    Args:
+        test: the test file.
+        number: the number of the case, counted from 0.
+        section: the case's `stream`.
+        begin: the least time of an element, in µs since 1970.
+        end: the greatest time of an element, in µs since 1970.
+
+    Raises:
+        Refused: the file is missing, or its format or input is unknown.
+    """
+    file = _file(test, number, section)
+    check_input(file, test.tree.span(("cases", number, "stream", "file")))
+    rejected: list[DeadLetter] = []
+    elements = [
+        RecordedElement(time, element.triples, ElementPlace(file.path, element.record.line))
+        for time, together in merged([file], rejected.append, trace=True)
+        if begin <= time <= end
+        for element in together
+        if isinstance(element, SourcedElement)
+    ]
+    left_out = [each for each in rejected if each.time is None or begin <= each.time <= end]
+    notes = [_rejection_note(left_out)] if left_out else []
+    if not elements:
+        notes.append(f"no element of {file.path} lies between `from` and `to`" if not _is_whole(section) else f"{file.path} has no element")
+    return Recording(elements, bool(has_date_times(file)), tuple(notes))
+
+
+def _is_whole(section: RecordingSection) -> bool:
+    return section.begin is None and section.end is None
+
+
+def _rejection_note(rejected: Sequence[DeadLetter]) -> str:
+    """Note of elements that are left out, with the first one's place and reason."""
+    first = rejected[0]
+    more = f"; and {len(rejected) - 1} more" if len(rejected) > 1 else ""
+    return f"{first.file}:{first.line} is left out ({first.reason.value}): {first.why}{more}"
+
+
+def _file(test: TestFile, number: int, section: RecordingSection) -> InputFile:
+    """The file of a recording, as an input."""
+    span = test.tree.span(("cases", number, "stream", "file"))
+    paths = matching_files(test.recording_path(section, number), span, "Relative paths are relative to the rule test.")
+    if len(paths) > 1:
+        raise refuse("C203", f"{section.file} names {len(paths)} files", span, "A case has one recording: name one file.")
+    path = paths[0]
+    if section.input is not None:
+        return _as_input(test, section.input, path, test.tree.span(("cases", number, "stream", "input")))
+    name = Path(path).name.removesuffix(".gz")
+    form = _FORMATS.get(Path(name).suffix)
+    if form is None:
+        known = ", ".join(_FORMATS)
+        hint = f"Name the configured input that reads it: input: NAME, beside `config`. Known without one: {known}; .gz too."
+        reason = "a CSV recording needs the map of an input" if Path(name).suffix == ".csv" else f"the format of {section.file} is unknown"
+        raise refuse("C202", reason, span, hint)
+    unit: Unit = test.spec.unit
+    return InputFile(name, path, form, unit, LAST_MICRO, tuple(test.prefixes.items()), nesting=LIMITS.nesting, record=LIMITS.record)
+
+
+def _as_input(test: TestFile, name: str, path: str, span: Span) -> InputFile:
+    if test.config is None:
+        hint = "Write `config: …` in place of `rules` and `knowledge`, or leave `input` out."
+        raise refuse("C204", "`input` names an input of a configuration, and this test has none", span, hint)
+    file = file_of_input(test.config, name, path)
+    if file is None:
+        known = [each.name for each in test.config.settings.input]
+        hint = did_you_mean(name, known) or f"It has {', '.join(known)}."
+        raise refuse("C203", f"{test.config.path} has no input {name}", span, hint)
+    return file
