@@ -31,7 +31,7 @@ errors: ## write the golden messages of tests/errors and docs/errors.md anew: lo
 	$(PYTHON) -m dotr.workbench.errors_page > docs/errors.md
 
 schema: ## write the JSON Schema of configurations anew
-	$(PYTHON) -c "from dotr.config.json_schema import schema; print(schema(), end='')" > schema.json
+	$(PYTHON) -c "from dotr.config import schema; print(schema(), end='')" > schema.json
 	mv schema.json dotr/config/config.schema.json
 
 wheel: ## build the wheel, install it in an empty environment, run it there

@@ -28,28 +28,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dotr.api import Program as Program
+    from dotr.api.events import IRI as IRI
+    from dotr.api.events import Event as Event
+    from dotr.api.events import Events as Events
+    from dotr.api.frames import frame as frame
+    from dotr.api.program import Program as Program
+    from dotr.api.session import Session as Session
     from dotr.datalog.entailment import Entailment as Entailment
-    from dotr.engine.output_events import IRI as IRI
-    from dotr.engine.output_events import Event as Event
-    from dotr.engine.session import Session as Session
     from dotr.errors.diagnostics import DotrError as DotrError
     from dotr.joins.limits import Limits as Limits
     from dotr.model.time import Unit as Unit
 
 __version__ = "0.1.0"
 
-__all__ = ["IRI", "DotrError", "Entailment", "Event", "Limits", "Program", "Session", "Unit", "__version__"]
+__all__ = ["IRI", "DotrError", "Entailment", "Event", "Events", "Limits", "Program", "Session", "Unit", "__version__", "frame"]
 
 _MODULES = {
     "DotrError": "dotr.errors.diagnostics",
     "Entailment": "dotr.datalog.entailment",
-    "Event": "dotr.engine.output_events",
-    "IRI": "dotr.engine.output_events",
+    "Event": "dotr.api.events",
+    "Events": "dotr.api.events",
+    "IRI": "dotr.api.events",
     "Limits": "dotr.joins.limits",
-    "Program": "dotr.api",
-    "Session": "dotr.engine.session",
+    "Program": "dotr.api.program",
+    "Session": "dotr.api.session",
     "Unit": "dotr.model.time",
+    "frame": "dotr.api.frames",
 }
 
 

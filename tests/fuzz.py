@@ -75,10 +75,11 @@ def _rule_tests(data: bytes) -> None:
 
 def _maps(data: bytes) -> None:
     from dotr.config.files import read_document
-    from dotr.sources.csv_map import columns_of, compile_map, template_of
-    from dotr.sources.records import CsvMap, Format, InputFile
+    from dotr.sources.csv_map import compile_map, template_of
+    from dotr.sources.map_terms import columns_of
+    from dotr.sources.records import ElementMap, Format, InputFile
 
-    file = InputFile("a", "", Format.CSV, prefixes=tuple(_PREFIXES.items()), csv=CsvMap("t", read_document(_file("map", data))))
+    file = InputFile("a", "", Format.CSV, prefixes=tuple(_PREFIXES.items()), map=ElementMap("t", read_document(_file("map", data))))
     header = columns_of(template_of(file))
     make = compile_map(file, header)
     for cell in ("", "5", "a b", 'é"\\\n'):
@@ -112,10 +113,10 @@ def _stream(suffix: str) -> Callable[[bytes], None]:
     def read(data: bytes) -> None:
         from dotr.model.places import Document
         from dotr.sources.reading import Reader, check_input
-        from dotr.sources.records import CsvMap, Format, InputFile
+        from dotr.sources.records import ElementMap, Format, InputFile
 
-        mapped = CsvMap("t", Document("map", "[] :p {x} ; :q '{y}' ; :r x:{x} .")) if suffix == "csv" else None
-        file = InputFile("a", _file(f"a.{suffix}", data), Format(suffix), prefixes=tuple(_PREFIXES.items()), csv=mapped)
+        mapped = ElementMap("t", Document("map", "[] :p {x} ; :q '{y}' ; :r x:{x} .")) if suffix == "csv" else None
+        file = InputFile("a", _file(f"a.{suffix}", data), Format(suffix), prefixes=tuple(_PREFIXES.items()), map=mapped)
         check_input(file)
         with Reader(file) as reader, Reader(file, elements=False) as scan:
             places = [(each.offset, each.end, each.line, each.time) for each in reader.records()]

@@ -62,8 +62,9 @@ def execute(options: argparse.Namespace) -> int:
             else:
                 print_stdout("\n".join(view.lines(reader.width)))
         if reader.rejected:
-            elements = "1 element is" if reader.rejected == 1 else f"{reader.rejected:,} elements are"
-            print_stderr(f"{elements} rejected: late or unreadable. `dotr run` writes them to the dead letters.")
+            number = reader.rejected.total()
+            reasons = ", ".join(f"{count:,} {reason.value}" for reason, count in reader.rejected.items())
+            print_stderr(f"{number:,} element{' is' if number == 1 else 's are'} rejected ({reasons}); `dotr run` writes dead letters.")
         if not reader.instants:
             print_stderr("There is no instant." if at is None else f"There is no instant at {options.at}.")
         elif shown == before and query is not None:

@@ -103,11 +103,11 @@ def _tree(options: argparse.Namespace, explainer: WhyExplainer, replay: Replay, 
     terms = conditions_of(replay, options.where, attributes, rule.event if rule is not None else "the output")
     name = None if options.name is None else options.name.strip("<>")
     answer = explainer.answer(EventQuestion(name, options.rule, at, terms))
-    _print_others(options, answer, where)
+    _print_others(options, answer, replay, where)
     return answer.tree
 
 
-def _print_others(options: argparse.Namespace, answer: EventAnswer, where: str) -> None:
+def _print_others(options: argparse.Namespace, answer: EventAnswer, replay: Replay, where: str) -> None:
     """Words on stderr: the further events, or those that are near."""
     if answer.tree is not None:
         if answer.others:
@@ -120,5 +120,5 @@ def _print_others(options: argparse.Namespace, answer: EventAnswer, where: str) 
     if answer.near:
         lines += ["Near it are:" if options.at else "There are:", *(f"  {line}" for line in answer.near)]
     elif options.rule:
-        lines.append(f"{options.rule} never fired: dotr why-not {options.path} --rule {options.rule}")
+        lines.append(f"{options.rule} never fired: {replay.why_not_command(options.rule)}")
     print_stderr("\n".join(lines))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dotr.cli.common import Commands
+from dotr.errors.diagnostics import refuse
 from dotr.errors.terminal import print_stdout
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def _explain_triple(options: argparse.Namespace, replays: Sequence[Replay]) -> i
     from dotr.explanations.term_writer import TermWriter
     from dotr.workbench.questions import times_of
 
+    if options.where or options.every:
+        raise refuse("C219", "--where and --all are of a rule, --triple is none", None, "Leave them out: a variable stands for any term.")
     pattern = read_triple(options.triple, replays[0].prefixes)
     first, last = times_of(replays[0], at=options.at, first=options.first, last=options.last)
     answers = [explain_missing_triple(replay, pattern, TermWriter(replay.prefixes), first=first, last=last) for replay in replays]

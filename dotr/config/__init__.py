@@ -14,12 +14,12 @@ from dotr.config.reading import read_config as read_config
 from dotr.config.sections import UNITS as UNITS
 from dotr.config.sections import InputSection as InputSection
 from dotr.config.sections import KnowledgeSection as KnowledgeSection
+from dotr.config.sections import Section as Section
 from dotr.config.sections import Settings as Settings
 from dotr.config.sections import TimeSection as TimeSection
+from dotr.config.sections import schema as schema
+from dotr.config.sections import schema_problems as schema_problems
+from dotr.config.sections import validated as validated
 from dotr.config.tree import Location as Location
 from dotr.config.tree import Tree as Tree
 from dotr.config.tree import read_tree as read_tree
-from dotr.config.validation import Field as Field
-from dotr.config.validation import Section as Section
-from dotr.config.validation import fields_of as fields_of
-from dotr.config.validation import validated as validated

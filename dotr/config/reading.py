@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dotr.config.files import ConfigFiles, read_document
-from dotr.config.sections import Settings
+from dotr.config.sections import Settings, validated
 from dotr.config.tree import read_tree, set_values
-from dotr.config.validation import fields_of, validated
 from dotr.datalog.compiled_cache import MIN_BYTES, CachePolicy, default_folder
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
@@ -55,7 +54,7 @@ class Config:
         settings = self.settings
         spec, problems = self.files.spec(settings.rules, settings.knowledge, settings.prefixes, settings.time)
         limits = settings.limits
-        return replace(spec, limits=Limits(**{name: getattr(limits, name) for name in fields_of(type(limits))})), problems
+        return replace(spec, limits=Limits(**limits.model_dump())), problems
 
 
 def read_config(path: str, options: Sequence[str] = ()) -> Config:

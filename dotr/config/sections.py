@@ -1,14 +1,20 @@
-"""Schema of the configuration. Unknown keys and wrong types are errors."""
+"""Schema of the configuration, as pydantic models. Unknown keys and wrong types are errors."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Final, Literal, TypeVar
 
-from dotr.config.validation import Field, Section
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from dotr.config.tree import Location, Tree
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.joins.limits import LIMITS
 from dotr.model.time import Unit
+from dotr.sources.encodings import encoding_name
+from dotr.sources.time_formats import check_time_format, check_time_zone
 from dotr.sources.times import parse_delay
 
 UNITS: Final[Mapping[str, Unit]] = {
@@ -19,6 +25,27 @@ UNITS: Final[Mapping[str, Unit]] = {
     "h": Unit.HOUR,
     "d": Unit.DAY,
 }
+
+
+class Section(BaseModel):
+    """Base of all sections: unknown keys and wrong types are errors, values are immutable."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    def is_given(self, key: str) -> bool:
+        """True if a document has a value for a key."""
+        return key in self.model_fields_set
+
+
+_Section = TypeVar("_Section", bound=Section)
+
+
+def validated(model: type[_Section], data: object, tree: Tree) -> _Section:
+    """The section of a document's data; raises `Refused` with all its schema errors."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise Refused(schema_problems(error, tree, model)) from None
 
 
 class TimeSection(Section):
@@ -57,16 +84,11 @@ class LimitsSection(Section):
     record: int = Field(default=LIMITS.record, gt=0, description="bytes of a record, decompressed")
 
 
-def _check_delimiter(value: str) -> None:
-    if value in '"\r\n':
-        raise ValueError("a quote or a line end separates no columns")
-
-
 class InputSection(Section):
     """Input stream of elements, from one or several files."""
 
     name: str = Field(min_length=1)
-    format: Literal["ndjson", "trig", "nquads", "csv"]
+    format: Literal["ndjson", "trig", "nquads", "csv", "json"]
     path: str = Field(min_length=1, description="a file or a glob; .gz too; - is standard input")
     watch: bool = Field(default=False, description="read new files too, until stopped; the path is a glob")
     settle: str | int | None = Field(
@@ -80,15 +102,50 @@ class InputSection(Section):
     )
     rate: int | None = Field(default=None, gt=0, description="the most elements of the input that are read a second")
     lateness: str | int = Field(default=0, description="a declared delay, such as 30 s")
-    time: str | None = Field(default=None, description="csv: the column that holds the time")
-    map: str | None = Field(default=None, description="csv: the template that makes a row's graph")
-    delimiter: str = Field(default=",", min_length=1, max_length=1, check=_check_delimiter, description="csv: the separator of columns")
+    time: str | None = Field(default=None, description="csv: the column that holds the time; json: its path")
+    map: str | None = Field(default=None, description="csv, json: the template that makes the graph of a row or an object")
+    each: str | None = Field(default=None, min_length=1, description="json: the path of a list, each item of which is an element")
+    time_format: str | None = Field(
+        default=None, min_length=1, description='csv, json: the form of times, such as "%d.%m.%Y %H:%M:%S"; ISO 8601 or integers if none'
+    )
+    time_zone: str | None = Field(
+        default=None, min_length=1, description="csv, json: the zone of date-times without one, such as Europe/Berlin; UTC if none"
+    )
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns")
+    decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals")
+    encoding: str = Field(default="utf-8", min_length=1, description="csv: the encoding of the text, such as latin-1")
+
+    @field_validator("time_format")
+    @classmethod
+    def _check_time_format(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_time_format(value)
+        return value
+
+    @field_validator("time_zone")
+    @classmethod
+    def _check_time_zone(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_time_zone(value)
+        return value
+
+    @field_validator("encoding")
+    @classmethod
+    def _check_encoding(cls, value: str) -> str:
+        return encoding_name(value)
+
+    @field_validator("delimiter")
+    @classmethod
+    def _check_delimiter(cls, value: str) -> str:
+        if value in '"\r\n':
+            raise ValueError("a quote or a line end separates no columns")
+        return value
 
 
 class OutputSection(Section):
     """Output stream."""
 
-    format: Literal["ndjson", "trig", "nquads"] = "ndjson"
+    format: Literal["ndjson", "trig", "nquads", "csv"] = "ndjson"
     path: str = Field(min_length=1)
 
 
@@ -98,48 +155,52 @@ class SparkSection(Section):
     master: str | None = Field(default=None, description="local[*] where spark-submit names none")
     checkpoint: str | None = Field(default=None, description="a folder; beside the first output where none is named")
     batch: int = Field(default=200_000, gt=0, description="the approximate number of elements of a batch; a long one counts as several")
-    trigger: str | int = Field(
-        default="0 s", check=parse_delay, description="inputs that grow: the least time from the start of a batch to that of the next"
-    )
+    trigger: str | int = Field(default="0 s", description="inputs that grow: the least time from the start of a batch to that of the next")
     restarts: int = Field(default=3, ge=0, description="the most restarts of a failed Spark query without a completed batch in between")
     conf: dict[str, str | int | bool] = Field(default={}, description="Spark's own configuration")
 
-
-def _check_address(value: str | int | None) -> None:
-    port = str(value).rpartition(":")[2]
-    if value is not None and not (port.isascii() and port.isdecimal() and int(port) < 1 << 16):
-        raise ValueError("an address is HOST:PORT, or a port")
+    @field_validator("trigger")
+    @classmethod
+    def _check_trigger(cls, value: str | int) -> str | int:
+        parse_delay(value)
+        return value
 
 
 class MetricsSection(Section):
     """Metrics of a run in progress."""
 
     prometheus: str | int | None = Field(
-        default=None,
-        check=_check_address,
-        description="the address that serves /metrics, such as 127.0.0.1:9464; a port alone is on loopback",
+        default=None, description="the address that serves /metrics, such as 127.0.0.1:9464; a port alone is on loopback"
     )
 
-
-def _check_codes(value: Sequence[str]) -> None:
-    if wrong := next((code for code in value if not re.fullmatch(r"[A-Z]\d{3}", code)), None):
-        raise ValueError(f"{wrong} is no code; one is a letter and three digits, such as D502")
+    @field_validator("prometheus")
+    @classmethod
+    def _check_address(cls, value: str | int | None) -> str | int | None:
+        port = str(value).rpartition(":")[2]
+        if value is not None and not (port.isascii() and port.isdecimal() and int(port) < 1 << 16):
+            raise ValueError("an address is HOST:PORT, or a port")
+        return value
 
 
 class ReportSection(Section):
     """Warnings and dead letters on the terminal."""
 
-    accept: list[str] = Field(
-        default=[], check=_check_codes, description="codes of warnings that are known, such as D502: neither check nor run shows them"
-    )
+    accept: list[str] = Field(default=[], description="codes of warnings that are known, such as D502: neither check nor run shows them")
     dead_letters: int = Field(default=3, ge=0, description="the most that are printed for each input and reason; the summary counts all")
+
+    @field_validator("accept")
+    @classmethod
+    def _check_codes(cls, value: list[str]) -> list[str]:
+        if wrong := next((code for code in value if not re.fullmatch(r"[A-Z]\d{3}", code)), None):
+            raise ValueError(f"{wrong} is no code; one is a letter and three digits, such as D502")
+        return value
 
 
 class Settings(Section):
     """Whole configuration of a pipeline."""
 
     name: str = Field(min_length=1)
-    prefixes: dict[str, str] = Field(default={})
+    prefixes: dict[str, str] = {}
     time: TimeSection = TimeSection()
     knowledge: KnowledgeSection = KnowledgeSection()
     rules: list[str] = Field(min_length=1, description="rule files; globs")
@@ -151,3 +212,91 @@ class Settings(Section):
     spark: SparkSection = SparkSection()
     metrics: MetricsSection = MetricsSection()
     report: ReportSection = ReportSection()
+
+
+_TYPE_MESSAGES: Final = {
+    "model_type": ("should be a mapping", "Write key: value, a line each."),
+    "model_attributes_type": ("should be a mapping", "Write key: value, a line each."),
+    "dict_type": ("should be a mapping", "Write key: value, a line each."),
+    "list_type": ("should be a list", "Write [ … ] around it."),
+    "string_type": ("should be text", 'Put it in quotes: "…".'),
+    "int_type": ("should be a whole number", ""),
+    "bool_type": ("should be true or false", ""),
+    "too_short": ("needs at least one entry", ""),
+    "string_too_short": ("is empty", "Write what it is to be."),
+    "string_too_long": ("should be a single character", ""),
+}
+
+
+UNION_TAGS: Final = ("(list)", "(mapping)")
+"""Tags of the members of a union in the locations of pydantic's errors."""
+
+
+def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) -> list[Diagnostic]:
+    """The schema errors of a document as diagnostics (C201 to C203), by offset.
+
+    `error` is pydantic's, of validating `tree.data` against `model`.
+    """
+    problems: list[Diagnostic] = []
+    for item in error.errors(include_url=False):
+        location: Location = tuple(part for part in item["loc"] if part not in UNION_TAGS)
+        if location and location[-1] in ("str", "int", "bool") and location not in tree.spans:
+            location = location[:-1]  # pydantic appends the member of a union that it tried
+        key_path = ".".join(map(str, location))
+        match item["type"]:
+            case "extra_forbidden":
+                key = str(location[-1])
+                known = keys_of(model, location[:-1])
+                hint = did_you_mean(key, known) or f"Known here: {', '.join(known)}."
+                problems.append(Diagnostic("C201", f"unknown key {key}", tree.key_span(location), hint))
+            case "missing":
+                problems.append(Diagnostic("C202", f"{key_path} is missing", tree.span(location[:-1]), "Add it."))
+            case kind:
+                message, hint = _message_and_hint(kind, item["msg"], item["input"], item.get("ctx", {}))
+                diagnostic = Diagnostic("C203", f"{key_path} {message}".lstrip(), tree.span(location), hint)
+                if not any(d.span == diagnostic.span and d.code == "C203" for d in problems):
+                    problems.append(diagnostic)
+    return sorted(problems, key=lambda d: d.span.start if d.span else 0)
+
+
+def _message_and_hint(kind: str, message: str, value: object, context: Mapping[str, object]) -> tuple[str, str]:
+    if kind == "literal_error":
+        known = str(context["expected"]).replace("'", "")
+        return f"should be {known}", did_you_mean(str(value), known.replace(" or ", ", ").split(", "))
+    if value is None and kind in _TYPE_MESSAGES:
+        return "is empty", f"It {_TYPE_MESSAGES[kind][0]}."
+    if kind == "value_error":
+        return f"cannot be used: {message.removeprefix('Value error, ')}", ""
+    return _TYPE_MESSAGES.get(kind, (f"cannot be used: {message[:1].lower()}{message[1:]}", ""))
+
+
+def keys_of(model: type[BaseModel], location: Location) -> list[str]:
+    """The keys of the section at a location of the schema; empty if no section is there.
+
+    >>> keys_of(Settings, ("output", 0))
+    ['format', 'path']
+    """
+    current: object = model
+    for number, part in enumerate(location):
+        if isinstance(part, int) or not (isinstance(current, type) and issubclass(current, BaseModel)):
+            continue
+        field = current.model_fields.get(part)
+        in_list = isinstance(location[number + 1] if number + 1 < len(location) else None, int)
+        current = _section_of(field.annotation if field else None, in_list=in_list)
+    return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
+
+
+def _section_of(annotation: object, *, in_list: bool) -> object:
+    """The section type inside an annotation, such as `list[InputSection]`, or itself. Of a union of
+    a list and a section it is the section, or the one in the list.
+    """
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    sections = [_section_of(argument, in_list=in_list) for argument in getattr(annotation, "__args__", ())]
+    found = [section for section in sections if isinstance(section, type) and issubclass(section, BaseModel)]
+    return (found[0] if in_list else found[-1]) if found else annotation
+
+
+def schema() -> str:
+    """The JSON Schema of a configuration, as `config.schema.json` holds it."""
+    return json.dumps(Settings.model_json_schema(), indent=2) + "\n"

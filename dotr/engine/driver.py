@@ -232,6 +232,21 @@ class Engine:
         layers = zip(self._layers, self._states, strict=True)
         return {name: counts for layer, state in layers for name, counts in layer.rule_counts(state.counter).items()}
 
+    def encode(self, now: Micros) -> list[bytes]:
+        """The state of each layer, as `restore` takes it, without the events that no instant after
+        `now` (µs), the last one, can read.
+        """
+        for state in self._states:
+            state.expire(now + 1)
+        return [state.encode() for state in self._states]
+
+    def restore(self, written: Sequence[bytes], passed: Micros) -> None:
+        """Continue from the encoded state of each layer, after the time `passed` (µs); raises
+        `StateError`.
+        """
+        self._states = [layer.restore(state) for layer, state in zip(self._layers, written, strict=True)]
+        self._passed = passed
+
     @property
     def event_counts(self) -> list[list[int]]:
         """The number of stored events of each port of each layer."""

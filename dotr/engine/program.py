@@ -35,7 +35,7 @@ from dotr.model.places import Span
 from dotr.model.rules import FactSource
 from dotr.model.stream import Fact, Instant
 from dotr.model.terms import Label, Variable
-from dotr.model.time import Clock
+from dotr.model.time import Clock, Micros
 from dotr.queries import QueryPlan, plan
 
 _MAX_CONTRADICTIONS: Final = 10
@@ -43,7 +43,6 @@ _MAX_CONTRADICTIONS: Final = 10
 
 if TYPE_CHECKING:
     from dotr.datalog.compiled_store import CompiledStore
-    from dotr.engine.session import Session
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,11 @@ class CompiledProgram:
             variables.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
         return {label: tuple(sorted(names)) for label, names in variables.items()}
 
+    @property
+    def all_attributes(self) -> tuple[Variable, ...]:
+        """The attributes that some composite event can have, sorted."""
+        return tuple(sorted({name for names in self.attributes.values() for name in names}))
+
     def stage_two(self, clock: Clock, counted: Set[str] = frozenset()) -> tuple[StageTwo, ...]:
         """The layers of stage two, lowest first, for a pipeline with a clock. `counted` names the
         rules of which the bindings left after each clause are counted.
@@ -86,6 +90,16 @@ class CompiledProgram:
                 StageTwo(layer, self.attributes, clock, read, limits, counted)
                 for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             )
+
+    def with_since(self, since: Mapping[str, Micros]) -> CompiledProgram:
+        """The program whose rules see no event before the times of `ProgramSpec.since`; it shares
+        the closed background and stage one.
+        """
+        if since == self.spec.since:
+            return self
+        layout = lay_out(share_queries(self.rules.rules), since)
+        assert layout.streams == self.layout.streams, "the start of a rule changes no fact stream"
+        return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
     @property
     def events_read_above(self) -> list[frozenset[Label]]:
@@ -114,14 +128,6 @@ class CompiledProgram:
                     if layer.ports[port].stream in required:
                         return role.origin
         return ""
-
-    def session(self) -> Session:
-        """A new run of the program in this process, without any state; its caller advances it (see
-        `Session`).
-        """
-        from dotr.engine.session import Session
-
-        return Session(self)
 
     @cached_property
     def timed(self) -> bool:

@@ -226,13 +226,16 @@ class AnchorExplainer:
         event, stands = self._anchor(evaluation)
         nearest = min(reversed(evaluation.clauses[place - 1]), key=_failures)
         clause = nearest.clause
-        if not isinstance(clause, Absent) and not _shown(nearest):
+        if not isinstance(clause, Absent) and not self._shown(nearest, evaluation):
             nearest = self._with_the_nearest(evaluation, place, nearest)
         name = step_names([clause], has_condition=False)[0]
         bound = self._referred(nearest, evaluation)
         if isinstance(clause, Absent):
             return self._refused(evaluation, place, nearest, AnchorExplanation(event, stands, bound, name))
-        ranked = sorted(_shown(nearest), key=lambda each: (each.failures, abs(each.distance), -each.event.number))
+        if nearest.chosen:  # more than one branch may have
+            reason = f"{len(nearest.chosen):,} {clause.role.label} {self._range(nearest)}, more than `limits: {{ matches }}` allows."
+            return AnchorExplanation(event, stands, bound, name, reason)
+        ranked = sorted(self._shown(nearest, evaluation), key=lambda each: (each.failures, abs(each.distance), -each.event.number))
         shown = ranked[:_MOST_CANDIDATES]
         changes = Changes(self.evaluator, self.writer)
         tried = (changes.of_candidate(evaluation.anchor, place, nearest, each) for each in shown)
@@ -252,6 +255,18 @@ class AnchorExplainer:
         length = max(clause.latest - clause.earliest, 1)
         farther = self.evaluator.evaluate(evaluation.anchor, (clause.latest - event.time) // length + 2, MOST_BINDINGS)
         return min(reversed(farther.clauses[place - 1]), key=_failures)
+
+    def _shown(self, clause: ClauseEvaluation, evaluation: AnchorEvaluation) -> Sequence[CandidateEvaluation]:
+        """The candidates that are worth a line: outside the window not those of the match itself,
+        nor what the rule makes at the time of the anchor.
+        """
+        own, now = self.evaluator.rule.event, evaluation.order.stands
+
+        def is_of_match(candidate: CandidateEvaluation) -> bool:
+            event = candidate.event
+            return candidate.taken_as is not None or (event.stream == own and event.time == now)
+
+        return [each for each in clause.candidates if not each.outside or not is_of_match(each)]
 
     def _too_far(self, candidate: CandidateEvaluation, clause: ClauseEvaluation) -> str:
         """`T at 0 is 132 s before, 12 s too far`; empty: that is not what fails, or not all."""
@@ -362,12 +377,7 @@ class AnchorExplainer:
         return scope_text(scope).rpartition(" from ")[0]
 
 
-def _shown(clause: ClauseEvaluation) -> Sequence[CandidateEvaluation]:
-    """The candidates that are worth a line: not an event of the match itself, outside the window."""
-    return [each for each in clause.candidates if each.taken_as is None or not each.outside]
-
-
 def _failures(clause: ClauseEvaluation) -> int:
     if isinstance(clause.clause, Absent):
         return len(clause.chosen)
-    return min((each.failures for each in _shown(clause)), default=1_000)
+    return min((each.failures for each in clause.candidates), default=1_000)

@@ -16,7 +16,7 @@ from dotr.explanations.failed_conditions import failed_condition_text
 from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import ClosedGraph, PatternSolver, join_greedily
 from dotr.explanations.pattern_text import atom_text, body_item_text, name_bound_blanks
-from dotr.explanations.rendering import expression_text
+from dotr.explanations.rendering import brief_text
 from dotr.explanations.rule_matches import instance
 from dotr.explanations.term_writer import TermWriter
 from dotr.joins.limits import LimitExceeded
@@ -28,6 +28,7 @@ from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.matching import Solution, matches
 from dotr.queries.operators import EMPTY, are_compatible
 from dotr.queries.solution_expressions import CompiledExpression
+from dotr.store.triples import TripleIndex
 
 _MAX_NAMES: Final = 5
 MAX_ROWS: Final = 20
@@ -95,6 +96,11 @@ class UnfulfilledRules:
         self._brought = brought
         self._writer = writer
         self._solver = PatternSolver()
+
+    @property
+    def background(self) -> TripleIndex:
+        """The background at the instant."""
+        return self._closed.background
 
     def of_pattern(self, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]]) -> tuple[UnfulfilledRule, ...]:
         """The failure of each rule that could give a triple of a pattern, for the partial answer
@@ -205,7 +211,7 @@ class UnfulfilledRules:
                 text = body_item_text(item, self._writer)
                 if value is None:
                     reason = failed_condition_text(expression, rows, True, self._writer)
-                    return text + reason.removeprefix(expression_text(expression, self._writer.prefixes))
+                    return text + reason.removeprefix(brief_text(expression, self._writer.prefixes))
                 return f"{text} is {self._writer.text(value)}, not {self._writer.text(rows[0][variable])}"
             case Not(atoms):
                 row = rows[0]
@@ -244,10 +250,14 @@ class UnfulfilledRules:
         is no triple of its predicate.
         """
         name = self._writer.predicate(predicate)
+        if isinstance(value, Const) and not isinstance(subject, Const):
+            there = dict.fromkeys(o for row in rows[:MAX_ROWS] if subject.name in row for o in self._objects(row[subject.name], predicate))
+            if there:
+                return f"{name} is {self._listed(list(there))}"
         row = rows[0] if rows else EMPTY
         term = subject.term if isinstance(subject, Const) else row.get(subject.name)
         if term is not None and (values := self._objects(term, predicate)):
-            return f"of {self._writer.text(term)} {name} is {self._listed(values)}"
+            return f"{self._writer.text(term)} has {name} {self._listed(values)}"
         if term is None and (isinstance(value, Const) or value.name in row) and (values := self._values(predicate)):
             return f"{name} is {self._listed(values)}"
         subjects = self._subjects(predicate, None)

@@ -12,7 +12,7 @@ from dotr.explanations.history import RecordedEvent
 from dotr.explanations.rendering import brief_text, duration_text
 from dotr.explanations.term_writer import TermWriter
 from dotr.expressions.times import format_time
-from dotr.model.algebra import Attribute, Const, Exists, Expression, TimeOf, Var
+from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Aggregate, Rule
@@ -144,7 +144,8 @@ class EventWriter:
 
     def final(self, outcome: ConditionOutcome) -> ConditionText:
         """The outcome of a conjunct of `if`: `31 - 27 >= 10 is false`."""
-        if any(isinstance(part, Var) for part, _ in outcome.operands) or outcome.holds is None:
+        is_plain = isinstance(outcome.expression, Call) and not any(isinstance(part, Var) for part, _ in outcome.operands)
+        if not is_plain or outcome.holds is None:
             return self.constraint(outcome)
         terms = dict(outcome.operands)
 

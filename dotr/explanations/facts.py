@@ -1,21 +1,23 @@
 """What holds at each instant: given, derived and known triples, and facts of interest.
 
-Idea: each instant is decided as in a run (`dotr.engine.driver.close_instant`); its derived triples
-come from the closure in rounds, which keeps the rule of each (`dotr.explanations.proofs`). Places of
-background triples are found by reading the sources again, for many instants at once.
+Idea: each instant is decided as in a run (`dotr.engine.driver.close_instant`). Its derived triples
+come from the closure in rounds (`dotr.explanations.proofs`), which keeps the rule of each. Places
+of background triples are found by reading the sources again, for many instants at once.
 
 Cost: some milliseconds an instant; memory: that of a thousand instants.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
 from dotr.datalog.closure import Closure
-from dotr.engine.driver import ClosedInstant, close_instant, inconsistency_line, rejection_reason
+from dotr.datalog.inconsistencies import Inconsistency
+from dotr.engine.driver import ClosedInstant, close_instant, rejection_reason
 from dotr.engine.instants import merge
 from dotr.errors.diagnostics import Refused
 from dotr.explanations.background_origins import BackgroundOrigins, rule_place
@@ -29,8 +31,8 @@ from dotr.joins.limits import LimitExceeded
 from dotr.layout.retention import roles
 from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
-from dotr.model.stream import Fact
-from dotr.model.terms import RDF_TYPE, Label, Term, Triple, Variable, is_iri
+from dotr.model.stream import Fact, Reason
+from dotr.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Label, Term, Triple, Variable, is_iri
 from dotr.model.time import Micros
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.operators import EMPTY, AlgebraOperator
@@ -111,7 +113,7 @@ class InstantFactsView:
         before = ""
         for label, text in (*rows, *self.remarks):
             shown = "" if label == before and label in _TRIPLES else label
-            yield f"  {shown:<{width}}{text}"
+            yield f"  {shown:<{width}}{text}" if len(shown) < width else f"  {shown}  {text}"
             before = label
 
     def to_json(self) -> dict[str, object]:
@@ -153,7 +155,7 @@ class FactsReader:
         width: the width of the column of labels, the same for all instants.
         instants: the number of instants read by `views`.
         passed: the time of the last of them in µs since 1970; None without any.
-        rejected: the number of elements that inputs rejected.
+        rejected: the numbers of elements that inputs rejected, by the reason.
     """
 
     def __init__(self, replay: Replay, query: Select | None = None, everything: bool = False) -> None:
@@ -162,7 +164,7 @@ class FactsReader:
         self.everything = everything
         self.instants = 0
         self.passed: Micros | None = None
-        self.rejected = 0
+        self.rejected: Counter[Reason] = Counter()
         self._rules = program_rules(replay.program)
         self._origins = BackgroundOrigins(replay.program, self._rules)
         self._names = written_attributes(replay)
@@ -176,7 +178,8 @@ class FactsReader:
             at: the only time to show, in µs since 1970.
             head: the number of instants to read, from the first one on.
         """
-        self.instants = self.rejected = 0
+        self.instants = 0
+        self.rejected.clear()
         chunk: list[_Draft] = []
         size = 1
         for replayed in islice(self.replay.instants(self._count_rejected), head):
@@ -198,7 +201,7 @@ class FactsReader:
         yield from self._finished(chunk)
 
     def _count_rejected(self, rejected: RejectedElement) -> None:
-        self.rejected += 1
+        self.rejected[rejected.dead_letter.reason] += 1
 
     # --- one instant ---
 
@@ -226,11 +229,11 @@ class FactsReader:
         left_out = {each.element for each in closed.rejected}
         kept = [number for number in range(len(replayed.graphs)) if number not in left_out]
         used = ReplayedInstant(replayed.time, [replayed.graphs[n] for n in kept], [replayed.places[n] for n in kept])
-        remarks = self._remarks(closed, replayed)
         graphs = _graphs_of(replayed)
         if closed.facts.rejected:
             statements.see(triple for graph in graphs for triple in graph)
-            return _Draft(replace(view, given=self._given(graphs, replayed, statements), remarks=remarks), (), statements)
+            given = self._given(graphs, replayed, statements)
+            return _Draft(replace(view, given=given, remarks=self._remarks(closed, replayed, statements)), (), statements)
         instant = merge(used.time, used.graphs)
         facts = program.facts_of_interest(instant)
         statements.name_after((name, fact.attributes[name]) for fact in facts for name in self._names[fact.type] if name in fact.attributes)
@@ -250,18 +253,19 @@ class FactsReader:
             more_known=len(known) - len(known[:shown]),
             retracted=tuple(statements.triple(triple) for triple in closure.removed.visible()) if closure.removed else (),
             facts=shown_facts,
-            remarks=remarks,
+            remarks=self._remarks(closed, replayed, statements),
         )
         return _Draft(view, known[:shown], statements)
 
-    def _remarks(self, closed: ClosedInstant, replayed: ReplayedInstant) -> tuple[tuple[str, str], ...]:
-        remarks = []
-        if closed.facts.rejected and not closed.rejected:
-            remarks.append(("rejected", rejection_reason(closed.facts, self.replay.program)[1]))
-        elif closed.facts.inconsistencies and not closed.facts.rejected:
-            remarks.append(("inconsistent", inconsistency_line(closed.facts.inconsistencies)))
-        remarks += [("rejected", f"{replayed.places[each.element]}: {each.why}") for each in closed.rejected]
-        remarks += [("failed", each.why) for each in closed.failing]
+    def _remarks(self, closed: ClosedInstant, replayed: ReplayedInstant, statements: StatementWriter) -> tuple[tuple[str, str], ...]:
+        facts = closed.facts
+        label = "rejected" if facts.rejected else "inconsistent"
+        remarks = [(label, _inconsistency_text(each, statements)) for each in facts.inconsistencies]
+        if facts.rejected and facts.exceeded:
+            remarks.append((label, rejection_reason(facts, self.replay.program)[1]))
+        elif not facts.inconsistencies:
+            remarks += [("rejected", f"{each.why} ({replayed.places[each.element]})") for each in closed.rejected]
+        remarks += [("failed", f"{each.why} ({replayed.places[each.element]})") for each in closed.failing]
         return tuple(dict.fromkeys(remarks))
 
     def _given(self, graphs: Sequence[Sequence[Triple]], replayed: ReplayedInstant, statements: StatementWriter) -> tuple[str, ...]:
@@ -319,6 +323,12 @@ def places_text(places: Sequence[ElementPlace]) -> str:
     return ", ".join(f"{ElementPlace(file, first)}{f'-{last}' if last > first else ''}" for file, first, last in ranges)
 
 
+def _inconsistency_text(inconsistency: Inconsistency, statements: StatementWriter) -> str:
+    """`cax-dw: :A owl:disjointWith :B (background), :x a :A (instant), …`."""
+    premises = ", ".join(f"{statements.triple(triple)} ({origin.value})" for triple, origin in inconsistency.premises)
+    return f"{inconsistency.rule}: {premises or 'a rule without a body'}"
+
+
 def written_attributes(replay: Replay) -> dict[Label, tuple[Variable, ...]]:
     """The labels of facts of interest in the order of the rule files, each with the attributes that
     its facts can have, in the order of the SELECT.
@@ -350,8 +360,8 @@ def _said_of(given: Sequence[Triple], background: TripleIndex) -> list[Triple]:
     """What the background says of the IRIs that an instant names: triples with them as subject,
     then as object, then those of its classes and predicates.
     """
-    ends = dict.fromkeys(term for s, p, o in given for term in ((s,) if p == RDF_TYPE else (s, o)) if is_iri(term))
-    schema = dict.fromkeys(term for _, p, o in given for term in ((p, o) if p == RDF_TYPE else (p,)) if is_iri(term))
+    ends = dict.fromkeys(term for s, p, o in given for term in ((s,) if p == RDF_TYPE else (s, o)) if _is_named(term))
+    schema = dict.fromkeys(term for _, p, o in given for term in ((p, o) if p == RDF_TYPE else (p,)) if _is_named(term))
     stated = set(given)
     found: dict[Triple, None] = {}
     predicates = list(background.predicates())
@@ -364,3 +374,8 @@ def _said_of(given: Sequence[Triple], background: TripleIndex) -> list[Triple]:
                     triples = [(end, predicate, term) for end in background.by_object[predicate].get(term, NO_TERMS)]
                 found.update(dict.fromkeys(triple for triple in triples if triple not in stated))
     return list(found)
+
+
+def _is_named(term: Term) -> bool:
+    """True for an IRI of the user's, not one of RDF, RDFS, OWL or XSD."""
+    return is_iri(term) and not term.startswith(tuple(f"<{namespace}" for namespace in (RDF, RDFS, OWL, XSD)))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from dotr.explanations.rendering import expression_text
+from dotr.explanations.rendering import brief_text
 from dotr.explanations.term_writer import TermWriter
 from dotr.model.algebra import Call, Expression, Var
 from dotr.model.terms import Term, Variable, is_literal, literal_parts
@@ -44,7 +44,7 @@ def failed_condition_text(
     >>> failed_condition_text(above, [{"v": '"35,5"'}], True, TermWriter({}))
     '?v > 75 errs: "35,5" is text. xsd:decimal(REPLACE(?v, ",", ".")) reads it.'
     """
-    text = expression_text(condition, writer.prefixes)
+    text = brief_text(condition, writer.prefixes)
     for variable, written in texts.items():
         text = text.replace(f"?{variable}", written)
     if name:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from dotr.engine.driver import Engine, close_instant
+from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stage_two import EmitFirings, LayerResult, StageTwo
 from dotr.explanations.history import History, RecordedEvent
@@ -102,9 +102,7 @@ class FiringRecorder:
                     pass
                 yield from self._take(done)
                 return
-            closed = close_instant(program, instant.time, instant.graphs)
-            if not closed.facts.rejected:
-                engine.match(instant.time, closed.facts)
+            instant.step(engine)
             yield from self._take(done)
             since_forgotten += 1
             if since_forgotten > 1_000 and self.history.count() > _MOST_EVENTS:

@@ -19,7 +19,7 @@ from dotr.explanations.survey import MOST_BINDINGS, Asked
 from dotr.model.rules import FactSource
 from dotr.model.stream import Reason
 
-_MOST_KEPT: Final = 10_000
+_MOST_KEPT: Final = 2_000
 """Late elements that are looked at."""
 _MOST_LISTED: Final = 3
 
@@ -46,6 +46,8 @@ class LateElements:
         'Of 5 late elements (dead letters), 2 would have been anchors, and export.csv:5 would have fired.'
         """
         start = "Of 1 late element (a dead letter)" if self.number == 1 else f"Of {self.number:,} late elements (dead letters)"
+        if self.number > _MOST_KEPT:
+            start += f", of which the first {_MOST_KEPT:,} were looked at"
         text = f"{start}, {self.anchors:,} would have been {'an anchor' if self.anchors == 1 else 'anchors'}"
         if not self.firing:
             return f"{text}, and none would have fired."

@@ -34,7 +34,7 @@ from dotr.model.time import Micros
 from dotr.model.traverse import free_variables
 from dotr.queries.matching import Solution, matches
 from dotr.queries.operators import EMPTY
-from dotr.store.triples import is_hidden
+from dotr.store.triples import TripleIndex, is_hidden
 
 _MAX_BINDINGS: Final = 10_000
 """Bindings of a body that are followed at an instant."""
@@ -238,7 +238,7 @@ class _Funnel:
     def visit(self, pattern: TriplePattern, at: str, failures: UnfulfilledRules) -> None:
         """Follow the bindings of an instant at which the triple does not hold."""
         for bound in head_bindings(self.head, pattern, [EMPTY]):
-            self.items = self.items or list(_in_order(self.rule.body, bound))
+            self.items = self.items or list(_in_order(self.rule.body, bound, failures.background))
             rows: list[Solution] = [dict(bound)]
             for number, item in enumerate(self.items):
                 further: list[Solution] = []
@@ -294,17 +294,20 @@ class _Funnel:
         )
 
 
-def _in_order(body: Sequence[BodyItem], bound: Mapping[Variable, Term]) -> Iterator[BodyItem]:
-    """The items of a body: atoms that share a variable with what is bound, in the order of the text,
-    then what is computed, conditions and negations.
+def _in_order(body: Sequence[BodyItem], bound: Mapping[Variable, Term], background: TripleIndex) -> Iterator[BodyItem]:
+    """The items of a body: first the first atom that only an instant can match, then atoms that
+    share a variable with those before, in the order of the text, then what is computed, conditions
+    and negations.
     """
     known = set(bound)
     atoms = [item for item in body if isinstance(item, TriplePattern)]
+    leading = next((each for each in atoms if isinstance(each.predicate, Const) and each.predicate.term not in background.by_subject), None)
     while atoms:
-        names = {id(atom): set(free_variables(atom)) for atom in atoms}
-        atom = next((each for each in atoms if not names[id(each)] or names[id(each)] & known), atoms[0])
+        connected = next((each for each in atoms if known.intersection(free_variables(each)) or not free_variables(each)), atoms[0])
+        atom = connected if leading is None else leading
+        leading = None
         atoms.remove(atom)
-        known |= names[id(atom)]
+        known.update(free_variables(atom))
         yield atom
     yield from (item for item in body if isinstance(item, GroupAggregate))
     binds = [item for item in body if isinstance(item, Bind)]

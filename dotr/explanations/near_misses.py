@@ -24,6 +24,7 @@ class TermsBrought:
 
     Args:
         rules: Datalog rules, whose heads give predicates and classes too.
+        elements: False where the background alone is asked, as by ticks.
 
     >>> brought = TermsBrought()
     >>> brought.add([("_:0", "<http://e/valeu>", '"1"'), ("_:0", "<http://e/of>", "<http://e/t1>")], 0)
@@ -34,7 +35,8 @@ class TermsBrought:
     ''
     """
 
-    def __init__(self, rules: Iterable[DatalogRule] = ()) -> None:
+    def __init__(self, rules: Iterable[DatalogRule] = (), *, elements: bool = True) -> None:
+        self._elements = elements
         self._predicates: dict[Term, Micros] = {}
         self._classes: dict[Term, Micros] = {}
         self._heads = [head for rule in rules for head in rule.head]
@@ -65,10 +67,13 @@ class TermsBrought:
         names = sorted("a" if each == RDF_TYPE else writer.text(each) for each in brought)
         missed = writer.text(term)
         close = get_close_matches(missed, [*names, *self._known_names(class_ is not None, background, writer)], n=1)
+        meant = f" Did you mean {close[0]}?" if close else ""
+        if not self._elements:
+            return f"{before}{'the' if before else 'The'} background has no {missed}.{meant}"
         kind = "triples" if class_ is None else "classes"
         listed = f"{'' if class_ is None else 'classes '}{_listed(_with_first(names, close))}" if names else f"no {kind}"
         there = f"the elements bring {listed}"
-        return f"{before}{'no' if before else 'No'} element brings {missed}; {there}." + (f" Did you mean {close[0]}?" if close else "")
+        return f"{before}{'no' if before else 'No'} element brings {missed}; {there}.{meant}"
 
     def near_misses_of(self, part: AlgebraNode, background: TripleIndex, writer: TermWriter) -> Iterator[str]:
         """The sentences of `near_miss` for the predicates and classes of a pattern."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
-from dotr.explanations.rendering import expression_text
+from dotr.explanations.rendering import brief_text
 from dotr.explanations.term_writer import TermWriter
 from dotr.model.algebra import (
     Alternative,
@@ -227,7 +227,7 @@ def aggregate_texts(pattern: Pattern, writer: TermWriter) -> dict[Variable, str]
         case Group(_, _, aggregates):
             texts = {}
             for name, call in aggregates:
-                argument = "*" if call.argument is None else expression_text(call.argument, writer.prefixes)
+                argument = "*" if call.argument is None else brief_text(call.argument, writer.prefixes)
                 texts[name] = f"{call.function}({'DISTINCT ' if call.distinct else ''}{argument})"
             return texts
         case _:
@@ -265,9 +265,9 @@ def body_item_text(item: BodyItem, writer: TermWriter, bound: Mapping[Variable, 
         case Not(body):
             return f"NOT({', '.join(atom_text(atom, writer, bound) for atom in body)})"
         case FilterItem(condition):
-            return f"FILTER({expression_text(condition, writer.prefixes)})"
+            return f"FILTER({brief_text(condition, writer.prefixes)})"
         case Bind(expression, variable):
-            return f"BIND({expression_text(expression, writer.prefixes)} AS ?{variable})"
+            return f"BIND({brief_text(expression, writer.prefixes)} AS ?{variable})"
         case GroupAggregate(_, keys, results):
             on = f" ON {' '.join(f'?{key}' for key in keys)}" if keys else ""
             return f"AGGREGATE(…{on} BIND {', '.join(f'{call.function}(…) AS ?{name}' for name, call in results)})"

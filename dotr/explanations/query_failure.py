@@ -74,6 +74,8 @@ class MissingFacts:
     @property
     def summary(self) -> str:
         """`Temp has no fact at 2 instants`, for the parentheses of the first line."""
+        if self.time is None and self.stops:
+            return f"{self.label} has no answer of the background"
         return f"{self.label} has no fact at {self.instants:,} instant{'' if self.instants == 1 else 's'}"
 
     def lines(self) -> list[str]:
@@ -117,7 +119,7 @@ def explain_missing_facts(
         return None
     query = replace(role.source.query, projection=role.source.attributes)
     if role.source.period is not None:
-        search = _Search(replay.program, role.origin, query)
+        search = _Search(replay.program, role.origin, query, elements=False)
         return None if search.visit(None, ()) else search.explanation(replay, writer)
     written = zip(roles(rule), replay.program.rules.places[rule.name].roles, strict=True)
     places = next((places.conditions for each, places in written if each == role), _NO_PLACES)
@@ -139,7 +141,7 @@ def explain_missing_rows(
     for instant in replay.instants():
         search.note(instant.graphs, instant.time)
         asked = (first is None or first <= instant.time) and (last is None or instant.time <= last)
-        if asked and search.visit(instant.time, merge(instant.time, instant.graphs).triples):
+        if asked and instant.graphs and search.visit(instant.time, merge(instant.time, instant.graphs).triples):
             return None
     return search.explanation(replay, writer, places)
 
@@ -161,14 +163,14 @@ class _Furthest:
 class _Search:
     """Search for the instant at which a query came furthest."""
 
-    def __init__(self, program: CompiledProgram, label: Label, query: Select) -> None:
+    def __init__(self, program: CompiledProgram, label: Label, query: Select, *, elements: bool = True) -> None:
         self._program = program
         self._label = label
         self._query = query
         self._plan: QueryPlan = plan(self._query, program.knowledge.background)
         self._solver = PatternSolver()
         self._rules = datalog_rules(program)
-        self._brought = TermsBrought(self._rules)
+        self._brought = TermsBrought(self._rules, elements=elements)
         self._best: list[_Furthest] = []
         self._best_reached = -1
         self._instants = 0

@@ -185,7 +185,7 @@ class SolutionProver:
             case Minus(left, right):
                 for solution, evidence in self.solutions(left, bound):
                     if not any(name in solution for other, _ in self.solutions(right, solution) for name in other):
-                        yield solution, (*evidence, UnmatchedPattern(Unmatchable.MINUS, right, solution))
+                        yield solution, (*evidence, _unmatched(Unmatchable.MINUS, right, solution))
             case Filter(inner, conditions):
                 for solution, evidence in self.solutions(inner, bound):
                     if all(self._holds(condition, solution) for condition in conditions):
@@ -198,7 +198,7 @@ class SolutionProver:
                         yield solution, evidence
                     elif bound.get(variable, term) == term:
                         computed = ComputedTerm(variable, expression, term, _terms_of(expression, solution))
-                        yield {**solution, variable: term}, (*evidence, *(() if expression == Var(variable) else (computed,)))
+                        yield {**solution, variable: term}, (*evidence, *(() if _is_renaming(expression) else (computed,)))
             case Values(variables, rows):
                 for row in rows:
                     solution = {name: term for name, term in zip(variables, row, strict=True) if term is not None}
@@ -248,7 +248,7 @@ class SolutionProver:
             if condition is None or self._holds(condition, both):
                 held = () if condition is None else tuple(self._held(condition, both))
                 merged.append((both, evidence + more + held))
-        return merged or [(solution, (*evidence, UnmatchedPattern(Unmatchable.OPTIONAL, right, solution)))]
+        return merged or [(solution, (*evidence, _unmatched(Unmatchable.OPTIONAL, right, solution)))]
 
     def _holds(self, condition: Expression, solution: Solution) -> bool:
         return CompiledCondition(condition, self._compile_exists).holds(self.graph, solution, EMPTY)
@@ -298,6 +298,16 @@ class SolutionProver:
 
     def _compile_exists(self, exists: Exists) -> AlgebraOperator:
         return AlgebraCompiler().compile(exists.pattern)
+
+
+def _is_renaming(expression: Expression) -> bool:
+    """True for the value of an aggregate, which its group shows."""
+    return isinstance(expression, Var) and is_hidden(expression.name)
+
+
+def _unmatched(operator: Unmatchable, pattern: Pattern, solution: Solution) -> UnmatchedPattern:
+    names = mentioned(pattern)
+    return UnmatchedPattern(operator, pattern, {name: term for name, term in solution.items() if name in names})
 
 
 def _terms_of(expression: Expression, solution: Solution) -> dict[Variable, Term]:

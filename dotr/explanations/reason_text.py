@@ -80,7 +80,7 @@ class ReasonWriter:
     def __init__(self, terms: TermWriter, origins: Origins) -> None:
         self.terms = terms
         self._origins = origins
-        self._shown: set[Triple] = set()
+        self._shown: set[int] = set()
 
     # --- proofs of triples ---
 
@@ -102,8 +102,8 @@ class ReasonWriter:
             proof, above = pending.pop()
             number, again = len(entries), False
             if isinstance(proof, DerivedTriple):
-                again = proof.triple in self._shown
-                self._shown.add(proof.triple)
+                again = id(proof) in self._shown
+                self._shown.add(id(proof))
                 if not again:
                     pending += [(premise, number) for premise in reversed(proof.premises)]
             entries.append((proof, above, again))
@@ -246,9 +246,11 @@ def background_triples(proofs: Iterable[TripleProof]) -> list[Triple]:
     return list(found)
 
 
-def replace_background(proof: TripleProof, further: Callable[[Triple], TripleProof]) -> TripleProof:
-    """A proof in which each background triple has the proof that a function gives."""
-    built: dict[int, TripleProof] = {}
+def replace_background(proof: TripleProof, further: Callable[[Triple], TripleProof], built: dict[int, TripleProof]) -> TripleProof:
+    """A proof in which each background triple has the proof that a function gives.
+
+    `built`: the results for parts of earlier proofs, which are kept as long as it is; extended.
+    """
     pending = [proof]
     while pending:
         each = pending[-1]

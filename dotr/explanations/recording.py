@@ -9,8 +9,8 @@ Cost: that of a run of these rules without output.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
 from dotr.engine.driver import Engine, close_instant
 from dotr.engine.program import CompiledProgram
@@ -25,6 +25,7 @@ from dotr.layout.event_order import AttributeValues
 from dotr.layout.layers import lay_out
 from dotr.layout.retention import positive_roles, roles
 from dotr.model.rules import EventSource, FactSource, Rule, Source
+from dotr.model.stream import DeadLetter
 from dotr.model.terms import Label
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.events import Match
@@ -94,6 +95,8 @@ class Recorder:
         rule: the rule asked about, as it is written.
         program: the program that is run.
         unfiltered: sources of the rule without filters of their queries.
+        failed: dead letters of anchors at which the rule fails or goes over a limit; of many, the
+            first.
         history: the events seen so far.
     """
 
@@ -102,6 +105,7 @@ class Recorder:
     program: CompiledProgram
     history: History
     unfiltered: Mapping[FactSource, UnfilteredSource]
+    failed: list[DeadLetter] = field(default_factory=list)
 
     @staticmethod
     def of(replay: Replay, rule: str) -> Recorder:
@@ -123,9 +127,14 @@ class Recorder:
         """True if no event of a source has come."""
         return not self.history.has_seen(self.history.stream_of(source))
 
-    def steps(self, on_reject: Callable[[RejectedElement], None] | None = None) -> Iterator[Step]:
+    def steps(
+        self, on_reject: Callable[[RejectedElement], None] | None = None, on_instant: Callable[[Micros], None] | None = None
+    ) -> Iterator[Step]:
         """Run the replay from the first instant on; the times at which the rule was evaluated, in
         order. At each, the history holds all that the rule has seen.
+
+        `on_reject` takes the elements that an input rejects, `on_instant` the time in µs of each
+        instant.
         """
         done: list[Step] = []
         program, clock = self.program, self.replay.clock
@@ -133,14 +142,20 @@ class Recorder:
         engine = Engine(program, clock, layers)
         unread = [stream for stream in range(len(program.layout.streams)) if stream not in program.layout.routes]
         for instant in self.replay.instants(on_reject):
-            closed = close_instant(program, instant.time, instant.graphs)
-            if not closed.facts.rejected:
+            if on_instant is not None and instant.graphs:
+                on_instant(instant.time)
+            if not instant.graphs:
+                self.history.passed = instant.time
+                instant.step(engine)
+            elif not (closed := close_instant(program, instant.time, instant.graphs)).facts.rejected:
                 self.history.passed = instant.time
                 for stream in unread:
                     rows = closed.facts.facts.get(stream)
                     if rows:
                         self.history.record(stream, instant.time, list(enumerate(rows)))
                 engine.match(instant.time, closed.facts)
+            if engine.failed:
+                self._note_failures(engine.failed)
             if done:
                 yield from done
                 done.clear()
@@ -148,6 +163,15 @@ class Recorder:
             for _ in engine.finish():
                 yield from done
                 done.clear()
+
+    def _note_failures(self, failed: list[DeadLetter]) -> None:
+        name = f"rule {self.rule.name}"
+        if len(self.failed) < _MOST_FAILURES:
+            self.failed.extend([each for each in failed if each.input == name])
+        failed.clear()
+
+
+_MOST_FAILURES: Final = 1_000
 
 
 class _RecordingLayer(StageTwo):

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
-from dotr.model.stream import DeadLetter
+from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Prefixes, Triple
 from dotr.model.time import Clock, Micros
 
@@ -33,12 +34,20 @@ class ElementPlace(NamedTuple):
 
 class ReplayedInstant(NamedTuple):
     """An instant before stage one: its time in µs since 1970, and the triples of its elements with
-    their places, in the order in which a run merges them.
+    their places, in the order in which a run merges them. Without elements it is no instant: time
+    passes, as in a session that is advanced without a graph (`Engine.advance`).
     """
 
     time: Micros
     graphs: Sequence[tuple[Triple, ...]]
     places: Sequence[ElementPlace]
+
+    def step(self, engine: Engine) -> list[Firing]:
+        """Step an engine through the instant, or let time pass in it; the firings."""
+        if not self.graphs:
+            return [firing for firings in engine.advance(self.time) for firing in firings]
+        firings, _ = engine.step(self.time, self.graphs)
+        return firings
 
 
 class RejectedElement(NamedTuple):
@@ -52,8 +61,8 @@ class RejectedElement(NamedTuple):
 class InputProgress:
     """Progress of an input at the end of a replay.
 
-    `passed`: the watermark in µs since 1970; None where the input has no element. `ended`: no
-    element can follow, as in a file that is there in full.
+    `name`: empty for what a session is given. `passed`: the watermark in µs since 1970; None where
+    the input has no element. `ended`: no element can follow, as in a file that is there in full.
     """
 
     name: str
@@ -66,7 +75,8 @@ class Replay:
     """A program and the stream that it is replayed over.
 
     Attributes:
-        name: what the user named: a configuration or a rule test, for suggested commands.
+        name: what the user named: a configuration or a rule test, for suggested commands; empty for
+            a session.
         program: the compiled program.
         clock: the form of times in text.
         prefixes: prefixes for terms in text.
@@ -88,6 +98,10 @@ class Replay:
     def instants(self, on_reject: Callable[[RejectedElement], None] | None = None) -> Iterator[ReplayedInstant]:
         """The instants of the stream in the order of time, from the first one."""
         return self.read(on_reject or _ignore)
+
+    def why_not_command(self, rule: str) -> str:
+        """The command, or the call, that asks why a rule did not fire."""
+        return f"dotr why-not {self.name} --rule {rule}" if self.name else f'session.why_not("{rule}")'
 
     @property
     def ended(self) -> bool:

@@ -190,7 +190,8 @@ class StopText:
             case group:
                 shared = sorted(possible(group) & {name for row in stop.rows for name in row})
                 return f" ({', '.join(self._values(name, stop.rows) for name in shared)})" if stop.joined and shared else ""
-        names = [slot.name for slot in (subject, value) if isinstance(slot, Var) and not is_hidden(slot.name)]
+        ends = (subject, value) if isinstance(value, Var) else ()
+        names = [slot.name for slot in ends if isinstance(slot, Var) and not is_hidden(slot.name)]
         bound = [name for name in names if all(name in row for row in stop.rows)]
         known = self._failures.known_of(predicate, subject, value, stop.rows)
         text = ", ".join(self._values(name, stop.rows) for name in bound)

@@ -125,12 +125,12 @@ class Survey(Generic[_Explained]):
     _furthest: tuple[Progress, _Explained] | None = None
     _threshold: int = _MOST_EVENTS
 
-    def run(self, on_reject: Callable[[RejectedElement], None] | None = None) -> None:
+    def run(self, on_reject: Callable[[RejectedElement], None] | None = None, on_instant: Callable[[Micros], None] | None = None) -> None:
         """Replay everything. Afterwards the counts and explanations are complete."""
         rule = self.evaluator.rule
         self.after = [0] * (len(rule.clauses) + (rule.condition is not None))
         consumes_aggregated = any(isinstance(each, Aggregate) and each.role.label in rule.consuming for each in rule.clauses)
-        for step in self.recorder.steps(on_reject):
+        for step in self.recorder.steps(on_reject, on_instant):
             self._note_consumed(step, consumes_aggregated)
             self._note(step)
             if self.recorder.history.count() > self._threshold:
@@ -173,9 +173,9 @@ class Survey(Generic[_Explained]):
         unfired = [each for each in events if each not in fired] if fired else events
         if self.every:
             evaluations = [self.evaluator.evaluate(each, REACH, MOST_BINDINGS) for each in unfired]
-            self.explained += [self.explain(each) for each in evaluations if each.is_anchor]
+            self.explained += [self.explain(each) for each in evaluations if each.is_anchor and not each.fired]
         else:
-            level = len(after) - 1 if fired else next(place for place, number in enumerate(after) if not number)
+            level = len(after) - 1 if fired else next((place for place, number in enumerate(after) if not number), len(after))
             self._kept.setdefault(level, deque(maxlen=_MOST_STEPS)).append(unfired)
 
     def _evaluated(self, events: Sequence[RecordedEvent]) -> tuple[int, Sequence[int], int, int]:
@@ -219,7 +219,7 @@ class Survey(Generic[_Explained]):
                 for anchor in reversed(step):
                     evaluation = self.evaluator.evaluate(anchor, REACH, MOST_BINDINGS)
                     progress = progress_of(evaluation)
-                    if not evaluation.fired and (found is None or progress > found[0]):
+                    if evaluation.is_anchor and not evaluation.fired and (found is None or progress > found[0]):
                         found = progress, evaluation
                     evaluated += 1
                     candidates += sum(len(each.candidates) for clause in evaluation.clauses for each in clause)

@@ -71,6 +71,8 @@ def closed_text(inputs: Sequence[InputProgress], clock: Clock) -> str:
     'All is closed up to 130: input weather has passed no more, and holds the others, which have passed 180 (`idle` lets them go).'
     >>> closed_text(inputs[:1], Clock())
     'All is closed up to 130: input weather has passed no more.'
+    >>> closed_text([InputProgress("", 129_999_999, False)], Clock())
+    'All is closed up to 130.'
     """
     # An input has passed the times before that of its latest element, less its lateness.
     growing = [each for each in inputs if not each.ended]
@@ -81,7 +83,9 @@ def closed_text(inputs: Sequence[InputProgress], clock: Clock) -> str:
         text = f"Nothing is closed: input {slowest.name} has no element"
         others = [each.passed for each in inputs if each.passed is not None]
     else:
-        text = f"All is closed up to {format_time(slowest.passed + 1, clock)}: input {slowest.name} has passed no more"
+        text = f"All is closed up to {format_time(slowest.passed + 1, clock)}"
+        if slowest.name:
+            text += f": input {slowest.name} has passed no more"
         others = [each.passed for each in inputs if each.passed is not None and each.passed > slowest.passed]
     if not others:
         return f"{text}."

@@ -28,6 +28,7 @@ from dotr.explanations.replay import ElementPlace, Replay
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.why_tree import WhyTree
 from dotr.expressions.times import format_time
+from dotr.joins.limits import LimitExceeded
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing
 from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
@@ -85,6 +86,28 @@ class EventAnswer:
     near: tuple[str, ...] = ()
 
 
+def why(replay: Replay, question: EventQuestion, *, background: bool = False) -> WhyTree | None:
+    """The reasons of the first event asked about; None: there is no such event.
+
+    Args:
+        replay: the program and its stream.
+        question: the event, by its name, or by its rule, its time and its attributes.
+        background: proofs go on from background triples to what the sources state.
+
+    Raises:
+        Refused: the stream or, with `background`, a graph can be read no more.
+
+    >>> from dotr.workbench.replays import open_replays
+    >>> [replay] = open_replays("tests/cases/rule_r.yaml", "1")
+    >>> for line in why(replay, EventQuestion(rule="R")).lines(1):
+    ...     print(line)
+    Fire (rule R) at 12, urn:dotr:77ffbde2802184a6c638a859667866e8: room :roomA  tests/cases/rule_r.dotr:5
+    ├ from Smoke at 12: read1 :r2, room1 :roomA
+    └ last HighTemp at 10, 2 s before: read2 :r1, room2 :roomA; :roomA = :roomA; the only one; used up now
+    """
+    return WhyExplainer(replay, background=background).answer(question).tree
+
+
 class WhyExplainer:
     """Explainer of the events and triples of a replay, which is read once for all questions.
 
@@ -103,6 +126,7 @@ class WhyExplainer:
         self._proofs = ProofsByTime(self._remembered, self._beyond_background if background else _unchanged)
         self._origins: BackgroundOrigins | None = None
         self._background: ProofBuilder | None = None
+        self._longer: dict[int, TripleProof] = {}
         self.replay = self._remembered.replay
         self.background_seconds: float | None = None
 
@@ -162,8 +186,7 @@ class WhyExplainer:
         """The firing whose graph makes a name."""
         engine = Engine(self.program, self.replay.clock)
         for instant in self.replay.instants():
-            firings, closed = engine.step(instant.time, instant.graphs)
-            if not closed.facts.rejected and (found := _making(firings, name)) is not None:
+            if (found := _making(instant.step(engine), name)) is not None:
                 return found
         if self.replay.ended:
             for firings in engine.finish():
@@ -185,13 +208,18 @@ class WhyExplainer:
     # --- triples ---
 
     def triple(self, pattern: Triple, at: Micros) -> WhyTree | None:
-        """The proof of a triple at an instant; None where it does not hold.
+        """The proof of a triple at an instant; None where it does not hold, or where the instant goes
+        over a limit.
 
         Args:
             pattern: the triple; a blank node stands for any term.
             at: the time of the instant in µs since 1970.
         """
         proofs = self._proofs.at(at)
+        try:
+            proofs.closed  # noqa: B018 (closes the instant)
+        except LimitExceeded:
+            return None
         triple = pattern
         if any(map(is_blank, pattern)):
             subject, predicate, value = (None if is_blank(term) else term for term in pattern)
@@ -212,7 +240,10 @@ class WhyExplainer:
 
     def contradictions(self, at: Micros) -> list[WhyTree]:
         """The proofs of the contradictions of an instant, the least high first."""
-        found = self._proofs.at(at).contradictions()
+        try:
+            found = self._proofs.at(at).contradictions()
+        except LimitExceeded:
+            return []
         trees = []
         for each in found:
             further = [self._proofs.further(premise) for premise in each.premises]
@@ -240,7 +271,7 @@ class WhyExplainer:
             start = process_time()
             self._background = ProofBuilder(*close_background_in_rounds(self.program, self._proofs.rules))
             self.background_seconds = process_time() - start
-        return replace_background(proof, self._background.proof)
+        return replace_background(proof, self._background.proof, self._longer)
 
     def _terms(self) -> TermWriter:
         """A writer of terms with the prefixes that are declared, and those that every reader knows."""

@@ -14,15 +14,17 @@ from typing import Final
 from dotr.explanations.anchor_explanation import AnchorExplainer, AnchorExplanation, step_names
 from dotr.explanations.evaluations import ConsumedEvents
 from dotr.explanations.event_text import EventWriter, unit_name
+from dotr.explanations.instants_asked import InstantsAsked
 from dotr.explanations.late_elements import LateElements, LateSearch
 from dotr.explanations.query_failure import MissingFacts, explain_missing_facts
 from dotr.explanations.recording import Recorder
-from dotr.explanations.replay import Replay
+from dotr.explanations.replay import RejectedElement, Replay
 from dotr.explanations.rule_evaluation import RuleEvaluator
 from dotr.explanations.survey import REACH, Asked, Survey
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.waiting_anchors import WaitingAnchors, waiting_anchors
 from dotr.model.rules import EventSource, FactSource, Role, Rule
+from dotr.model.stream import Reason
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import LAST_MICRO, Micros, Unit
 
@@ -149,8 +151,14 @@ class WhyNot:
         if self.unit and self.anchors and self.anchors[0].too_far and len(self.anchors) == 1:
             return [f"{head}. {self.anchors[0].too_far}. {self.unit}"]
         lines = [head]
-        for each in self.anchors:
-            lines += each.lines()
+        if self.funnel.anchors:
+            for each in self.anchors:
+                lines += each.lines()
+        else:  # facts that are no anchors, and the one change that suffices for one of them
+            for each in self.anchors:
+                lines += replace(each, change="").lines()
+            change = next((each.change for each in self.anchors if each.change), "")
+            lines += [f"  It fires with `{change}`."] if change else []
         if self.missing is not None:
             lines += ([f"  {self.missing.summary}"] if self.funnel.anchors else []) + self.missing.lines()
         return lines + [f"  {each}" for each in (*self.remarks, *([self.unit] if self.unit else []))]
@@ -220,18 +228,38 @@ class _Inquiry:
         question, rule = self._question, self._rule
         survey = Survey(self._recorder, self._evaluator, question.asked, self._explainer.explain, question.every)
         late = LateSearch(self._evaluator, self._recorder, question.asked)
-        survey.run(late.note)
+        instants = InstantsAsked(question.asked, rule.anchor.delay)
+
+        def reject(rejected: RejectedElement) -> None:
+            late.note(rejected)
+            instants.note_rejected(rejected)
+
+        survey.run(reject, instants.note)
         names = step_names(rule.clauses, has_condition=rule.condition is not None)
         funnel = Funnel(rule.name, survey.anchors, tuple(zip(names, survey.after, strict=True)), survey.errors, survey.events)
         found = WhyNot(self._replay.case, funnel, tuple(survey.explained), survey.facts, rule.anchor.origin)
         waiting = waiting_anchors(self._replay, self._evaluator, question.asked)
         found = replace(found, waiting=waiting, late=late.result(), unit=self._unit(survey))
+        if self._recorder.failed:
+            found = replace(found, remarks=self._failures())
+        if not instants.number and not funnel.anchors:
+            return replace(found, remarks=(*found.remarks, *instants.remarks(self._replay.clock)))
         if not funnel.anchors and waiting is None:
             return self._without_anchor(found, survey)
         stopping = next((role for role in self._stopping_roles(found) if self._recorder.is_empty(role.source)), None)
         if stopping is None:
             return found
         return replace(found, missing=self._missing_facts(stopping), remarks=self._missing_events(stopping))
+
+    def _failures(self) -> tuple[str, ...]:
+        """Sentences on anchors at which the rule failed or went over a limit."""
+        failed = self._recorder.failed
+        first, others = failed[0], len(failed) - 1
+        why = first.why[first.why.rindex("more than") :] if first.reason is Reason.LIMIT else first.why
+        time = "" if first.time is None else f" at {self._writer.time(first.time)}"
+        further = f" (and at {counted(others, 'further anchor')})" if others else ""
+        word = "goes over a limit" if first.reason is Reason.LIMIT else "fails"
+        return (f"The rule {word}{time}{further}: {why}.",)
 
     def _stopping_roles(self, found: WhyNot) -> Sequence[Role]:
         """The roles of the clauses that stopped the anchors explained, without a candidate."""
@@ -275,7 +303,7 @@ class _Inquiry:
             return ()
         label = role.source.event
         making = [each.name for each in self._replay.program.rules.rules if each.event == label]
-        commands = ", ".join(f"dotr why-not {self._replay.name} --rule {name}" for name in making)
+        commands = ", ".join(self._replay.why_not_command(name) for name in making)
         return (f"There is no event {label} here: {commands}",)
 
 

@@ -10,6 +10,8 @@ from typing import Final, TypeAlias
 _LEAST_COLUMN: Final = 51
 """The column of places is two to the right of this one at least, so that most trees look alike."""
 _MOST_COLUMN: Final = 100
+MOST_LEVELS: Final = 200
+"""Number of levels of a tree in JSON."""
 
 JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 
@@ -92,33 +94,25 @@ class WhyTree:
         return (*self.children, *self.details) if depth > 0 else ()
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The tree as a JSON object, with all details.
+        """The tree as a JSON object, with all details, down to `MOST_LEVELS` levels: readers of JSON
+        take no more.
 
         >>> WhyTree(ReasonKind.TRIPLE, ":a :p :b", "kb.ttl").to_json()
         {'kind': 'triple', 'text': ':a :p :b', 'place': 'kb.ttl'}
         """
-        written: dict[int, dict[str, JsonValue]] = {}
-        for node in reversed(self._nodes()):
-            if id(node) not in written:
-                below = [written[id(child)] for child in (*node.children, *node.details)]
-                written[id(node)] = {
-                    "kind": node.kind.value,
-                    "text": node.text,
-                    **({"place": node.place} if node.place else {}),
-                    **node.fields,
-                    **({"because": below} if below else {}),
-                }
-        return written[id(self)]
+        levels: list[list[WhyTree]] = [[self]]
+        while levels[-1] and len(levels) < MOST_LEVELS:
+            levels.append([child for node in levels[-1] for child in (*node.children, *node.details)])
+        below: list[dict[str, JsonValue]] = []
+        for level in reversed(levels):
+            rest = iter(below)
+            below = [node._json([each for _, each in zip((*node.children, *node.details), rest, strict=False)]) for node in level]
+        return below[0]
 
-    def _nodes(self) -> list[WhyTree]:
-        """All nodes, each before those below it."""
-        nodes: list[WhyTree] = []
-        pending = [self]
-        while pending:
-            node = pending.pop()
-            nodes.append(node)
-            pending += (*node.children, *node.details)
-        return nodes
+    def _json(self, below: Sequence[JsonValue]) -> dict[str, JsonValue]:
+        place: dict[str, JsonValue] = {"place": self.place} if self.place else {}
+        because: dict[str, JsonValue] = {"because": below} if below else {}
+        return {"kind": self.kind.value, "text": self.text, **place, **self.fields, **because}
 
     def to_mermaid(self, depth: int | None = None) -> str:
         """The tree as a flowchart of Mermaid, from the top down.

@@ -1,4 +1,4 @@
-"""Graph templates: `define` of a rule, and `map` of a CSV input."""
+"""Graph templates: `define` of a rule, and `map` of an input."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class CellIri:
-    """An IRI with cells: text and cells in turn; cell contents are percent-encoded."""
+    """An IRI with cells: text and cells in turn; cell contents are percent-encoded.
+
+    A cell alone has a whole absolute IRI, which is taken as it is.
+    """
 
     parts: tuple[str | Cell, ...]
 

@@ -8,8 +8,9 @@ from difflib import SequenceMatcher
 from typing import Final, assert_never
 
 from dotr.engine.program import CompiledProgram
+from dotr.explanations.anchor_explanation import step_names
 from dotr.explanations.rendering import term_text
-from dotr.model.rules import Absent, EventSource, FactSource, Rule, Source
+from dotr.model.rules import EventSource, FactSource, Rule, Source
 from dotr.model.terms import Prefixes, Term
 from dotr.monitoring.display import count_text
 from dotr.monitoring.stream_terms import MOST_TERMS, TermDependencies, anchor_queries
@@ -54,7 +55,7 @@ def _line(rule: Rule, counts: RuleCounts, unfed: _Unfed | None, config: str) -> 
         missing = unfed.sentence(rule)
         if missing or not rule.anchor.constraints:
             return f"Rule {rule.name} never fired: its anchor {rule.anchor.origin} has no {_kind(rule.anchor.source)}.{missing or command}"
-    steps = step_names(rule)
+    steps = step_names(rule.clauses, has_condition=rule.condition is not None)
     stopped = f", 0 after {steps[min(counts.furthest, len(steps) - 1)]}" if counts.anchors and steps else ""
     return f"Rule {rule.name} never fired: {count_text(counts.anchors, 'anchor')}{stopped}.{command}"
 
@@ -70,15 +71,6 @@ def _kind(source: Source) -> str:
             return "tick"
         case _:
             assert_never(source)
-
-
-def step_names(rule: Rule) -> list[str]:
-    """The names of a rule's clauses in funnels, in their order: their labels, and `if`.
-
-    A `not` clause is named `not` with its label.
-    """
-    names = [f"not {clause.role.label}" if isinstance(clause, Absent) else clause.role.label for clause in rule.clauses]
-    return names if rule.condition is None else [*names, "if"]
 
 
 class _Unfed:

@@ -1,5 +1,5 @@
 """Serialization of firings: NDJSON, TriG and N-Quads, each readable as an input stream
-(interface.md).
+(interface.md), and CSV for spreadsheets.
 
 Invariant: the text is a function of the firings in output order. In TriG and N-Quads a firing is a
 named graph; its name is a hash of the firing's NDJSON line and of the number of equal firings
@@ -8,16 +8,18 @@ before it at the instant.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from hashlib import blake2b
+from io import StringIO
 from json.encoder import encode_basestring
 from operator import itemgetter
 from typing import Final, TypeAlias, assert_never
 
 from dotr.expressions.times import format_time, time_term
 from dotr.model.stream import Firing
-from dotr.model.terms import PROV, Triple
+from dotr.model.terms import PROV, Term, Triple, Variable, is_triple, unescaped
 from dotr.model.time import Clock, Micros
 
 Writer: TypeAlias = Callable[[Sequence[Firing]], list[str]]
@@ -33,6 +35,7 @@ class StreamFormat(Enum):
     NDJSON = "ndjson"
     TRIG = "trig"
     NQUADS = "nquads"
+    CSV = "csv"
 
 
 output_order: Final[Callable[[Firing], tuple[object, ...]]] = itemgetter(0, 1, 3, 2, 4)
@@ -81,8 +84,8 @@ def _ndjson_lines(firings: Iterable[Firing], clock: Clock, heads: dict[tuple[str
     return lines
 
 
-def compile_writer(format: StreamFormat, clock: Clock) -> Writer:
-    """The writer of a format."""
+def compile_writer(format: StreamFormat, clock: Clock, attributes: Sequence[Variable] = ()) -> Writer:
+    """The writer of a format; `attributes` are the columns of CSV behind time, rule and event."""
     name_graphs = _GraphNamer(clock)
     match format:
         case StreamFormat.NDJSON:
@@ -98,8 +101,52 @@ def compile_writer(format: StreamFormat, clock: Clock) -> Writer:
                 f"{name} {_TIME} {time_term(firing.time, clock)} .\n{_graph_lines('', firing.graph, ' ' + name)}"
                 for name, firing in name_graphs(firings)
             ]
+        case StreamFormat.CSV:
+            return _CsvWriter(clock, attributes)
         case _:
             assert_never(format)
+
+
+class _CsvWriter:
+    """A row for each firing, behind a header: time, rule, event, and a column for each attribute.
+
+    A cell has an IRI, or the text of a literal; it is empty where the firing lacks the attribute.
+
+    >>> write = _CsvWriter(Clock(), ["n", "room"])
+    >>> print("".join(write([Firing(12_000_000, "R", "Fire", (("room", "<http://e/a>"),), (), 0)])), end="")
+    time,rule,event,n,room
+    12,R,Fire,,http://e/a
+    """
+
+    def __init__(self, clock: Clock, attributes: Sequence[Variable]) -> None:
+        self._clock = clock
+        self._attributes = attributes
+        self._header = ["time", "rule", "event", *attributes]
+
+    def __call__(self, firings: Sequence[Firing]) -> list[str]:
+        if not firings:
+            return []
+        text = StringIO()
+        rows = csv.writer(text, lineterminator="\n")
+        if self._header:
+            rows.writerow(self._header)
+            self._header = []
+        for time, rule, event, attributes, _, _ in firings:
+            cells = {name: plain_text(value) for name, value in attributes}
+            rows.writerow([format_time(time, self._clock), rule, event, *(cells.get(name, "") for name in self._attributes)])
+        return [text.getvalue()]
+
+
+def plain_text(term: Term) -> str:
+    """The text of a term for a cell: an IRI without brackets, the text of a literal; a triple term
+    and a blank node as in N-Triples.
+
+    >>> plain_text("<http://e/a>"), plain_text('"5"^^<http://www.w3.org/2001/XMLSchema#integer>'), plain_text("_:b")
+    ('http://e/a', '5', '_:b')
+    """
+    if term.startswith('"'):
+        return unescaped(term[1 : term.rindex('"')])
+    return term[1:-1] if term.startswith("<") and not is_triple(term) else term
 
 
 def _graph_lines(before: str, graph: Iterable[Triple], after: str) -> str:

@@ -89,9 +89,11 @@ class Operator:
             groups = group_rules([each for each in rules if each[1].name not in counted])
             groups += [group for each in rules if each[1].name in counted for group in group_rules([each])]
             for rule_group in groups:
-                is_counted = layer.rules[rule_group.numbers[0]].rule.name in counted
                 consumed = [first_consumed[number] for number in rule_group.numbers]
-                matcher = compile_matcher(rule_group, consumed, clock, limits, counted=is_counted)
+                if layer.rules[rule_group.numbers[0]].rule.name in counted:
+                    matcher = compile_matcher(rule_group, consumed, clock, limits, counted=True)
+                else:
+                    matcher = compile_matcher(rule_group, consumed, clock, limits)
                 indexes = [
                     (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))
                     for step, spec in zip(rule_group.template.clauses, matcher.index_specs, strict=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from dotr.config import UNITS, Config, InputSection, glob_files, matching_files
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
@@ -18,7 +19,7 @@ from dotr.model.places import Document, Span
 from dotr.model.time import Clock, Micros, Unit
 from dotr.sources.lines import STANDARD_INPUT, standard_bytes
 from dotr.sources.reading import check_input, clock_of, has_date_times
-from dotr.sources.records import CsvMap, Format, InputFile
+from dotr.sources.records import ElementMap, Format, InputFile
 from dotr.sources.times import parse_delay
 from dotr.sources.watched_folders import Folder, GrowingInput, stable_files
 
@@ -89,7 +90,7 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     delay: Micros = 0
     idle: Micros | None = None
     settle: Micros = 0
-    csv: CsvMap | None = None
+    mapped: ElementMap | None = None
     paths: list[str] = []
     with collect_problems(problems):
         delay = _length(config, number, "lateness", section.lateness, unit)
@@ -98,13 +99,13 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     with collect_problems(problems):
         settle = _length(config, number, "settle", section.settle if section.settle is not None else "1 s", Unit.SECOND)
     with collect_problems(problems):
-        csv = _csv_map(config, section, number)
+        mapped = _element_map(config, section, number)
     with collect_problems(problems):
         paths = files_of(config, section, number)
     problems += _setting_conflicts(config, section, number, delay)
     if problems:
         raise Refused(problems)
-    like = _file_like(config, section, "", delay, csv)
+    like = _file_like(config, section, "", delay, mapped)
     files = [replace(like, path=path) for path in paths]
     for file in files or [like]:
         with collect_problems(problems):
@@ -118,7 +119,7 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     return files, []
 
 
-def _file_like(config: Config, section: InputSection, path: str, delay: Micros, csv: CsvMap | None) -> InputFile:
+def _file_like(config: Config, section: InputSection, path: str, delay: Micros, mapped: ElementMap | None) -> InputFile:
     """A file as an input of a configuration, with its declared lateness and map."""
     settings = config.settings
     return InputFile(
@@ -128,7 +129,7 @@ def _file_like(config: Config, section: InputSection, path: str, delay: Micros, 
         UNITS[settings.time.unit],
         delay,
         tuple(settings.prefixes.items()),
-        csv,
+        mapped,
         section.one_per_instant,
         settings.limits.nesting,
         settings.limits.record,
@@ -143,7 +144,7 @@ def file_of_input(config: Config, name: str, path: str) -> InputFile | None:
     for number, section in enumerate(config.settings.input):
         if section.name == name:
             delay = _length(config, number, "lateness", section.lateness, UNITS[config.settings.time.unit])
-            return _file_like(config, section, path, delay, _csv_map(config, section, number))
+            return _file_like(config, section, path, delay, _element_map(config, section, number))
     return None
 
 
@@ -169,25 +170,49 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
         yield problem("watch", "standard input is no folder to watch", "Leave watch out.")
 
 
-def _csv_map(config: Config, section: InputSection, number: int) -> CsvMap | None:
-    """Map of a CSV input, None for other formats; raises `Refused` where keys are missing, or
-    belong to another format."""
+def _element_map(config: Config, section: InputSection, number: int) -> ElementMap | None:
+    """Map of a CSV or JSON input, None for other formats; raises `Refused` where keys are missing,
+    or belong to another format."""
     place = config.span("input", number)
-    if section.format != "csv":
-        if section.time is not None or section.map is not None:
-            key = "time" if section.time is not None else "map"
-            message = f"{key} belongs to csv, not to {section.format}"
-            raise refuse("C204", message, config.files.tree.key_span(("input", number, key)), "Leave it out, or write format: csv")
+    for key, formats in _MAP_KEYS.items():
+        if section.is_given(key) and section.format not in formats:
+            message = f"{key} belongs to {' and '.join(formats)}, not to {section.format}"
+            hint = f"Leave it out, or write format: {' or format: '.join(formats)}"
+            raise refuse("C204", message, config.files.tree.key_span(("input", number, key)), hint)
+    if section.format not in _MAP_KEYS["map"]:
         return None
     if section.time is None or section.map is None:
+        place_of_time, thing = ("COLUMN names the column", "a row") if section.format == "csv" else ("PATH names the member", "an object")
         needed = {
-            "time": "time: COLUMN names the column that holds the time.",
-            "map": 'map: "[] a :Report ; :speed {COLUMN} ." makes a row a graph.',
+            "time": f"time: {place_of_time} that holds the time.",
+            "map": f'map: "[] a :Report ; :speed {{{place_of_time.split()[0]}}} ." makes {thing} a graph.',
         }
-        raise Refused(
-            Diagnostic("C202", f"a csv input needs {key}", place, hint) for key, hint in needed.items() if getattr(section, key) is None
-        )
-    return CsvMap(section.time, Document(f"map of input {section.name}", section.map), section.delimiter)
+        missing = [key for key in needed if getattr(section, key) is None]
+        raise Refused(Diagnostic("C202", f"a {section.format} input needs {key}", place, needed[key]) for key in missing)
+    return ElementMap(
+        section.time,
+        Document(f"map of input {section.name}", section.map),
+        section.delimiter,
+        section.time_format,
+        section.time_zone,
+        section.decimal,
+        section.encoding,
+        section.each or "",
+        lines=section.path == STANDARD_INPUT,
+    )
+
+
+_MAP_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "time": ("csv", "json"),
+    "map": ("csv", "json"),
+    "time_format": ("csv", "json"),
+    "time_zone": ("csv", "json"),
+    "each": ("json",),
+    "delimiter": ("csv",),
+    "decimal": ("csv",),
+    "encoding": ("csv",),
+}
+"""The formats that have a setting."""
 
 
 def _with_place(problem: Diagnostic, config: Config, number: int) -> Diagnostic:

@@ -135,7 +135,10 @@ class _LocalRun:
         self._progress_reported_at = 0.0
         self._second_pass: Iterator[tuple[Micros, list[Element]]] | None = None
         self._clock = pipeline.clock
-        self._sinks = [(compile_writer(output.format, pipeline.clock), sink) for output, sink in zip(pipeline.outputs, sinks, strict=True)]
+        self._sinks = [
+            (compile_writer(output.format, pipeline.clock, pipeline.program.all_attributes), sink)
+            for output, sink in zip(pipeline.outputs, sinks, strict=True)
+        ]
         self._dead_letter_sink = dead_letter_sink
         self._stop = stop
         self._dead_letter_counts: Counter[Reason] = Counter()

@@ -25,10 +25,13 @@ from typing import BinaryIO, Final, assert_never
 from dotr.errors.diagnostics import refuse
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
-from dotr.sources.csv_map import check_columns, compile_map
+from dotr.model.terms import Triple
+from dotr.model.time import Micros
+from dotr.sources.csv_map import check_columns, compile_map, template_of
 from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded, damage, damaged, open_lines
+from dotr.sources.map_terms import needs_absolute_iri
 from dotr.sources.records import START, InputFile, Position, Record, beginning, limit_reason
-from dotr.sources.times import parse_time
+from dotr.sources.time_formats import time_parser
 
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -45,14 +48,15 @@ def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Po
 
 
 def _header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> tuple[list[str], Position]:
-    assert file.csv is not None
+    assert file.map is not None
     lines_read: list[bytes] = []
     try:
-        cells = next(csv.reader(_decoded(lines, lines_read, file.record), delimiter=file.csv.delimiter, strict=True), [])
+        cells = next(csv.reader(_decoded(lines, lines_read, file.record, file.map.encoding), delimiter=file.map.delimiter, strict=True), [])
         if not cells and (broken := damage(lines)):
             raise broken
     except UnicodeDecodeError as error:
-        raise refuse("I102", f"the header of {file.path} is not UTF-8 (byte {error.start})", place, "Save it as UTF-8.") from None
+        hint = "Name its encoding, such as encoding: latin-1, or save it as UTF-8."
+        raise refuse("I102", f"the header of {file.path} is not {_encoding_name(file)} (byte {error.start})", place, hint) from None
     except (csv.Error, _RecordTooLong, *DAMAGED) as error:
         raise refuse("I102", f"the header of {file.path} cannot be read: {error}", place) from None
     if not cells:
@@ -61,21 +65,21 @@ def _header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> tupl
     return cells, Position(sum(map(len, lines_read)), len(lines_read) + 1)
 
 
-def _decoded(lines: BinaryIO, lines_read: list[bytes], limit: int) -> Iterator[str]:
+def _decoded(lines: BinaryIO, lines_read: list[bytes], limit: int, encoding: str) -> Iterator[str]:
     size = 0
     for raw in bounded(lines, limit):
         lines_read.append(raw)
         size += len(raw)
         if size > limit:
             raise _RecordTooLong(limit_reason(limit))
-        yield (raw if len(lines_read) > 1 else raw.removeprefix(_BOM)).decode()
+        yield (raw if len(lines_read) > 1 else raw.removeprefix(_BOM)).decode(encoding)
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
     """Records from a position on, which is the start of the file or of a row; `elements`: with
     their elements.
     """
-    assert spec.csv is not None
+    assert spec.map is not None
     if spec.path == STANDARD_INPUT:
         header, position = _header(spec, lines)
     else:
@@ -84,14 +88,15 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
             lines.read(first.offset - position.offset)
             position = first
     rows = _Rows(lines, spec, header, elements)
-    delimiter, columns, time_at, unit = spec.csv.delimiter, len(header), header.index(spec.csv.time), spec.unit
-    make, parse = rows.to_triples, parse_time
+    delimiter, columns, time_at, unit = spec.map.delimiter, len(header), header.index(spec.map.time), spec.unit
+    make, parse, encoding = rows.to_triples, time_parser(spec.map.time_format, spec.map.time_zone), spec.map.encoding
+    makes = elements or needs_absolute_iri(template_of(spec))  # a scan makes terms too where a cell can be unusable
     end, line = position
     try:
         for raw in bounded(lines, spec.record):
             offset, end = end, end + len(raw)
             try:
-                text = raw.decode()
+                text = raw.decode(encoding)
                 if text[-2:] == "\r\n":
                     cells = text[:-2].split(delimiter)
                 elif text[-1] == "\n":
@@ -101,18 +106,25 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                 if len(cells) != columns or '"' in text or "\r" in text[:-2]:
                     raise _NotPlain
                 time = parse(cells[time_at], unit)
+                triples = make(cells)[0] if makes else ()
             except (_NotPlain, ValueError):
                 for record, after in rows.quoted_or_broken(raw, offset, line):
                     end, line = record.end, after
                     if record.raw.strip() or record.reason is Reason.LIMIT:
                         yield record
                 continue
-            yield Record(offset, end, line, time, Element(time, make(cells)[0]) if elements else None, raw)
+            yield Record(offset, end, line, time, Element(time, triples) if elements else None, raw)
             line += 1
         if (broken := damage(lines)) and not rows.damaged:
             raise broken
     except DAMAGED as error:
         yield damaged(end, line, error)
+
+
+def _encoding_name(file: InputFile) -> str:
+    """The name of the encoding of a CSV file, for messages."""
+    assert file.map is not None
+    return "UTF-8" if file.map.encoding == "utf-8" else file.map.encoding
 
 
 class _NotPlain(Exception):
@@ -133,14 +145,18 @@ class _Rows:
     """
 
     def __init__(self, lines: BinaryIO, spec: InputFile, header: Sequence[str], elements: bool) -> None:
-        assert spec.csv is not None
+        assert spec.map is not None
         self._lines = lines
         self._unit = spec.unit
         self._limit = spec.record
-        self._delimiter = spec.csv.delimiter
+        self._delimiter = spec.map.delimiter
         self._header = header
-        self._time_at = header.index(spec.csv.time)
+        self._time_at = header.index(spec.map.time)
+        self._encoding = spec.map.encoding
+        self._encoding_name = _encoding_name(spec)
+        self._parse_time = time_parser(spec.map.time_format, spec.map.time_zone)
         self._elements = elements
+        self._makes = elements or needs_absolute_iri(template_of(spec))
         self.damaged = False
         self.to_triples = compile_map(spec, header)
 
@@ -179,13 +195,15 @@ class _Rows:
                 if size > self._limit:
                     raise _RecordTooLong
                 try:
-                    yield raw.decode()
+                    yield raw.decode(self._encoding)
                 except UnicodeDecodeError as error:
                     invalid_at = size - len(raw) + error.start if invalid_at < 0 else invalid_at
-                    yield raw.decode(errors="replace")
+                    yield raw.decode(self._encoding, "replace")
 
         why = ""
-        time = None
+        time: Micros | None = None
+        stamp: Micros | None = None
+        triples: tuple[Triple, ...] = ()
         complete = True
         cells: list[str] = []
         try:
@@ -195,7 +213,11 @@ class _Rows:
             if len(cells) != len(self._header):
                 plural = "" if len(cells) == 1 else "s"
                 raise ValueError(f"it has {len(cells)} column{plural} where the header has {len(self._header)}")
-            time = parse_time(cells[self._time_at], self._unit)
+            try:
+                time = self._parse_time(cells[self._time_at], self._unit)
+            except ValueError as error:
+                raise ValueError(f"its time, {self._header[self._time_at]}: {error}") from None
+            triples = self.to_triples(cells)[0] if self._makes else ()
         except _RecordTooLong:
             return self._long(lines_read, waiting, offset, line)
         except _CsvCut:
@@ -209,15 +231,15 @@ class _Rows:
             complete = len(lines_read) == 1 or str(error).startswith("new-line character")
             why = _UNCLOSED_QUOTE if ran_out else f"it is no row: {error}"
         except ValueError as error:
-            why = str(error) if len(cells) != len(self._header) else f"its time, {self._header[self._time_at]}: {error}"
+            why, stamp, time = str(error), time, None
         if not complete:  # lines behind the first are read again as separate records
             waiting.extendleft(reversed(lines_read[1:]))
             del lines_read[1:]
         raw = b"".join(lines_read)
         if 0 <= invalid_at < len(raw):
-            why = f"it is not UTF-8 (byte {invalid_at})"
-        element = Element(time, self.to_triples(cells)[0]) if self._elements and time is not None else None
-        return Record(offset, offset + len(raw), line, time, element, raw, why), line + len(lines_read)
+            why = f"it is not {self._encoding_name} (byte {invalid_at})"
+        element = Element(time, triples) if self._elements and time is not None else None
+        return Record(offset, offset + len(raw), line, time, element, raw, why, stamp), line + len(lines_read)
 
     def _long(self, lines_read: list[bytes], waiting: deque[bytes], offset: int, line: int) -> tuple[Record, int]:
         """Record beyond the limit that begins with the lines read so far."""

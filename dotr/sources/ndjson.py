@@ -8,7 +8,6 @@ Cost: about 6 µs a line with a one-triple graph.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
@@ -16,6 +15,7 @@ from dotr.languages.turtle.graphs import PrefixHeader, check_turtle, read_turtle
 from dotr.languages.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting, check_nesting
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros, Unit
+from dotr.sources.json_records import reason_text
 from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damaged, skip_line
 from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
 from dotr.sources.times import parse_date_time, parse_integer
@@ -64,7 +64,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                 yield Record(offset, end, line, None, None, raw, str(error), time, Reason.LIMIT)
             except (ValueError, RecursionError) as error:
                 if raw.strip():
-                    yield Record(offset, end, line, None, None, raw, _why(error), time)
+                    yield Record(offset, end, line, None, None, raw, reason_text(error), time)
             else:
                 yield Record(offset, end, line, time, None, raw)
         if broken := damage(lines):
@@ -85,18 +85,3 @@ def _time(data: object, unit: Unit) -> Micros:
         except ValueError as error:
             raise ValueError(f"its time cannot be read: {error}") from None
     raise ValueError("it has no time" if time is None else "its time is neither an integer nor a date-time")
-
-
-def _why(error: Exception) -> str:
-    match error:
-        case json.JSONDecodeError():
-            message = error.msg.removesuffix(" at")  # "Invalid control character at"
-            return f"it is no JSON: {message[:1].lower()}{message[1:]} at column {error.colno}"
-        case UnicodeDecodeError():
-            return f"it is not UTF-8 (byte {error.start})"
-        case RecursionError():
-            return "it is nested too deeply"
-        case ValueError() if str(error).startswith("Exceeds the limit"):
-            return f"it has an integer of more than {sys.get_int_max_str_digits():,} digits"
-        case _:
-            return str(error)

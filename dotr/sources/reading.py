@@ -16,7 +16,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.languages.turtle.graphs import parser_message
 from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
-from dotr.sources import csv_rows, ndjson, nquads, trig
+from dotr.sources import csv_rows, json_records, ndjson, nquads, trig
 from dotr.sources.csv_map import template_of
 from dotr.sources.lines import open_lines
 from dotr.sources.records import START, Format, InputFile, Position, Record
@@ -28,6 +28,7 @@ _READERS: Final[dict[Format, _Records]] = {
     Format.TRIG: trig.records,
     Format.NQUADS: nquads.records,
     Format.CSV: csv_rows.records,
+    Format.JSON: json_records.records,
 }
 
 
@@ -117,6 +118,8 @@ def check_input(file: InputFile, place: Span | None = None) -> None:
         checks.append(lambda: template_of(file))
         if file.path:
             checks.append(lambda: csv_rows.header_of(file, place))
+    if file.format is Format.JSON:
+        checks.append(lambda: json_records.check_paths(file, place))
     for check in checks:
         try:
             check()

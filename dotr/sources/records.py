@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dotr.joins.limits import LIMITS
 from dotr.model.places import Document
@@ -22,26 +22,54 @@ class Format(Enum):
     TRIG = "trig"
     NQUADS = "nquads"
     CSV = "csv"
+    JSON = "json"
 
 
 @dataclass(frozen=True, slots=True)
-class CsvMap:
-    """Mapping of rows to elements: the column of the time, and a template for the graph.
+class ElementMap:
+    """Mapping of CSV rows or JSON objects to elements.
 
-    The template is a document, so messages can refer to its lines.
+    - `time`: the column, or the path in the object, of the time.
+    - `template`: makes the graph. It is a document, so messages can refer to its lines.
+    - `delimiter`, `encoding`, `decimal`: of a CSV file; the mark of decimals is a dot or a comma.
+    - `time_format`: the form of times, as of `datetime.strptime`; None: ISO 8601, or integers.
+    - `time_zone`: the name of the zone of date-times without one; None: UTC.
+    - `each`: the path of a list in a JSON message, each item of which is an element; empty: the
+      message is one element.
+    - `lines`: each line is a JSON message, whatever the first line looks like.
     """
 
     time: str
     template: Document
     delimiter: str = ","
+    time_format: str | None = None
+    time_zone: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+    each: str = ""
+    lines: bool = False
+
+    def to_list(self) -> list[str | bool | None]:
+        """The map as a list for JSON. Settings at their defaults are omitted, as in older releases."""
+        further = [self.time_format, self.time_zone, self.decimal, self.encoding, self.each, self.lines]
+        return [self.time, self.template.name, self.template.text, self.delimiter, *(further if further != _NO_FURTHER else ())]
+
+    @staticmethod
+    def from_list(items: Sequence[Any]) -> ElementMap:
+        """Inverse of `to_list`."""
+        time, name, text, *others = items
+        return ElementMap(time, Document(name, text), *others)
+
+
+_NO_FURTHER: Final[list[str | bool | None]] = [None, None, ".", "utf-8", "", False]
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
     """A file as an ordered input.
 
-    `input` is the name of the configured input, `delay` its declared lateness (µs), `csv` the map
-    of a CSV file; `prefixes` apply to inline graphs and to the map.
+    `input` is the name of the configured input, `delay` its declared lateness (µs), `map` makes
+    elements of CSV rows and JSON objects; `prefixes` apply to inline graphs and to the map.
     `single`: every element is an instant.
     `nesting` and `record` are limits (`dotr.joins.limits`): depth of brackets, and bytes of a
     record.
@@ -53,7 +81,7 @@ class InputFile:
     unit: Unit = Unit.SECOND
     delay: Micros = 0
     prefixes: tuple[tuple[str, str], ...] = ()
-    csv: CsvMap | None = None
+    map: ElementMap | None = None
     single: bool = False
     nesting: int = LIMITS.nesting
     record: int = LIMITS.record
@@ -62,22 +90,22 @@ class InputFile:
         """Specification as JSON, for another process. Limits at their defaults are omitted, as in
         older releases.
 
-        >>> file = InputFile("in", "a.csv", Format.CSV, csv=CsvMap("t", Document("map", "[] a {x}")))
+        >>> file = InputFile("in", "a.csv", Format.CSV, map=ElementMap("t", Document("map", "[] a {x}")))
         >>> InputFile.from_json(file.to_json()) == file
         True
         >>> InputFile.from_json(InputFile("in", "a", Format.TRIG, record=7).to_json()).record
         7
         """
-        csv = self.csv and [self.csv.time, self.csv.template.name, self.csv.template.text, self.csv.delimiter]
+        mapped = self.map and self.map.to_list()
         limits = [] if (self.nesting, self.record) == (LIMITS.nesting, LIMITS.record) else [self.nesting, self.record]
         unit = self.unit.written
-        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, csv, self.single, *limits])
+        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, mapped, self.single, *limits])
 
     @staticmethod
     def from_json(text: str) -> InputFile:
         """Inverse of `to_json`."""
-        name, path, form, unit, delay, prefixes, csv, single, *limits = json.loads(text)
-        mapped = CsvMap(csv[0], Document(csv[1], csv[2]), csv[3]) if csv else None
+        name, path, form, unit, delay, prefixes, items, single, *limits = json.loads(text)
+        mapped = ElementMap.from_list(items) if items else None
         return InputFile(
             name,
             path,
@@ -150,8 +178,12 @@ class Record(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Text of the record, without its line end."""
-        return self.raw.decode(errors="replace").removesuffix("\n").removesuffix("\r")
+        """Text of the record in UTF-8, without its line end."""
+        return self.decoded("utf-8")
+
+    def decoded(self, encoding: str) -> str:
+        """Text of the record in an encoding, without its line end."""
+        return self.raw.decode(encoding, "replace").removesuffix("\n").removesuffix("\r")
 
     def dead_letter(self, file: InputFile, reason: Reason | None = None, why: str = "") -> DeadLetter:
         """Dead letter of the record; without `reason`, of an unreadable record or one beyond a
@@ -161,9 +193,10 @@ class Record(NamedTuple):
         why = why or self.why
         if len(why) > _LONGEST_WHY:  # a parser's message may contain a long term
             why = f"{why[:_LONGEST_WHY]}…"
-        if reason is Reason.LATE and time is not None and zoneless(self.text, time):
+        text = self.decoded("utf-8" if file.map is None else file.map.encoding)
+        if reason is Reason.LATE and time is not None and zoneless(text, time):
             why += "; its date-time has no zone, and was read as UTC"
-        return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, self.text, why)
+        return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, text, why)
 
 
 class SourcedElement(Element):

@@ -94,6 +94,16 @@ def _zone(text: str) -> int:
     return -minutes if text[0] == "-" else minutes
 
 
+def has_zone(text: str) -> bool:
+    """True if a text is a date-time with a zone.
+
+    >>> has_zone("2024-03-01T07:00:00Z"), has_zone("2024-03-01 07:00"), has_zone("1709276400")
+    (True, False, False)
+    """
+    found = _DATE_TIME.fullmatch(text)
+    return found is not None and found[8] is not None
+
+
 def zoneless(text: str, time: Micros) -> bool:
     """True if a text contains a time as a date-time without a zone.
 

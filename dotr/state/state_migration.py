@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from dotr.engine.multi_query import movable_filters, share_queries
 from dotr.engine.program import CompiledProgram
@@ -44,6 +45,9 @@ class StateFate(Enum):
     DROPPED = "dropped"
 
 
+_NEW: Final = "it is new"
+
+
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
     """The fate of a rule's state, and the reason. `moved`: it is stored in another place."""
@@ -52,6 +56,11 @@ class RuleVerdict:
     fate: StateFate
     why: str = ""
     moved: bool = False
+
+    @property
+    def is_new(self) -> bool:
+        """True for a rule that the program before did not have."""
+        return self.fate is StateFate.EMPTY and self.why == _NEW
 
     def __str__(self) -> str:
         """
@@ -90,10 +99,11 @@ class StateChange:
         )
 
 
-def state_change(before: StateSchema, program: CompiledProgram, now: Micros) -> StateChange:
-    """The change from the state of one program to another at the time `now` (µs)."""
+def state_change(before: StateSchema, program: CompiledProgram, now: Micros, knowledge: str | None = None) -> StateChange:
+    """The change from the state of one program to another at the time `now` (µs). `knowledge` is
+    the digest of the program's background (None: it is computed)."""
     plain = lay_out(share_queries(program.rules.rules))
-    required = state_schema(program, plain)
+    required = state_schema(program, plain, knowledge)
     meanings = before.meanings
     unchanged = {name for name, meaning in required.meanings.items() if meanings.get(name) == meaning}
     since = _since(plain, unchanged, before.since, now)
@@ -142,7 +152,7 @@ def _verdict(
 ) -> RuleVerdict:
     old = old_rules.get(rule.name)
     if old is None:
-        return RuleVerdict(rule.name, StateFate.EMPTY, "it is new")
+        return RuleVerdict(rule.name, StateFate.EMPTY, _NEW)
     if rule.name in unchanged:
         keys = [[each.keys[rule.layer][port] for port in rule.ports] for each, rule in ((before, old), (after, rule))]
         return RuleVerdict(rule.name, StateFate.KEPT, moved=old.layer != rule.layer or keys[0] != keys[1])

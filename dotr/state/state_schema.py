@@ -117,7 +117,7 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
     for rule in written.values():
         makers.setdefault(rule.event, []).append(rule.name)
     needs = {name: _direct_sources(rule, makers) for name, rule in written.items()}
-    knowledge = knowledge or _knowledge_digest(program)
+    knowledge = knowledge or knowledge_digest(program)
     rule_states = []
     for layer in layout.layers:
         queues, firsts = layer.queues, layer.first_consumed
@@ -148,7 +148,9 @@ def _all_sources(name: str, needs: Mapping[str, set[str]]) -> set[str]:
     return sources
 
 
-def _knowledge_digest(program: CompiledProgram) -> str:
+def knowledge_digest(program: CompiledProgram) -> str:
+    """The digest of a program's background and of the settings that apply to all rules. Reads the
+    graphs; raises OSError."""
     spec = program.spec
     graphs = []
     for path in spec.graphs:

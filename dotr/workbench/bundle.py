@@ -19,7 +19,8 @@ sys.exit(main())
 '''
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-_KINDS: Final = (".py", ".dlog", ".json", ".typed")
+_KINDS: Final = (".py", ".dlog", ".json", ".typed", ".js", ".css")
+_FILES: Final = ("py.typed", "LICENSE")
 
 
 def bundle(folder: str) -> tuple[Path, Path]:
@@ -34,7 +35,7 @@ def bundle(folder: str) -> tuple[Path, Path]:
         target.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
             for path in sorted(package.rglob("*")):
-                if path.suffix in _KINDS or path.name == "py.typed":
+                if path.suffix in _KINDS or path.name in _FILES:
                     name = str(Path("dotr") / path.relative_to(package))
                     file.writestr(zipfile.ZipInfo(name, _EPOCH), path.read_bytes(), zipfile.ZIP_DEFLATED)
         script.write_text(SCRIPT, encoding="utf-8")

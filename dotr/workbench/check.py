@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from dotr.config import Settings, fields_of, matching_files, read_config, read_document, read_tree
+from dotr.config import Settings, matching_files, read_config, read_document, read_tree
 from dotr.datalog.background import problems_of
 from dotr.datalog.compiled_cache import CachePolicy
 from dotr.engine.multi_query import share_queries
@@ -114,7 +114,7 @@ def _is_dotr_yaml(file: str) -> bool:
         data = read_tree(read_document(file)).data
     except Refused:
         return True
-    own = set(fields_of(Settings)) - {"name", "time", "engine", "prefixes"}
+    own = set(Settings.model_fields) - {"name", "time", "engine", "prefixes"}
     return is_test(data) or (isinstance(data, dict) and not own.isdisjoint(data))
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from dotr.config.sections import schema
 from dotr.errors.diagnostics import refuse
+from dotr.workbench.new_from_export import ExportProject, project_from_export
 
 FILES: Final = {
     "config.yaml": """\
+# yaml-language-server: $schema=.dotr/config.schema.json
 # Run it: dotr run config.yaml      Check it: dotr check .      Test it: dotr test tests
 name: {name}
 prefixes: { "": "http://example.org/plant#" }     # for the graphs in the data and in the tests
@@ -24,6 +28,7 @@ output:
 dead_letter: out/rejected.ndjson  # what is late, or cannot be read
 engine: local                     # in this process; leave it out to run on Spark
 """,
+    ".dotr/config.schema.json": schema(),
     "rules/heating.dotr": """\
 PREFIX : <http://example.org/plant#>
 
@@ -80,22 +85,30 @@ cases:
 }
 
 
-def new_project(folder: str) -> list[str]:
-    """Write the project's files and return their paths. Raises `Refused` where the folder is not
-    empty or not writable."""
+def new_project(folder: str, export: str | None = None) -> tuple[list[str], Sequence[str]]:
+    """Write the project's files; returns their paths, and sentences on what was guessed.
+
+    Args:
+        folder: a folder that is empty or not there yet.
+        export: a CSV or JSON file that the project reads; None for the example.
+
+    Raises:
+        Refused: the folder is not empty or not writable, or the export cannot be used.
+    """
     target = Path(folder)
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             what = "holds files already" if target.is_dir() else "is a file"
             raise refuse("C305", f"{folder} {what}", None, "Name a folder that is empty, or not there yet.")
         name = re.sub(r"[^\w-]+", "-", target.resolve().name).strip("-") or "plant"
+        project = ExportProject(FILES, ()) if export is None else project_from_export(folder, export, name)
         written = []
-        for file, text in FILES.items():
+        for file, text in project.files.items():
             path = target / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text.replace("{name}", f'"{name}"'), encoding="utf-8")
+            path.write_text(text.replace("{name}", f'"{name}"') if export is None else text, encoding="utf-8")
             written.append(str(path))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise refuse("C304", f"cannot write {error.filename or folder}: {reason}", None, "Choose a folder that can be written.") from None
-    return written
+    return written, project.sentences

@@ -18,6 +18,7 @@ from dotr.model.terms import WELL_KNOWN, Prefixes, Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.sources.times import parse_time
 
+_VARIABLE: Final = re.compile(r"\?(\w+)")
 _BLANK: Final = re.compile(r"(?<![\w:])_:[\w-]+")
 
 
@@ -93,17 +94,21 @@ def conditions_of(replay: Replay, texts: Sequence[str], attributes: Sequence[Var
 
 
 def triple_of(replay: Replay, text: str) -> Triple:
-    """The triple of a text in Turtle, with its blank nodes as they are written; raises `Refused`."""
-    try:
-        triples = read_graph(f"{text.strip().removesuffix('.')}\n.", replay.prefixes, replay.program.spec.limits.nesting)
-    except (Misread, ValueError):
-        triples = ()
-    if len(triples) != 1:
-        raise refuse("C219", f"{text or 'nothing'} is no triple", None, "Write subject, predicate and object in Turtle: ':r :in :lab'.")
-    labels = dict.fromkeys(_BLANK.findall(text))
-    written = {f"_:{number}": label for number, label in enumerate(labels)}
-    subject, predicate, value = (written.get(term, term) for term in triples[0])
-    return subject, predicate, value
+    """The triple of a text in Turtle, with its blank nodes as they are written; raises `Refused`.
+
+    A variable of the text is a blank node of its name.
+    """
+    prefixes, nesting = replay.prefixes, replay.program.spec.limits.nesting
+    for written in (text, _VARIABLE.sub(r"_:\1", text)):
+        try:
+            triples = read_graph(f"{written.strip().removesuffix('.')}\n.", prefixes, nesting)
+        except (Misread, ValueError):
+            continue
+        if len(triples) == 1:
+            labels = {f"_:{number}": label for number, label in enumerate(dict.fromkeys(_BLANK.findall(written)))}
+            subject, predicate, value = (labels.get(term, term) for term in triples[0])
+            return subject, predicate, value
+    raise refuse("C219", f"{text or 'nothing'} is no triple", None, "Write subject, predicate and object in Turtle: ':r :in :lab'.")
 
 
 def question_of(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Discriminator, Field, Tag
 
 from dotr.config import (
     Config,
     ConfigFiles,
-    Field,
     KnowledgeSection,
     Location,
     Section,
@@ -21,6 +23,7 @@ from dotr.config import (
     read_tree,
     validated,
 )
+from dotr.config.sections import UNION_TAGS
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, refuse
 from dotr.model.places import Document
@@ -41,8 +44,8 @@ class RecordingSection(Section):
     """
 
     file: str = Field(min_length=1)
-    begin: int | str | None = Field(key="from", default=None)
-    end: int | str | None = Field(key="to", default=None)
+    begin: int | str | None = Field(alias="from", default=None)
+    end: int | str | None = Field(alias="to", default=None)
     input: str | None = None
 
 
@@ -65,11 +68,17 @@ class FactSection(Section):
     attributes: dict[str, str] = Field(default={})
 
 
+def _stream_tag(data: object) -> str:
+    return UNION_TAGS[isinstance(data, dict)]
+
+
 class CaseSection(Section):
     """Case of a test file."""
 
     name: str = Field(min_length=1)
-    stream: list[ElementSection] | RecordingSection
+    stream: Annotated[
+        Annotated[list[ElementSection], Tag(UNION_TAGS[0])] | Annotated[RecordingSection, Tag(UNION_TAGS[1])], Discriminator(_stream_tag)
+    ]
     expect: list[ExpectedSection] | None = None
     facts: list[FactSection] | None = None
 

@@ -56,6 +56,7 @@ def test_all_cases_of_a_test_have_their_names(capsys: pytest.CaptureFixture[str]
         (["--triple", ":s2 :is_in_room"], "C219 :s2 :is_in_room is not one triple\n"),
         (["--triple", "x:s2 a :S"], "C219 x:s2 a :S is not one triple: unknown prefix x:\n"),
         (["--triple", ":s2 a :S", "--at", "soon"], "C219 --at: "),
+        (["--triple", ":s2 a :S", "--all"], "C219 --where and --all are of a rule"),
         (["--triple", ":s2 a :S", "--rule", "R"], "usage: "),
         ([], "usage: "),
     ],

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import dotr.config
-from dotr.config import Config, read_config, read_tree
-from dotr.config.json_schema import schema
+from dotr.config import Config, read_config, read_tree, schema
 from dotr.errors.diagnostics import Refused
 from dotr.model.places import Document
 
@@ -55,7 +54,7 @@ def test_missing_keys_have_defaults(tmp_path: Path) -> None:
     [
         ("name: x", "nam: x", 1, "unknown key nam"),
         ("rules: [r.dotr]", "rules: r.dotr", 2, "rules should be a list"),
-        ("format: ndjson", "format: xml", 4, "input.0.format should be ndjson, trig, nquads or csv"),
+        ("format: ndjson", "format: xml", 4, "input.0.format should be ndjson, trig, nquads, csv or json"),
         ("name: x", "name: x\nknowledge: { entailments: rdfs }", 2, "Did you mean entailment?"),
         ("name: x", "name: x\nname: y", 2, "name is given twice"),
         ("name: x", "name: x: y", 1, "this is not YAML"),

@@ -9,6 +9,7 @@ from collections import Counter
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from dotr.api.session import Session
 from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Closer, RuleDispatch
 from dotr.datalog.entailment import Entailment, rule_set
@@ -207,6 +208,6 @@ def test_query_matches_every_copy() -> None:
         "c.dotr", "PREFIX : <http://e/> define D = [ [] a :D ] from C = [ SELECT ?z (COUNT(*) AS ?n) WHERE { ?z :p0 ?y } GROUP BY ?z ]"
     )
     program = compile_program(ProgramSpec((rule, counted), entailment=Entailment.OWL2RL, prefixes={"": "http://e/", "owl": OWL}))
-    with program.session() as session:
+    with Session(program) as session:
         events = session.advance(1, ":a owl:sameAs :b , :c . :a :p0 :x , :y . :c :p0 :y .")
     assert Counter(event.type for event in events) == {"B": 6, "D": 3}

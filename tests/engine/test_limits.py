@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr.api.session import Session
 from dotr.codegen.tree import Block
 from dotr.config import read_config
 from dotr.datalog.background import Knowledge
@@ -263,7 +264,7 @@ def test_limits_are_part_of_a_program() -> None:
 
 def test_session_reports_a_limit_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     spec = ProgramSpec(rules=(Document("r.dotr", RULES),), prefixes={"": "http://e/"}, limits=Limits(rows=100))
-    session = compile_program(spec).session()
+    session = Session(compile_program(spec))
     assert session.advance(1, " ".join(f":x{i} :a {i} . :y{i} :b {i} ." for i in range(20))) == []
     assert caplog.messages == ["the instant 1 is left out, it goes over a limit: more than 100 rows in the query Both"]
     assert len(session.advance(2, ":x :a 1 . :y :b 2 .")) == 2

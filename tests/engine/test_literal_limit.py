@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from dotr.api.session import Session
 from dotr.engine.program import CompiledProgram, compile_program
-from dotr.engine.session import Session
 from dotr.engine.spec import ProgramSpec
 from dotr.expressions import evaluator
 from dotr.expressions.literal_limits import BOUNDS, DIGITS, LONGEST_TEXT

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dotr.api.session import Session
 from dotr.engine.program import compile_program
-from dotr.engine.session import Session
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.model.places import Document

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr.api.session import Session
 from dotr.config import read_config
 from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Closure
@@ -161,8 +162,8 @@ def fail_at_value(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> 
     a clause.
     """
 
-    def compiled(*arguments: object, **options: object) -> Matcher:
-        matcher = compile_matcher(*arguments, **options)  # type: ignore[arg-type]
+    def compiled(*arguments: object) -> Matcher:
+        matcher = compile_matcher(*arguments)  # type: ignore[arg-type]
         alike = arguments[0]
         table, steps = alike.table, alike.template.clauses  # type: ignore[attr-defined]
         mine = bool(steps) and (columns is None or any(columns & set(row) for row in table))
@@ -200,7 +201,7 @@ def test_a_rule_that_fails_is_named_and_the_others_go_on(folder: Path, monkeypat
 def test_a_graph_that_cannot_be_closed_is_left_out_of_a_session(
     folder: Path, hostile_closure: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    session = pipeline().program.session()
+    session = Session(pipeline().program)
     assert [event.rule for event in session.advance(1, "[] :v 13 .", "[] :v 5 .")] == ["Good"]
     assert session.advance(2, "[] :v 13 .") == []
     assert [record.getMessage() for record in caplog.records] == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dotr.api.session import Session
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
@@ -27,7 +28,7 @@ def program(*rules: tuple[str, int, int]) -> CompiledProgram:
 
 def run(compiled: CompiledProgram) -> list[tuple[object, str, str, str]]:
     found: list[tuple[object, str, str, str]] = []
-    with compiled.session() as session:
+    with Session(compiled) as session:
         for time, graph in [
             (1, ":s :b 1 ."),
             (2, ":s :b 5, 9 . :z :b 2 ."),
@@ -64,7 +65,7 @@ def test_labels_of_one_rule_stay_two_types() -> None:
     with E.?v = High.?v, E.?w = Any.?v"""
     compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", text),), prefixes={"": "http://e/"}))
     assert len(compiled.layout.streams) == 1
-    with compiled.session() as session:
+    with Session(compiled) as session:
         assert len(session.advance(1, ":s :a 7, 1 .")) == 2
 
 
@@ -86,7 +87,7 @@ def test_queries_equal_up_to_names_are_one() -> None:
     assert len(compiled.layout.streams) == 2
     (layer,) = compiled.layout.layers
     assert {placed.ports for placed in layer.rules} == {(0, 1)}
-    with compiled.session() as session:
+    with Session(compiled) as session:
         session.advance(1, ":s :b 2, 3 .")
         found = session.advance(2, ":s :a 9 .")
     count = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -124,7 +125,7 @@ def test_equality_conditions_are_not_thresholds() -> None:
         for n in range(4)
     )
     compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", text),), prefixes={"": "http://e/"}))
-    with compiled.session() as session:
+    with Session(compiled) as session:
         assert [e.rule for e in session.advance(1, ":s :a 2, 2.0, 9 ; :b 1, 2, 3, 4 .")] == ["R2", "R2"]
         assert [e.rule for e in session.advance(2, ':s :a 0e0, "1" ; :b 1.0 .')] == ["R0", "R0"]
 
@@ -148,7 +149,7 @@ def test_conditions_without_a_search_are_evaluated_once_for_each_constant() -> N
 
     def fired(rules: list[str]) -> list[tuple[object, str, dict[str, str]]]:
         compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", "PREFIX : <http://e/>\n" + "".join(rules)),), prefixes=PREFIXES))
-        with compiled.session() as session:
+        with Session(compiled) as session:
             return [(e.time, e.rule, dict(e.attributes)) for n, graph in enumerate(instants) for e in session.advance(n, graph)]
 
     for written in CONDITIONS:

@@ -17,7 +17,7 @@ from dotr.model.stream import Element, Firing
 from dotr.model.terms import RDF_REIFIES, Triple
 from dotr.model.time import Clock
 from dotr.outputs.writing import StreamFormat, compile_writer
-from dotr.sources.records import CsvMap, Format
+from dotr.sources.records import ElementMap, Format
 from tests.sources.test_io_formats import records
 
 pytestmark = pytest.mark.core
@@ -129,7 +129,7 @@ with Again.?what = Before.?what, Again.?who = Claim.?who, Again.?thing = SUBJECT
 
 
 def test_row_of_a_table_has_triple_terms(tmp_path: Path) -> None:
-    table = CsvMap("t", Document("map", "<< :s{id} :is {v} ~ _:r >> :by [ :of _:r ] . [] :says <<( [] :p {v} )>> ."), ",")
+    table = ElementMap("t", Document("map", "<< :s{id} :is {v} ~ _:r >> :by [ :of _:r ] . [] :says <<( [] :p {v} )>> ."), ",")
     (whole, part) = records(tmp_path, Format.CSV, "t,id,v\n1,7,0.5\n2,8,\n", table)
     assert whole.element is not None
     half = '"0.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'

@@ -199,3 +199,38 @@ def test_all_cases_have_their_names(cases: Path, capsys: pytest.CaptureFixture[s
         "many derived triples:",
         "2   t.yaml:13",
     ]
+
+
+def test_an_inconsistent_instant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    test = """
+rules: [r.dotr]
+prefixes: { "": "http://example.org/" }
+knowledge: { graphs: [g.ttl], entailment: owl2rl, inconsistent: reject }
+cases: [{ name: one, expect: [], stream: [{ at: 1, graph: ":x a :A , :B ." }] }]
+"""
+    (tmp_path / "g.ttl").write_text(
+        "@prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix : <http://example.org/> .\n:A owl:disjointWith :B ."
+    )
+    (tmp_path / "r.dotr").write_text(
+        "PREFIX : <http://example.org/>\nrule R define R = [ dotr_id a :R ] from A = [ SELECT ?x WHERE { ?x a :A } ]"
+    )
+    why = "cax-dw: :A owl:disjointWith :B (background), :x a :A (instant), :x a :B (instant)"
+    (tmp_path / "t.yaml").write_text(test)
+    assert said(capsys, "t.yaml")[1] == f"1   t.yaml:5\n  given     :x a :A , :B .\n  rejected  {why}\n"
+    (tmp_path / "t.yaml").write_text(test.replace("reject }", "report }"))
+    assert said(capsys, "t.yaml")[1] == text(f"""
+        1   t.yaml:5
+          given     :x a :A , :B .
+          known     :A owl:disjointWith :B (g.ttl)
+          A         x :x
+          inconsistent  {why}
+    """)
+
+
+def test_rejected_elements_are_counted(building: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (building / "data/export.csv").open("a") as file:
+        file.write('2024-03-01T07:01:00Z,t101,"1"\nnever,t101,"1"\n')
+    assert said(capsys, "bms.yaml", "--query", "SELECT ?x WHERE { ?x a b:Reading }")[2] == (
+        "2 elements are rejected (1 late, 1 unreadable); `dotr run` writes dead letters.\n"
+    )

@@ -136,3 +136,16 @@ def test_only_the_instants_asked_about(tmp_path: Path) -> None:
     assert found is not None
     assert (found.instants, found.at) == (1, "0")
     assert found.to_json()["at"] == 0
+
+
+def test_ticks_over_a_query_of_the_background(tmp_path: Path) -> None:
+    explained(tmp_path, {0: "[] :floor 2 ."})
+    query = "[ SELECT ?t WHERE { ?t :mountedIn ?r ; :flor ?f } ]"
+    (tmp_path / "why.dotr").write_text(f"{PREFIX}rule Rise define Rise = [ dotr_id a :R ] from every 1 min for {query} as Now")
+    (replay,) = open_replays(str(tmp_path / "t.yaml"))
+    found = explain_missing_facts(replay, replay.program.rules.rules[0], TermWriter(replay.prefixes))
+    assert lines(found, tmp_path) == [
+        "Now has no answer of the background",
+        "    ?t :mountedIn ?r holds 3 times; with ?t :flor ?f, never",
+        "      The background has no :flor.",
+    ]

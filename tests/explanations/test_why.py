@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dotr.cli import main
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.core
 
@@ -326,3 +327,13 @@ def test_wrong_questions_are_refused(folder: Folder, arguments: tuple[str, ...],
     folder.write(LEAK)
     assert folder.why(*arguments, code=2) == ""
     assert folder.words.startswith(words)
+
+
+def test_the_tree_of_the_documentation_is_what_the_command_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs" / "explanations.md").read_text(encoding="utf-8")
+    command, _, printed = page.partition("$ dotr why ")[2].partition("```")[0].partition("\n")
+    assert main(["why", *command.split()]) == 0
+    assert capsys.readouterr().out == printed

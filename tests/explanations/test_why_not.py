@@ -50,6 +50,42 @@ output:
 """
 
 
+FEATURES = """
+rule Mean define Mean = [ dotr_id a :Mean ; :room ?room ]
+from Gas and ?mean = avg(Temp.?v) of Temp [ FILTER(?room = Gas.?room) ] within 2 min from Gas
+and each Temp as Above [ FILTER(?room = Gas.?room && ?v > ?mean + 10) ] within 2 min from Gas
+with Mean.?room = Gas.?room
+
+rule Many define Many = [ dotr_id a :Many ; :room ?room ]
+from Gas and ?n = count(*) of Temp [ FILTER(?room = Gas.?room) ] within 2 min from Gas
+if ?n > 3 && Gas.?ppm > 100
+with Many.?room = Gas.?room
+
+rule Calm define Calm = [ dotr_id a :Calm ; :room ?room ]
+from every 1 min as Tick and last Temp within [0, 2 min] from Tick
+and not Gas [ FILTER(?room = Temp.?room) ] between Temp and Tick
+with Calm.?room = Temp.?room
+
+rule Pair define Pair = [ dotr_id a :Pair ; :room ?room ]
+from Mean and first 2 Calm [ FILTER(?room = Mean.?room) ] within [1 min, 2 min] from Mean
+with Pair.?room = Mean.?room
+
+rule After define After = [ dotr_id a :After ; :room ?room ]
+from Calm and each Mean [ FILTER(?room = Calm.?room) ] within 2 min from Calm
+with After.?room = Calm.?room
+
+rule Own define Own = [ dotr_id a :Own ; :room ?room ]
+from Hot = [ SELECT ?room WHERE { ?r :celsius ?v ; :in ?room FILTER(?v > 90) } ]
+with Own.?room = Hot.?room
+
+rule Three define Three = [ dotr_id a :Three ; :room ?room ]
+from Gas and last Temp as A [ FILTER(?room = Gas.?room) ] within 2 min from Gas
+and last Temp as B [ FILTER(?room = Gas.?room && ?v > A.?v + 5) ] within 2 min from A
+with Three.?room = Gas.?room
+consuming A, B
+"""
+
+
 def element(time: int | str, graph: str) -> str:
     return json.dumps({"time": time, "graph": graph}) + "\n"
 
@@ -187,4 +223,178 @@ def test_the_unit(project: Project) -> None:
     assert asked(project, "Up") == [
         "Up: 2 anchors, 0 after B. T at 1704067200000 is 60000 s before, 59700 s too far. "
         "Are times beyond the year 3000 milliseconds? time: { unit: ms }"
+    ]
+
+
+def features(project: Project) -> None:
+    written(project, [temp(0, 40), temp(20, 50), gas(30, 100), temp(60, 44), gas(70, 120), gas(150, 130)], FEATURES)
+
+
+def test_aggregate_in_a_later_constraint(project: Project) -> None:
+    features(project)
+    assert asked(project, "Mean") == [
+        "Mean: 3 anchors, 3 after ?mean, 0 after Above",
+        "  Gas at 150, room :lab, ppm 130: nothing for Above among 1 in [30, 150)",
+        '    Temp at 60, room :lab, v 44: ?v > ?mean + 10 is false (44, "44"^^xsd:decimal)         why.dotr:20:54',
+        '    Temp at 20, room :lab, v 50: ?v > ?mean + 10 is false (50, "44"^^xsd:decimal)         why.dotr:20:54',
+        "      130 s before Gas, 10 s too far",
+        '    Temp at 0, room :lab, v 40: ?v > ?mean + 10 is false (40, "44"^^xsd:decimal)          why.dotr:20:54',
+        "      150 s before Gas, 30 s too far",
+    ]
+
+
+def test_aggregate_in_the_condition(project: Project) -> None:
+    features(project)
+    assert asked(project, "Many") == [
+        "Many: 3 anchors, 3 after ?n, 0 after if",
+        "  Gas at 150, room :lab, ppm 130: ?n > 3 is false (1). It fires with `?n >= 1`.",
+        "    ?n is 1, of 1 Temp in [30, 150)",
+    ]
+
+
+def test_negation_between_events_with_ticks(project: Project) -> None:
+    features(project)
+    assert asked(project, "Calm", code=0) == [
+        "Calm: 3 anchors, 3 after Temp, 2 after not Gas, 2 events",
+        "  Tick at 120; Temp at 60, room :lab, v 44: refused by 1 between 60 and 120",
+        "    Gas at 70, room :lab, ppm 120: every condition holds: ?room = Temp.?room (:lab, :lab); 50 s before Tick",
+    ]
+
+
+def test_events_of_other_rules(project: Project) -> None:
+    features(project)
+    made = "  There is no event Mean here: dotr why-not why.yaml --rule Mean"
+    assert asked(project, "Pair") == ["Pair: 0 anchors", made]
+    assert asked(project, "After") == [
+        "After: 2 anchors, 0 after Mean",
+        "  Calm at 60, room :lab: nothing for Mean in [-60, 60)",
+        made,
+    ]
+
+
+def test_facts_that_the_filter_of_their_query_turns_away(project: Project) -> None:
+    features(project)
+    assert asked(project, "Own") == [
+        "Own: 0 anchors (of 3 Hot)",
+        "  Hot at 60, room :lab: ?v > 90 is false (44)                                             why.dotr:42:69",
+        "  Hot at 20, room :lab: ?v > 90 is false (50)                                             why.dotr:42:69",
+        "  Hot at 0, room :lab: ?v > 90 is false (40)                                              why.dotr:42:69",
+        "  It fires with `?v >= 44`.",
+    ]
+
+
+def test_every_anchor_that_did_not_fire(project: Project) -> None:
+    features(project)
+    found = asked(project, "Three", "--all", code=0)
+    assert found == [
+        "Three: 3 anchors, 2 after A, 1 after B, 1 event",
+        "  Gas at 30, room :lab, ppm 100; A at 20, room :lab, v 50: nothing for B among 1 in [-100, 20)",
+        "    Temp at 0, room :lab, v 40: ?v > A.?v + 5 is false (40, 50)                           why.dotr:47:50",
+        "  Gas at 150, room :lab, ppm 130: nothing for A among 1 in [30, 150)",
+        "    Temp at 60, room :lab, v 44: every condition holds; used up by the firing at 70 (consuming A)",
+        "    Temp at 20, room :lab, v 50: every condition holds; 130 s before Gas, 10 s too far",
+        "    Temp at 0, room :lab, v 40: every condition holds; 150 s before Gas, 30 s too far",
+    ]
+    assert asked(project, "Three", code=0) == found[:3]
+
+
+def test_times_and_attributes_select_anchors(project: Project) -> None:
+    features(project)
+    funnel = "Three: 1 anchor, 1 after A, 0 after B"
+    assert asked(project, "Three", "--at", "30")[0] == funnel
+    assert asked(project, "Three", "--from", "30", "--to", "69")[0] == funnel
+    assert asked(project, "Three", "--where", "ppm=100.0", "--where", "room=:lab")[0] == funnel
+    assert asked(project, "Three", "--at", "70", code=0) == ["Three: 1 anchor, 1 after A, 1 after B, 1 event"]
+    assert asked(project, "Three", "--at", "31") == ["Three: 0 anchors", "  There is no instant at 31: the nearest are 30 and 60."]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rule", "Leek"], "C219 there is no rule Leek\nDid you mean Leak?"),
+        (["--rule", "Leak", "--at", "soon"], "C219 --at: 'soon' is neither an integer nor an ISO 8601 date-time"),
+        (["--rule", "Leak", "--at", "1", "--to", "2"], "C219 --at is one time, --from and --to are a range"),
+        (["--rule", "Leak", "--where", "rom=:lab"], "C219 Gas has no attribute rom\nDid you mean room?"),
+        (["--rule", "Leak", "--where", "room"], "C219 --where room has no ="),
+        (["--rule", "Leak", "--where", "room=lab"], "C219 lab is no term"),
+    ],
+)
+def test_questions_that_name_what_is_not_there(project: Project, options: list[str], message: str) -> None:
+    written(project, [temp(0, 80)])
+    answer = project.dotr("why-not", "why.yaml", *options)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(message)
+
+
+def test_no_element_can_be_read(project: Project) -> None:
+    written(project, ["broken\n", "broken\n"])
+    first, second = asked(project, "Leak")
+    assert first == "Leak: 0 anchors"
+    assert second.startswith("  There is no instant: all 2 elements are dead letters, the first in.ndjson:1: ")
+
+
+def test_cases_of_a_rule_test(project: Project) -> None:
+    answer = project.dotr("why-not", "t.yaml", "--rule", "R")
+    assert (answer.code, answer.out) == (0, "R: 1 anchor, 1 event\n")
+
+
+def test_answer_as_json(project: Project) -> None:
+    written(project, [temp(0, 75), gas(60, 400)])
+    answer = project.dotr("why-not", "why.yaml", "--rule", "Leak", "--format", "json")
+    found = json.loads(answer.out)
+    assert (answer.code, found["rule"], found["fired"]) == (1, "Leak", False)
+    assert found["funnel"] == {"anchors": 1, "steps": [{"after": "Hot", "bindings": 0}], "errors": 0, "events": 0}
+    [anchor] = found["not_fired"]
+    assert (anchor["time"], anchor["attributes"], anchor["fires_with"]) == (60, {"room": ":lab", "ppm": "400"}, "?v >= 75")
+    [candidate] = anchor["candidates"]
+    assert candidate["conditions"] == [{"text": "?v > 75 is false (75)", "holds": False, "place": "why.dotr:10:52"}]
+
+
+def test_rule_over_a_limit(project: Project) -> None:
+    each = """
+rule Around define Around = [ dotr_id a :Around ; :v ?v ]
+from Gas and each Temp within 2 min from Gas
+with Around.?v = Temp.?v
+"""
+    written(project, [temp(0, 1), temp(1, 2), temp(2, 3), gas(3, 1)], each)
+    project.write("why.yaml", CONFIG + "limits: { matches: 2 }\n")
+    assert asked(project, "Around") == [
+        "Around: 1 anchor, 0 after Temp",
+        "  Gas at 3, room :lab, ppm 1: 3 Temp in [-117, 3), more than `limits: { matches }` allows.",
+        "  The rule goes over a limit at 3: more than 2 matches of a branch, at the clause each Temp.",
+    ]
+
+
+def test_history_is_forgotten(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The furthest anchor is the same, and firings before it use up what they did."""
+    elements = [temp(0, 75), gas(10, 400)]
+    for start in range(1000, 21000, 1000):
+        elements += [temp(start, 80), gas(start + 1, 400), gas(start + 2, 400)]
+    elements += [temp(30000 + number, 20) for number in range(30)]
+    written(project, elements)
+    whole = asked(project, "Leak", code=0)
+    assert whole[:3] == [
+        "Leak: 41 anchors, 20 after Hot, 20 events",
+        "  Gas at 20002, room :lab, ppm 400: nothing for Hot among 1 in [19882, 20002)",
+        "    Temp at 20000, room :lab, v 80: every condition holds; used up by the firing at 20001 (consuming Hot)",
+    ]
+    monkeypatch.setattr("dotr.explanations.survey._MOST_EVENTS", 20)
+    assert asked(project, "Leak", code=0)[:3] == whole[:3]
+
+
+def test_attributes_select_among_the_anchors_of_one_instant(project: Project) -> None:
+    written(project, [temp(0, 80), element(60, "[] :ppm 400 ; :in :lab . [] :ppm 400 ; :in :attic .")])
+    assert asked(project, "Leak", "--where", "room=:lab", code=0) == ["Leak: 1 anchor, 1 after Hot, 1 event"]
+    assert asked(project, "Leak", "--where", "room=:attic")[:3] == [
+        "Leak: 1 anchor, 0 after Hot",
+        "  Gas at 60, room :attic, ppm 400: nothing for Hot among 1 in [-60, 60)",
+        "    Temp at 0, room :lab, v 80: ?room = Gas.?room is false (:lab, :attic)                 why.dotr:10:31",
+    ]
+
+
+def test_a_fact_beside_the_anchor_is_no_anchor(project: Project) -> None:
+    written(project, [element(60, "[] :ppm 400 ; :in :lab . [] :ppm 250 ; :in :attic .")])
+    assert asked(project, "Leak")[:2] == [
+        "Leak: 1 anchor, 0 after Hot",
+        "  Gas at 60, room :lab, ppm 400: nothing for Hot in [-60, 60)",
     ]

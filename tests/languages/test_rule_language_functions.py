@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from dotr.api.session import Session
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
@@ -330,7 +331,7 @@ def run(rules: str) -> CompiledProgram:
 
 def fired(rules: str) -> dict[str, dict[str, str]]:
     """The rules that match for the only fact, each with its event's attributes."""
-    with run(rules).session() as session:
+    with Session(run(rules)) as session:
         events = [*session.advance(1, GRAPH), *session.advance(2, GRAPH)]
         return {event.rule: dict(event.attributes) for event in events if event.time == 2}
 

@@ -200,7 +200,7 @@ def test_invalid_template_is_refused_at_its_span(text: str, code: str, place: st
         (":a :b ?x", "T105", "?x"),
         ("dotr_id1 :b :c", "T105", "dotr_id1"),
         ("{a} :b :c", "T106", "{a}"),
-        ("<{a}> :b :c", "T104", "<{a}>"),
+        ("<{a}/x> :b :c", "T104", "<{a}/x>"),
         (':a :b "{}"', "T105", "{"),
         (":a :b '1'^^xsd:{t}", "T105", "xsd:{t}"),
     ],

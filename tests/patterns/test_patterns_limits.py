@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from dotr.api.session import Session
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
@@ -303,7 +304,7 @@ def test_many_matches_are_emitted_in_parts(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_session_warns_of_an_exceeded_limit(caplog: pytest.LogCaptureFixture) -> None:
-    with program_of(PREFIX + PAIRS, Limits(matches=5)).session() as session:
+    with Session(program_of(PREFIX + PAIRS, Limits(matches=5))) as session:
         assert session.advance(1, "@prefix : <http://example.org/> . " + " ".join(f":n{n} :p {n} ." for n in range(4))) == []
     assert len(caplog.messages) == 4
     assert caplog.messages[0].startswith("rules.dotr:4: rule R goes over a limit at its anchor A {")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dotr.api.session import Session
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram, compile_program
-from dotr.engine.session import Session
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.model.time import Clock, Unit
@@ -53,18 +53,18 @@ def times(session: Session, *advances: tuple[int, ...] | tuple[int, str]) -> lis
 
 
 def test_delayed_anchor_fires_when_time_passes() -> None:
-    session = program(LEFT).session()
+    session = Session(program(LEFT))
     assert times(session, (0, OPEN), (9,), (10,), (11,)) == [[], [], [10], []]
     assert session.finish() == []
 
 
 def test_delayed_anchor_fires_with_the_next_instant_at_the_latest() -> None:
-    session = program(LEFT).session()
+    session = Session(program(LEFT))
     assert times(session, (0, OPEN), (60, "")) == [[], [10]]
 
 
 def test_session_end_fires_due_anchors_once() -> None:
-    session = program(LEFT + AGAIN).session()
+    session = Session(program(LEFT + AGAIN))
     assert times(session, (0, OPEN), (12,)) == [[], [10]]
     (event,) = session.finish()  # the one of 10 is waited for; its own, of 15, lies after the last time
     assert (event.time, event.attributes["t"]) == (15, '"10"^^<http://www.w3.org/2001/XMLSchema#integer>')
@@ -73,17 +73,17 @@ def test_session_end_fires_due_anchors_once() -> None:
 
 def test_ticks_end_at_the_last_time() -> None:
     """At 15 are the door of 5 and the reminder of 10; neither reminds again after the end."""
-    session = program(LEFT + AGAIN).session()
+    session = Session(program(LEFT + AGAIN))
     assert times(session, (0, OPEN), (5, OPEN), (12,)) == [[], [], [10]]
     assert [event.time for event in session.finish()] == [15, 15]
 
 
 def test_ticks_fire_from_the_first_to_the_last_time_inclusive() -> None:
-    session = program(TICK).session()
+    session = Session(program(TICK))
     assert times(session, (10,), (11,), (40, ""), (49, OPEN), (50,)) == [[10], [], [20, 30, 40], [], [50]]
     assert session.finish() == []
-    assert times(program(TICK).session(), (-15, ""), (-1,), (0,)) == [[], [-10], [0]]
-    assert times(program(TICK).session(), (-20, ""), (-19,)) == [[-20], []]
+    assert times(Session(program(TICK)), (-15, ""), (-1,), (0,)) == [[], [-10], [0]]
+    assert times(Session(program(TICK)), (-20, ""), (-19,)) == [[-20], []]
 
 
 def test_ticks_are_no_facts_of_instants(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_ticks_are_no_facts_of_instants(tmp_path: Path) -> None:
     assert [warning.code for warning in rooms.warnings if warning.code == "D501"] == []
     read = merge(0, [(("<http://e/c>", "<http://e/in>", "<http://e/a>"),)])
     assert [event.type for event in rooms.facts_of_interest(read)] == ["Read"]
-    session = rooms.session()
+    session = Session(rooms)
     session.advance(1, ":r :in :a . :c a :Room .")
     assert [(event.attributes["room"], event.attributes["n"][1]) for event in session.advance(10)] == [
         ("<http://e/b>", "0"),

@@ -233,6 +233,18 @@ def test_output_can_be_read_as_input(project: Project, form: str) -> None:
     assert answer.err == "5 elements, 5 instants, 5 facts, 5 events -> two.ndjson\n"
 
 
+def test_csv_output_has_a_column_for_each_attribute(project: Project) -> None:
+    project.write("a.ndjson", '{"time": 1, "graph": "\\"a, b\\" a :A . :b a :A ."}\n'.replace('\\"a, b\\"', ":a"))
+    project.change("r.dotr", "with Out.?x = A.?x", 'with Out.?x = A.?x, Out.?text = CONCAT("say \\"", STR(A.?x), "\\",")')
+    project.change("r.dotr", ":x ?x ]", ":x ?x ; :text ?text ]")
+    assert project.dotr("run", "c.yaml", "--set", "output.0.format=csv", "--set", "output.0.path=out.csv").code == 0
+    assert project.read("out.csv") == (
+        'time,rule,event,text,x\n1,R,Out,"say ""http://e/a"",",http://e/a\n1,R,Out,"say ""http://e/b"",",http://e/b\n'
+    )
+    again = project.dotr("run", "c.yaml", "--fresh", "--set", "output.0.format=csv", "--set", "output.0.path=out.csv")
+    assert again.code == 0, again.err
+
+
 def test_option_paths_are_relative_to_the_working_directory(project: Project) -> None:
     project.write("deep/c.yaml", project.read("c.yaml").replace("r.dotr", "../r.dotr").replace("a.ndjson", "../a.ndjson"))
     assert project.dotr("run", "deep/c.yaml", "--set", "output.0.path=here.ndjson").code == 0

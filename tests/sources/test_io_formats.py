@@ -19,7 +19,7 @@ from dotr.model.terms import XSD
 from dotr.model.time import Clock, Unit
 from dotr.outputs import StreamFormat, compile_writer
 from dotr.sources.reading import Reader, check_input, clock_of
-from dotr.sources.records import START, CsvMap, Format, InputFile, Position, Record
+from dotr.sources.records import START, ElementMap, Format, InputFile, Position, Record
 
 pytestmark = pytest.mark.core
 
@@ -27,8 +27,8 @@ EX = "http://e/"
 TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"
 
 
-def input_file(path: Path, form: Format, csv: CsvMap | None = None) -> InputFile:
-    return InputFile("in", str(path), form, prefixes=(("", EX), ("xsd", XSD)), csv=csv)
+def input_file(path: Path, form: Format, csv: ElementMap | None = None) -> InputFile:
+    return InputFile("in", str(path), form, prefixes=(("", EX), ("xsd", XSD)), map=csv)
 
 
 def read(file: InputFile, start: Position = START, *, elements: bool = True) -> list[Record]:
@@ -36,7 +36,7 @@ def read(file: InputFile, start: Position = START, *, elements: bool = True) -> 
         return list(reader.records())
 
 
-def records(tmp_path: Path, form: Format, text: str | bytes, csv: CsvMap | None = None) -> list[Record]:
+def records(tmp_path: Path, form: Format, text: str | bytes, csv: ElementMap | None = None) -> list[Record]:
     """The records of a text, with the invariants of records checked."""
     content = text.encode() if isinstance(text, str) else text
     plain, packed = tmp_path / "in.txt", tmp_path / "in.gz"
@@ -289,8 +289,8 @@ def test_output_of_a_pipeline_is_readable_as_input(tmp_path: Path, firings: list
 # --- CSV ---
 
 
-def csv_map(text: str, time: str = "t", delimiter: str = ",") -> CsvMap:
-    return CsvMap(time, Document("map", text), delimiter)
+def csv_map(text: str, time: str = "t", delimiter: str = ",") -> ElementMap:
+    return ElementMap(time, Document("map", text), delimiter)
 
 
 ALL = csv_map(":s :a {a} ; :b :x{b}, '{b}', '{a} {b}'@en, [ :c {c} ] .")

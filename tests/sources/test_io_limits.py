@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from dotr.api.session import Session
 from dotr.datalog.loading import load_graphs
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
@@ -23,19 +24,19 @@ from dotr.model.stream import Reason
 from dotr.model.terms import XSD
 from dotr.runtimes.spark.spool import _record_text
 from dotr.sources.reading import Reader
-from dotr.sources.records import SHOWN, START, CsvMap, Format, InputFile, Position, Record
+from dotr.sources.records import SHOWN, START, ElementMap, Format, InputFile, Position, Record
 from tests.conftest import Project
 
 EX: Final = "http://e/"
 TIME: Final = "<http://www.w3.org/ns/prov#generatedAtTime>"
 HEAD: Final = "PREFIX : <http://e/> PREFIX prov: <http://www.w3.org/ns/prov#>\n"
-MAP: Final = CsvMap("t", Document("map", ":s :p {a} ."))
+MAP: Final = ElementMap("t", Document("map", ":s :p {a} ."))
 MIB: Final = 1 << 20
 
 
 def input_file(path: Path, form: Format, record: int, nesting: int = 64) -> InputFile:
     csv = MAP if form is Format.CSV else None
-    return InputFile("in", str(path), form, prefixes=(("", EX),), csv=csv, nesting=nesting, record=record)
+    return InputFile("in", str(path), form, prefixes=(("", EX),), map=csv, nesting=nesting, record=record)
 
 
 def read(file: InputFile, start: Position = START, *, elements: bool = True) -> list[Record]:
@@ -144,7 +145,7 @@ def test_quads_beyond_the_nesting_limit_are_rejected(tmp_path: Path) -> None:
 def test_session_refuses_a_graph_beyond_the_nesting_limit() -> None:
     rule = "define B = [ ?x a :B ] from A = [ SELECT ?x WHERE { ?x a :A } ] with B.?x = A.?x"
     spec = ProgramSpec((Document("b.dotr", rule),), prefixes={"": EX}, limits=Limits(nesting=3))
-    with compile_program(spec).session() as session:
+    with Session(compile_program(spec)) as session:
         with pytest.raises(ValueError, match="more than 3 brackets in each other"):
             session.advance(1, f":a :p {nested(16_500)} .")
         with pytest.raises(ValueError, match="more than 3 brackets in each other"):

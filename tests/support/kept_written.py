@@ -40,7 +40,7 @@ from dotr.runtimes.spark.planner import Floor, InputPosition, Offset
 from dotr.runtimes.spark.rows import BucketSize, RowKind
 from dotr.runtimes.spark.task import InputRange, Task
 from dotr.sources import file_journal as journal
-from dotr.sources.records import CsvMap, Format, InputFile
+from dotr.sources.records import ElementMap, Format, InputFile
 from dotr.state.state_log import LogSegment, Manifest, encode_consumption, encode_events
 from dotr.state.state_schema import RuleState, StateSchema, state_schema
 from tests.support.kept import FOLDER
@@ -63,7 +63,7 @@ FULL: Final = ProgramSpec(
     {"R": 5},
 )
 PLAIN: Final = InputFile("in", "a.trig", Format.TRIG, Unit.DAY, 7, (("", "http://e/"),), None, True)
-ROWS: Final = InputFile("in", "a.csv", Format.CSV, csv=CsvMap("t", Document("map", "[] a {x}"), ";"))
+ROWS: Final = InputFile("in", "a.csv", Format.CSV, map=ElementMap("t", Document("map", "[] a {x}"), ";"))
 HELD: Final = (
     RuleState("A", "0a", ("A", "B"), 0, (0, 2), 0, None, None),
     RuleState("B", "0b", (), 1, (1,), 3, 2, 40),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from dotr.api.session import Session
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
@@ -39,7 +40,7 @@ COMPARED = [
 
 
 def fired(rules: str, value: str, *before: str) -> set[str]:
-    session = compile_program(ProgramSpec(rules=(Document("r.dotr", PREFIXES + rules),))).session()
+    session = Session(compile_program(ProgramSpec(rules=(Document("r.dotr", PREFIXES + rules),))))
     turtle = "@prefix : <http://e/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . "
     for time, graph in enumerate([*before, f":s :v {value} ."]):
         events = session.advance(time, turtle + graph)

@@ -192,8 +192,9 @@ DATALOG: tuple[ErrorCode, ...] = (
         "An instant is inconsistent, by itself or with the background",
         "A rule of the entailment with the head `false` matches this instant. Each premise is shown with its origin: an element of the "
         "instant, the background, or derived from both. Later instants are not affected.",
-        "Correct the data. The facts of the instant are those of its closure; with `knowledge.inconsistent: reject` all elements of the "
-        "instant become dead letters instead (reason `inconsistent`), and it counts as no instant.",
+        "Correct the data; `dotr why CONFIG --at T` shows what derives each premise. The facts of the instant are those of its closure; "
+        "with `knowledge.inconsistent: reject` all elements of the instant become dead letters instead (reason `inconsistent`), and it "
+        "counts as no instant.",
         ShownMessage(
             "K402 warning: the instant 12 is inconsistent (cax-dw: <http://example.org/#Fire> <http://www.w3.org/2002/07/owl#disjointWith> "
             "<http://example.org/#Ice> (background), <http://example.org/#x> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> "

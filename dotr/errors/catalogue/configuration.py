@@ -280,6 +280,14 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ShownMessage("C306 notes.html is there already, and is no report\nRemove it, or name another file."),
     ),
     ErrorCode(
+        "C308",
+        "A project cannot be made of that file",
+        "`dotr new DIR --from FILE` reads the first records of a CSV or JSON file, and needs a column or member of times "
+        "and at least one value.",
+        "Name another file, or write the configuration by hand (docs/inputs.md).",
+        ShownMessage("C308 readings.csv has no column of times: sensor, value\nWrite the configuration by hand: docs/inputs.md."),
+    ),
+    ErrorCode(
         "C401",
         "A fallback gave the result",
         "An unforeseen error was caught, and a slower fallback has given the result: for example, queries of a joint evaluation are "
@@ -292,5 +300,23 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
             "(KeyError: 'x', dotr/engine/stage_one.py:262 in _ask)\n"
             "The results are right and took longer; further ones are only counted (fallbacks). Please report it with this line."
         ),
+    ),
+    ErrorCode(
+        "C501",
+        "A saved session cannot be restored",
+        "`Program.restore` takes the bytes that `Session.save` returned, intact, from a release with the same version of that format. "
+        "Integer times of the session count the unit of the program that saved it.",
+        "Restore an intact copy, load the program with that unit, or begin anew with `program.session()`.",
+        ShownMessage(
+            "C501 the saved session cannot be restored: its times count s, those of this program ms\n"
+            'Load the program with unit="s", or begin anew with program.session().'
+        ),
+    ),
+    ErrorCode(
+        "C502",
+        "A package of an extra is missing",
+        "`dotr.frame` makes a table of pandas, which is installed with the extra `dotr[pandas]`.",
+        "Install it: `pip install 'dotr[pandas]'`.",
+        ShownMessage("C502 dotr.frame needs pandas, which is not installed\nInstall it: pip install 'dotr[pandas]'"),
     ),
 )

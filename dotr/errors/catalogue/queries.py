@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dotr.errors.catalogue.entries import ErrorCode, InCondition, InQuery, InTemplate
+from dotr.errors.catalogue.entries import ErrorCode, InCondition, InQuery, InTemplate, ShownMessage
 
 QUERIES: tuple[ErrorCode, ...] = (
     ErrorCode(
@@ -197,5 +197,26 @@ TEMPLATES: tuple[ErrorCode, ...] = (
         "A literal cannot be a subject; a predicate is an IRI.",
         "Swap subject and object, or use an IRI.",
         InTemplate('"hall" :has :fire'),
+    ),
+    ErrorCode(
+        "T107",
+        "A path in a JSON message cannot be read",
+        'A path names members, one after the other (`a.b`; `"a.b"` for a name with a dot), items (`a[0]`) and each item of a list (`a[]`). '
+        "The path of `time` has one value, that of `each` ends with `[]`.",
+        "Correct the path.",
+        ShownMessage(
+            "map of input rooms:1:12: T107 a member's name is missing after a.\nA path is written a.b, a[0] or a[]: docs/inputs.md."
+        ),
+    ),
+    ErrorCode(
+        "T108",
+        "A map cannot repeat two lists together",
+        "A path with `[]` repeats the property list in brackets in which it stands, or its one triple. All such paths of that part go "
+        "through one list: each item of one list with each item of another is hardly what is meant.",
+        "Write each list in brackets of its own.",
+        ShownMessage(
+            "map of input rooms:1:25: T108 {x[].n} and {y[].n} go through two lists: each item with each\n"
+            "Write each list in brackets of its own, or only paths that go through the same list."
+        ),
     ),
 )

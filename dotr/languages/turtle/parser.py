@@ -39,12 +39,27 @@ def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Te
     return _TemplateParser(span, prefixes, cells).template()
 
 
+def parse_map(span: Span, prefixes: Prefixes) -> tuple[Template, frozenset[Blank]]:
+    """Return the template of a map in a span, and its blank nodes that have a property list in
+    brackets; raises `Refused`.
+
+    >>> from dotr.model.places import Document
+    >>> text = "[] <x:p> [ <x:q> {n} ] ."
+    >>> template, bracketed = parse_map(Span(Document("map", text), 0, len(text)), {})
+    >>> len(template.triples), bracketed
+    (2, frozenset({Blank(name='[2]')}))
+    """
+    parser = _TemplateParser(span, prefixes, cells=True)
+    return parser.template(), frozenset(parser.bracketed)
+
+
 class _TemplateParser(QuotedTriples):
     """Parser of one template."""
 
     def __init__(self, span: Span, prefixes: Prefixes, cells: bool) -> None:
         super().__init__(span, prefixes, cells)
         self._anonymous_count = 0
+        self.bracketed: set[Blank] = set()
         self._triples: dict[TemplateTriple, None] = {}
 
     def template(self) -> Template:
@@ -188,6 +203,8 @@ class _TemplateParser(QuotedTriples):
         if self._skip_space() == "]":
             self._at += 1
             return False
+        if isinstance(node, Blank):
+            self.bracketed.add(node)
         self._predicates(node)
         if self._skip_space() != "]":
             if self._at >= self._end:

@@ -180,8 +180,10 @@ class TermReader:
     def _iri_slot(self, parts: tuple[str | Cell, ...], start: int, *, relative: bool) -> TemplateSlot:
         sample = "".join(part if isinstance(part, str) else "0" for part in parts)
         try:
+            if len(parts) == 1 and isinstance(parts[0], Cell):
+                return CellIri(parts)
             if isinstance(parts[0] if parts else "", Cell):
-                raise ValueError("an IRI cannot start with a cell: its content is percent-encoded")
+                raise ValueError("an IRI that starts with a cell has nothing else: only the whole IRI can be in a cell")
             NamedNode(sample)
         except ValueError as error:
             if relative and self._base and all(isinstance(part, str) for part in parts):

@@ -212,10 +212,14 @@ def _batch_writer(pipeline: Pipeline) -> WriteBatch:
     clock = pipeline.clock
     outputs = [(output.path, "." + output.format.value, output.format) for output in pipeline.outputs]
     dead = pipeline.dead_letter_path
+    columns = pipeline.program.all_attributes
 
     def write(number: int, firings: Iterator[Sequence[Firing]], dead_letters: Iterator[DeadLetter]) -> None:
         with ExitStack() as stack:
-            files = [(stack.enter_context(BatchFile(path, number, suffix)), compile_writer(form, clock)) for path, suffix, form in outputs]
+            files = [
+                (stack.enter_context(BatchFile(path, number, suffix)), compile_writer(form, clock, columns))
+                for path, suffix, form in outputs
+            ]
             for block_of_firings in firings:
                 for file, texts in files:
                     file.write(texts(block_of_firings))

@@ -74,6 +74,7 @@ def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
     header = _header(like.record) if like.format is Format.CSV else b""
     feed = StandardInput(like, elements=False)
     number, line = _next_segment(folder)
+    copied = 0
     while not stop.is_set():
         if len(os.listdir(folder)) > _MAX_SEGMENTS:
             time.sleep(_PAUSE_SECONDS)
@@ -85,12 +86,25 @@ def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
                 return
             time.sleep(_PAUSE_SECONDS)
             continue
-        last = chunk.records[-1]
-        first, after = line + chunk.records[0].line - 1, line + last.line - 1 + _with_newline(last.raw).count(b"\n")
+        records = [record for record in chunk.records if record.line > copied]  # a line may be several records
+        if not records:
+            continue
+        last = records[-1]
+        copied = last.line
+        first, after = line + records[0].line - 1, line + last.line - 1 + _with_newline(last.raw).count(b"\n")
         name = f"{number:012d}-{first:012d}-{after:012d}.{like.format.value}"
-        _write(folder / name, chain([header], *(_record_text(record, like) for record in chunk.records)))
+        _write(folder / name, chain([header], *(_record_text(record, like) for record in _one_a_line(records))))
         number += 1
         _write(folder / NEXT, [f"{number} {after}".encode()])
+
+
+def _one_a_line(records: Iterable[Record]) -> Iterator[Record]:
+    """The first of the records that are of one line."""
+    line = 0
+    for record in records:
+        if record.line > line:
+            yield record
+        line = record.line
 
 
 NEXT: Final = "next"
@@ -128,8 +142,8 @@ def _record_text(record: Record, like: InputFile) -> Iterator[bytes]:
         return
     yield record.raw
     end = b"\n"
-    if like.csv is not None:
-        state = quote_state(record.raw, QuoteState.START, like.csv.delimiter.encode())
+    if like.map is not None and like.format is Format.CSV:
+        state = quote_state(record.raw, QuoteState.START, like.map.delimiter.encode())
         if state is QuoteState.QUOTE:
             yield b'"'
         end = b'"\n' if state in (QuoteState.QUOTE, QuoteState.INSIDE) else end

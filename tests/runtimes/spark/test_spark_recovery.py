@@ -33,7 +33,7 @@ from dotr.runtimes.spark.spark_errors import encode_diagnostics
 from dotr.runtimes.spark.spool import NEXT, copied_lines, spooling
 from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END
 from dotr.sources.lines import standard_bytes
-from dotr.sources.records import CsvMap, Format, InputFile
+from dotr.sources.records import ElementMap, Format, InputFile
 
 
 def sink() -> Sink:
@@ -150,7 +150,7 @@ def spooled(data: bytes, folder: Path, like: InputFile, header: bytes = b"") -> 
     return lines[0][0], lines[-1][1], b"".join(text.removeprefix(header) for _, text in found)
 
 
-ROWS = InputFile("rows", "-", Format.CSV, csv=CsvMap("t", Document("map", "[] <http://e/v> {v} ."), ","))
+ROWS = InputFile("rows", "-", Format.CSV, map=ElementMap("t", Document("map", "[] <http://e/v> {v} ."), ","))
 
 
 HEADER = b"t,v\n"

@@ -9,6 +9,8 @@ from dataclasses import fields
 from enum import Enum
 from typing import Final, Self, TypeAlias, TypeVar
 
+from dotr.api.html import paragraph, table
+from dotr.api.session import Session
 from dotr.config import UNITS, read_config, read_document
 from dotr.datalog.entailment import Entailment
 from dotr.engine.program import CompiledProgram as CompiledProgram
@@ -16,6 +18,7 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.errors.diagnostics import ArgumentRefused, Diagnostic, Refused, did_you_mean
 from dotr.joins.limits import LIMITS, Limits
+from dotr.layout.retention import roles
 from dotr.model.places import Document
 from dotr.model.time import Unit
 
@@ -138,6 +141,41 @@ class Program(CompiledProgram):
         config = read_config(os.fspath(path))
         return cls._of(compile_program(config.program(), config.cache_policy()))
 
+    def session(self, *, record: bool = False) -> Session:
+        """A new run of the program in this process, without any state; its caller advances it (see
+        `Session`).
+
+        Args:
+            record: keep all that the session is given, so that `Session.why` and `Session.why_not`
+                can explain. It stays in memory as long as the session does.
+        """
+        return Session(self, record=record)
+
+    def restore(self, saved: bytes) -> Session:
+        """The session that `Session.save` made the bytes of, continued by this program.
+
+        The program may be another one than the one that saved: a rule that means the same keeps its
+        state, however it is spelled and whatever other rules there are. A rule that has changed,
+        that is new, or that reads what such a rule makes starts empty, after the last time of the
+        saved session. These rules are named in the log `dotr`, as `dotr plan` names them.
+
+        Args:
+            saved: what `Session.save` returned. It is data: nothing in it is executed.
+
+        Raises:
+            ArgumentRefused: the bytes are damaged, of another version of the format, or no saved
+                session; or the session's integer times count another unit than the program's. It is
+                a `DotrError` and a `ValueError`.
+
+        >>> import dotr
+        >>> program = dotr.Program.from_config("configs/fire.yaml")
+        >>> program.restore(b"no session")
+        Traceback (most recent call last):
+        dotr.errors.diagnostics.ArgumentRefused: C501 the saved session cannot be restored: it is none
+        Restore an intact copy, or begin anew with program.session().
+        """
+        return Session.restored(self, saved)
+
     @classmethod
     def _of(cls, compiled: CompiledProgram) -> Self:
         return cls(**{each.name: getattr(compiled, each.name) for each in fields(compiled)})
@@ -145,12 +183,21 @@ class Program(CompiledProgram):
     def __repr__(self) -> str:
         rules = _some([rule.name for rule in self.rules.rules])
         events = _some(sorted({rule.event for rule in self.rules.rules}))
+        return f"<dotr.Program: rules {rules}, which define {events};\n {self._background_text()}>"
+
+    def _repr_html_(self) -> str:
+        rules = self.rules.rules
+        rows = (
+            [rule.name, rule.documentation, rule.event, ", ".join(dict.fromkeys(role.origin for role in roles(rule)))] for rule in rules
+        )
+        return table(["rule", "meaning", "defines", "reads"], rows, len(rules)) + paragraph(self._background_text())
+
+    def _background_text(self) -> str:
         spec = self.spec
         unit = next(word for word, unit in UNITS.items() if unit is spec.unit)
         return (
-            f"<dotr.Program: rules {rules}, which define {events};\n"
-            f" times in {unit}; background of {_counted(spec.graphs, 'RDF file')} and {_counted(spec.datalog, 'Datalog file')}, "
-            f"entailment {spec.entailment.value}>"
+            f"times in {unit}; background of {_counted(spec.graphs, 'RDF file')} and {_counted(spec.datalog, 'Datalog file')}, "
+            f"entailment {spec.entailment.value}"
         )
 
 

@@ -6,15 +6,17 @@ N-Triples text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Final, TypeAlias
 
+from dotr.api.html import MOST_ROWS, paragraph, table
+from dotr.explanations.rendering import term_text
 from dotr.expressions.datetimes import DateTime
 from dotr.expressions.values import Iri, read
-from dotr.model.terms import Label, Term, Variable
+from dotr.model.terms import Label, Prefixes, Term, Variable
 from dotr.model.time import Micros
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -58,6 +60,8 @@ class Event:
         type: the event type that the rule defines.
         attributes: name to N-Triples text of the term, for each attribute that is bound.
         graph: the output graph as N-Triples, one triple a line.
+        prefixes: the program's prefixes, prefix without colon to namespace IRI. A notebook shows
+            the event with them; they are no part of its value.
 
     >>> text = '"21.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'
     >>> event = Event(12, "R", "Fire", {"room": "<http://example.org/roomA>", "heat": text}, "")
@@ -72,6 +76,7 @@ class Event:
     type: Label
     attributes: Mapping[Variable, Term]
     graph: str
+    prefixes: Prefixes = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def values(self) -> dict[Variable, PythonValue]:
@@ -93,6 +98,33 @@ class Event:
         hold exactly (before the year 1, finer than a microsecond).
         """
         return {name: python_value(term) for name, term in self.attributes.items()}
+
+    def _repr_html_(self) -> str:
+        return _event_table([self])
+
+
+class Events(list[Event]):
+    """The events that one call of a session returns: a list, which a notebook shows as a table.
+
+    >>> Events() == []
+    True
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return _event_table(self) if self else paragraph("no events")
+
+
+def _event_table(events: Sequence[Event]) -> str:
+    """The events in HTML, a row for each, with attributes as Turtle terms."""
+    names = list(dict.fromkeys(name for event in events[:MOST_ROWS] for name in event.attributes))
+    rows = (
+        [str(event.time), event.rule, event.type]
+        + [term_text(event.attributes[name], event.prefixes) if name in event.attributes else "" for name in names]
+        for event in events
+    )
+    return table(["time", "rule", "type", *names], rows, len(events))
 
 
 def python_value(term: Term) -> PythonValue:

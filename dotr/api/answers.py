@@ -1,0 +1,81 @@
+"""Answers to questions about a session, and Python values as terms of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from math import isinf, isnan
+
+from dotr.api.html import preformatted
+from dotr.joins.limits import LIMITS
+from dotr.languages.turtle.graphs import Misread, read_graph
+from dotr.model.terms import XSD, Prefixes, Term
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer:
+    """The answer of `Session.why` or `Session.why_not`: text, which a notebook shows as it is.
+
+    Attributes:
+        text: the answer as the command line prints it.
+        data: the answer as JSON-like data, that of `--format json`.
+
+    >>> Answer("Leak: 1 anchor, 0 after Hot", {"fired": False})
+    Leak: 1 anchor, 0 after Hot
+    """
+
+    text: str
+    data: Mapping[str, object]
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return preformatted(self.text)
+
+
+def term_of(value: object, prefixes: Prefixes) -> Term:
+    """The term that a Python value stands for; raises `ValueError` with the reason.
+
+    A `str` is Turtle, in which the prefixes may be used, unless it is an `IRI`. Terms of pyoxigraph
+    and rdflib stand for themselves.
+
+    >>> from dotr import IRI
+    >>> term_of(IRI("http://e/lab"), {}), term_of(":lab", {"": "http://e/"})
+    ('<http://e/lab>', '<http://e/lab>')
+    >>> [term_of(value, {}).partition("^^")[0] for value in (True, 7, Decimal("1.50"), 2.5, float("-inf"), '"warm"@en')]
+    ['"true"', '"7"', '"1.50"', '"2.5"', '"-INF"', '"warm"@en']
+    >>> term_of("lab", {})
+    Traceback (most recent call last):
+    ValueError: 'lab' is no term in Turtle: write :name, or '"lab"' for a text
+    """
+    match value:
+        case bool():
+            return f'"{str(value).lower()}"^^<{XSD}boolean>'
+        case int():
+            return f'"{value}"^^<{XSD}integer>'
+        case Decimal():
+            return f'"{value:f}"^^<{XSD}decimal>'
+        case float():
+            text = "NaN" if isnan(value) else f"{'-' if value < 0 else ''}INF" if isinf(value) else repr(value)
+            return f'"{text}"^^<{XSD}double>'
+        case datetime():
+            return f'"{value.isoformat()}"^^<{XSD}dateTime>'
+        case _:
+            return _parsed(value, prefixes)
+
+
+def _parsed(value: object, prefixes: Prefixes) -> Term:
+    n3 = getattr(value, "n3", None)
+    text = str(n3() if callable(n3) else value)
+    try:
+        triples = read_graph(f"<urn:x> <urn:x> {text}\n.", prefixes, LIMITS.nesting)
+    except (Misread, ValueError):
+        triples = ()
+    if len(triples) != 1 or triples[0][:2] != ("<urn:x>", "<urn:x>"):
+        raise ValueError(f"{text!r} is no term in Turtle: write :name, or '\"{text}\"' for a text")
+    return triples[0][2]

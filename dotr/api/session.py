@@ -1,0 +1,396 @@
+"""A program run in this process, instant by instant (interface.md, From Python)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Final
+
+from dotr.api.answers import Answer, term_of
+from dotr.api.events import EPOCH, MICROSECOND, Event, Events, utc
+from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
+from dotr.engine.driver import Engine
+from dotr.engine.program import CompiledProgram
+from dotr.errors.diagnostics import DotrError, did_you_mean
+from dotr.errors.fallbacks import FallbackKind, drain_fallbacks
+from dotr.explanations.recorded_session import SessionRecord
+from dotr.explanations.replay import Replay
+from dotr.joins.limits import LIMITS
+from dotr.languages.turtle.graphs import Misread, read_graph
+from dotr.model.stream import Firing, Reason
+from dotr.model.terms import Triple
+from dotr.model.time import LAST_MICRO, Clock, Micros
+from dotr.outputs.writing import ntriples
+from dotr.state.saved_session import NEVER_ADVANCED, SavedSession, session_schema
+from dotr.state.state_migration import StateFate
+from dotr.state.state_schema import StateSchema
+
+_LOG: Final = logging.getLogger("dotr")
+
+
+class SessionError(DotrError, ValueError):
+    """A call of a session that cannot be carried out; the session is as it was before the call."""
+
+
+class Session:
+    """A program with state, run in this process and advanced by its caller, instant by instant.
+
+    `Program.session` makes one. The first call of `advance` decides the form of times:
+    integers that count the program's unit, or date-times. As a context manager a session is
+    finished at the end of the block; pending events are then dropped, unless `finish` is called
+    before. A session is not thread-safe; sessions of one program are independent of each
+    other.
+
+    Attributes:
+        inconsistencies: the contradictions found in the last instant, each with the name of the
+            violated rule (`rule`) and the triples that violate it (`premises`). A program that
+            rejects inconsistent instants makes no events of such an instant.
+
+    >>> from dotr.engine.program import compile_program
+    >>> from dotr.engine.spec import ProgramSpec
+    >>> from dotr.model.places import Document
+    >>> rule = "define B = [ ?x a :B ] from A = [ SELECT ?x WHERE { ?x a :A } ] with B.?x = A.?x"
+    >>> program = compile_program(ProgramSpec((Document("b.dotr", rule),), prefixes={"": "http://e/"}))
+    >>> with Session(program) as session:
+    ...     [event] = session.advance(12, ":x a :A .")
+    >>> event.time, event.rule, event.type, event.attributes, event.values
+    (12, 'B', 'B', {'x': '<http://e/x>'}, {'x': IRI('http://e/x')})
+    >>> with Session(program) as session:
+    ...     [event] = session.advance(datetime(2024, 2, 29, 12, 30), ":x a :A .")
+    >>> print(event.time)
+    2024-02-29 12:30:00+00:00
+    """
+
+    def __init__(self, program: CompiledProgram, *, record: bool = False) -> None:
+        self._program = program
+        self._unit = program.spec.unit
+        self._nesting = program.spec.limits.nesting
+        self._dated: bool | None = None
+        self._engine: Engine | None = None
+        self._last: Micros | None = None
+        self._schema: StateSchema | None = None
+        self._record = SessionRecord() if record else None
+        self._is_restored = False
+        self._finished = False
+        self._warned: set[tuple[FallbackKind, str]] = set()
+        self.inconsistencies: Sequence[Inconsistency] = NO_INCONSISTENCIES
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._finished = True
+
+    def advance(self, time: int | datetime, *graphs: str | Iterable[Iterable[object]]) -> Events:
+        """Process the instant at a time, and return its events.
+
+        Args:
+            time: the time of the instant, later than that of every call before. An `int` counts the
+                program's unit (seconds by default); a `datetime` without a zone is UTC. The first
+                call decides which of both a session takes.
+            graphs: the graphs of the instant, which is their merge. Each is Turtle text, in which
+                the program's prefixes may be used, or an iterable of triples, whose terms are
+                N-Triples text or terms of pyoxigraph, rdflib or `dotr.IRI`. Blank nodes are local
+                to their graph. Without a graph time passes and there is no instant: rules that wait
+                for a time fire. An empty graph (`""`) is an instant.
+
+        Returns:
+            The events in order of time, then rule name, then attributes: those of timers and
+            delayed anchors that became due since the last call, and those of the instant. It is a
+            `list`; a notebook shows it as a table.
+
+        Raises:
+            SessionError: the time is not later than the last one, of the other kind or out of
+                range; a graph cannot be read; the session is finished. The session is then as it
+                was before the call. It is a `DotrError` and a `ValueError`.
+        """
+        if self._finished:
+            raise SessionError("the session is finished")
+        now, dated = self._micros(time), isinstance(time, datetime)
+        if self._last is not None and now <= self._last:
+            raise SessionError(f"time {time} is not after {self._caller_time(self._last)}, the last one")
+        try:
+            elements = [self._read(graph) for graph in graphs]
+        except ValueError as error:
+            raise SessionError(str(error)) from None
+        engine = self._start(dated)
+        self._last = now
+        if self._record is not None:
+            self._record.calls.append((now, elements))
+        if not elements:
+            return self._events(engine, engine.advance(now))
+        firings, closed = engine.step(now, elements)
+        facts = closed.facts
+        self.inconsistencies = facts.inconsistencies
+        if facts.exceeded:
+            label = self._program.query_label(facts.over)
+            where = f"the query {label}" if label else "the closure"
+            _LOG.warning("the instant %s is left out, it goes over a limit: %s in %s", self._caller_time(now), facts.exceeded, where)
+        for each in closed.rejected:
+            if each.reason is Reason.FAILED:
+                _LOG.warning("graph %d of the instant %s is left out, it fails: %s", each.element + 1, self._caller_time(now), each.why)
+        for streams, reason in facts.failed:
+            _LOG.warning("the query of rule %s fails: %s", ", ".join(self._program.readers(streams)), reason)
+        return self._events(engine, engine.advance(now) if facts.rejected else [firings])
+
+    def finish(self) -> Events:
+        """End the stream at the last time advanced to, and return the events of delayed anchors.
+
+        Returns:
+            The events of delayed anchors that were not due yet, in order of time; timers do not
+            fire after the last time. A second call returns an empty list.
+        """
+        if self._finished:
+            return Events()
+        self._finished = True
+        if self._record is not None:
+            self._record.finished = True
+        return self._events(self._engine, self._engine.finish()) if self._engine is not None else Events()
+
+    def why(self, event: Event, *, depth: int | None = None) -> Answer:
+        """The reasons of an event of this session: a tree from its rule down to graphs that
+        `advance` was given and to the background.
+
+        All that the session was given up to the event is processed again, once for each question.
+
+        Args:
+            event: what `advance` or `finish` has returned.
+            depth: the levels below the event that are shown, with the members of aggregates; None:
+                all levels, with members counted.
+
+        Returns:
+            The answer, whose `text` is that of `dotr why`.
+
+        Raises:
+            SessionError: the session keeps no record, or made no such event.
+
+        >>> from dotr import Program
+        >>> program = Program.from_config("configs/fire.yaml")
+        >>> session = program.session(record=True)
+        >>> events = session.advance(10, ":r1 a :Temp ; :has_val 70 ; :is_from_sensor :s1 . :s1 :is_at_location :locA .")
+        >>> [fire] = session.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 . :s2 :is_at_location :locB .")
+        >>> "graph 1 of advance(10)" in session.why(fire).text
+        True
+        """
+        from dotr.explanations.why import WhyExplainer
+
+        explainer, time = WhyExplainer(self.replay()), self._moment(event.time)
+        if any(each.name == event.rule for each in self._program.rules.rules):
+            recorder = explainer.recorder([event.rule])
+            for firings in recorder.run(time):
+                for firing in firings:
+                    found = (firing.rule.name, firing.time, firing.attributes) == (event.rule, time, event.attributes)
+                    if found and all(name in event.graph for name in firing.names):
+                        tree = explainer.tree(recorder, firing)
+                        return Answer("\n".join(tree.lines(depth)), tree.to_json())
+        raise SessionError(f"this session made no such event of rule {event.rule} at {event.time}")
+
+    def why_not(
+        self, rule: str, *, at: int | datetime | None = None, where: Mapping[str, object] | None = None, every: bool = False
+    ) -> Answer:
+        """The reason why a rule did not fire: how far its anchors came, and what stopped the one
+        that came furthest.
+
+        All that the session was given is processed again, once for each question.
+
+        Args:
+            rule: the name of the rule.
+            at: the time of the anchors asked about, as `advance` takes it, or any `datetime`; None:
+                all times.
+            where: attributes of the anchors asked about, by name, each with a value that is equal
+                to it by SPARQL's `=`. A `str` is a term in Turtle (`":lab"`, `'"warm"'`), in which
+                the program's prefixes may be used; an `IRI`, a number, a `bool` and a `datetime`
+                stand for themselves.
+            every: explain every anchor that did not fire, not only the furthest.
+
+        Returns:
+            The answer, whose `text` is that of `dotr why-not`.
+
+        Raises:
+            SessionError: the session keeps no record, or there is no such rule, attribute or time.
+
+        >>> from dotr import Program
+        >>> program = Program.from_config("configs/fire.yaml")
+        >>> session = program.session(record=True)
+        >>> events = session.advance(10, ":r1 a :Temp ; :has_val 55 ; :is_from_sensor :s1 . :s1 :is_at_location :locA .")
+        >>> events = session.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 . :s2 :is_at_location :locB .")
+        >>> print(session.why_not("R").text.splitlines()[0])
+        R: 1 anchor, 0 after HighTemp
+        """
+        from dotr.explanations.why_not import Question, why_not
+
+        replay = self.replay()
+        found = next((each for each in self._program.rules.rules if each.name == rule), None)
+        if found is None:
+            names = [each.name for each in self._program.rules.rules]
+            raise SessionError(f"there is no rule {rule}. {did_you_mean(rule, names) or 'The program has ' + ', '.join(names) + '.'}")
+        moment = None if at is None else self._moment(at)
+        attributes = self._program.rules.places[rule].roles[0].attributes
+        terms = self._terms(where or {}, attributes, found.anchor.label)
+        answer = why_not(replay, rule, Question(moment, moment, terms, every))
+        return Answer("\n".join(answer.lines()), answer.to_json())
+
+    def replay(self) -> Replay:
+        """All that the session was given, for a function of `dotr.explanations`.
+
+        Raises:
+            SessionError: the session keeps no record.
+        """
+        if self._record is None:
+            if self._is_restored:
+                raise SessionError("a restored session cannot explain: what it was given before it was saved is not kept")
+            raise SessionError("the session keeps no record of what it is given: make it with session(record=True)")
+        return self._record.replay(self._program, Clock(self._unit, bool(self._dated)))
+
+    def save(self) -> bytes:
+        """The session as bytes, from which `Program.restore` continues, in another process too.
+
+        The bytes hold the state: the events within the windows of rules, the events consumed, the
+        anchors that wait, and the last time advanced to. They hold terms and numbers, and no code:
+        unlike a pickle, bytes of others can be restored safely. `inconsistencies` are not kept.
+        Saving changes nothing.
+
+        Raises:
+            SessionError: the session is finished.
+
+        >>> from dotr import Program
+        >>> program = Program.from_config("configs/fire.yaml")
+        >>> session = program.session()
+        >>> session.advance(10, ":r1 a :Temp ; :has_val 70 ; :is_from_sensor :s1 . :s1 :is_at_location :locA .")
+        []
+        >>> restored = program.restore(session.save())
+        >>> [event.type for event in restored.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 . :s2 :is_at_location :locB .")]
+        ['Fire']
+        """
+        if self._finished:
+            raise SessionError("the session is finished: save it before `finish`, or before its `with` block ends")
+        if self._engine is None:
+            return NEVER_ADVANCED
+        assert self._dated is not None
+        assert self._last is not None
+        if self._schema is None:
+            self._schema = session_schema(self._program)
+        states = tuple(self._engine.encode(self._last))
+        return SavedSession(self._unit, self._dated, self._last, self._schema, states).encode()
+
+    @classmethod
+    def restored(cls, program: CompiledProgram, saved: bytes) -> Session:
+        """The session that `save` made the bytes of, continued by a program; `Program.restore`
+        describes it.
+        """
+        found = SavedSession.decode(saved)
+        if found is None:
+            return cls(program)
+        continued = found.continued_by(program)
+        session = cls(continued.program)
+        session._dated, session._last, session._is_restored = found.dated, found.last, True
+        session._engine = Engine(continued.program, Clock(program.spec.unit, found.dated))
+        session._engine.restore(continued.states, found.last)
+        for verdict in continued.change.verdicts:
+            if verdict.fate is not StateFate.KEPT:
+                _LOG.log(logging.INFO if verdict.is_new else logging.WARNING, "%s", verdict)
+        if continued.knowledge_warning is not None:
+            _LOG.warning("%s", continued.knowledge_warning)
+        return session
+
+    def _read(self, graph: str | Iterable[Iterable[object]]) -> tuple[Triple, ...]:
+        return (
+            read_graph(graph, self._program.spec.prefixes, self._nesting) if isinstance(graph, str) else read_triples(graph, self._nesting)
+        )
+
+    def _micros(self, time: int | datetime) -> Micros:
+        """The time in µs since 1970; raises `SessionError` where this session does not take it."""
+        dated = isinstance(time, datetime)
+        if not dated and type(time) is not int:
+            raise SessionError(f"{time!r} is no time: it is an integer that counts the program's unit, or a datetime")
+        if self._dated is not None and dated != self._dated:
+            kinds = ("a datetime", "an integer") if self._dated else ("an integer", "a datetime")
+            raise SessionError(f"{time!r} is no time of this session: its first one was {kinds[0]}, and this one is {kinds[1]}")
+        if isinstance(time, datetime):
+            return _datetime_micros(time)
+        now = time * self._unit.value
+        if not -LAST_MICRO < now < LAST_MICRO:
+            raise SessionError(f"{time} is no time that can be: is the program's unit right?")
+        return now
+
+    def _moment(self, time: int | datetime) -> Micros:
+        """The time of a question in µs since 1970; a date-time may be asked about in any session."""
+        return _datetime_micros(time) if isinstance(time, datetime) else self._micros(time)
+
+    def _terms(self, where: Mapping[str, object], attributes: Sequence[str], label: str) -> tuple[tuple[str, str], ...]:
+        """The attributes of a question with their terms."""
+        found = []
+        for name, value in where.items():
+            if name not in attributes:
+                known = f"It has {', '.join(attributes)}." if attributes else "It has none."
+                raise SessionError(f"{label} has no attribute {name}. {did_you_mean(name, attributes) or known}")
+            try:
+                found.append((name, term_of(value, self._program.rules.prefixes)))
+            except ValueError as error:
+                raise SessionError(str(error)) from None
+        return tuple(found)
+
+    def _start(self, dated: bool) -> Engine:
+        """The engine; the first time decides how it writes times."""
+        if self._engine is None:
+            self._dated = dated
+            self._engine = Engine(self._program, Clock(self._unit, dated))
+        return self._engine
+
+    def _caller_time(self, micros: Micros) -> int | datetime:
+        """A time as the caller writes it; a date-time where the unit cannot hold it."""
+        return utc(micros) if self._dated or micros % self._unit.value else micros // self._unit.value
+
+    def _events(self, engine: Engine, moments: Iterable[Sequence[Firing]]) -> Events:
+        prefixes = self._program.rules.prefixes
+        events = Events(
+            Event(self._caller_time(each.time), each.rule, each.event, dict(each.attributes), ntriples(each.graph), prefixes)
+            for firings in moments
+            for each in firings
+        )
+        for dead_letter in engine.failed:
+            _LOG.warning("%s:%d: %s", dead_letter.file, dead_letter.line, dead_letter.why)
+        engine.failed.clear()
+        for fallback in drain_fallbacks():
+            if (fallback.kind, fallback.place) not in self._warned:
+                self._warned.add((fallback.kind, fallback.place))
+                _LOG.warning("%s", fallback)
+        return events
+
+
+def _datetime_micros(time: datetime) -> Micros:
+    """The time in µs since 1970; raises `SessionError` where it lies outside all years."""
+    try:
+        return int(((time.replace(tzinfo=UTC) if time.utcoffset() is None else time.astimezone(UTC)) - EPOCH) // MICROSECOND)
+    except (OverflowError, ValueError):
+        raise SessionError(f"{time} is no time that can be: in UTC it lies outside the years 1 to 9999") from None
+
+
+def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nesting) -> tuple[Triple, ...]:
+    """Triples of terms, read as an element's graph is; raises `ValueError` with the reason.
+
+    >>> read_triples([("_:x", "<http://e/p>", '"1"^^<http://www.w3.org/2001/XMLSchema#string>')])
+    (('_:0', '<http://e/p>', '"1"'),)
+    >>> read_triples([("http://e/x", "<http://e/p>", "_:y")])
+    Traceback (most recent call last):
+    ValueError: http://e/x <http://e/p> _:y . is no triple in N-Triples: the prefix http: has not been declared
+    """
+    lines = [" ".join(map(_written, triple)) + " ." for triple in triples]
+    try:
+        return read_graph("\n".join(lines), {}, nesting)
+    except ValueError:
+        for line in lines:
+            try:
+                read_graph(line, {}, nesting)
+            except ValueError as error:
+                why = error.why if isinstance(error, Misread) else error
+                raise ValueError(f"{line} is no triple in N-Triples: {why}") from None
+        raise
+
+
+def _written(term: object) -> str:
+    """A term's N-Triples text. Terms of rdflib are strings without brackets; `n3()` adds them."""
+    n3 = getattr(term, "n3", None)
+    return str(n3() if callable(n3) else term)

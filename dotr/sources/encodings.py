@@ -1,0 +1,38 @@
+"""Encodings of CSV files: UTF-8, and those with one byte for each character."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Final
+
+_ASCII: Final = bytes(range(128))
+
+
+def encoding_name(name: str) -> str:
+    """The codec of an encoding; raises ValueError where CSV files cannot be read in it.
+
+    A file is cut into lines before it is decoded, so an encoding has ASCII as it is, and no
+    character of several bytes except UTF-8.
+
+    >>> encoding_name("UTF8"), encoding_name("Latin-1"), encoding_name("windows-1252")
+    ('utf-8', 'iso8859-1', 'cp1252')
+    >>> encoding_name("utf-16")
+    Traceback (most recent call last):
+    ValueError: utf-16 has characters of several bytes: save the file as UTF-8
+    >>> encoding_name("latin-x")
+    Traceback (most recent call last):
+    ValueError: there is no encoding latin-x; common ones are utf-8, latin-1 and windows-1252
+    """
+    try:
+        codec = codecs.lookup(name).name
+        text = _ASCII.decode(codec, "replace")
+    except (LookupError, ValueError):
+        raise ValueError(f"there is no encoding {name}; common ones are utf-8, latin-1 and windows-1252") from None
+    if codec != "utf-8" and (text != _ASCII.decode() or not _has_one_byte_each(codec)):
+        raise ValueError(f"{name} has characters of several bytes: save the file as UTF-8")
+    return codec
+
+
+def _has_one_byte_each(codec: str) -> bool:
+    """True if any byte is a character by itself, whatever byte follows."""
+    return all(len(bytes([byte, 0x40]).decode(codec, "replace")) == 2 for byte in range(256))

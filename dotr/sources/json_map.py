@@ -1,0 +1,360 @@
+"""Compiler of the `map` of a JSON input to Python: an object to triples.
+
+Idea: as for a row of CSV, each path is a variable of generated code. A term whose path goes through
+`[]` repeats the smallest part of the template that holds it: the property list in brackets in which
+its triple stands, with the triple that leads there; outside of brackets its one triple. A repeated
+part is a loop, with blank nodes of its own.
+
+    map: <{id}> a :Room ; :part [ :no {parts[].n} ] .
+
+    triples.append((absolute_iri(text_of(c0)), a, :Room))
+    for i0 in items_of(c1):
+        c2 = i0.get('n') if i0.__class__ is dict else None
+        b0 = f'_:{next(fresh)}'
+        triples.append((absolute_iri(text_of(c0)), :part, b0))
+        if c2 is not None:
+            triples.append((b0, :no, cell_term(c2)))
+
+Invariant: triples are in the order of the template, a part's items in that of the list; each triple
+is there once.
+Cost: about that of `json.loads` for an object of the same size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count
+from typing import Any, Final, TypeAlias
+
+from dotr.codegen.tree import Assign, Block, CodeNode, Emit, ForEach, IfElse, Return
+from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.languages.turtle import parse_map
+from dotr.languages.turtle.graphs import number_blanks
+from dotr.model.algebra import Const
+from dotr.model.places import Document, Span
+from dotr.model.templates import Blank, Template, TemplateSlot, TemplateTerm, TemplateTriple, leaves
+from dotr.model.terms import RDF_FIRST, XSD, Term, Triple, literal
+from dotr.outputs.triple_code import TermCode, TripleCode, compile_triples, return_triples
+from dotr.sources.json_paths import JsonPath, Step, parse_path
+from dotr.sources.map_terms import MapTerms, cell_term, columns_of, columns_of_slot
+from dotr.sources.records import InputFile
+
+MakeObject: TypeAlias = Callable[[Any, Any], tuple[tuple[Triple, ...], int]]
+"""Function from an object, and the message that holds it, to triples, and the number of triples
+omitted for a missing value (0 where a part is repeated). Raises ValueError with the reason where a
+value cannot be used."""
+
+_REMEMBERED: Final = 1 << 14
+
+
+class JsonNumber(str):
+    """The digits of a number of JSON, as they are written."""
+
+    __slots__ = ()
+
+
+class UnusableMap(Exception):
+    """A map that has to repeat what cannot be repeated; the column is where it shows."""
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(reason)
+        self.column = column
+
+
+@lru_cache(_REMEMBERED)
+def _string_term(text: str) -> Term:
+    return literal(text)
+
+
+def value_term(value: object) -> Term:
+    """Term of a JSON value: a string is a plain literal, a number an integer, a decimal (dot) or a
+    double (exponent) in its own digits; raises ValueError for an object or a list.
+
+    >>> value_term("007"), value_term(True)
+    ('"007"', '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>')
+    >>> value_term(JsonNumber("7.40"))
+    '"7.40"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    """
+    if value.__class__ is str:
+        return _string_term(value)
+    if value.__class__ is JsonNumber:
+        return cell_term(value)
+    if value.__class__ is bool:
+        return literal("true" if value else "false", XSD + "boolean")
+    raise ValueError(_no_value(value))
+
+
+def value_text(value: object) -> str:
+    """Text of a JSON value inside an IRI or a literal; raises ValueError for an object or a list.
+
+    >>> value_text("hall"), value_text(JsonNumber("1.50")), value_text(False)
+    ('hall', '1.50', 'false')
+    """
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    raise ValueError(_no_value(value))
+
+
+def _no_value(value: object) -> str:
+    return f"{'an object' if isinstance(value, dict) else 'a list'} stands where the map needs a value"
+
+
+def items_of(value: object) -> Sequence[Any]:
+    """Items of a list, none where it is missing or null; raises ValueError where it is no list.
+
+    >>> items_of(None), items_of([1])
+    ((), [1])
+    """
+    if value is None:
+        return ()
+    if isinstance(value, list):
+        return value
+    raise ValueError(f"{'an object' if isinstance(value, dict) else 'a value'} stands where the map needs a list")
+
+
+@lru_cache(256)
+def _map_of(document: Document, prefixes: tuple[tuple[str, str], ...]) -> tuple[Template, frozenset[Blank]]:
+    return parse_map(Span(document, 0, len(document.text)), dict(prefixes))
+
+
+@lru_cache(256)
+def compile_json_map(document: Document, prefixes: tuple[tuple[str, str], ...]) -> MakeObject:
+    """Compile a map; raises `Refused` with all its errors (T101 to T108).
+
+    Blank nodes are `_:0`, `_:1`, … in order of appearance.
+
+    >>> make = compile_json_map(Document("map", "<x:s> <x:tag> {tags[]} ; <x:v> {v} ."), ())
+    >>> for triple in make({"tags": ["a", "b"], "v": JsonNumber("1")}, {})[0]: print(triple)
+    ('<x:s>', '<x:tag>', '"a"')
+    ('<x:s>', '<x:tag>', '"b"')
+    ('<x:s>', '<x:v>', '"1"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    """
+    template, bracketed = _map_of(document, prefixes)
+    paths: dict[str, JsonPath] = {}
+    problems: list[Diagnostic] = []
+    for column in columns_of(template):
+        try:
+            paths[column] = parse_path(column)
+        except ValueError as error:
+            problems.append(_problem(document, column, "T107", str(error), "A path is written a.b, a[0] or a[]: docs/inputs.md."))
+    if problems:
+        raise Refused(problems)
+    try:
+        return _MapCompiler(template, bracketed, paths).compiled()
+    except UnusableMap as error:
+        hint = "Write each list in brackets of its own, or only paths that go through the same list."
+        raise Refused([_problem(document, error.column, "T108", str(error), hint)]) from None
+
+
+def _problem(document: Document, column: str, code: str, message: str, hint: str) -> Diagnostic:
+    start = max(document.text.find("{" + column + "}"), 0)
+    return Diagnostic(code, message, Span(document, start, start + len(column) + 2), hint)
+
+
+def compile_map_of(file: InputFile) -> MakeObject:
+    """The compiled map of an input; raises `Refused`."""
+    assert file.map is not None
+    return compile_json_map(file.map.template, file.prefixes)
+
+
+_Prefix: TypeAlias = tuple[Step, ...]
+
+
+@dataclass
+class _MapCompiler:
+    """Compiler of one map. `bracketed`: the blank nodes with a property list in brackets."""
+
+    template: Template
+    bracketed: frozenset[Blank]
+    paths: dict[str, JsonPath]
+    _numbers: Any = field(default_factory=count)
+
+    def compiled(self) -> MakeObject:
+        triples = self.template.triples
+        list_nodes = {triple[0] for triple in triples if triple[1] == Const(RDF_FIRST)}
+        self._nested = self.bracketed | {node for node in list_nodes if isinstance(node, Blank)}
+        self._leads = {triple[2]: triple for triple in triples if isinstance(triple[2], Blank) and triple[2] in self._nested}
+        self._check_repetition(list_nodes)
+        self._blanks = list(dict.fromkeys(slot for slot in leaves(self.template) if isinstance(slot, Blank)))
+        self._variables: dict[str, str] = {}
+        self._loop_variables: dict[_Prefix, str] = {}
+        self._blank_codes: dict[Blank, TermCode] = {
+            blank: TermCode(repr(f"_:{number}"), fixed=f"_:{number}") for number, blank in enumerate(self._blanks)
+        }
+        self._terms = MapTerms(
+            lambda column: self._variables[column], "{} is not None".format, lambda blank: self._blank_codes[blank], value_term, value_text
+        )
+        names: dict[str, object] = {"items_of": items_of, "numbered": number_blanks, "count": count}
+        if not any(path.lists for path in self.paths.values()):
+            body = [*self._fetches(self.template.triples), *return_triples(self._codes(triples), "numbered({})" if self._blanks else "{}")]
+        else:
+            block = self._block(triples, (), frozenset())
+            end = Return("numbered(dict.fromkeys(triples)), 0" if self._blanks else "tuple(dict.fromkeys(triples)), 0")
+            body = [Assign("fresh", f"count({len(self._blanks)})"), Assign("triples", "[]"), *block, end]
+        return compile_triples("map", "data, message", body, {**names, **self._terms.names})
+
+    # --- repetition ---
+
+    def _check_repetition(self, list_nodes: Collection[TemplateSlot]) -> None:
+        """Raise `UnusableMap` for `[]` in a path from the message, a collection or a quoted triple."""
+        for column, path in self.paths.items():
+            if path.from_message and path.lists:
+                raise UnusableMap(column, f"{{{column}}} goes through a list of the message, which an item of `each` cannot repeat")
+        for triple in self.template.triples:
+            for slot in triple:
+                for column in columns_of_slot(slot):
+                    if self.paths[column].lists and (triple[0] in list_nodes or isinstance(slot, TemplateTerm)):
+                        where = "a quoted triple" if isinstance(slot, TemplateTerm) else "a list in parentheses"
+                        raise UnusableMap(column, f"{{{column}}} cannot repeat inside {where}")
+
+    def _block(self, triples: Sequence[TemplateTriple], bound: _Prefix, entered: frozenset[Blank]) -> list[CodeNode]:
+        """The statements for triples in their order, inside the loops over the items of `bound`.
+
+        `entered`: the nodes whose property lists the loops are for.
+        """
+        block: list[CodeNode] = []
+        direct = [triple for triple in triples if self._repeated_node(triple, entered) is None and self._own(triple, bound) == bound]
+        block += self._fetches(direct)
+        done: set[Blank] = set()
+        for triple in triples:
+            node = self._repeated_node(triple, entered)
+            if node is not None:
+                if node not in done:
+                    done.add(node)
+                    inside = [each for each in triples if self._belongs(each, node)]
+                    block += self._loops(
+                        inside, bound, self._extended(self._own_of_node(node), bound), entered | {node}, self._within(node)
+                    )
+                continue
+            longest = self._own(triple, bound)
+            if longest != bound:
+                block += self._loops([triple], bound, longest, entered, ())
+            else:
+                block += self._emit(triple)
+        return block
+
+    def _loops(
+        self, triples: Sequence[TemplateTriple], bound: _Prefix, longest: _Prefix, entered: frozenset[Blank], blanks: Sequence[Blank]
+    ) -> list[CodeNode]:
+        """Loops from the items of `bound` to those of `longest`, around the triples; `blanks` are
+        new in each turn.
+        """
+        if longest == bound:
+            renamed: list[CodeNode] = []
+            for blank in blanks:
+                name = f"b{next(self._numbers)}"
+                self._blank_codes[blank] = TermCode(name)
+                renamed.append(Assign(name, "f'_:{next(fresh)}'"))
+            return [*renamed, *self._block(triples, bound, entered)]
+        end = next(number for number in range(len(bound), len(longest)) if longest[number] is None) + 1
+        items, item = f"l{next(self._numbers)}", f"i{next(self._numbers)}"
+        fetch = self._access(items, bound, longest[len(bound) : end - 1])
+        outside = self._variables, self._loop_variables, self._blank_codes
+        self._variables, self._blank_codes = dict(self._variables), dict(self._blank_codes)
+        self._loop_variables = {**self._loop_variables, longest[:end]: item}
+        loop = ForEach(item, f"items_of({items})", self._loops(triples, longest[:end], longest, entered, blanks))
+        self._variables, self._loop_variables, self._blank_codes = outside
+        return [*fetch, loop]
+
+    def _repeated_node(self, triple: TemplateTriple, entered: frozenset[Blank]) -> Blank | None:
+        """The outermost node, not entered yet, whose property list repeats with this triple."""
+        found = None
+        subject, _, value = triple
+        node = value if isinstance(value, Blank) and value in self._nested else subject
+        while isinstance(node, Blank) and node in self._nested:
+            if node in self.bracketed and node not in entered and self._own_of_node(node):
+                found = node
+            lead = self._leads.get(node)
+            if lead is None:
+                break
+            node = lead[0]
+        return found
+
+    def _belongs(self, triple: TemplateTriple, node: Blank) -> bool:
+        """True if a triple is part of a node's property list, of one inside, or leads there."""
+        if triple[2] == node:
+            return True
+        subject = triple[0]
+        while isinstance(subject, Blank) and subject in self._nested:
+            if subject == node:
+                return True
+            lead = self._leads.get(subject)
+            if lead is None:
+                return False
+            subject = lead[0]
+        return False
+
+    def _within(self, node: Blank) -> list[Blank]:
+        """The node and the nodes of property lists inside its own."""
+        return [blank for blank in self._blanks if blank == node or (blank in self._leads and self._belongs(self._leads[blank], node))]
+
+    def _own_of_node(self, node: Blank) -> _Prefix:
+        """The longest list of the triples that stand directly in a node's property list."""
+        longest: _Prefix = ()
+        for triple in self.template.triples:
+            if triple[0] == node:
+                longest = self._own(triple, longest)
+        return longest
+
+    def _own(self, triple: TemplateTriple, bound: _Prefix) -> _Prefix:
+        """The longest list that the paths of a triple go through, or `bound`; raises `UnusableMap`
+        where two lists are no part of one path.
+        """
+        longest = bound
+        for slot in triple:
+            for column in columns_of_slot(slot):
+                for each in self.paths[column].lists[-1:]:
+                    longest = self._extended(each, longest, column)
+        return longest
+
+    def _extended(self, one: _Prefix, other: _Prefix, column: str = "") -> _Prefix:
+        shorter, longer = sorted((one, other), key=len)
+        if longer[: len(shorter)] != shorter:
+            columns = [each for each, path in self.paths.items() if path.lists and path.lists[-1] in (one, other)]
+            raise UnusableMap(
+                column or columns[-1], f"{{{columns[0]}}} and {{{column or columns[-1]}}} go through two lists: each item with each"
+            )
+        return longer
+
+    # --- values ---
+
+    def _fetches(self, triples: Sequence[TemplateTriple]) -> list[CodeNode]:
+        """Assignments of the values that triples need, each once."""
+        block: list[CodeNode] = []
+        for triple in triples:
+            for slot in triple:
+                for column in columns_of_slot(slot):
+                    if column in self._variables:
+                        continue
+                    path = self.paths[column]
+                    name = self._variables[column] = f"c{next(self._numbers)}"
+                    bound = path.lists[-1] if path.lists else ()
+                    block += self._access(name, bound, path.steps[len(bound) :], from_message=path.from_message)
+        return block
+
+    def _access(self, name: str, bound: _Prefix, steps: Sequence[Step], *, from_message: bool = False) -> list[CodeNode]:
+        """Assignments that leave in a variable the value at the end of some steps, or None."""
+        base = self._loop_variables[bound] if bound else "message" if from_message else "data"
+        if not steps:
+            return [Assign(name, base)]
+        block: list[CodeNode] = []
+        for step in steps:
+            if isinstance(step, int):
+                block.append(Assign(name, f"{base}[{step}] if {base}.__class__ is list and len({base}) > {step} else None"))
+            else:
+                block.append(Assign(name, f"{base}.get({step!r}) if {base}.__class__ is dict else None"))
+            base = name
+        return block
+
+    def _codes(self, triples: Sequence[TemplateTriple]) -> list[TripleCode]:
+        return [(self._terms.code(s), self._terms.code(p), self._terms.code(o)) for s, p, o in triples]
+
+    def _emit(self, triple: TemplateTriple) -> Block:
+        [code] = self._codes([triple])
+        guards = list(dict.fromkeys(guard for term in code for guard in term.guards))
+        emit = Emit("triples.append", f"({', '.join(term.code for term in code)})")
+        return [IfElse([(" and ".join(guards), [emit])])] if guards else [emit]

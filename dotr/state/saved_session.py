@@ -1,0 +1,187 @@
+"""A session between two instants as bytes, and its continuation by a program whose rules may have
+changed.
+
+Idea: the state of each layer is written as on Spark, beside the schema of the state
+(`state_schema`), and `state_migration` moves it where rules have changed. The bytes are a line of
+text, `dotr session VERSION DIGEST`, and compressed JSON: no code, and nothing that executes.
+Invariant: bytes that are not as `encode` made them are refused; two equal sessions have equal
+bytes.
+Cost: proportional to the state.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from dotr.config import UNITS
+from dotr.engine.program import CompiledProgram
+from dotr.errors.diagnostics import ArgumentRefused, Diagnostic
+from dotr.model.time import Clock, Micros, Unit
+from dotr.patterns.state import StateError, StateSnapshot
+from dotr.state.state_migration import StateChange, StateMigrator, merge_parts, state_change
+from dotr.state.state_schema import StateSchema, knowledge_digest, state_schema
+
+VERSION: Final = 1
+"""The version of the bytes; that of the states in them is `STATE_VERSION`."""
+
+_HEAD: Final = re.compile(rb"dotr session ([0-9]{1,9}) ([0-9a-f]{32})\n")
+_ANEW: Final = "begin anew with program.session()."
+_LEVEL: Final = 1
+"""The compression level: a quarter of the time of zlib's default, for a tenth more bytes."""
+
+
+_UNKNOWN: Final = "unknown"
+"""The digest of a background whose files cannot be read any more."""
+
+
+class Continuation(NamedTuple):
+    """A program that continues saved states: itself, with the starts of its rules; the encoded
+    state of each of its layers; and the change from the program that saved them.
+    """
+
+    program: CompiledProgram
+    states: Sequence[bytes]
+    change: StateChange
+
+    @property
+    def knowledge_warning(self) -> str | None:
+        """The warning that the background has changed, as far as it is known; else None."""
+        known = _UNKNOWN not in (self.change.before.knowledge, self.change.after.knowledge)
+        return self.change.knowledge_warning if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSession:
+    """A session that has processed an instant, or that time has passed in.
+
+    `unit` is what its integer times count, `dated` is true where its times are date-times, `last`
+    is the last time advanced to (µs since 1970), `schema` the meaning of the states, and `states`
+    the encoded state of each layer.
+    """
+
+    unit: Unit
+    dated: bool
+    last: Micros
+    schema: StateSchema
+    states: tuple[bytes, ...]
+
+    def encode(self) -> bytes:
+        """The session as versioned bytes."""
+        head = {"unit": self.unit.written, "dated": self.dated, "last": self.last, "holdings": self.schema.to_json()}
+        return _signed(b"\n".join([json.dumps(head, separators=(",", ":")).encode(), *self.states]))
+
+    @staticmethod
+    def decode(saved: bytes) -> SavedSession | None:
+        """The inverse of `encode`; None for the bytes of `NEVER_ADVANCED`. Raises `ArgumentRefused`
+        (C501) for bytes that are damaged, of another version, or no saved session.
+        """
+        text = _verified(saved)
+        if not text:
+            return None
+        try:
+            first, *states = text.split(b"\n")
+            head = json.loads(first)
+            unit, dated, last = Unit.from_written(head["unit"]), head["dated"], head["last"]
+            schema = StateSchema.of_json(head["holdings"])
+            if type(dated) is not bool or type(last) is not int:
+                raise TypeError
+            snapshots = [StateSnapshot.decode(state) for state in states]
+            if [len(snapshot.events) for snapshot in snapshots] != [len(keys) for keys in schema.keys]:
+                raise ValueError
+        except StateError as error:
+            raise _refused(str(error), f"Restore it with the release of dotr that saved it, or {_ANEW}") from None
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+            raise _damaged() from None
+        return SavedSession(unit, dated, last, schema, tuple(states))
+
+    @property
+    def clock(self) -> Clock:
+        """The form of its times."""
+        return Clock(self.unit, self.dated)
+
+    def continued_by(self, program: CompiledProgram) -> Continuation:
+        """The states where rules of a program find them: an unchanged rule keeps its state, any
+        other starts empty after the last time. Raises `ArgumentRefused` (C501) where the program's
+        times are of another kind.
+        """
+        if not self.dated and self.unit is not program.spec.unit:
+            here, there = _word(program.spec.unit), _word(self.unit)
+            raise _refused(f"its times count {there}, those of this program {here}", f'Load the program with unit="{there}", or {_ANEW}')
+        change = state_change(self.schema, program, self.last, _knowledge_of(program))
+        program = program.with_since(change.since)
+        if not change.moves:
+            return Continuation(program, self.states, change)
+        migrator = StateMigrator(change.before, change.after, program, self.clock, buckets=1)
+        parts: dict[int, list[StateSnapshot]] = defaultdict(list)
+        for number, state in enumerate(self.states):
+            for (layer, _), part in migrator.redistribute(number, 0, StateSnapshot.decode(state)).items():
+                parts[layer].append(part)
+        moved = [merge_parts(layer, parts[layer.number], None).encode() for layer in program.layout.layers]
+        return Continuation(program, moved, change)
+
+
+def session_schema(program: CompiledProgram) -> StateSchema:
+    """The schema of the states of a program, also where files of its background are gone. Reads
+    these files.
+    """
+    return state_schema(program, knowledge=_knowledge_of(program))
+
+
+def _knowledge_of(program: CompiledProgram) -> str:
+    try:
+        return knowledge_digest(program)
+    except OSError:
+        return _UNKNOWN
+
+
+def _signed(text: bytes) -> bytes:
+    body = zlib.compress(text, _LEVEL)
+    return f"dotr session {VERSION} {blake2b(body, digest_size=16).hexdigest()}\n".encode() + body
+
+
+def _verified(saved: bytes) -> bytes:
+    """The text of saved bytes, if version and digest are right."""
+    if not isinstance(saved, bytes | bytearray | memoryview):
+        raise _refused(f"it is {type(saved).__name__}, not bytes", f"Give what session.save() returned, or {_ANEW}")
+    saved = bytes(saved)
+    head = _HEAD.match(saved)
+    if head is None:
+        raise _damaged() if saved.startswith(b"dotr session ") else _refused("it is none", _INTACT)
+    if int(head[1]) != VERSION:
+        raise _refused(
+            f"it is of version {int(head[1])}, this release reads {VERSION}",
+            f"Restore it with the release of dotr that saved it, or {_ANEW}",
+        )
+    body = saved[head.end() :]
+    if blake2b(body, digest_size=16).hexdigest().encode() != head[2]:
+        raise _damaged()
+    try:
+        return zlib.decompress(body)
+    except zlib.error:
+        raise _damaged() from None
+
+
+_INTACT: Final = f"Restore an intact copy, or {_ANEW}"
+
+NEVER_ADVANCED: Final = _signed(b"")
+"""The bytes of a session whose time has not begun: it has no state and no kind of times."""
+
+
+def _damaged() -> ArgumentRefused:
+    return _refused("it is damaged", _INTACT)
+
+
+def _refused(why: str, hint: str) -> ArgumentRefused:
+    return ArgumentRefused([Diagnostic("C501", f"the saved session cannot be restored: {why}", None, hint)])
+
+
+def _word(unit: Unit) -> str:
+    """The unit as `Program.load` takes it."""
+    return next(word for word, each in UNITS.items() if each is unit)

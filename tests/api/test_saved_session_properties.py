@@ -1,0 +1,74 @@
+"""Random programs and streams: a session saved and restored at any instants is as one never interrupted, and of changed programs each
+unchanged rule goes on so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dotr import Event, Session
+from dotr.api.events import utc
+from dotr.engine.program import CompiledProgram
+from dotr.model.stream import Element
+from dotr.model.terms import Triple
+from dotr.model.time import Micros
+from dotr.state.state_migration import StateFate, state_change
+from dotr.state.state_schema import state_schema
+from tests.state import test_state_migration as changing
+from tests.support.properties import MOST, compiled, examples, shown
+from tests.support.running import by_time
+from tests.support.strategies import ProgramText, programs
+from tests.support.strategies_streams import streams
+
+
+def advanced(session: Session, instants: Sequence[tuple[Micros, Sequence[tuple[Triple, ...]]]]) -> list[Event]:
+    return [event for time, graphs in instants for event in session.advance(utc(time), *graphs)]
+
+
+@examples(120)
+@given(programs(), streams(), st.data())
+def test_saved_and_restored_at_any_instants_is_uninterrupted(text: ProgramText, elements: list[Element], data: st.DataObject) -> None:
+    shown(text, elements)
+    made = compiled(text)
+    instants = list(by_time(elements).items())
+    whole = Session(made)
+    expected = advanced(whole, instants)
+    if len(expected) > MOST:
+        return
+    expected += whole.finish()
+    session, events = Session(made), []
+    for instant in instants:
+        events += advanced(session, [instant])
+        if data.draw(st.booleans(), label=f"saved at {instant[0]}"):
+            session = Session.restored(made, session.save())
+    assert events + session.finish() == expected
+
+
+@examples(60)
+@given(changing.programs(), changing.streams(), st.data())
+def test_unchanged_rules_go_on_and_changed_rules_start_empty(texts: list[list[str]], elements: list[Element], data: st.DataObject) -> None:
+    made: list[CompiledProgram] = [changing.program(changing.with_clock(rules)) for rules in texts[:2]]
+    instants = list(by_time(elements).items())
+    cut = data.draw(st.integers(1, len(instants) - 1), label="cut")
+    first = Session(made[0])
+    advanced(first, instants[:cut])
+    restored = Session.restored(made[1], first.save())
+    fresh = Session(made[1])
+    fresh.advance(utc(instants[cut - 1][0]))
+    runs = [[*advanced(session, instants[cut:]), *session.finish()] for session in (first, restored, fresh)]
+    fates = {verdict.rule: verdict.fate for verdict in state_change(state_schema(made[0]), made[1], 0).verdicts}
+    kept = {name for name, fate in fates.items() if fate is StateFate.KEPT}
+    empty = {name for name, fate in fates.items() if fate is StateFate.EMPTY}
+    same = {rule.split()[1] for rule in texts[0] if rule in texts[1]} | {"Clock"}
+    assert kept <= same
+    assert same - kept <= {"Pair", "Run"}
+    alone = empty - {rule.name for rule in state_schema(made[1]).rules if kept & set(rule.reads)}
+
+    def of(events: list[Event], rules: set[str]) -> list[Event]:
+        return [event for event in events if event.rule in rules]
+
+    assert of(runs[1], kept) == of(runs[0], kept)
+    assert of(runs[1], alone) == of(runs[2], alone)

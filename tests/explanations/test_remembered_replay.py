@@ -1,0 +1,67 @@
+"""A replay that is read once: instants come from memory, and again from the source where they are too many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dotr.engine.program import compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.explanations.remembered_replay import RememberedReplay
+from dotr.explanations.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
+from dotr.model.time import Clock
+
+pytestmark = pytest.mark.core
+
+
+class Source:
+    """Ten instants of one triple each, and how many of them were read."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def read(self, on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
+        for time in range(10):
+            self.reads += 1
+            yield ReplayedInstant(time, [(("<a>", "<b>", f'"{time}"'),)], [ElementPlace("s", time + 1)])
+
+
+def remembered(source: Source, most: int) -> RememberedReplay:
+    return RememberedReplay(Replay("s", compile_program(ProgramSpec()), Clock(), {}, source.read), most)
+
+
+def test_instants_are_read_once() -> None:
+    source = Source()
+    replay = remembered(source, 100)
+    first = replay.replay.instants()
+    assert [next(first).time for _ in range(4)] == [0, 1, 2, 3]
+    assert source.reads == 4
+    found = replay.instant(2)
+    assert found is not None
+    assert found.places == [ElementPlace("s", 3)]
+    assert source.reads == 4
+    assert [each.time for each in replay.replay.instants()] == list(range(10))
+    assert [each.time for each in replay.replay.instants()] == list(range(10))
+    assert source.reads == 10
+    assert replay.instant(10) is None
+
+
+def test_of_many_instants_the_latest_are_kept() -> None:
+    source = Source()
+    replay = remembered(source, 4)
+    assert [each.time for each in replay.replay.instants()] == list(range(10))
+    assert source.reads == 10
+    assert replay.instant(9) is not None
+    assert source.reads == 10
+    assert replay.instant(1) is not None
+    assert source.reads == 12
+    assert [each.time for each in replay.replay.instants()] == list(range(10))
+
+
+def test_an_instant_that_was_not_read_yet_is_read() -> None:
+    source = Source()
+    replay = remembered(source, 100)
+    assert replay.instant(5) is not None
+    assert source.reads == 6
+    assert [each.time for each in replay.replay.instants()] == list(range(10))
