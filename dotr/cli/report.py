@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Final
 
 from dotr.cli.common import Commands, add_config, count_noun
-from dotr.errors.terminal import print_stderr, print_stdout
+from dotr.errors.terminal import print_stderr, print_stdout, stderr_is_terminal
 
 
 def add_parser(commands: Commands) -> None:
@@ -56,5 +55,5 @@ def execute(options: argparse.Namespace) -> int:
 
 def _report_activity(activity: str) -> None:
     """Print on a terminal what goes on."""
-    if sys.stderr.isatty():
+    if stderr_is_terminal():
         print_stderr(f"{activity} …")

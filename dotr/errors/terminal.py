@@ -57,6 +57,11 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def stderr_is_terminal() -> bool:
+    """True if standard error is read by a person, not by a file or another program."""
+    return sys.stderr.isatty()
+
+
 def print_stderr(text: str) -> None:
     """Print one or several lines to standard error."""
     if sys.stderr is not None:
