@@ -123,10 +123,10 @@ def _term_matches(pattern: TermPattern, solution: Solution) -> Iterator[Solution
 def _path_matches(graph: Graph, pattern: PathPattern, solution: Solution, outer: Bindings) -> Iterator[Solution]:
     subject, object = pattern.subject, pattern.object
     start, end = _value(subject, solution), _value(object, solution)
-    if is_nullable(pattern.path):
-        for slot, value in ((subject, start), (object, end)):
-            if value is not None and isinstance(slot, Var) and slot.name not in outer and not graph.is_node(value):
-                return  # a path of length zero matches at a constant, or at a node of the graph
+    if is_nullable(pattern.path) and not any(isinstance(slot, Const) or slot.name in outer for slot in (subject, object)):
+        for value in (start, end):
+            if value is not None and not graph.is_node(value):
+                return  # between variables a path of length zero matches at a node of the graph
     if start is not None:
         for reached in path_ends(graph, pattern.path, start, forward=True):
             if end is not None:
