@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
-from dotr.engine.stage_two import EmitFirings, LayerResult, StageTwo
+from dotr.engine.stage_two import EmitFirings, LayerResult
 from dotr.explanations.history import History, RecordedEvent
+from dotr.explanations.recorded_layer import RecordedLayer
 from dotr.explanations.recording import program_of, read_rules
 from dotr.explanations.replay import Replay
-from dotr.layout.event_order import AttributeValues
-from dotr.layout.retention import lookbacks, positive_roles, roles
+from dotr.layout.retention import lookbacks, roles
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Firing
 from dotr.model.terms import Label, Term, Variable
@@ -136,25 +136,12 @@ class FiringRecorder:
         return None
 
 
-class _FiringLayer(StageTwo):
+class _FiringLayer(RecordedLayer):
     """A layer that records what arrives at it, and its firings."""
 
     def __init__(self, recorder: FiringRecorder, number: int, above: frozenset[Label], done: list[NamedFiring]) -> None:
-        program = recorder.program
-        layer = program.layout.layers[number]
-        super().__init__(layer, program.attributes, recorder.replay.clock, above, program.spec.limits)
-        self._history = recorder.history
+        super().__init__(recorder.program, recorder.history, number, above, recorder.replay.clock)
         self._done = done
-        self._rules = [placed.rule for placed in layer.rules]
-        self._labels = [[role.label for role in positive_roles(rule)] for rule in self._rules]
-        self._streams = [[recorder.history.stream_of(role.source) for role in positive_roles(rule)] for rule in self._rules]
-        routes = program.layout.routes
-        self._recorded_ports = {
-            port: each.stream
-            for port, each in enumerate(layer.ports)
-            if isinstance(each.stream, int) and routes[each.stream][0] == (number, port)
-        }
-        self._recorded_labels = {rule.event for rule in self._rules} & set(recorder.history.labels)
         self._written: list[tuple[Match, Firing]] = []
 
     def step(
@@ -168,18 +155,11 @@ class _FiringLayer(StageTwo):
         emit: EmitFirings | None = None,
     ) -> LayerResult:
         """The result of a moment, which is recorded."""
-        for port, stream in self._recorded_ports.items():
-            if port in arrivals:
-                self._history.record(stream, time, arrivals[port])
+        self.record_arrivals(time, arrivals)
         self._written.clear()
         result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)
         if self._written:
-            made: dict[Label, list[tuple[int, AttributeValues]]] = {}
-            for match, firing in self._written:
-                if firing.event in self._recorded_labels:
-                    made.setdefault(firing.event, []).append((match.ordinal, match.values))
-            for label, events in made.items():
-                self._history.record(label, time, events)
+            self.record_made(time, [match for match, _ in self._written])
             self._done += [self._firing(match, firing) for match, firing in self._written]
         return result
 
@@ -191,12 +171,8 @@ class _FiringLayer(StageTwo):
         return result
 
     def _firing(self, match: Match, firing: Firing) -> NamedFiring:
-        events = {
-            label: self._history.find(stream, event.time, event.ordinal)
-            for label, stream, event in zip(self._labels[match.rule], self._streams[match.rule], match.bound, strict=True)
-        }
         known = set(match.values)
         fresh = [term for triple in firing.graph for term in triple if term.startswith(_FRESH) and term not in known]
-        return NamedFiring(
-            self._rules[match.rule], firing.time, match.ordinal, events, dict(firing.attributes), tuple(dict.fromkeys(fresh))
-        )
+        names = tuple(dict.fromkeys(fresh))
+        rule, events = self.rules[match.rule], self.bound_events(match)
+        return NamedFiring(rule, firing.time, match.ordinal, events, dict(firing.attributes), names)

@@ -16,14 +16,15 @@ from dotr.engine.driver import Engine, close_instant
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import Inconsistent
 from dotr.engine.stage_one import StageOne
-from dotr.engine.stage_two import EmitFirings, LayerResult, StageTwo
+from dotr.engine.stage_two import EmitFirings, LayerResult
 from dotr.engine.static_answers import StaticAnswers
 from dotr.explanations.history import History, RecordedEvent
+from dotr.explanations.recorded_layer import RecordedLayer
 from dotr.explanations.replay import RejectedElement, Replay
 from dotr.explanations.unfiltered_queries import UnfilteredSource, unfiltered_sources
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.layers import lay_out
-from dotr.layout.retention import positive_roles, roles
+from dotr.layout.retention import roles
 from dotr.model.rules import EventSource, FactSource, Rule, Source
 from dotr.model.stream import DeadLetter
 from dotr.model.terms import Label
@@ -174,32 +175,19 @@ class Recorder:
 _MOST_FAILURES: Final = 1_000
 
 
-class _RecordingLayer(StageTwo):
+class _RecordingLayer(RecordedLayer):
     """A layer that records what arrives at it and what its rules make; it writes no graphs."""
 
     def __init__(self, recorder: Recorder, number: int, above: frozenset[Label], done: Callable[[Step], None]) -> None:
-        program = recorder.program
-        layer = program.layout.layers[number]
         asked = recorder.rule
-        super().__init__(layer, program.attributes, recorder.replay.clock, above, program.spec.limits, frozenset([asked.name]))
-        self._history = recorder.history
+        super().__init__(recorder.program, recorder.history, number, above, recorder.replay.clock, frozenset([asked.name]))
         self._above = above
         self._done = done
-        self._rules = [placed.rule for placed in layer.rules]
-        self._labels = [[role.label for role in positive_roles(rule)] for rule in self._rules]
-        self._streams = [[recorder.history.stream_of(role.source) for role in positive_roles(rule)] for rule in self._rules]
-        routes = program.layout.routes
-        self._recorded_ports = {
-            port: each.stream
-            for port, each in enumerate(layer.ports)
-            if isinstance(each.stream, int) and routes[each.stream][0] == (number, port)
-        }
         self._asked = asked
         self._anchors = recorder.history.stream_of(asked.anchor.source)
-        self._number = self._rules.index(asked) if asked in self._rules else None
+        self._number = self.rules.index(asked) if asked in self.rules else None
         self._counted = (0, (0,) * (len(asked.clauses) + (asked.condition is not None) + 1))
         self._ended_at = LAST_MICRO
-        self._defines = {rule.event for rule in self._rules} & set(recorder.history.labels)
         self._matches: list[Match] = []
 
     def step(
@@ -213,13 +201,11 @@ class _RecordingLayer(StageTwo):
         emit: EmitFirings | None = None,
     ) -> LayerResult:
         """The result of a moment, which is recorded."""
-        for port, stream in self._recorded_ports.items():
-            if port in arrivals:
-                self._history.record(stream, time, arrivals[port])
+        self.record_arrivals(time, arrivals)
         self._matches.clear()
         result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)
         if self._matches:
-            self._record_events(time)
+            self.record_made(time, self._matches)
         if self._number is not None:
             self._report(state, time, ended=ended)
         return result
@@ -229,7 +215,7 @@ class _RecordingLayer(StageTwo):
         self._matches += matched
         events: list[tuple[Label, Arrival]] = []
         for each in matched:
-            label = self._rules[each.rule].event
+            label = self.rules[each.rule].event
             if label in self._above:
                 events.append((label, (each.ordinal, each.values)))
         return LayerResult([], events)
@@ -241,7 +227,7 @@ class _RecordingLayer(StageTwo):
         since = time - self._asked.anchor.delay
         if since != time and since >= self._ended_at:
             return
-        events = self._history.between(self._anchors, since, since)
+        events = self.history.between(self._anchors, since, since)
         if not events:
             return
         firings = [self._firing(time, each) for each in self._matches if each.rule == self._number]
@@ -258,20 +244,5 @@ class _RecordingLayer(StageTwo):
                 return group.anchors + group.by_rule[self._number], group.bindings
         raise AssertionError("a rule that is counted has a group of its own")
 
-    def _record_events(self, time: Micros) -> None:
-        """Record the composite events of the moment's matches that some rule reads."""
-        made: dict[Label, list[Arrival]] = {}
-        for each in self._matches:
-            label = self._rules[each.rule].event
-            if label in self._defines:
-                made.setdefault(label, []).append((each.ordinal, each.values))
-        for label, events in made.items():
-            self._history.record(label, time, events)
-
     def _firing(self, time: Micros, match: Match) -> RecordedFiring:
-        labels, streams = self._labels[match.rule], self._streams[match.rule]
-        events = {
-            label: self._history.find(stream, event.time, event.ordinal)
-            for label, stream, event in zip(labels, streams, match.bound, strict=True)
-        }
-        return RecordedFiring(self._rules[match.rule], time, events, match.values)
+        return RecordedFiring(self.rules[match.rule], time, self.bound_events(match), match.values)
