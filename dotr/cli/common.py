@@ -23,6 +23,17 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def positive(text: str) -> int:
+    """Whole number of at least 1 from an argument; raises what argparse reports otherwise.
+
+    >>> positive("3")
+    3
+    """
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number of at least 1")
+    return int(text)
+
+
 def count_noun(number: int, noun: str) -> str:
     """Number with its noun.
 

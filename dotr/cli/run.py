@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from dotr.cli.common import Commands, PrintMessage, add_config, count_noun, print_json, print_notices
-from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.cli.common import Commands, PrintMessage, add_config, count_noun, positive, print_json, print_notices
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.errors.terminal import print_stderr
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def add_parser(commands: Commands) -> None:
     run.add_argument("--fresh", action="store_true", help="remove this pipeline's output and checkpoint first")
     run.add_argument("--quiet", action="store_true", help="no progress on stderr")
     run.add_argument("--progress", choices=("text", "json"), default="text", help="text (default), or a JSON object a line, on stderr")
+    run.add_argument("--head", type=positive, metavar="N", help="stop after N elements, at the end of the N-th one's instant (in process)")
+    run.add_argument("--rules", action="store_true", help="end with a line for every rule, not only for those without an event")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -44,6 +46,9 @@ def execute(options: argparse.Namespace) -> int:
         try:
             config = read_config(options.config, options.options)
             engine = _engine(options.engine, config, print_message)
+            if options.head is not None and engine == "spark":
+                hint = "On Spark several tasks read at once, and a batch is written as a whole. Run with --engine local."
+                raise refuse("S115", "--head stops a run in process only, and this one runs on Spark", None, hint)
             figures = LatestFigures(config.settings.name, engine)
             if config.settings.metrics.prometheus is not None:
                 from dotr.monitoring.prometheus import serve_metrics
@@ -52,12 +57,13 @@ def execute(options: argparse.Namespace) -> int:
                 stack.enter_context(serve_metrics(config.settings.metrics.prometheus, figures.read, place))
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=stack.enter_context(OutputLocks()))
             figures.clock, dead_letters = pipeline.clock, pipeline.dead_letter_path
+            figures.rules = tuple(rule.name for rule in pipeline.program.rules.rules)
             print_notices([*pipeline.program.notices, *pipeline.notices], print_message)
             warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
             if warnings and not options.quiet:
                 print_message(f"{count_noun(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
             stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
-            totals = _run_engine(pipeline, engine, figures, quiet=options.quiet, as_json=options.progress == "json")
+            totals = _run_engine(pipeline, engine, figures, quiet=options.quiet, as_json=options.progress == "json", head=options.head)
         except RunFailed as failure:
             if print_message is print_stderr:
                 print_message(f"The run failed: {failure}")
@@ -70,6 +76,12 @@ def execute(options: argparse.Namespace) -> int:
             return _exit_code(figures.read().totals, dead_letters, print_message)
     if not options.quiet and options.progress == "text":
         print_stderr(summary(totals, pipeline))
+        overall = _overall_totals(pipeline) if engine == "spark" else totals
+        if overall.elements or options.rules:
+            from dotr.monitoring.rule_summary import rule_lines
+
+            for each in rule_lines(pipeline.program, overall, options.config, every=options.rules):
+                print_stderr(each)
     return _exit_code(totals, pipeline.dead_letter_path, print_message)
 
 
@@ -119,7 +131,7 @@ def _engine(requested: str | None, config: Config, print_message: PrintMessage) 
     return "local"
 
 
-def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quiet: bool, as_json: bool) -> Totals:
+def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quiet: bool, as_json: bool, head: int | None) -> Totals:
     from dotr.monitoring.display import json_progress, progress_line
     from dotr.monitoring.totals import ignore_activity
 
@@ -143,7 +155,19 @@ def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quie
             return run_spark(pipeline, report, figures.update_progress, report_activity)
         from dotr.runtimes.local import run_local
 
-        return run_local(pipeline, report, figures.update_progress)
+        return run_local(pipeline, report, figures.update_progress, head)
+
+
+def _overall_totals(pipeline: Pipeline) -> Totals:
+    """Totals of all runs on Spark from the checkpoint's beginning: a rule may have fired in an
+    earlier one.
+    """
+    from dotr.monitoring.totals import Totals
+    from dotr.runtimes.spark.checkpoint import Checkpoint
+    from dotr.runtimes.spark.totals_file import read_totals
+
+    stored = read_totals(Checkpoint(pipeline.spark.checkpoint).folder)
+    return Totals() if stored is None else stored.totals
 
 
 def summary(totals: Totals, pipeline: Pipeline) -> str:

@@ -28,6 +28,7 @@ from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs.writing import output_order
 from dotr.patterns.operator import Arrival
+from dotr.patterns.rule_counts import RuleCounts
 from dotr.patterns.state import State
 
 
@@ -220,7 +221,16 @@ class Engine:
 
     def reload(self) -> None:
         """Encode and restore all state, as a runtime does between batches."""
-        self._states = [layer.restore(state.encode()) for layer, state in zip(self._layers, self._states, strict=True)]
+        restored = [layer.restore(state.encode()) for layer, state in zip(self._layers, self._states, strict=True)]
+        for new, old in zip(restored, self._states, strict=True):
+            new.counter = old.counter
+        self._states = restored
+
+    @property
+    def rule_counts(self) -> dict[str, RuleCounts]:
+        """The counts so far by the name of the rule, of those rules that have found anything."""
+        layers = zip(self._layers, self._states, strict=True)
+        return {name: counts for layer, state in layers for name, counts in layer.rule_counts(state.counter).items()}
 
     @property
     def event_counts(self) -> list[list[int]]:

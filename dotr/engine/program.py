@@ -4,7 +4,7 @@ specification is compiled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -78,8 +78,10 @@ class CompiledProgram:
         """The attributes that some composite event can have, sorted."""
         return tuple(sorted({name for names in self.attributes.values() for name in names}))
 
-    def stage_two(self, clock: Clock) -> tuple[StageTwo, ...]:
-        """The layers of stage two, lowest first, for a pipeline with a clock."""
+    def stage_two(self, clock: Clock, counted: Set[str] = frozenset()) -> tuple[StageTwo, ...]:
+        """The layers of stage two, lowest first, for a pipeline with a clock. `counted` names the
+        rules of which the bindings left after each clause are counted.
+        """
         above = [
             frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
             for layer in self.layout.layers
@@ -87,7 +89,8 @@ class CompiledProgram:
         with without_collection():
             limits = self.spec.limits
             return tuple(
-                StageTwo(layer, self.attributes, clock, read, limits) for layer, read in zip(self.layout.layers, above, strict=True)
+                StageTwo(layer, self.attributes, clock, read, limits, counted)
+                for layer, read in zip(self.layout.layers, above, strict=True)
             )
 
     def readers(self, streams: Iterable[int]) -> list[str]:

@@ -29,6 +29,7 @@ from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import InstantiateTemplate
 from dotr.patterns.events import Match, StoredEvent
 from dotr.patterns.operator import Arrival, Arrivals, Operator
+from dotr.patterns.rule_counts import LayerCounter, RuleCounts
 from dotr.patterns.rule_failures import LimitExcess, RuleFailure
 from dotr.patterns.state import State
 
@@ -106,7 +107,7 @@ class OutputFailed(BaseException):
 
 class StageTwo:
     """A compiled layer and the templates of its rules. `above` are the composite events that higher
-    layers read.
+    layers read; `counted` names the rules of which the bindings left after each clause are counted.
     """
 
     def __init__(
@@ -116,10 +117,12 @@ class StageTwo:
         clock: Clock,
         above: Set[Label],
         limits: Limits = LIMITS,
+        counted: Set[str] = frozenset(),
     ) -> None:
         self._layer = layer
         self._limits = limits
-        self._operator = Operator(layer, attributes, clock, limits)
+        self._operator = Operator(layer, attributes, clock, limits, counted)
+        self._names = [placed.rule.name for placed in layer.rules]
         self._writers = _RuleWriters(layer, attributes, above)
 
     def start(self) -> State:
@@ -129,6 +132,14 @@ class StageTwo:
     def restore(self, written: bytes) -> State:
         """The state that `State.encode` wrote; raises `StateError`."""
         return self._operator.restore(written)
+
+    def counter(self) -> LayerCounter:
+        """A counter that has counted nothing. States that share one are counted together."""
+        return self._operator.counter()
+
+    def rule_counts(self, counter: LayerCounter) -> dict[str, RuleCounts]:
+        """The counts by the name of the rule, of those rules that have found anything."""
+        return {name: counts for name, counts in counter.counts(self._names).items() if counts.anchors or counts.events}
 
     def next_due(self, state: State) -> Micros | None:
         """The time of the next delayed anchor; None: there is none."""
@@ -154,7 +165,7 @@ class StageTwo:
         if emit is None:
             matched, chunks = operator.step(state, time, arrivals, partition, ended=ended), None
         else:
-            chunks = _ChunkWriter(self, time, emit)
+            chunks = _ChunkWriter(self, time, emit, state.counter.events)
             try:
                 matched = operator.step(state, time, arrivals, partition, ended=ended, emit=chunks.write)
             except OutputFailed as failure:
@@ -162,6 +173,9 @@ class StageTwo:
         if not matched and not operator.failures and (chunks is None or chunks.is_empty):
             return _NOTHING
         result = self.write_firings(time, matched, {} if chunks is None else chunks.repeats)
+        written = state.counter.events
+        for firing in result.firings:
+            written[firing[1]] += 1
         if chunks is not None and not chunks.is_empty:
             result = LayerResult(result.firings, chunks.events + result.events, [*chunks.failed, *result.failed])
         if operator.failures:
@@ -260,10 +274,11 @@ class _ChunkWriter:
     at each new anchor.
     """
 
-    def __init__(self, stage: StageTwo, time: Micros, emit: EmitFirings) -> None:
+    def __init__(self, stage: StageTwo, time: Micros, emit: EmitFirings, written: dict[str, int]) -> None:
         self._stage = stage
         self._time = time
         self._emit = emit
+        self._written = written
         self._anchor: AttributeValues | None = None
         self.is_empty = True
         self.repeats: dict[bytes, int] = {}
@@ -281,6 +296,8 @@ class _ChunkWriter:
             result = self._stage.write_firings(self._time, chunk, self.repeats)
             self.events += result.events
             self.failed += result.failed
+            for firing in result.firings:
+                self._written[firing[1]] += 1
             try:
                 self._emit(result.firings)
             except Exception as error:

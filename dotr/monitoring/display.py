@@ -27,6 +27,7 @@ from dotr.monitoring.progress import InputProgress as InputProgress
 from dotr.monitoring.progress import RunProgress as RunProgress
 from dotr.monitoring.progress import StoredCount as StoredCount
 from dotr.monitoring.totals import Totals
+from dotr.patterns.rule_counts import RuleCounts
 
 _EVERY_SECONDS = 10.0
 
@@ -171,6 +172,11 @@ def json_report(figures: Figures, *, final: bool = False) -> str:
         "dropped": totals.dropped,
         "inconsistent": totals.inconsistent,
         "fallbacks": totals.fallbacks,
+        "rules": [
+            {"rule": name, "anchors": counts.anchors, "events": counts.events}
+            for name in figures.rules
+            for counts in [totals.rules.get(name, RuleCounts())]
+        ],
         "closed": at(progress.closed),
         "inputs": inputs,
         "state": {

@@ -17,14 +17,15 @@ from dotr.monitoring.totals import Totals
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Totals and progress of a run, `seconds` after its start; `clock` formats the pipeline's
-    times."""
+    """Totals and progress of a run, `seconds` after its start; `rules` has the names of the rules,
+    in the order written, and `clock` formats the pipeline's times."""
 
     pipeline: str
     engine: str
     seconds: float
     totals: Totals = field(default_factory=Totals)
     progress: RunProgress = field(default_factory=RunProgress)
+    rules: tuple[str, ...] = ()
     clock: Clock = field(default_factory=Clock)
 
 
@@ -38,6 +39,7 @@ class LatestFigures:
         self._totals = Totals()
         self._progress = RunProgress()
         self.clock = Clock()
+        self.rules: tuple[str, ...] = ()
         self.on_change: Callable[[], None] = lambda: None
 
     def update_totals(self, totals: Totals) -> None:
@@ -51,4 +53,4 @@ class LatestFigures:
 
     def read(self) -> Figures:
         """Return the figures of this moment."""
-        return Figures(self._pipeline, self._engine, time.monotonic() - self._started, self._totals, self._progress, self.clock)
+        return Figures(self._pipeline, self._engine, time.monotonic() - self._started, self._totals, self._progress, self.rules, self.clock)

@@ -26,6 +26,7 @@ from dotr.model.places import Span
 from dotr.model.stream import Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.latest_figures import Figures
+from dotr.patterns.rule_counts import RuleCounts
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -62,6 +63,9 @@ class RunCollector(Collector):
         lags: Samples = {(each.name,): _seconds(progress.lag(each)) for each in progress.inputs}
         ended: Samples = {(each.name,): int(each.ended) for each in progress.inputs}
         stored: Samples = {(str(each.layer), each.label): each.events for each in progress.stored}
+        rules = {name: totals.rules.get(name, RuleCounts()) for name in figures.rules}
+        anchors: Samples = {(name,): counts.anchors for name, counts in rules.items()}
+        events: Samples = {(name,): counts.events for name, counts in rules.items()}
         contradictions, fallbacks = totals.inconsistent, totals.fallbacks
         families = [
             family("dotr_run_seconds", "Seconds since the run started.", round(figures.seconds, 3)),
@@ -69,6 +73,8 @@ class RunCollector(Collector):
             family("dotr_instants_total", "Instants closed and processed.", totals.instants),
             family("dotr_facts_total", "Facts of interest found.", totals.facts),
             family("dotr_events_total", "Events written.", totals.events),
+            family("dotr_rule_anchors_total", "Events that satisfy the constraints of a rule's anchor.", anchors, "rule"),
+            family("dotr_rule_events_total", "Events that a rule has written.", events, "rule"),
             family("dotr_dead_letters_total", "Dead letters by reason.", rejected, "reason"),
             family("dotr_dropped_triples_total", "Output triples that could not be written.", totals.dropped),
             family("dotr_inconsistent_instants_total", "Instants that contradict themselves or the background.", contradictions),

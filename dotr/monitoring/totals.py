@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 from dotr.errors.diagnostics import DotrError
 from dotr.model.stream import Reason
+from dotr.model.terms import Term
+from dotr.patterns.rule_counts import RuleCounts, added_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,8 @@ class Totals:
     `elements` are those read and not rejected, `instants` those processed, `facts` those of
     interest, `events` those written, `dropped` output triples that cannot be written. `fallbacks`
     (`dotr.errors.fallbacks`) depend on how a run is divided into batches, so equality ignores them.
+    `rules` has the counts of the rules that have found anything, by name; `terms` the predicates
+    and classes that elements bring, while a rule waits for any (`dotr.monitoring.stream_terms`).
     """
 
     elements: int = 0
@@ -27,6 +31,8 @@ class Totals:
     dropped: int = 0
     inconsistent: int = 0
     fallbacks: int = field(default=0, compare=False)
+    rules: Mapping[str, RuleCounts] = field(default_factory=dict)
+    terms: frozenset[Term] = field(default=frozenset(), compare=False)
 
     @property
     def all_rejected(self) -> bool:
@@ -35,8 +41,9 @@ class Totals:
 
     def __add__(self, other: Totals) -> Totals:
         """
-        >>> Totals(elements=2, dead_letters={Reason.LATE: 1}) + Totals(elements=3, dead_letters={Reason.LATE: 2})
-        Totals(elements=5, instants=0, facts=0, events=0, dead_letters={<Reason.LATE: 'late'>: 3}, dropped=0, inconsistent=0, fallbacks=0)
+        >>> both = Totals(elements=2, dead_letters={Reason.LATE: 1}) + Totals(elements=3, dead_letters={Reason.LATE: 2})
+        >>> both == Totals(elements=5, dead_letters={Reason.LATE: 3})
+        True
         """
         reasons = [reason for reason in Reason if reason in self.dead_letters or reason in other.dead_letters]
         return Totals(
@@ -48,6 +55,8 @@ class Totals:
             self.dropped + other.dropped,
             self.inconsistent + other.inconsistent,
             self.fallbacks + other.fallbacks,
+            added_counts(self.rules, other.rules),
+            self.terms | other.terms,
         )
 
 

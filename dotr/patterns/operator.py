@@ -11,7 +11,7 @@ rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from operator import length_hint
 from typing import NamedTuple, TypeAlias
 
@@ -27,6 +27,7 @@ from dotr.patterns.match_buffer import FLUSH_SIZE, EmitMatches, MatchBuffer
 from dotr.patterns.matcher.candidates import AnchorLimitExceeded
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.patterns.matcher.emitter import event_test, table_finder
+from dotr.patterns.rule_counts import LayerCounter
 from dotr.patterns.rule_failures import LimitExcess, RuleFailure, SingleRule, isolate_rules, match_exactly
 from dotr.patterns.rule_templates import group_rules
 from dotr.patterns.state import State
@@ -55,10 +56,18 @@ class Operator:
     """A compiled layer.
 
     `attributes` are the attribute names of the composite events, by label. `failures` collects
-    failing rules and exceeded limits until its reader removes them.
+    failing rules and exceeded limits until its reader removes them. `counted` names the rules of
+    which the bindings left after each clause are counted; each of these has a matcher of its own.
     """
 
-    def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, limits: Limits = LIMITS) -> None:
+    def __init__(
+        self,
+        layer: Layer,
+        attributes: Mapping[Label, tuple[Variable, ...]],
+        clock: Clock,
+        limits: Limits = LIMITS,
+        counted: Set[str] = frozenset(),
+    ) -> None:
         self.layer = layer
         self._clock = clock
         self._limits = limits
@@ -77,8 +86,12 @@ class Operator:
                 for number, placed in enumerate(layer.rules)
                 if placed.depth == depth
             ]
-            for rule_group in group_rules(rules):
-                matcher = compile_matcher(rule_group, [first_consumed[number] for number in rule_group.numbers], clock, limits)
+            groups = group_rules([each for each in rules if each[1].name not in counted])
+            groups += [group for each in rules if each[1].name in counted for group in group_rules([each])]
+            for rule_group in groups:
+                is_counted = layer.rules[rule_group.numbers[0]].rule.name in counted
+                consumed = [first_consumed[number] for number in rule_group.numbers]
+                matcher = compile_matcher(rule_group, consumed, clock, limits, counted=is_counted)
                 indexes = [
                     (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))
                     for step, spec in zip(rule_group.template.clauses, matcher.index_specs, strict=True)
@@ -119,7 +132,11 @@ class Operator:
         """The state before the first instant."""
         stores = [PortStore(*store, remember) for store, remember in zip(self._stores, self._inserts, strict=True)]
         indexes = [[stores[port].indexes[index] for port, index in group.indexes] for group in self._groups]
-        return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays))
+        return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays), self.counter())
+
+    def counter(self) -> LayerCounter:
+        """A counter of the rules that has counted nothing."""
+        return LayerCounter([group.matcher.counter() for group in self._groups], [placed.rule.name for placed in self.layer.rules])
 
     def restore(self, written: bytes) -> State:
         """The state that `State.encode` wrote; raises `StateError`."""
@@ -163,7 +180,7 @@ class Operator:
         if not state.countdown:
             state.sweep(time)
         if self._is_single_depth:
-            anchored, unbuffered, finds = self._anchored[0], self._unbuffered_anchors, self._finds
+            anchored, unbuffered, finds, counters = self._anchored[0], self._unbuffered_anchors, self._finds, state.counter.groups
             for port, stored in present.items():
                 for number in anchored.get(port, ()):
                     remaining, before = iter(stored), len(matches)
@@ -173,7 +190,7 @@ class Operator:
                         base = buffer.base
                         continue
                     try:
-                        finds[number](remaining, state.indexes[number], state.consumed, matches, base)
+                        finds[number](remaining, state.indexes[number], state.consumed, matches, base, counters[number])
                     except Exception as error:
                         buffer = MatchBuffer(matches, base, emit)
                         self._resume(number, stored, remaining, before, error, state, buffer)
@@ -211,12 +228,12 @@ class Operator:
         self, number: int, anchors: Sequence[StoredEvent], remaining: Iterator[StoredEvent], state: State, buffer: MatchBuffer
     ) -> None:
         """Evaluates a group at the remaining anchors and flushes the buffer when it is full."""
-        find, indexes = self._finds[number], state.indexes[number]
+        find, indexes, counter = self._finds[number], state.indexes[number], state.counter.groups[number]
         while length_hint(remaining):
             buffer.flush()
             before = len(buffer.matches)
             try:
-                find(buffer.until_full(remaining), indexes, state.consumed, buffer.matches, buffer.base)
+                find(buffer.until_full(remaining), indexes, state.consumed, buffer.matches, buffer.base, counter)
             except Exception as error:
                 self._retry_anchor(number, anchors, remaining, before, error, state, buffer)
         buffer.flush()
@@ -251,7 +268,8 @@ class Operator:
         while len(matches) > before and matches[-1].bound[0] is anchor:
             matches.pop()
         if isinstance(error, AnchorLimitExceeded):
-            self.failures += match_exactly(self._groups[number].matcher, state.indexes[number], anchor, state, buffer)
+            matcher, counter = self._groups[number].matcher, state.counter.groups[number]
+            self.failures += match_exactly(matcher, state.indexes[number], anchor, state, buffer, counter)
         else:
             self._retry_failed(number, anchor, state, buffer, error)
 
@@ -260,18 +278,20 @@ class Operator:
         again."""
         reraise_in_tests(first, FallbackKind.RULES)
         group, indexes, mark = self._groups[number], state.indexes[number], len(buffer.matches)
-        before = len(self.failures)
+        before, counter = len(self.failures), state.counter.groups[number]
+        again = counter.repeating()
         try:
-            group.matcher.find(iter((anchor,)), indexes, state.consumed, buffer.matches, buffer.base)
+            group.matcher.find(iter((anchor,)), indexes, state.consumed, buffer.matches, buffer.base, again)
         except AnchorLimitExceeded:
             del buffer.matches[mark:]
-            self.failures += match_exactly(group.matcher, indexes, anchor, state, buffer)
+            self.failures += match_exactly(group.matcher, indexes, anchor, state, buffer, counter)
         except Exception as error:
             del buffer.matches[mark:]
             if len(group.rules) == 1:
                 self.failures.append(RuleFailure(group.rules[0], anchor, error_line(error)))
             else:
-                self.failures += isolate_rules(self._rules_singly(number), anchor, state, buffer)
+                singly = self._rules_singly(number)
+                self.failures += isolate_rules(singly, anchor, state, buffer, counter, is_counted=again.has_anchors)
         if not any(isinstance(each, RuleFailure) for each in self.failures[before:]):
             record_fallback(first, FallbackKind.RULES)
 

@@ -17,6 +17,7 @@ from dotr.patterns.events import StoredEvent
 from dotr.patterns.match_buffer import MatchBuffer
 from dotr.patterns.matcher.candidates import AnchorLimitExceeded
 from dotr.patterns.matcher.compile import Matcher
+from dotr.patterns.rule_counts import GroupCounter
 from dotr.patterns.state import State
 
 
@@ -52,25 +53,28 @@ class SingleRule(NamedTuple):
 
 
 def match_exactly(
-    matcher: Matcher, indexes: Sequence[KeyIndex], anchor: StoredEvent, state: State, buffer: MatchBuffer
+    matcher: Matcher, indexes: Sequence[KeyIndex], anchor: StoredEvent, state: State, buffer: MatchBuffer, counter: GroupCounter
 ) -> Iterator[RuleFailure | LimitExcess]:
     """Adds the matches of an anchor rule by rule, with exact limits; yields excesses and
-    failures."""
+    failures. The counter has counted the anchor already."""
     for row in matcher.rows:
         rule = row[0]
         assert isinstance(rule, int)
         failed = False
         while True:
             mark, exceeded_places = len(buffer.matches), set[int]()
+            counted = counter.bindings
             try:
-                matcher.compile_exact()(anchor, row, indexes, state.consumed, buffer.matches, buffer.base, exceeded_places)
+                matcher.compile_exact()(anchor, row, indexes, state.consumed, buffer.matches, buffer.base, exceeded_places, counter)
                 if exceeded_places:
                     yield LimitExcess(rule, anchor, min(exceeded_places), probes=False)
             except AnchorLimitExceeded as exceeded:
                 del buffer.matches[mark:]
+                counter.bindings = counted
                 yield LimitExcess(rule, anchor, exceeded.place, probes=True)
             except Exception as error:
                 del buffer.matches[mark:]
+                counter.bindings = counted
                 if not failed:
                     failed = True
                     continue
@@ -80,22 +84,24 @@ def match_exactly(
 
 
 def isolate_rules(
-    rules: Sequence[SingleRule], anchor: StoredEvent, state: State, buffer: MatchBuffer
+    rules: Sequence[SingleRule], anchor: StoredEvent, state: State, buffer: MatchBuffer, counter: GroupCounter, *, is_counted: bool
 ) -> Iterator[RuleFailure | LimitExcess]:
-    """Evaluates an anchor at which a group fails for each rule by itself."""
+    """Evaluates an anchor at which a group fails for each rule by itself. `is_counted`: the
+    counter of the group has counted the anchor already."""
     for single in rules:
         stores = single.stores()
         for store, events in zip(stores, state.stores, strict=True):
             for event in events:
                 store.add([event])
         indexes = [stores[port].indexes[index] for port, index in single.indexes]
-        mark = len(buffer.matches)
+        mark, own = len(buffer.matches), single.matcher.counter()
         try:
-            single.matcher.find((anchor,), indexes, state.consumed, buffer.matches, buffer.base)
+            single.matcher.find((anchor,), indexes, state.consumed, buffer.matches, buffer.base, own)
         except AnchorLimitExceeded:
             del buffer.matches[mark:]
-            yield from match_exactly(single.matcher, indexes, anchor, state, buffer)
+            yield from match_exactly(single.matcher, indexes, anchor, state, buffer, own)
         except Exception as error:
             del buffer.matches[mark:]
             yield RuleFailure(single.rule, anchor, error_line(error))
+        counter.add_rule(single.rule, own, with_anchors=not is_counted)
         buffer.flush()

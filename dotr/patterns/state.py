@@ -15,6 +15,7 @@ from dotr.model.time import Micros
 from dotr.patterns.event_store import KeyIndex, PortStore
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.matcher.compile import ConsumedEvents
+from dotr.patterns.rule_counts import LayerCounter
 
 STATE_VERSION: Final = 2
 
@@ -82,13 +83,19 @@ class State:
     `stores` by port; `consumed` has a set for each rule and consumed label; `indexes` are those
     that each rule group reads; `waiting` has, for each delay of a port, the events of anchors not
     yet due, in the order of time and ties. `passed`: all ticks up to this time (µs) have reached
-    the partition; None before the first.
+    the partition; None before the first. `counter` counts what rules have found since the state
+    was made; it is not written.
     """
 
-    __slots__ = ("consumed", "countdown", "indexes", "passed", "retention", "stores", "waiting")
+    __slots__ = ("consumed", "countdown", "counter", "indexes", "passed", "retention", "stores", "waiting")
 
     def __init__(
-        self, stores: Sequence[PortStore], consumed: Sequence[ConsumedEvents], indexes: Sequence[Sequence[KeyIndex]], delays: int = 0
+        self,
+        stores: Sequence[PortStore],
+        consumed: Sequence[ConsumedEvents],
+        indexes: Sequence[Sequence[KeyIndex]],
+        delays: int = 0,
+        counter: LayerCounter | None = None,
     ) -> None:
         self.stores = tuple(stores)
         self.consumed = tuple(consumed)
@@ -97,6 +104,7 @@ class State:
         self.countdown = SWEEP
         self.waiting: tuple[deque[StoredEvent], ...] = tuple(deque() for _ in range(delays))
         self.passed: Micros | None = None
+        self.counter = counter or LayerCounter((), ())
 
     def expire(self, now: Micros) -> None:
         """Removes from every store and consumed set the events that no instant from `now` (µs)

@@ -161,8 +161,8 @@ def fail_at_value(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> 
     a clause.
     """
 
-    def compiled(*arguments: object) -> Matcher:
-        matcher = compile_matcher(*arguments)  # type: ignore[arg-type]
+    def compiled(*arguments: object, **options: object) -> Matcher:
+        matcher = compile_matcher(*arguments, **options)  # type: ignore[arg-type]
         alike = arguments[0]
         table, steps = alike.table, alike.template.clauses  # type: ignore[attr-defined]
         mine = bool(steps) and (columns is None or any(columns & set(row) for row in table))

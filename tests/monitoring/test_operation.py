@@ -25,6 +25,7 @@ from dotr.monitoring.latest_figures import Figures, LatestFigures
 from dotr.monitoring.progress import BatchFigures, InputProgress, RunProgress, StoredCount
 from dotr.monitoring.prometheus import exposition, serve_metrics
 from dotr.monitoring.totals import Totals
+from dotr.patterns.rule_counts import RuleCounts
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from tests.support.paths import ROOT
@@ -52,7 +53,8 @@ PROGRESS = RunProgress(
     321,
     BatchFigures(7, 1_250, 4, 999),
 )
-FIGURES = Figures("p", "spark", 3.25, Totals(10, 9, 8, 7, {Reason.LATE: 6, Reason.SECOND: 5}, 4, 3), PROGRESS)
+TOTALS = Totals(10, 9, 8, 7, {Reason.LATE: 6, Reason.SECOND: 5}, 4, 3, rules={"Fire": RuleCounts(5, 7)})
+FIGURES = Figures("p", "spark", 3.25, TOTALS, PROGRESS, ("Fire", "Flood"))
 
 
 def lines(*times: int | None) -> str:
@@ -96,6 +98,8 @@ class TestExposition:
         found = samples(exposition(FIGURES))
         assert {key[1:3] for key in found if len(key) == 3} == {("spark", "p")}
         assert found["dotr_elements_total", "spark", "p"] == 10
+        assert found["dotr_rule_anchors_total", "spark", "p", "Fire"] == 5
+        assert found["dotr_rule_events_total", "spark", "p", "Flood"] == 0
         assert found["dotr_dead_letters_total", "spark", "p", "late"] == 6
         assert found["dotr_dead_letters_total", "spark", "p", "failed"] == 0
         assert found["dotr_closed_timestamp_seconds", "spark", "p"] == 12.5

@@ -16,7 +16,7 @@ from dotr.model.terms import Label, Term, Triple, Variable, blank
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import NamesDecide, select
 from tests.oracle.closure import close
-from tests.oracle.temporal import History, Output, Over, fire, in_order
+from tests.oracle.temporal import Counts, History, Output, Over, fire, in_order
 from tests.oracle.triple_terms import with_names
 
 
@@ -50,6 +50,7 @@ class Result:
     decided_by_names: bool
     too_much: bool = False
     over: frozenset[Over] = frozenset()
+    counts: Mapping[str, Counts] = field(default_factory=dict, compare=False)
 
 
 def run(world: World, elements: Iterable[Element], most: int | None = None) -> Result:
@@ -94,7 +95,7 @@ def say(world: World, elements: Iterable[Element], most: int | None) -> Result:
         waiting |= {anchor.stands for rule in ordered for anchor in history.anchors(rule)}
         waiting = {time for time in waiting if time > now}
     outputs.sort(key=lambda o: (o.time, o.rule, sorted(o.attributes.items())))
-    return Result(tuple(facts), tuple(outputs), history.decided_by_names, over=frozenset(history.over))
+    return Result(tuple(facts), tuple(outputs), history.decided_by_names, over=frozenset(history.over), counts=history.counts)
 
 
 def fact_sources(rule: Rule) -> list[FactSource]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -69,6 +70,15 @@ class Over:
 
 
 @dataclass
+class Counts:
+    """What a rule has found: anchors, the bindings left after each clause and `if`, and events."""
+
+    anchors: int = 0
+    after: Counter[int] = field(default_factory=Counter)
+    events: int = 0
+
+
+@dataclass
 class History:
     """All that has happened so far. `last` is the time of the last instant. `decided_by_names`: blank node names alone decided something,
     so that there are many right answers."""
@@ -83,6 +93,7 @@ class History:
     matches: int = 100_000
     probes: int = 20_000_000
     over: set[Over] = field(default_factory=set)
+    counts: dict[str, Counts] = field(default_factory=dict)
 
     def record(self, key: Source | Label, time: Micros, attributes: Mapping[Variable, Term]) -> None:
         known = self.happened.setdefault(key, [])
@@ -117,6 +128,7 @@ def same_but_for_names(a: Happening, b: Happening) -> bool:
 def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
     """All firings of a rule at a time at which an anchor of it may stand."""
     outputs = []
+    counts = history.counts.setdefault(rule.name, Counts())
     anchors = sorted((h for h in history.anchors(rule) if h.stands == now), key=position)
     if rule.consuming and any(same_but_for_names(a, b) for a in anchors for b in anchors):
         history.decided_by_names = True
@@ -124,10 +136,11 @@ def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
         start = Binding({}, {}, {})
         if not constrained(rule.anchor, anchor, start, history):
             continue
+        counts.anchors += 1
         bindings = [Binding({rule.anchor.label: anchor}, {}, {rule.anchor.label: (anchor,)})]
         over: set[Over] = set()
         tried = 0
-        for clause in rule.clauses:
+        for place, clause in enumerate(rule.clauses):
             extended: list[Binding] = []
             for binding in bindings:
                 tried += len(candidates_tried(rule, clause, binding, history))
@@ -137,10 +150,14 @@ def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
                 else:
                     extended += [replace(each, chosen=binding.chosen * len(further)) for each in further]
             bindings = extended
+            counts.after[place] += len(bindings)
         if tried > history.probes:
             over, bindings = {Over(now, rule.name, reported(rule, anchor), None)}, []
         history.over |= over
         complete = [b for b in bindings if rule.condition is None or holds(rule.condition, scope(b, history))]
+        if rule.condition is not None:
+            counts.after[len(rule.clauses)] += len(complete)
+        counts.events += len(complete)
         outputs += [output(rule, now, b, history) for b in complete]
         # Consumption takes effect only now. Consuming the anchor has no effect: each anchor is seen once.
         for binding in () if over else complete:

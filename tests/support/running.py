@@ -16,6 +16,7 @@ from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
 from dotr.patterns.operator import Arrival
+from dotr.patterns.rule_counts import RuleCounts, added_counts
 from dotr.runtimes.spark.bucket_steps import in_order
 from tests.oracle.program import ReportedFact, Result
 from tests.oracle.temporal import Output
@@ -101,6 +102,7 @@ class Batched:
         self.buckets = buckets
         self.layers = program.stage_two(clock)
         self.failed: list[DeadLetter] = []
+        self.rule_counts: dict[str, RuleCounts] = {}
         self.states = [[layer.start().encode() for _ in range(buckets)] for layer in self.layers]
         router = program.router(buckets)
         self._ticks = [
@@ -129,4 +131,5 @@ class Batched:
                         for target, ports in further.items():
                             chunks[above][target].append((moment.time, ports))
                 self.states[number][bucket] = state.encode()
+                self.rule_counts = added_counts(self.rule_counts, layer.rule_counts(state.counter))
         return firings

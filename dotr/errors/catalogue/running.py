@@ -182,4 +182,15 @@ SPARK: tuple[ErrorCode, ...] = (
             "plans it again."
         ),
     ),
+    ErrorCode(
+        "S115",
+        "A part of the input on Spark",
+        "`--head N` stops a run after N elements. On Spark the elements are read by several tasks at once, and only a batch as a whole can "
+        "be written, so a run cannot end after a number of elements.",
+        "Run with `--engine local`, to another output: `--set output.0.path=out/head.ndjson`.",
+        ShownMessage(
+            "S115 --head stops a run in process only, and this one runs on Spark\n"
+            "On Spark several tasks read at once, and a batch is written as a whole. Run with --engine local."
+        ),
+    ),
 )

@@ -41,6 +41,7 @@ from dotr.patterns.event_store import IndexSpec, KeyIndex, Measure
 from dotr.patterns.events import Match, StoredEvent
 from dotr.patterns.matcher.candidates import AnchorLimitExceeded, CandidateEmitter, ClassifiedConstraints, names_row
 from dotr.patterns.matcher.emitter import row_finder, rows_of
+from dotr.patterns.rule_counts import GroupCounter
 from dotr.patterns.rule_search import TableRow
 from dotr.patterns.rule_templates import (
     PositionalAggregate,
@@ -57,15 +58,17 @@ from dotr.patterns.sums import aggregate_terms
 ConsumedEvents: TypeAlias = set[tuple[Micros, int]]
 """The (time, ordinal) of the consumed events of one label of a rule."""
 
-FindMatches: TypeAlias = Callable[[Iterable[StoredEvent], Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int], None]
-"""`find(anchors, indexes, consumed, found, base)` appends the matches to `found`; a match's
-ordinal is `base` plus its position."""
+FindMatches: TypeAlias = Callable[
+    [Iterable[StoredEvent], Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, GroupCounter], None
+]
+"""`find(anchors, indexes, consumed, found, base, counter)` appends the matches to `found`; a
+match's ordinal is `base` plus its position. The counter is changed."""
 
 FindExactMatches: TypeAlias = Callable[
-    [StoredEvent, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int]], None
+    [StoredEvent, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int], GroupCounter], None
 ]
-"""`exact(anchor, row, indexes, consumed, found, base, exceeded)` appends the matches of one rule at
-one anchor.
+"""`exact(anchor, row, indexes, consumed, found, base, exceeded, counter)` appends the matches of
+one rule at one anchor, which it does not count again as an anchor.
 
 The places of clauses whose branches exceed the limit are added to `exceeded`. Raises
 `AnchorLimitExceeded` if the anchor tries too many candidates: then the caller discards its matches.
@@ -85,7 +88,9 @@ class Matcher:
 
     `index_specs` has the index of each clause. `find` raises `AnchorLimitExceeded` at an anchor
     where a rule may exceed a limit; then `compile_exact` compiles the function for single `rows`. A
-    rule has several matches of one anchor only if the template `may_branch`.
+    rule has several matches of one anchor only if the template `may_branch`. A rule has `steps`
+    clauses, its `if` included. `prefix`: the active rows of an anchor are the first rows (False:
+    the last); None: they may be any. `counted`: the bindings left after each step are counted.
     """
 
     find: FindMatches
@@ -94,26 +99,40 @@ class Matcher:
     compile_exact: Callable[[], FindExactMatches]
     rows: tuple[TableRow, ...]
     may_branch: bool
+    steps: int
+    prefix: bool | None
+    counted: bool
+
+    def counter(self) -> GroupCounter:
+        """A new counter of the group's anchors."""
+        return GroupCounter([row[0] for row in self.rows], self.steps, prefix=self.prefix, counted=self.counted)  # type: ignore[misc]
 
     def unbuffered_anchors(self, many: int) -> int:
         """The number of anchors that have at most `many` matches together, at least 1."""
         return 1 if self.may_branch else max(1, many // len(self.rows))
 
 
-def compile_matcher(group: RuleGroup, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS) -> Matcher:
+def compile_matcher(group: RuleGroup, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS, *, counted: bool = False) -> Matcher:
     """Generates the matcher of a group; `consumed` has for each rule the number of its first
-    consumed set."""
+    consumed set. `counted`: the matcher of a single rule counts the bindings left after each step.
+    """
+    assert not counted or len(group.numbers) == 1, "bindings are counted for a single rule"
     rows = rows_of(group, consumed)
-    return _RuleMatcherEmitter(group, rows, clock, limits).matcher(
-        cache(lambda: _RuleMatcherEmitter(group, rows, clock, limits, exact=True).exact_function())
+    return _RuleMatcherEmitter(group, rows, clock, limits, counted=counted).matcher(
+        cache(lambda: _RuleMatcherEmitter(group, rows, clock, limits, exact=True, counted=counted).exact_function())
     )
 
 
 class _RuleMatcherEmitter(CandidateEmitter):
     """Emitter of one matcher."""
 
-    def __init__(self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool = False) -> None:
+    def __init__(
+        self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool = False, counted: bool = False
+    ) -> None:
         super().__init__(group, rows, clock, limits, exact=exact)
+        self.counted = counted
+        self.steps = len(self.template.clauses) + (self.template.condition is not None)
+        self.prefix = self.active_prefix()
         self.globals |= {
             "bisect": bisect_left,
             "key": equality_key,
@@ -133,11 +152,17 @@ class _RuleMatcherEmitter(CandidateEmitter):
     def matcher(self, exact: Callable[[], FindExactMatches]) -> Matcher:
         """The function for all rows, with the factory `exact` of the function for single rows."""
         template = self.template
+        lines = self.lines
         if self.is_always_exact:
-            source = "def find(anchors, indexes, consumed, found, base):\n    for e0 in anchors: raise Exceeded\n"
+            active = self.active_rows
+            with self.block("for e0 in anchors:"):
+                self.anchor_event()
+                self.line("raise Exceeded")
+            self.active_rows, self.lines = active, []
             self.body()  # for its side effect on index_specs
         else:
             self.bind_indexes()
+            self.bind_counts()
             if self.active_rows is None:
                 self.line("row = rows[0]")
                 self.bind_consumed()
@@ -153,14 +178,18 @@ class _RuleMatcherEmitter(CandidateEmitter):
                 self.indent = level
                 if template.consuming:
                     self.line("for used, events in consumed_now: used.update(events)")
-            source = "def find(anchors, indexes, consumed, found, base):\n" + "\n".join(self.lines) + "\n"
+        source = "def find(anchors, indexes, consumed, found, base, counter):\n" + "\n".join(lines) + "\n"
         find: FindMatches = self.define(source, "find")
-        return Matcher(find, tuple(self.index_specs), source, exact, self.rows, template.may_branch)
+        if self.counted:
+            find = _count_whole_anchors(find)
+        specs = tuple(self.index_specs)
+        return Matcher(find, specs, source, exact, self.rows, template.may_branch, self.steps, self.prefix, self.counted)
 
     def exact_function(self) -> FindExactMatches:
         """The function that finds the matches of one anchor for one row, with exact limits."""
         self.active_rows = None
         self.bind_indexes()
+        self.bind_counts()
         self.bind_consumed()
         self.line("tried = 0")
         if self.template.consuming:
@@ -172,7 +201,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
             with self.block("if not exceeded:"):
                 self.line("for used, events in consumed_now: used.update(events)")
         exact: FindExactMatches = self.define(
-            "def exact(e0, row, indexes, consumed, found, base, exceeded):\n" + "\n".join(self.lines) + "\n", "exact"
+            "def exact(e0, row, indexes, consumed, found, base, exceeded, counter):\n" + "\n".join(self.lines) + "\n", "exact"
         )
         return exact
 
@@ -185,18 +214,62 @@ class _RuleMatcherEmitter(CandidateEmitter):
         for place in range(1, len(self.template.clauses) + 1):
             self.line(f"l{place} = indexes[{place - 1}]")
 
+    def bind_counts(self) -> None:
+        """Assigns `m<place>`, the rows of which no binding has passed the clause yet; or `after`,
+        the bindings left after each clause."""
+        if self.counted:
+            self.line("after = counter.after")
+            return
+        if self.steps > 1:
+            names = [f"m{place}" for place in range(1, self.steps)]
+            self.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = counter.unreached")
+            self.line("reach = counter.reach")
+
+    def count_step(self, place: int) -> None:
+        """Appends the count of the bindings that have passed the clause at this place."""
+        if self.counted:
+            self.line(f"after[{place - 1}] += 1")
+        elif place < self.steps:
+            self.line(f"if m{place}: reach({place}, {'(row,)' if self.active_rows is None else self.active_rows})")
+
+    def active_prefix(self) -> bool | None:
+        """True or False if the rows active at an anchor are the first or the last rows, because
+        one ordered constant selects them; None if they may be any."""
+        per_rule = [each for each in self.template.anchor.constraints if names_row(each)]
+        compared = self.row_comparison(per_rule[0]) if len(per_rule) == 1 and not self.searched.get(0) else None
+        if compared is None or compared.cell != self.ordered_cell or self.exact:
+            return None
+        return compared.operator in (">", ">=")
+
+    def count_anchor(self) -> None:
+        """Appends the count of the anchor for the active rows."""
+        if self.exact:
+            return
+        if self.active_rows in (None, "rows"):
+            self.line("counter.anchors += 1")
+        elif self.prefix is not None:
+            self.line(f"counter.lengths[len({self.active_rows})] += 1")
+        else:
+            self.line(f"for row in {self.active_rows}: counter.by_rule[row[0]] += 1")
+
+    def anchor_event(self) -> None:
+        """Appends the assignment of the anchor's parts, its constraints, and its count."""
+        self.line("t0, o0, v0 = e0")
+        if self.template.anchor.delay:
+            self.line(f"now = t0 + {self.template.anchor.delay}")
+        self.anchor(self.template.anchor)
+        self.count_anchor()
+
     def body(self) -> None:
         """Appends the code for one anchor."""
         template = self.template
-        self.line("t0, o0, v0 = e0")
-        if template.anchor.delay:
-            self.line(f"now = t0 + {template.anchor.delay}")
-        self.anchor(template.anchor)
+        self.anchor_event()
         if template.consuming and self.active_rows is not None:
             self.loop_over_rows()
             self.bind_consumed()
         for place, step in enumerate(template.clauses, 1):
             self.clause(place, step)
+            self.count_step(place)
         self.emit_match()
 
     def bind_consumed(self) -> None:
@@ -454,10 +527,14 @@ class _RuleMatcherEmitter(CandidateEmitter):
         if template.condition is not None:
             per_rule = [c for c in conjuncts(template.condition) if self.active_rows is not None and names_row(c)]
             shared = [c for c in conjuncts(template.condition) if c not in per_rule]
+            if self.counted:
+                self.count_errors(template.condition)
             if shared:
                 self.line(f"if not {self.holds(shared, None)}: continue")
             if per_rule:
                 self.keep_rows(per_rule, None, len(template.clauses) + 1)
+            if self.counted:
+                self.count_step(self.steps)
         events = [f"e{place}" for place in range(len(template.roles)) if template.is_positive(place)]
         bound, own = f"({', '.join(events)},)", any(names_row(value) for value in template.values if value is not None)
         values = f"({', '.join(map(self.value, template.values))}{',' if template.values else ''})"
@@ -479,10 +556,37 @@ class _RuleMatcherEmitter(CandidateEmitter):
             self.line(f"found += map(new, repeat(Matched), {each})")
             self.limit_group()
 
+    def count_errors(self, condition: Expression) -> None:
+        """Appends the count of the bindings at which `if` raises an error."""
+        self.line(f"if {self.value(condition)} is None: after[{self.steps}] += 1")
+
     def limit_group(self) -> None:
         """Appends the limit on the matches that a group finds of one anchor."""
         if self.template.may_branch and len(self.rows) > 1 and not self.exact:
             self.line("if len(found) > most: raise Exceeded")
+
+
+def _count_whole_anchors(find: FindMatches) -> FindMatches:
+    """The matcher without counts of the bindings of an anchor at which it fails, since that anchor
+    is tried again."""
+
+    def counted(
+        anchors: Iterable[StoredEvent],
+        indexes: Sequence[KeyIndex],
+        consumed: Sequence[ConsumedEvents],
+        found: list[Match],
+        base: int,
+        counter: GroupCounter,
+    ) -> None:
+        for anchor in anchors:
+            before = counter.bindings
+            try:
+                find((anchor,), indexes, consumed, found, base, counter)
+            except BaseException:
+                counter.bindings = before
+                raise
+
+    return counted
 
 
 def _keys_equal(positions: int) -> Callable[..., bool]:

@@ -174,11 +174,13 @@ class _BucketRun:
         self._keys = [job.keys(number) for number in range(job.layers)]
         self._firings = SpillBuffer(FIRINGS, job)
         self._failed = SpilledDeadLetters(job)
+        self._counter = self._stage.counter()
         self._above: dict[int, TimedArrivals] = {}
 
     def step(self, state: State, moments: Iterable[tuple[Micros, PortArrivals, bool]], partition: int) -> None:
         """Step a partition through moments."""
         step, keys, above = self._stage.step, self._keys, self._above
+        state.counter = self._counter
         for time, arrivals, ended in moments:
             result = step(state, time, arrivals, partition, ended=ended, emit=self._emit)
             if result.firings:
@@ -197,7 +199,8 @@ class _BucketRun:
         """The results as rows."""
         out = [SparkRow(key, RowKind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in self._above.items()]
         out += self._firings.rows(-1 - self._bucket)
-        if self._failed.counted:
-            out += self._failed.rows(-1 - self._bucket)
-            out.append(SparkRow(-1 - self._bucket, RowKind.COUNTS, 0, encode_totals(Totals(dead_letters=self._failed.counted))))
+        totals = Totals(dead_letters=self._failed.counted, rules=self._stage.rule_counts(self._counter))
+        out += self._failed.rows(-1 - self._bucket)
+        if totals.dead_letters or totals.rules:
+            out.append(SparkRow(-1 - self._bucket, RowKind.COUNTS, 0, encode_totals(totals)))
         return out

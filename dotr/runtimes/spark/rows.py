@@ -35,6 +35,7 @@ from dotr.model.time import Micros
 from dotr.monitoring.totals import Totals
 from dotr.outputs.external_sort import decode_firings as decode_firings
 from dotr.outputs.external_sort import encode_firings as encode_firings
+from dotr.patterns.rule_counts import RuleCounts
 from dotr.runtimes.spark.stored_names import KEY
 
 SCHEMA: Final = f"{KEY} long, kind int, time long, payload binary"
@@ -156,16 +157,36 @@ def decode_size(payload: bytes) -> BucketSize:
 def encode_totals(totals: Totals) -> bytes:
     """The inverse of `decode_totals`."""
     dead_letters = {reason.value: count for reason, count in totals.dead_letters.items()}
-    counts = [totals.elements, totals.instants, totals.facts, totals.events, dead_letters, totals.dropped, totals.inconsistent]
-    return _json_bytes([*counts, totals.fallbacks] if totals.fallbacks else counts)  # the form of releases without fallbacks
+    counts: list[object] = [totals.elements, totals.instants, totals.facts, totals.events, dead_letters]
+    counts += [totals.dropped, totals.inconsistent]
+    if totals.fallbacks or totals.rules or totals.terms:
+        counts.append(totals.fallbacks)
+    if totals.rules or totals.terms:
+        rules = {name: [each.anchors, each.events, each.furthest] for name, each in totals.rules.items()}
+        counts += [rules, sorted(totals.terms)]
+    return _json_bytes(counts)  # without fallbacks, rules and terms the form of releases that counted none
 
 
 def decode_totals(payload: bytes) -> Totals:
     """Totals from a payload.
 
-    >>> totals = Totals(elements=2, dead_letters={Reason.LATE: 1}, inconsistent=1)
+    >>> totals = Totals(elements=2, dead_letters={Reason.LATE: 1}, inconsistent=1, rules={"Leak": RuleCounts(3, 1, 2)})
     >>> decode_totals(encode_totals(totals)) == totals
     True
     """
-    elements, instants, facts, events, dead, *rest = json.loads(payload)
-    return Totals(elements, instants, facts, events, {Reason(reason): count for reason, count in dead.items()}, *rest)
+    counts = json.loads(payload)
+    elements, instants, facts, events, dead, dropped, inconsistent = counts[:7]
+    fallbacks = counts[7] if len(counts) > 7 else 0
+    rules, terms = counts[8:] or ({}, ())
+    return Totals(
+        elements,
+        instants,
+        facts,
+        events,
+        {Reason(reason): count for reason, count in dead.items()},
+        dropped,
+        inconsistent,
+        fallbacks,
+        {name: RuleCounts(*each) for name, each in rules.items()},
+        frozenset(terms),
+    )

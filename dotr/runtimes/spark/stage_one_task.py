@@ -21,6 +21,7 @@ from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.totals import Totals
+from dotr.patterns.rule_counts import RuleCounts
 from dotr.runtimes.spark.bucket_steps import TimedArrivals, chunk_payload
 from dotr.runtimes.spark.inputs import admit, range_files
 from dotr.runtimes.spark.job import Job
@@ -29,7 +30,7 @@ from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnost
 from dotr.runtimes.spark.spilled_rows import SpilledDeadLetters
 from dotr.runtimes.spark.stateless import StatelessStageTwo
 from dotr.runtimes.spark.task import Task
-from dotr.runtimes.spark.worker_cache import input_of, program_of, without_garbage_collection
+from dotr.runtimes.spark.worker_cache import input_of, program_of, terms_of, without_garbage_collection
 from dotr.sources.records import SourcedElement
 
 MAX_INCONSISTENT_SHOWN: Final = 3
@@ -58,6 +59,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
     stage_two = _ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead_letters)
     contradictory: list[tuple[Micros, str]] = []
     times: list[Micros] = []
+    terms = terms_of(job)
     counted_elements = facts = inconsistent = start = 0
     while start < len(elements):
         time = elements[start][0]
@@ -66,6 +68,8 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
             end += 1
         instant_elements = elements[start:end]
         start = end
+        if terms.wanted:
+            terms.note(instant_elements)
         instant, rejected, failing = close_instant(program, time, [triples for _, triples in instant_elements])
         if rejected or failing:
             sourced = _sourced(job, task, time, instant_elements)
@@ -92,7 +96,15 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         lines.append(SparkRow(-3, RowKind.INCONSISTENT, 0, encode_inconsistencies(contradictory)))
     if task.closed == LAST_MICRO:
         lines.append(SparkRow(-4, RowKind.ENDED, 0, b""))
-    totals = Totals(counted_elements, len(times), facts, dead_letters=dead_letters.counted, inconsistent=inconsistent)
+    totals = Totals(
+        counted_elements,
+        len(times),
+        facts,
+        dead_letters=dead_letters.counted,
+        inconsistent=inconsistent,
+        rules=stage_two.rule_counts,
+        terms=frozenset(terms.terms),
+    )
     lines.append(SparkRow(-2, RowKind.COUNTS, 0, encode_totals(totals)))
     lines += fallback_rows()
     return lines
@@ -124,6 +136,11 @@ class _ChunkRouter:
         for buckets, deliveries in zip(self._arrivals, self._deliver(facts.facts), strict=True):
             for bucket, ports in deliveries.items():
                 buckets.setdefault(bucket, []).append((time, ports))
+
+    @property
+    def rule_counts(self) -> dict[str, RuleCounts]:
+        """None: the operators count."""
+        return {}
 
     def lines(self) -> list[SparkRow]:
         """The arrivals as rows."""

@@ -12,6 +12,7 @@ from dotr.engine.driver import Engine
 from dotr.engine.stage_one import InstantFacts
 from dotr.model.stream import Firing
 from dotr.model.time import Micros
+from dotr.patterns.rule_counts import RuleCounts
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import SparkRow
 from dotr.runtimes.spark.spilled_rows import FIRINGS, SpillBuffer, SpilledDeadLetters
@@ -36,6 +37,11 @@ class StatelessStageTwo:
         if self._engine.failed:
             self._dead_letters.extend(self._engine.failed)
             self._engine.failed.clear()
+
+    @property
+    def rule_counts(self) -> dict[str, RuleCounts]:
+        """The counts so far by the name of the rule."""
+        return self._engine.rule_counts
 
     def _emit(self, firings: list[Firing]) -> None:
         self._firings.add(firings, len(firings))

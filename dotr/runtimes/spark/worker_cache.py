@@ -12,6 +12,8 @@ from dotr.datalog.compiled_cache import CachePolicy, StoreFile
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stage_two import StageTwo
+from dotr.model.terms import Term
+from dotr.monitoring.stream_terms import StreamTerms, stream_terms
 from dotr.runtimes.spark.job import Job
 from dotr.sources.records import InputFile
 
@@ -49,6 +51,16 @@ def _background_policy(job: Job) -> CachePolicy | StoreFile:
 def layers_of(job: Job) -> tuple[StageTwo, ...]:
     """Stage two of the job's program, by layer."""
     return program_of(job).stage_two(job.clock)
+
+
+def terms_of(job: Job) -> StreamTerms:
+    """A new recorder of the terms that the anchors of the job's rules wait for."""
+    return StreamTerms(_wanted_terms(job))
+
+
+@lru_cache(maxsize=1)
+def _wanted_terms(job: Job) -> frozenset[Term]:
+    return frozenset(stream_terms(program_of(job)).wanted)
 
 
 @contextmanager

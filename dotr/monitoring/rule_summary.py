@@ -1,0 +1,125 @@
+"""Lines of a run's summary about its rules: those that never fired, and where they stopped."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterable
+from difflib import SequenceMatcher
+from typing import Final, assert_never
+
+from dotr.engine.program import CompiledProgram
+from dotr.explanations.rendering import term_text
+from dotr.model.rules import Absent, EventSource, FactSource, Rule, Source
+from dotr.model.terms import Prefixes, Term
+from dotr.monitoring.display import count_text
+from dotr.monitoring.stream_terms import MOST_TERMS, TermDependencies, anchor_queries
+from dotr.monitoring.totals import Totals
+from dotr.patterns.rule_counts import RuleCounts
+
+MOST_LINES: Final = 10
+"""The number of rules that are named, and of terms that are listed."""
+
+
+def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
+    """Lines about rules without an event: ten at most, the others counted.
+
+    Args:
+        totals: those of the run; on Spark, of all runs from the checkpoint's beginning.
+        config: the path of the configuration as the user wrote it, for the suggested command.
+        every: a line for every rule instead.
+    """
+    rules = program.rules.rules if every else [rule for rule in program.rules.rules if not _counts(totals, rule).events]
+    shown = rules if every else rules[:MOST_LINES]
+    explained = _Unfed(program, totals) if any(not _counts(totals, rule).anchors for rule in shown) else None
+    lines = [_line(rule, _counts(totals, rule), explained, config) for rule in shown]
+    if len(rules) > len(shown):
+        lines.append(f"{len(rules) - len(shown)} more {_verb(len(rules) - len(shown))} never fired: --rules shows every rule.")
+    return lines
+
+
+def _verb(count: int) -> str:
+    return "rule has" if count == 1 else "rules have"
+
+
+def _counts(totals: Totals, rule: Rule) -> RuleCounts:
+    return totals.rules.get(rule.name, RuleCounts())
+
+
+def _line(rule: Rule, counts: RuleCounts, unfed: _Unfed | None, config: str) -> str:
+    """The line about a rule."""
+    if counts.events:
+        return f"Rule {rule.name}: {count_text(counts.anchors, 'anchor')}, {count_text(counts.events, 'event')}."
+    command = f" dotr why-not {shlex.quote(config)} --rule {rule.name}"
+    if not counts.anchors and unfed is not None:
+        missing = unfed.sentence(rule)
+        if missing or not rule.anchor.constraints:
+            return f"Rule {rule.name} never fired: its anchor {rule.anchor.origin} has no {_kind(rule.anchor.source)}.{missing or command}"
+    steps = step_names(rule)
+    stopped = f", 0 after {steps[min(counts.furthest, len(steps) - 1)]}" if counts.anchors and steps else ""
+    return f"Rule {rule.name} never fired: {count_text(counts.anchors, 'anchor')}{stopped}.{command}"
+
+
+def _kind(source: Source) -> str:
+    """The noun for what an anchor's source gives."""
+    match source:
+        case EventSource():
+            return "event"
+        case FactSource(period=None):
+            return "fact"
+        case FactSource():
+            return "tick"
+        case _:
+            assert_never(source)
+
+
+def step_names(rule: Rule) -> list[str]:
+    """The names of a rule's clauses in funnels, in their order: their labels, and `if`.
+
+    A `not` clause is named `not` with its label.
+    """
+    names = [f"not {clause.role.label}" if isinstance(clause, Absent) else clause.role.label for clause in rule.clauses]
+    return names if rule.condition is None else [*names, "if"]
+
+
+class _Unfed:
+    """The terms that no element brought, for rules whose anchors have no fact."""
+
+    def __init__(self, program: CompiledProgram, totals: Totals) -> None:
+        self._terms = totals.terms
+        self._prefixes = program.rules.prefixes
+        self._queries = anchor_queries(program)
+        self._dependencies = TermDependencies(program)
+
+    def sentence(self, rule: Rule) -> str:
+        """A sentence about the terms that the anchor of a rule lacks; empty where they do not
+        explain that it has no fact, or too many terms were brought to note all.
+        """
+        query = self._queries.get(rule.name)
+        if query is None or not self._terms or len(self._terms) >= MOST_TERMS:
+            return ""
+        missing = self._dependencies.missing(query, self._terms)
+        if not missing:
+            return ""
+        listed = _listed([term_text(term, self._prefixes) for term in missing], "or")
+        return f" No element brought {listed}; the elements bring {_brought(missing, self._terms, self._prefixes)}."
+
+
+def _listed(texts: list[str], word: str) -> str:
+    """
+    >>> _listed(["a", "b", "c"], "or"), _listed(["a"], "or")
+    ('a, b or c', 'a')
+    """
+    return f"{', '.join(texts[:-1])} {word} {texts[-1]}" if len(texts) > 1 else texts[0]
+
+
+def _brought(missing: Collection[Term], terms: Iterable[Term], prefixes: Prefixes) -> str:
+    """The terms that elements bring, in order; of many, those spelt most like the missing ones."""
+
+    def likeness(text: str) -> float:
+        return max(SequenceMatcher(None, text, term_text(each, prefixes)).ratio() for each in missing)
+
+    texts = sorted(term_text(term, prefixes) for term in terms)
+    if len(texts) <= MOST_LINES:
+        return ", ".join(texts)
+    alike = sorted(texts, key=likeness, reverse=True)[:MOST_LINES]
+    return f"{', '.join(sorted(alike))} and {len(texts) - MOST_LINES:,} more"

@@ -1,0 +1,89 @@
+"""Counts of rules on Spark: those of a run in process, over buckets, batches and restarts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dotr.cli import main
+from dotr.config import read_config
+from dotr.runtimes.local import run_local
+from dotr.runtimes.pipeline import build
+from dotr.runtimes.spark.totals_file import read_totals
+
+pytestmark = pytest.mark.spark
+
+HEADER = """PREFIX : <http://e/>
+query Reading = [ SELECT ?room ?v WHERE { ?r :room ?room ; :value ?v } ]
+"""
+STATELESS = """
+rule High define High = [ dotr_id1 :high ?room ] from Reading [ FILTER(?v > 90) ] with High.?room = Reading.?room
+rule Misspelt define Misspelt = [ [] a :M ] from Wrong = [ SELECT ?r WHERE { ?r :valeu ?v } ]
+"""
+STATEFUL = """
+rule Jump define Jump = [ [] :at ?room ] from Reading as Now
+and last Reading as Before [ FILTER(?room = Now.?room) ] within 20 s from Now
+and last Reading as Peak [ FILTER(?room = Now.?room && ?v > 95) ] within 5 s from Before
+if Now.?v - Before.?v > 80 with Jump.?room = Now.?room
+rule Never define Never = [ [] a :N ] from Reading as Now
+and last Reading as Before [ FILTER(?room = Now.?room) ] within 20 s from Now if Before.?v > 900
+rule Still define Still = [ [] a :S ] from Reading delayed by 3 s
+and not Reading as Other [ FILTER(?room = Reading.?room) ] within [0, 9 s] from Reading
+rule Again define Again = [ [] a :A ] from Jump and each Jump as Earlier within 30 s from Jump
+"""
+CONFIG = """
+name: counted
+prefixes: {{ "": "http://e/" }}
+rules: [r.dotr]
+input: [{{ name: a, format: ndjson, path: a.ndjson }}]
+output: [{{ path: {out} }}]
+report: {{ accept: [D501, D502, D503, D315] }}
+spark: {{ master: "local[2]", checkpoint: ck, batch: 40 }}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    elements = [json.dumps({"time": at, "graph": f"[] :room :r{at % 5} ; :value {at * 37 % 101} ."}) for at in range(200)]
+    (tmp_path / "a.ndjson").write_text("\n".join([*elements, elements[0]]))
+    (tmp_path / "spark.yaml").write_text(CONFIG.format(out="out"))
+    (tmp_path / "local.yaml").write_text(CONFIG.format(out="local.ndjson") + "engine: local\n")
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """The lines about rules that a run ends with."""
+    assert main(["run", *arguments]) == 0
+    lines = [line.replace(arguments[0], "CONFIG") for line in capsys.readouterr().err.splitlines()]
+    return [line for line in lines if line.startswith("Rule ")]
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("rules", [STATELESS, STATELESS + STATEFUL], ids=["stateless", "stateful"])
+def test_counts_on_spark_are_those_in_process(rules: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "r.dotr").write_text(HEADER + rules)
+    expected = run_local(build(read_config("local.yaml"), fresh=True, on_spark=False), lambda totals: None)
+    lines = said(capsys, "local.yaml", "--fresh", "--rules")
+    assert len(lines) == rules.count("rule ")
+    assert said(capsys, "spark.yaml", "--rules") == lines
+    stored = read_totals(folder / "ck")
+    assert stored is not None
+    assert stored.totals == expected
+    assert stored.totals.rules == expected.rules != {}
+    assert stored.totals.terms == expected.terms
+    assert said(capsys, "spark.yaml", "--rules") == lines, "a run that reads nothing more tells of all runs"
+    assert own_counts(capsys) == dict.fromkeys(rule_names(rules), (0, 0)), "the figures of a run are its own"
+
+
+def rule_names(rules: str) -> list[str]:
+    return [line.split()[1] for line in rules.splitlines() if line.startswith("rule ")]
+
+
+def own_counts(capsys: pytest.CaptureFixture[str]) -> dict[str, tuple[int, int]]:
+    """Anchors and events of each rule in the last report of a run on Spark."""
+    assert main(["run", "spark.yaml", "--progress", "json"]) == 0
+    report = json.loads(capsys.readouterr().err.splitlines()[-1])
+    return {each["rule"]: (each["anchors"], each["events"]) for each in report["rules"]}
