@@ -119,6 +119,22 @@ def zoneless(text: str, time: Micros) -> bool:
     return False
 
 
+def date_times_in(text: str) -> dict[Micros, bool]:
+    """Times (µs since 1970) of the date-times in a text, with True for one that has a zone.
+
+    >>> date_times_in("7,2014-08-01 07:50,x"), date_times_in('{"at": "2014-08-01T09:50+02:00"}')
+    ({1406879400000000: False}, {1406879400000000: True})
+    """
+    times: dict[Micros, bool] = {}
+    for found in _DATE_TIME.finditer(text):
+        try:
+            time = parse_date_time(found[0])
+        except ValueError:
+            continue
+        times[time] = found[8] is not None or times.get(time, False)
+    return times
+
+
 def parse_integer(value: int, unit: Unit) -> Micros:
     """Time (µs since 1970) of an integer of a unit; raises ValueError beyond the range of times.
 

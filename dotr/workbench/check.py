@@ -26,6 +26,7 @@ from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.layers import lay_out
 from dotr.model.places import Document, Span
 from dotr.runtimes.pipeline import check_files
+from dotr.workbench.data_check import check_data
 from dotr.workbench.expectations import unknown_names
 from dotr.workbench.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
 from dotr.workbench.retained_state import RetainedState, state
@@ -42,7 +43,7 @@ class Checked:
 
     `diagnostics`: every problem once; `checked`: number of files; `left_out`: number of YAML files
     of other programs; `states`: retained state of each program; `accepted`: number of warnings
-    accepted by configurations (`report.accept`).
+    accepted by configurations (`report.accept`); `inputs`: a line about the data of each input.
     """
 
     diagnostics: tuple[Diagnostic, ...]
@@ -50,10 +51,17 @@ class Checked:
     skipped_count: int
     states: tuple[RetainedState, ...]
     accepted_count: int = 0
+    inputs: tuple[str, ...] = ()
 
 
-def check(paths: Sequence[str]) -> Checked:
-    """Check files, and the files of known kinds below folders."""
+def check(paths: Sequence[str], data: int | None = None) -> Checked:
+    """Check files, and the files of known kinds below folders.
+
+    Args:
+        paths: files and folders.
+        data: the number of records of each input of a configuration that are checked too; None:
+            none.
+    """
     problems: list[Diagnostic] = []
     files: dict[str, None] = {}
     skipped_count = 0
@@ -69,16 +77,19 @@ def check(paths: Sequence[str]) -> Checked:
     covered: set[str] = set()
     programs: _Programs = {}
     accepted: list[Diagnostic] = []
+    inputs: list[str] = []
     for file in files:
         if Path(file).suffix in _YAML:
-            problems += _check_yaml(file, covered, programs, accepted)
+            problems += _check_yaml(file, covered, programs, accepted, data, inputs)
     rest = [file for file in files if os.path.realpath(file) not in covered]
     problems += _check_rules([file for file in rest if file.endswith(".dotr")], programs)
     for file in rest:
         if file.endswith(".dlog"):
             problems += _check_datalog(file)
     unique = {str(diagnostic): diagnostic for diagnostic in problems}
-    return Checked(tuple(unique.values()), len(files), skipped_count, tuple(programs.values()), len({str(each) for each in accepted}))
+    return Checked(
+        tuple(unique.values()), len(files), skipped_count, tuple(programs.values()), len({str(each) for each in accepted}), tuple(inputs)
+    )
 
 
 def _files_below(folder: str) -> list[str]:
@@ -115,11 +126,13 @@ _Programs: TypeAlias = dict[frozenset[str], RetainedState]
 """Retained state of the programs without errors, by the names of their rule files."""
 
 
-def _check_yaml(path: str, covered: set[str], programs: _Programs, accepted: list[Diagnostic]) -> list[Diagnostic]:
+def _check_yaml(
+    path: str, covered: set[str], programs: _Programs, accepted: list[Diagnostic], data: int | None, inputs: list[str]
+) -> list[Diagnostic]:
     """Problems of a configuration or rule test and of its program.
 
-    Adds the program's files to `covered` and the warnings that the configuration accepts to
-    `accepted`.
+    Adds the program's files to `covered`, the warnings that the configuration accepts to
+    `accepted`, and lines about its data to `inputs`; `data` is the number of records of each input.
     """
     try:
         tree = read_tree(read_document(path))
@@ -133,6 +146,10 @@ def _check_yaml(path: str, covered: set[str], programs: _Programs, accepted: lis
         _cover(spec, covered)
         found = _check_program(path, spec, problems, programs, objects_of_inputs(config), keeping=config.cache_policy())
         every = [*problems, *found, *check_files(config)]
+        if data is not None and not _errors(every):
+            checked = check_data(config, compile_program(spec, config.cache_policy()), data)
+            every += checked.warnings
+            inputs += checked.lines
         known = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]
         accepted += known
         return [d for d in every if d not in known]
