@@ -111,6 +111,11 @@ def test_times_without_a_zone(cars: Project) -> None:
     assert warnings(cars) == ["input cars: its times have no zone (cars.csv:2)"]
 
 
+def test_number_behind_a_time_is_no_fraction_of_it(cars: Project) -> None:
+    cars.write("cars.csv", "at,speed,road\n2024-03-01T10:00:00,7.6,A1\n")
+    assert warnings(cars) == ["input cars: its times have no zone (cars.csv:2)"]
+
+
 def test_integers_that_look_like_milliseconds(cars: Project) -> None:
     cars.write("cars.csv", "at,speed,road\n1709276400,12,A1\n1709276400000,12,A1\n")
     assert warnings(cars) == ["input cars: integer times lie beyond the year 3000, as seconds (cars.csv:3)"]
