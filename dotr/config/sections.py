@@ -144,8 +144,9 @@ class InputSection(Section):
 class OutputSection(Section):
     """Output stream."""
 
-    format: Literal["ndjson", "trig", "nquads", "csv"] = Field(
-        default="ndjson", description="ndjson, trig and nquads can be read as inputs; csv has a column for each attribute"
+    format: Literal["ndjson", "trig", "nquads", "csv", "parquet"] = Field(
+        default="ndjson",
+        description="ndjson, trig and nquads can be read as inputs; csv and parquet have a column for each attribute (operation.md)",
     )
     path: str = Field(
         min_length=1,

@@ -38,6 +38,9 @@ class StreamFormat(Enum):
     CSV = "csv"
 
 
+RDF_FORMATS: Final = (StreamFormat.NDJSON, StreamFormat.TRIG, StreamFormat.NQUADS)
+"""The formats of an output that can be read as an input."""
+
 output_order: Final[Callable[[Firing], tuple[object, ...]]] = itemgetter(0, 1, 3, 2, 4)
 """The sort key of output: time, rule, attributes (interface.md), then event and graph."""
 

@@ -43,13 +43,13 @@ engine: local
 - **Paths** are relative to the configuration file; those of `--set` to the working directory. `~` is the home folder. A glob
   (`data/*.ndjson`, `**` for any folders) stands for its files, sorted by name. `${NAME}` is the value of an environment variable.
 - **Values on the command line**: `dotr run CONFIG --set input.0.path=other.csv`; items of lists are counted from 0.
-- **Times of elements** are integers of `time.unit` since 1970, or ISO 8601 date-times (`2024-03-01T08:00:00+01:00`, a blank in place of the T
+- **Times of elements** are integers of `time.unit` since 1970, or ISO 8601 date-times (`2024-03-01T08:00:00+01:00`, a blank for the T
   too). A time without a zone is UTC, whatever the zone of the machine, unless `time_zone` names another (CSV and JSON).
 - **Lengths of time** are quantities with units, `30 s`, `5 min`, `1 h 30 min`; the units are `us`, `ms`, `s`, `min`, `h` and `d`.
-- **CSV cells** in a `map`: `{column}` by itself is a number where the cell is a JSON number (`20.5`, not `007`; `20,5` with `decimal: ","`),
-  else a string; `'{column}'` is text, and `'{column}'^^xsd:date` has its type; in `:room{column}` or `<http://example.org/{column}>`
-  the cell is percent-encoded; `<{column}>` is an IRI as it is. An empty cell leaves out the triples that need it. More, and paths in
-  JSON, in [inputs.md](inputs.md).
+- **CSV cells** in a `map`: `{column}` by itself is a number where the cell is a JSON number (`20.5`, not `007`; `20,5` where `decimal` is a
+  comma), else a string; `'{column}'` is text, and `'{column}'^^xsd:date` has its type; in `:room{column}` or `<http://example.org/{column}>`
+  the cell is percent-encoded; `<{column}>` is an IRI as it is. An empty cell leaves out the triples that need it. More, and paths in JSON,
+  in [inputs.md](inputs.md).
 - **Default** `–`: the key has none; the text says what then holds.
 """
 

@@ -143,6 +143,13 @@ INPUTS: tuple[ErrorCode, ...] = (
 
 SPARK: tuple[ErrorCode, ...] = (
     ErrorCode(
+        "I203",
+        "Parquet needs pyarrow",
+        "An output has the format parquet, which is written by the package pyarrow, and it is not installed.",
+        "Run `pip install 'dotr[parquet]'`, or choose another format.",
+        ShownMessage("I203 out/fire.parquet is to be Parquet, and pyarrow is not installed\nRun pip install 'dotr[parquet]'."),
+    ),
+    ErrorCode(
         "S101",
         "Spark cannot run here",
         "Spark needs Java 17 or later, or the packages of `dotr[spark]`. It is an error where the command line selected Spark; otherwise "
