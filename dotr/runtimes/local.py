@@ -96,11 +96,10 @@ def _frozen_heap() -> Iterator[None]:
 def _open_outputs(pipeline: Pipeline) -> tuple[list[EventSink], FileSink | None]:
     """Open the outputs and the file of dead letters: all of them, or none."""
     opened: list[EventSink] = []
-    columns = pipeline.program.all_attributes
     try:
         for output in pipeline.outputs:
             # those opened are discarded if a later one fails
-            opened.append(open_sink(output.path, output.format, pipeline.clock, columns, output.span))  # noqa: PERF401
+            opened.append(open_sink(output.path, output.format, pipeline.output_terms, output.span))  # noqa: PERF401
         dead_letter_path = pipeline.dead_letter_path
         return opened, FileSink(dead_letter_path, pipeline.dead_letter_span) if dead_letter_path else None
     except Refused:

@@ -20,7 +20,7 @@ from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND
 from dotr.runtimes.inputs import checkpoint_clock, clock_of_inputs, files_of, read_inputs, spool_problems, wait_until_stable
 from dotr.runtimes.output_locks import OutputLocks
 from dotr.runtimes.removal import Target, remove
-from dotr.sinks.events import OutputFormat, TableFormat, output_format
+from dotr.sinks.events import OutputFormat, OutputTerms, TableFormat, output_format
 from dotr.sinks.files import check_new, keeps_nothing
 from dotr.sinks.parquet import parquet_problem
 from dotr.sources.records import InputFile
@@ -80,6 +80,11 @@ class Pipeline:
     @cached_property
     def output_paths(self) -> tuple[str, ...]:
         return tuple(output.path for output in self.outputs)
+
+    @property
+    def output_terms(self) -> OutputTerms:
+        """The format of times, the attributes and the prefixes of all outputs."""
+        return OutputTerms(self.clock, self.program.all_attributes, self.program.rules.prefixes)
 
 
 DEAD_LETTERS: Final = "dead letters"

@@ -25,7 +25,8 @@ from dotr.sinks.parquet import MADE_BY
 
 _BATCH: Final = re.compile(r"\.?[0-9]{12}\.[a-z.]+")
 _OWN_FILE: Final = re.compile(
-    r'\{"time": .*"rule": .*"event": .*"attributes": |\{"reason": .*"input": .*"file": |time,rule,event[,\r\n]|<urn:dotr:[0-9a-f]{32}> <http://www\.w3\.org/ns/prov#'
+    r'\{"time": .*"rule": .*"event": .*"attributes": |\{"reason": .*"input": .*"file": |time,rule,event[,\r\n]|'
+    r"(?:@prefix [^\n]*\n)*<urn:dotr:[0-9a-f]{32}> (?:<http://www\.w3\.org/ns/prov#|[\w-]*:)generatedAtTime"
 )
 _CHECKPOINT: Final = re.compile(
     r"dotr\.json(\.new)?|spark\.log|query(-[0-9]+)?|moved-[0-9]+|spool|waiting|(watched|progress|inputs)\.((nd)?json|new)"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
 
 from dotr.model.places import Span
 from dotr.model.stream import Firing
-from dotr.model.terms import Variable
+from dotr.model.terms import Prefixes, Variable
 from dotr.model.time import Clock
-from dotr.outputs.writing import StreamFormat, compile_writer
+from dotr.outputs.writing import StreamFormat, Writer, compile_writer
 from dotr.sinks.files import BatchFile, FileSink
 from dotr.sinks.parquet import ParquetBatch, ParquetFile
 
@@ -32,6 +33,21 @@ def output_format(name: str) -> OutputFormat:
     (<TableFormat.PARQUET: 'parquet'>, <StreamFormat.TRIG: 'trig'>)
     """
     return TableFormat.PARQUET if name == TableFormat.PARQUET.value else StreamFormat(name)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTerms:
+    """Common to all outputs of a pipeline: the format of times, the attributes that events can have,
+    and the prefixes of TriG.
+    """
+
+    clock: Clock
+    attributes: Sequence[Variable] = ()
+    prefixes: Prefixes = field(default_factory=dict)
+
+    def writer(self, form: StreamFormat) -> Writer:
+        """A new writer of a text format."""
+        return compile_writer(form, self.clock, self.attributes, self.prefixes)
 
 
 class EventBatch(Protocol):
@@ -64,9 +80,9 @@ class TextEvents(FileSink):
 
     __slots__ = ("_texts",)
 
-    def __init__(self, path: str, form: StreamFormat, clock: Clock, attributes: Sequence[Variable], place: Span | None = None) -> None:
+    def __init__(self, path: str, form: StreamFormat, terms: OutputTerms, place: Span | None = None) -> None:
         super().__init__(path, place)
-        self._texts = compile_writer(form, clock, attributes)
+        self._texts = terms.writer(form)
 
     def write_firings(self, firings: Sequence[Firing]) -> None:
         """Append the text of firings; raises `WriteFailed`."""
@@ -78,24 +94,24 @@ class TextBatch(BatchFile):
 
     __slots__ = ("_texts",)
 
-    def __init__(self, folder: str, batch: int, form: StreamFormat, clock: Clock, attributes: Sequence[Variable]) -> None:
+    def __init__(self, folder: str, batch: int, form: StreamFormat, terms: OutputTerms) -> None:
         super().__init__(folder, batch, f".{form.value}")
-        self._texts = compile_writer(form, clock, attributes)
+        self._texts = terms.writer(form)
 
     def write_firings(self, firings: Sequence[Firing]) -> None:
         """Append the text of firings; raises `WriteFailed`."""
         self.write(self._texts(firings))
 
 
-def open_sink(path: str, form: OutputFormat, clock: Clock, attributes: Sequence[Variable], place: Span | None = None) -> EventSink:
+def open_sink(path: str, form: OutputFormat, terms: OutputTerms, place: Span | None = None) -> EventSink:
     """Open the output of a run in process; raises `Refused` where it exists or cannot be written."""
     if isinstance(form, TableFormat):
-        return ParquetFile(path, clock, attributes, place)
-    return TextEvents(path, form, clock, attributes, place)
+        return ParquetFile(path, terms.clock, terms.attributes, place)
+    return TextEvents(path, form, terms, place)
 
 
-def open_batch(folder: str, batch: int, form: OutputFormat, clock: Clock, attributes: Sequence[Variable]) -> EventBatch:
+def open_batch(folder: str, batch: int, form: OutputFormat, terms: OutputTerms) -> EventBatch:
     """The file of a batch, to be opened by its first firing."""
     if isinstance(form, TableFormat):
-        return ParquetBatch(folder, batch, clock, attributes)
-    return TextBatch(folder, batch, form, clock, attributes)
+        return ParquetBatch(folder, batch, terms.clock, terms.attributes)
+    return TextBatch(folder, batch, form, terms)

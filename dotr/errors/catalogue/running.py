@@ -139,9 +139,6 @@ INPUTS: tuple[ErrorCode, ...] = (
         "Choose a path that can be written.",
         ShownMessage("I202 cannot write out/fire.ndjson: permission denied\nChoose a path that can be written."),
     ),
-)
-
-SPARK: tuple[ErrorCode, ...] = (
     ErrorCode(
         "I203",
         "Parquet needs pyarrow",
@@ -149,6 +146,9 @@ SPARK: tuple[ErrorCode, ...] = (
         "Run `pip install 'dotr[parquet]'`, or choose another format.",
         ShownMessage("I203 out/fire.parquet is to be Parquet, and pyarrow is not installed\nRun pip install 'dotr[parquet]'."),
     ),
+)
+
+SPARK: tuple[ErrorCode, ...] = (
     ErrorCode(
         "S101",
         "Spark cannot run here",

@@ -211,11 +211,11 @@ def _batch_writer(pipeline: Pipeline) -> WriteBatch:
     """A function that writes a batch to all outputs; an output without data gets no file."""
     clock = pipeline.clock
     dead = pipeline.dead_letter_path
-    columns = pipeline.program.all_attributes
+    terms = pipeline.output_terms
 
     def write(number: int, firings: Iterator[Sequence[Firing]], dead_letters: Iterator[DeadLetter]) -> None:
         with ExitStack() as stack:
-            files = [stack.enter_context(open_batch(output.path, number, output.format, clock, columns)) for output in pipeline.outputs]
+            files = [stack.enter_context(open_batch(output.path, number, output.format, terms)) for output in pipeline.outputs]
             for block_of_firings in firings:
                 for file in files:
                     file.write_firings(block_of_firings)

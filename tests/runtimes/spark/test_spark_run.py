@@ -20,6 +20,7 @@ from dotr.model.stream import Reason
 from dotr.monitoring.totals import RunFailed, Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
+from tests.support.outputs import joined
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.spark
@@ -145,7 +146,7 @@ def results(folder: Path, out: str) -> tuple[str, str, list[str]]:
     def text(name: str) -> str:
         path = folder / out / name
         files = sorted(path.iterdir()) if path.is_dir() else [path]
-        return "".join(file.read_text() for file in files)
+        return joined(files)
 
     return text("jumps.ndjson"), text("jumps.trig"), sorted(text("rejected.ndjson").splitlines())
 
