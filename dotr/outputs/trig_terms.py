@@ -79,7 +79,7 @@ def term_writer(prefixes: Prefixes) -> TermText:
 
 def predicate_writer(text: TermText) -> TermText:
     """A function for predicates: `rdf:type` is `a`."""
-    return lambda term: "a" if term == RDF_TYPE else text(term)
+    return lru_cache(_REMEMBERED)(lambda term: "a" if term == RDF_TYPE else text(term))
 
 
 def rule_iri(rule: str) -> Term:

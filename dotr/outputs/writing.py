@@ -28,6 +28,7 @@ Writer: TypeAlias = Callable[[Sequence[Firing]], list[str]]
 several calls."""
 
 _TIME: Final = f"<{PROV}generatedAtTime>"
+_FRESH: Final = "<urn:dotr:"
 _RULE: Final = f"<{PROV}wasGeneratedBy>"
 _NO_PREFIXES: Final[Prefixes] = {}
 
@@ -145,13 +146,23 @@ class _TrigWriter:
             return []
         text, predicate, clock = self._text, self._predicate, self._clock
         texts = [self._header]
-        self._header = ""
+        self._header, time_predicate = "", text(_TIME)
+        last: Micros | None = None
+        stamp = ""
         for name, firing in self._name_graphs(firings):
             rule = self._rules.get(firing.rule)
             if rule is None:
                 rule = self._rules[firing.rule] = f"{text(_RULE)} {rule_iri(firing.rule)}"
-            lines = "".join([f"  {text(each)} {predicate(link)} {text(value)} .\n" for each, link, value in firing.graph])
-            texts.append(f"{name} {text(_TIME)} {text(time_term(firing.time, clock))} ; {rule} .\n{name} {{\n{lines}}}\n")
+            lines = "".join(
+                [
+                    # fresh names are many, and have no prefix
+                    f"  {each if each.startswith(_FRESH) else text(each)} {predicate(link)} {text(value)} .\n"
+                    for each, link, value in firing.graph
+                ]
+            )
+            if firing.time != last:
+                last, stamp = firing.time, f"{time_predicate} {text(time_term(firing.time, clock))}"
+            texts.append(f"{name} {stamp} ; {rule} .\n{name} {{\n{lines}}}\n")
         return texts
 
 
