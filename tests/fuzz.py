@@ -75,7 +75,8 @@ def _rule_tests(data: bytes) -> None:
 
 def _maps(data: bytes) -> None:
     from dotr.config.files import read_document
-    from dotr.sources.csv_map import columns_of, compile_map, template_of
+    from dotr.sources.csv_map import compile_map, template_of
+    from dotr.sources.map_terms import columns_of
     from dotr.sources.records import ElementMap, Format, InputFile
 
     file = InputFile("a", "", Format.CSV, prefixes=tuple(_PREFIXES.items()), map=ElementMap("t", read_document(_file("map", data))))

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from pyarrow import parquet
 
 from dotr.model.stream import Firing
 from dotr.model.time import Clock
@@ -17,6 +16,8 @@ from dotr.sinks.parquet import ParquetBatch, ParquetFile
 from tests.conftest import Project
 
 pytestmark = pytest.mark.core
+
+parquet = pytest.importorskip("pyarrow.parquet")
 
 OPTIONS = ("--set", "output.0.format=parquet", "--set", "output.0.path=out.parquet")
 

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import pytest
-from pyarrow import parquet
 
 from dotr.config import read_config
 from dotr.errors.diagnostics import Refused
@@ -153,6 +152,8 @@ def results(folder: Path, out: str) -> tuple[str, str, list[str]]:
 
 def rows(folder: Path, out: str) -> list[dict[str, object]]:
     """The rows of the Parquet output: of one file, or of those of a folder."""
+    from pyarrow import parquet
+
     path = folder / out / "jumps.parquet"
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     return [row for file in files for row in parquet.read_table(file).to_pylist()]
