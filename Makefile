@@ -30,9 +30,10 @@ errors: ## write the golden messages of tests/errors and docs/errors.md anew: lo
 	$(PYTHON) -m tests.errors.test_rule_language_errors
 	$(PYTHON) -m dotr.workbench.errors_page > docs/errors.md
 
-schema: ## write the JSON Schema of configurations anew
+schema: ## write the JSON Schema of configurations and docs/configuration.md anew
 	$(PYTHON) -c "from dotr.config import schema; print(schema(), end='')" > schema.json
 	mv schema.json dotr/config/config.schema.json
+	$(PYTHON) -m dotr.workbench.configuration_page > docs/configuration.md
 
 wheel: ## build the wheel, install it in an empty environment, run it there
 	$(PYTHON) -m tests.wheel

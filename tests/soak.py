@@ -37,6 +37,7 @@ from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark.spool import copied_lines
 from tests.runtimes.spark.test_spark_run import ROOMS, RULES, WHOLE
+from tests.support.outputs import joined
 from tests.support.victims import SURVIVED, WHO, Found, Run
 
 _KILLS_A_ROUND = 12
@@ -146,7 +147,7 @@ def results(folder: Path) -> tuple[Sinks, Letters]:
     def text(name: str) -> str:
         path = folder / name
         files = sorted(path.glob("[0-9]*")) if path.is_dir() else [path]
-        return "".join(file.read_text() for file in files)
+        return joined(files)
 
     letters = map(json.loads, text("dead.ndjson").splitlines())
     return {name: text(name) for name in OUTPUTS}, Counter((x["reason"], x["input"], x["time"], x["text"]) for x in letters)

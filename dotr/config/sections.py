@@ -51,7 +51,9 @@ def validated(model: type[_Section], data: object, tree: Tree) -> _Section:
 class TimeSection(Section):
     """Unit of integer time stamps."""
 
-    unit: Literal["us", "ms", "s", "min", "h", "d"] = "s"
+    unit: Literal["us", "ms", "s", "min", "h", "d"] = Field(
+        default="s", description="the unit of integer times, which count from 1970-01-01T00:00:00Z, and of an integer lateness"
+    )
 
 
 class KnowledgeSection(Section):
@@ -59,7 +61,9 @@ class KnowledgeSection(Section):
 
     graphs: list[str] = Field(default=[], description="RDF files in any format, .gz too; globs")
     datalog: list[str] = Field(default=[], description="Datalog files; globs")
-    entailment: Literal["none", "rdfs", "owl2rl"] = "none"
+    entailment: Literal["none", "rdfs", "owl2rl"] = Field(
+        default="none", description="the entailment over the background and every instant (entailment.md)"
+    )
     axiomatic: bool = Field(default=False, description="also the axiomatic and reflexive triples of the entailment")
     cache: str | None = Field(default=None, min_length=1, description="a folder for compiled backgrounds; the user's cache folder if none")
     inconsistent: Literal["report", "reject"] = Field(
@@ -87,32 +91,42 @@ class LimitsSection(Section):
 class InputSection(Section):
     """Input stream of elements, from one or several files."""
 
-    name: str = Field(min_length=1)
-    format: Literal["ndjson", "trig", "nquads", "csv", "json"]
+    name: str = Field(min_length=1, description="the name in dead letters and messages")
+    format: Literal["ndjson", "trig", "nquads", "csv", "json"] = Field(description="the format of elements (inputs.md)")
     path: str = Field(min_length=1, description="a file or a glob; .gz too; - is standard input")
     watch: bool = Field(default=False, description="read new files too, until stopped; the path is a glob")
     settle: str | int | None = Field(
-        default=None, description="watch: a file unchanged for this long is complete; 1 s; 0 s for files renamed into place"
+        default=None,
+        description="watch: a file unchanged for this long is complete; 1 s if none; 0 s for files renamed "
+        "into place; an integer is in seconds",
     )
     idle: str | int | None = Field(
-        default=None, description="watch, standard input: after this long without an element, instants close without waiting for this input"
+        default=None,
+        description="watch, standard input: after this long without an element, instants close without waiting for this input; "
+        "never if none; an integer is in seconds",
     )
     one_per_instant: bool = Field(
         default=False, description="every element is an instant: it closes at once, and a second one is a dead letter"
     )
-    rate: int | None = Field(default=None, gt=0, description="the most elements of the input that are read a second")
-    lateness: str | int = Field(default=0, description="a declared delay, such as 30 s")
-    time: str | None = Field(default=None, description="csv: the column that holds the time; json: its path")
-    map: str | None = Field(default=None, description="csv, json: the template that makes the graph of a row or an object")
-    each: str | None = Field(default=None, min_length=1, description="json: the path of a list, each item of which is an element")
+    rate: int | None = Field(default=None, gt=0, description="the most elements of the input that are read a second; no bound if none")
+    lateness: str | int = Field(
+        default=0,
+        description="the declared delay, such as 30 s: an element may come behind one that is later by as much; "
+        "an integer is in the unit of `time`",
+    )
+    time: str | None = Field(default=None, description="csv: the column that holds the time, required; json: its path, required")
+    map: str | None = Field(default=None, description="csv, json: the template that makes the graph of a row or an object, required")
+    each: str | None = Field(
+        default=None, min_length=1, description="json: the path of a list, each item of which is an element; the object if none"
+    )
     time_format: str | None = Field(
         default=None, min_length=1, description='csv, json: the form of times, such as "%d.%m.%Y %H:%M:%S"; ISO 8601 or integers if none'
     )
     time_zone: str | None = Field(
         default=None, min_length=1, description="csv, json: the zone of date-times without one, such as Europe/Berlin; UTC if none"
     )
-    delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns")
-    decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals")
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
+    decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals; with a comma, 20,5 is the decimal 20.5")
     encoding: str = Field(default="utf-8", min_length=1, description="csv: the encoding of the text, such as latin-1")
 
     @field_validator("time_format")
@@ -145,8 +159,14 @@ class InputSection(Section):
 class OutputSection(Section):
     """Output stream."""
 
-    format: Literal["ndjson", "trig", "nquads", "csv"] = "ndjson"
-    path: str = Field(min_length=1)
+    format: Literal["ndjson", "trig", "nquads", "csv", "parquet"] = Field(
+        default="ndjson",
+        description="ndjson, trig and nquads can be read as inputs; csv and parquet have a column for each attribute (operation.md)",
+    )
+    path: str = Field(
+        min_length=1,
+        description="a file in process (.gz compresses it; /dev/stdout prints it); on Spark a folder with a file for each batch",
+    )
 
 
 class SparkSection(Section):
@@ -155,7 +175,10 @@ class SparkSection(Section):
     master: str | None = Field(default=None, description="local[*] where spark-submit names none")
     checkpoint: str | None = Field(default=None, description="a folder; beside the first output where none is named")
     batch: int = Field(default=200_000, gt=0, description="the approximate number of elements of a batch; a long one counts as several")
-    trigger: str | int = Field(default="0 s", description="inputs that grow: the least time from the start of a batch to that of the next")
+    trigger: str | int = Field(
+        default="0 s",
+        description="inputs that grow: the least time from the start of a batch to that of the next; an integer is in seconds",
+    )
     restarts: int = Field(default=3, ge=0, description="the most restarts of a failed Spark query without a completed batch in between")
     conf: dict[str, str | int | bool] = Field(default={}, description="Spark's own configuration")
 
@@ -170,7 +193,8 @@ class MetricsSection(Section):
     """Metrics of a run in progress."""
 
     prometheus: str | int | None = Field(
-        default=None, description="the address that serves /metrics, such as 127.0.0.1:9464; a port alone is on loopback"
+        default=None,
+        description="the address that serves /metrics, such as 127.0.0.1:9464; a port alone is on loopback; not served if none",
     )
 
     @field_validator("prometheus")
@@ -199,19 +223,23 @@ class ReportSection(Section):
 class Settings(Section):
     """Whole configuration of a pipeline."""
 
-    name: str = Field(min_length=1)
-    prefixes: dict[str, str] = {}
-    time: TimeSection = TimeSection()
-    knowledge: KnowledgeSection = KnowledgeSection()
+    name: str = Field(min_length=1, description="the name of the pipeline, in messages, metrics and checkpoints")
+    prefixes: dict[str, str] = Field(
+        default={}, description="prefixes of rule files that declare none, and of graphs in inputs: the namespace of each, as a whole IRI"
+    )
+    time: TimeSection = Field(default=TimeSection(), description="integer times")
+    knowledge: KnowledgeSection = Field(default=KnowledgeSection(), description="background knowledge")
     rules: list[str] = Field(min_length=1, description="rule files; globs")
-    limits: LimitsSection = LimitsSection()
-    input: list[InputSection] = Field(min_length=1)
-    output: list[OutputSection] = Field(min_length=1)
-    dead_letter: str | None = Field(default=None, description="a file (a folder on Spark) for what cannot be processed")
-    engine: Literal["spark", "local"] = "spark"
-    spark: SparkSection = SparkSection()
-    metrics: MetricsSection = MetricsSection()
-    report: ReportSection = ReportSection()
+    limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
+    input: list[InputSection] = Field(min_length=1, description="input streams, merged by time")
+    output: list[OutputSection] = Field(min_length=1, description="output streams; all have the same events")
+    dead_letter: str | None = Field(
+        default=None, description="a file (a folder on Spark) for what cannot be processed; only counted if none"
+    )
+    engine: Literal["spark", "local"] = Field(default="spark", description="the runtime of `dotr run`; local: in this process")
+    spark: SparkSection = Field(default=SparkSection(), description="the Spark runtime")
+    metrics: MetricsSection = Field(default=MetricsSection(), description="metrics of a run")
+    report: ReportSection = Field(default=ReportSection(), description="warnings on the terminal")
 
 
 _TYPE_MESSAGES: Final = {

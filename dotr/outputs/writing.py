@@ -2,8 +2,8 @@
 (interface.md), and CSV for spreadsheets.
 
 Invariant: the text is a function of the firings in output order. In TriG and N-Quads a firing is a
-named graph; its name is a hash of the firing's NDJSON line and of the number of equal firings
-before it at the instant.
+named graph with its time and its rule; its name is a hash of the firing's NDJSON line and of the
+number of equal firings before it at the instant.
 """
 
 from __future__ import annotations
@@ -19,14 +19,18 @@ from typing import Final, TypeAlias, assert_never
 
 from dotr.expressions.times import format_time, time_term
 from dotr.model.stream import Firing
-from dotr.model.terms import PROV, Term, Triple, Variable, is_triple, unescaped
+from dotr.model.terms import PROV, Prefixes, Term, Triple, Variable, is_triple, unescaped
 from dotr.model.time import Clock, Micros
+from dotr.outputs.trig_terms import predicate_writer, rule_iri, term_writer, usable_prefixes
 
 Writer: TypeAlias = Callable[[Sequence[Firing]], list[str]]
 """The texts of firings in output order, one each, with line ends; an instant may be split over
 several calls."""
 
 _TIME: Final = f"<{PROV}generatedAtTime>"
+_FRESH: Final = "<urn:dotr:"
+_RULE: Final = f"<{PROV}wasGeneratedBy>"
+_NO_PREFIXES: Final[Prefixes] = {}
 
 
 class StreamFormat(Enum):
@@ -37,6 +41,9 @@ class StreamFormat(Enum):
     NQUADS = "nquads"
     CSV = "csv"
 
+
+RDF_FORMATS: Final = (StreamFormat.NDJSON, StreamFormat.TRIG, StreamFormat.NQUADS)
+"""The formats of an output that can be read as an input."""
 
 output_order: Final[Callable[[Firing], tuple[object, ...]]] = itemgetter(0, 1, 3, 2, 4)
 """The sort key of output: time, rule, attributes (interface.md), then event and graph."""
@@ -84,27 +91,79 @@ def _ndjson_lines(firings: Iterable[Firing], clock: Clock, heads: dict[tuple[str
     return lines
 
 
-def compile_writer(format: StreamFormat, clock: Clock, attributes: Sequence[Variable] = ()) -> Writer:
-    """The writer of a format; `attributes` are the columns of CSV behind time, rule and event."""
+def compile_writer(format: StreamFormat, clock: Clock, attributes: Sequence[Variable] = (), prefixes: Prefixes = _NO_PREFIXES) -> Writer:
+    """The writer of a format.
+
+    `attributes` are the columns of CSV behind time, rule and event; `prefixes` are those that a
+    TriG file declares at its beginning.
+    """
     name_graphs = _GraphNamer(clock)
     match format:
         case StreamFormat.NDJSON:
             heads: dict[tuple[str, str], str] = {}
             return lambda firings: _ndjson_lines(firings, clock, heads, "\n")
         case StreamFormat.TRIG:
-            return lambda firings: [
-                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{name} {{\n{_graph_lines('  ', firing.graph, '')}}}\n"
-                for name, firing in name_graphs(firings)
-            ]
+            return _TrigWriter(clock, prefixes)
         case StreamFormat.NQUADS:
             return lambda firings: [
-                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{_graph_lines('', firing.graph, ' ' + name)}"
+                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{name} {_RULE} {rule_iri(firing.rule)} .\n"
+                f"{_graph_lines(firing.graph, ' ' + name)}"
                 for name, firing in name_graphs(firings)
             ]
         case StreamFormat.CSV:
             return _CsvWriter(clock, attributes)
         case _:
             assert_never(format)
+
+
+class _TrigWriter:
+    """A named graph for each firing, behind the prefixes.
+
+    >>> write = _TrigWriter(Clock(), {"": "http://e/"})
+    >>> header, graph = write([Firing(12_000_000, "R", "Out", (), (("<http://e/a>", "<http://e/p>", '"1"'),), 0)])
+    >>> print(header, end="")
+    @prefix : <http://e/> .
+    @prefix prov: <http://www.w3.org/ns/prov#> .
+    @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+    >>> print(graph.replace("f21e0fb7c29ddd5973e2ea5a9a34faf7", "…"), end="")
+    <urn:dotr:…> prov:generatedAtTime "12"^^xsd:integer ; prov:wasGeneratedBy <urn:dotr:rule:R> .
+    <urn:dotr:…> {
+      :a :p "1" .
+    }
+    """
+
+    def __init__(self, clock: Clock, prefixes: Prefixes) -> None:
+        self._clock = clock
+        self._name_graphs = _GraphNamer(clock)
+        declared = usable_prefixes(prefixes)
+        self._header = "".join([f"@prefix {name}: <{iri}> .\n" for name, iri in declared.items()])
+        self._text = term_writer(declared)
+        self._predicate = predicate_writer(self._text)
+        self._rules: dict[str, str] = {}
+
+    def __call__(self, firings: Sequence[Firing]) -> list[str]:
+        if not firings:
+            return []
+        text, predicate, clock = self._text, self._predicate, self._clock
+        texts = [self._header]
+        self._header, time_predicate = "", text(_TIME)
+        last: Micros | None = None
+        stamp = ""
+        for name, firing in self._name_graphs(firings):
+            rule = self._rules.get(firing.rule)
+            if rule is None:
+                rule = self._rules[firing.rule] = f"{text(_RULE)} {rule_iri(firing.rule)}"
+            lines = "".join(
+                [
+                    # fresh names are many, and have no prefix
+                    f"  {each if each.startswith(_FRESH) else text(each)} {predicate(link)} {text(value)} .\n"
+                    for each, link, value in firing.graph
+                ]
+            )
+            if firing.time != last:
+                last, stamp = firing.time, f"{time_predicate} {text(time_term(firing.time, clock))}"
+            texts.append(f"{name} {stamp} ; {rule} .\n{name} {{\n{lines}}}\n")
+        return texts
 
 
 class _CsvWriter:
@@ -149,8 +208,8 @@ def plain_text(term: Term) -> str:
     return term[1:-1] if term.startswith("<") and not is_triple(term) else term
 
 
-def _graph_lines(before: str, graph: Iterable[Triple], after: str) -> str:
-    return "".join([f"{before}{subject} {predicate} {value}{after} .\n" for subject, predicate, value in graph])
+def _graph_lines(graph: Iterable[Triple], after: str) -> str:
+    return "".join([f"{subject} {predicate} {value}{after} .\n" for subject, predicate, value in graph])
 
 
 class _GraphNamer:

@@ -30,12 +30,12 @@ from dotr.monitoring.stream_terms import stream_terms
 from dotr.monitoring.totals import ReportTotals, RunFailed, Totals
 from dotr.outputs.external_sort import FIRING_FORMAT, RUN_SIZE, SortedRuns, blocks
 from dotr.outputs.external_sort import merge_runs as sorted_runs
-from dotr.outputs.writing import compile_writer
 from dotr.patterns.rule_counts import RuleCounts
 from dotr.runtimes.channels import channels_of
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.stopping import Stop, stoppable
 from dotr.sinks.dead_letters import dead_letter_line
+from dotr.sinks.events import EventSink, open_sink
 from dotr.sinks.files import FileSink, WriteFailed
 from dotr.sources.live_merge import Channel, live_instants
 from dotr.sources.merge import merged
@@ -63,8 +63,10 @@ def run_local(
         run = _LocalRun(pipeline, sinks, rejected, stop, report_progress, head)
         try:
             with ExitStack() as stack:
-                for sink in (*sinks, *filter(None, [rejected])):
+                for sink in sinks:
                     stack.enter_context(sink)
+                if rejected is not None:
+                    stack.enter_context(rejected)
                 stack.enter_context(_frozen_heap())
                 run.run(report)
         except KeyboardInterrupt:  # a second one, while the files were closed
@@ -91,12 +93,13 @@ def _frozen_heap() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _open_outputs(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
+def _open_outputs(pipeline: Pipeline) -> tuple[list[EventSink], FileSink | None]:
     """Open the outputs and the file of dead letters: all of them, or none."""
-    opened: list[FileSink] = []
+    opened: list[EventSink] = []
     try:
         for output in pipeline.outputs:
-            opened.append(FileSink(output.path, output.span))  # noqa: PERF401 (those opened are discarded if a later one fails)
+            # those opened are discarded if a later one fails
+            opened.append(open_sink(output.path, output.format, pipeline.output_terms, output.span))  # noqa: PERF401
         dead_letter_path = pipeline.dead_letter_path
         return opened, FileSink(dead_letter_path, pipeline.dead_letter_span) if dead_letter_path else None
     except Refused:
@@ -111,7 +114,7 @@ class _LocalRun:
     def __init__(
         self,
         pipeline: Pipeline,
-        sinks: list[FileSink],
+        sinks: list[EventSink],
         dead_letter_sink: FileSink | None,
         stop: Stop,
         report_progress: ReportProgress,
@@ -135,10 +138,7 @@ class _LocalRun:
         self._progress_reported_at = 0.0
         self._second_pass: Iterator[tuple[Micros, list[Element]]] | None = None
         self._clock = pipeline.clock
-        self._sinks = [
-            (compile_writer(output.format, pipeline.clock, pipeline.program.all_attributes), sink)
-            for output, sink in zip(pipeline.outputs, sinks, strict=True)
-        ]
+        self._sinks = sinks
         self._dead_letter_sink = dead_letter_sink
         self._stop = stop
         self._dead_letter_counts: Counter[Reason] = Counter()
@@ -185,7 +185,7 @@ class _LocalRun:
                 if not number % _INSTANTS_PER_CHECK and time.monotonic() >= next_report:
                     self.report_progress()
                     report(self.totals())
-                    for _, sink in sinks:
+                    for sink in sinks:
                         sink.flush()
                     next_report = time.monotonic() + _REPORT_SECONDS
                 stop.end_write()
@@ -250,7 +250,7 @@ class _LocalRun:
 
     def flush(self) -> None:
         """Flush all files, before the run waits."""
-        for _, sink in self._sinks:
+        for sink in self._sinks:
             sink.flush()
         if self._dead_letter_sink is not None:
             self._dead_letter_sink.flush()
@@ -264,8 +264,8 @@ class _LocalRun:
             return
         self.events += len(firings)
         self.dropped += sum([firing.dropped for firing in firings])
-        for write, sink in self._sinks:
-            sink.write(write(firings))
+        for sink in self._sinks:
+            sink.write_firings(firings)
 
     def _write_sorted(self, firings: list[Firing]) -> None:
         """Write and count the firings of an instant that has many: all of them, or none where a
@@ -277,16 +277,16 @@ class _LocalRun:
         ordered = sorted_runs(FIRING_FORMAT, runs.buffered, [path for path, _ in runs.runs])
         stop.is_writing = True
         events = dropped = 0
-        marks = [sink.mark() for _, sink in self._sinks]
+        marks = [sink.mark() for sink in self._sinks]
         for block in blocks(ordered):
             if stop.requested and None not in marks:
-                for (_, sink), mark in zip(self._sinks, marks, strict=True):
+                for sink, mark in zip(self._sinks, marks, strict=True):
                     sink.truncate(mark or 0)
                 raise KeyboardInterrupt
             events += len(block)
             dropped += sum([firing.dropped for firing in block])
-            for write, sink in self._sinks:
-                sink.write(write(block))
+            for sink in self._sinks:
+                sink.write_firings(block)
         self.events += events
         self.dropped += dropped
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)

@@ -17,11 +17,12 @@ from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Span
 from dotr.model.time import Clock, Micros
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND
-from dotr.outputs.writing import StreamFormat
 from dotr.runtimes.inputs import checkpoint_clock, clock_of_inputs, files_of, read_inputs, spool_problems, wait_until_stable
 from dotr.runtimes.output_locks import OutputLocks
 from dotr.runtimes.removal import Target, remove
+from dotr.sinks.events import OutputFormat, OutputTerms, TableFormat, output_format
 from dotr.sinks.files import check_new, keeps_nothing
+from dotr.sinks.parquet import parquet_problem
 from dotr.sources.records import InputFile
 from dotr.sources.times import parse_delay
 from dotr.sources.watched_folders import GrowingInput
@@ -32,7 +33,7 @@ class Output:
     """Target of the output stream: a file in process, a folder on Spark. `place` is its span in the
     configuration."""
 
-    format: StreamFormat
+    format: OutputFormat
     path: str
     span: Span | None = None
 
@@ -80,6 +81,11 @@ class Pipeline:
     def output_paths(self) -> tuple[str, ...]:
         return tuple(output.path for output in self.outputs)
 
+    @property
+    def output_terms(self) -> OutputTerms:
+        """The format of times, the attributes and the prefixes of all outputs."""
+        return OutputTerms(self.clock, self.program.all_attributes, self.program.rules.prefixes)
+
 
 DEAD_LETTERS: Final = "dead letters"
 
@@ -99,7 +105,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     if on_spark:
         problems += [problem for each in inputs.growing if each.standard for problem in spool_problems(config, each)]
     targets = targets_of(config)
-    problems += _path_conflicts(config, targets)
+    problems += [*_path_conflicts(config, targets), *_table_problems(config, targets)]
     if locks is not None and not problems:
         problems += locks.acquire(targets, settings.name)
     if not fresh and not on_spark and not problems:
@@ -120,7 +126,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     notices: list[Diagnostic] = []
     clock = clock or (clock_of_inputs(inputs, unit, notices) if wait else Clock(unit, dated=False))
     outputs = tuple(
-        Output(StreamFormat(section.format), target.path, target.span) for section, target in zip(settings.output, targets, strict=False)
+        Output(output_format(section.format), target.path, target.span) for section, target in zip(settings.output, targets, strict=False)
     )
     dead_letters = next((target for target in targets if target.purpose == DEAD_LETTERS), Target(DEAD_LETTERS, ""))
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
@@ -196,6 +202,16 @@ def _path_conflicts(config: Config, targets: Sequence[Target]) -> list[Diagnosti
     return problems
 
 
+def _table_problems(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:
+    """Problems of outputs in Parquet."""
+    parquet = [
+        target
+        for section, target in zip(config.settings.output, targets, strict=False)
+        if output_format(section.format) is TableFormat.PARQUET
+    ]
+    return [problem for target in parquet if (problem := parquet_problem(target.path, target.span))]
+
+
 def _existing_outputs(targets: Sequence[Target]) -> list[Diagnostic]:
     """Problems of existing outputs; plain cases are joined to one problem."""
     problems: list[Diagnostic] = []
@@ -216,4 +232,5 @@ def check_files(config: Config) -> list[Diagnostic]:
     """Problems of a configuration's inputs and outputs that a check without a run can detect."""
     problems: list[Diagnostic] = []
     read_inputs(config, problems)
-    return problems + _path_conflicts(config, targets_of(config))
+    targets = targets_of(config)
+    return [*problems, *_path_conflicts(config, targets), *_table_problems(config, targets)]

@@ -21,10 +21,12 @@ from typing import Final
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Span
 from dotr.sinks.files import keeps_nothing
+from dotr.sinks.parquet import MADE_BY
 
 _BATCH: Final = re.compile(r"\.?[0-9]{12}\.[a-z.]+")
 _OWN_FILE: Final = re.compile(
-    r'\{"time": .*"rule": .*"event": .*"attributes": |\{"reason": .*"input": .*"file": |time,rule,event[,\r\n]|<urn:dotr:[0-9a-f]{32}> <http://www\.w3\.org/ns/prov#'
+    r'\{"time": .*"rule": .*"event": .*"attributes": |\{"reason": .*"input": .*"file": |time,rule,event[,\r\n]|'
+    r"(?:@prefix [^\n]*\n)*<urn:dotr:[0-9a-f]{32}> (?:<http://www\.w3\.org/ns/prov#|[\w-]*:)generatedAtTime"
 )
 _CHECKPOINT: Final = re.compile(
     r"dotr\.json(\.new)?|spark\.log|query(-[0-9]+)?|moved-[0-9]+|spool|waiting|(watched|progress|inputs)\.((nd)?json|new)"
@@ -32,6 +34,9 @@ _CHECKPOINT: Final = re.compile(
 _FOLDER: Final = re.compile(r"query(-[0-9]+)?|moved-[0-9]+|spool|waiting")
 _MAGIC: Final = b"\x1f\x8b"
 _HEAD_SIZE: Final = 1 << 16
+_PARQUET: Final = b"PAR1"
+_PARQUET_END: Final = 1 << 20
+"""Bytes at the end of a Parquet file that hold the metadata of its makers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,10 @@ def _is_own_file(path: Path) -> bool:
     """True where a file is empty, or begins like an output or a file of dead letters."""
     with path.open("rb") as file:
         begin = file.read(_HEAD_SIZE)
+    if begin.startswith(_PARQUET):
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _PARQUET_END))
+            return MADE_BY in file.read()
     if begin[:2] == _MAGIC:
         try:
             with gzip.open(path) as packed:

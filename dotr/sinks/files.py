@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from dotr.errors.diagnostics import DotrError, refuse
 from dotr.model.places import Span
@@ -160,7 +160,7 @@ class FileSink:
     def _unwritten(self, error: OSError) -> WriteFailed:
         return WriteFailed(_failure(self.path, error))
 
-    def __enter__(self) -> FileSink:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
@@ -180,6 +180,41 @@ def keeps_nothing(path: str) -> bool:
     return path in _STANDARD or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
 
 
+def put_in_place(temporary: Path, target: Path) -> None:
+    """Give a complete file, which is on the disk, its name; an older file of that name is replaced."""
+    os.replace(temporary, target)
+    directory = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def batch_path(folder: str, batch: int, suffix: str) -> Path:
+    """The path of a batch's file.
+
+    >>> str(batch_path("out", 7, ".ndjson"))
+    'out/000000000007.ndjson'
+    """
+    return Path(folder) / f"{batch:0{_DIGITS}}{suffix}"
+
+
+def temporary_path(target: Path) -> Path:
+    """The path of a file while it is written."""
+    return target.with_name(f".{target.name}.tmp")
+
+
+@contextmanager
+def refusing(path: Path) -> Iterator[None]:
+    """Context in which errors of writing are `WriteFailed` where they may pass, else `Refused`."""
+    try:
+        yield
+    except OSError as error:
+        if is_transient(error):
+            raise WriteFailed(_failure(str(path), error)) from None
+        raise _unwritable(str(path), error, None) from None
+
+
 class BatchFile:
     """File of one batch in a folder, complete at the exit of the context, and absent after an
     error.
@@ -195,20 +230,20 @@ class BatchFile:
 
     def __init__(self, folder: str, batch: int, suffix: str) -> None:
         self._folder = Path(folder)
-        self._target = self._folder / f"{batch:0{_DIGITS}}{suffix}"
-        self._temporary = self._target.with_name(f".{self._target.name}.tmp")
+        self._target = batch_path(folder, batch, suffix)
+        self._temporary = temporary_path(self._target)
         self._file: io.TextIOWrapper | None = None
 
     def write(self, texts: Iterable[str]) -> None:
         """Append texts, line ends included."""
         if text := "".join(texts):
-            with self._refusing():
+            with refusing(self._folder):
                 if self._file is None:
                     self._folder.mkdir(parents=True, exist_ok=True)
                     self._file = open(self._temporary, "w", encoding="utf-8", errors="backslashreplace", newline="\n")  # noqa: SIM115
                 self._file.write(text)
 
-    def __enter__(self) -> BatchFile:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
@@ -218,25 +253,11 @@ class BatchFile:
                 with suppress(OSError):  # the first error is reported
                     file.close()
             return
-        with self._refusing():
+        with refusing(self._folder):
             if file is None:
                 self._target.unlink(missing_ok=True)
                 return
             with file:
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(self._temporary, self._target)
-            directory = os.open(self._folder, os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
-
-    @contextmanager
-    def _refusing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            if is_transient(error):
-                raise WriteFailed(_failure(str(self._folder), error)) from None
-            raise _unwritable(str(self._folder), error, None) from None
+            put_in_place(self._temporary, self._target)

@@ -110,13 +110,30 @@ def zoneless(text: str, time: Micros) -> bool:
     >>> zoneless("7,2014-08-01 07:50", 1406879400_000_000), zoneless("7,2014-08-01 09:50+02:00", 1406879400_000_000)
     (True, False)
     """
+    return date_times_in(text).get(time) is False
+
+
+def date_times_in(text: str) -> dict[Micros, bool]:
+    """Times (µs since 1970) of the date-times in a text, with True for one that has a zone.
+
+    A comma behind the seconds may begin their fraction or the next column, so both readings count.
+
+    >>> date_times_in("7,2014-08-01 07:50,x"), date_times_in('{"at": "2014-08-01T09:50+02:00"}')
+    ({1406879400000000: False}, {1406879400000000: True})
+    >>> list(date_times_in("1970-01-01T00:00:01,5"))
+    [1500000, 1000000]
+    """
+    times: dict[Micros, bool] = {}
     for found in _DATE_TIME.finditer(text):
-        try:
-            if _parse_and_cache(found[0]) == time and found[8] is None:
-                return True
-        except ValueError:
-            pass
-    return False
+        comma = found.start(7) - 1
+        readings = [found[0]] if found[7] is None or text[comma] == "." else [found[0], text[found.start() : comma]]
+        for reading in readings:
+            try:
+                time = parse_date_time(reading)
+            except ValueError:
+                continue
+            times[time] = found[8] is not None or times.get(time, False)
+    return times
 
 
 def parse_integer(value: int, unit: Unit) -> Micros:

@@ -28,6 +28,7 @@ from dotr.layout.layers import lay_out
 from dotr.model.places import Document, Span
 from dotr.runtimes.pipeline import check_files
 from dotr.workbench.allowed import AllowedWarnings, entry_spans
+from dotr.workbench.data_check import check_data
 from dotr.workbench.expectations import unknown_names
 from dotr.workbench.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
 from dotr.workbench.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
@@ -46,7 +47,8 @@ class Checked:
 
     `diagnostics`: every problem once; `checked`: number of files; `left_out`: number of YAML files
     of other programs; `states`: retained state of each program; `accepted`: number of warnings
-    accepted by configurations (`report.accept`) and by comments.
+    accepted by configurations (`report.accept`) and by comments; `inputs`: a line about the data of
+    each input.
     """
 
     diagnostics: tuple[Diagnostic, ...]
@@ -54,10 +56,17 @@ class Checked:
     skipped_count: int
     states: tuple[RetainedState, ...]
     accepted_count: int = 0
+    inputs: tuple[str, ...] = ()
 
 
-def check(paths: Sequence[str]) -> Checked:
-    """Check files, and the files of known kinds below folders."""
+def check(paths: Sequence[str], data: int | None = None) -> Checked:
+    """Check files, and the files of known kinds below folders.
+
+    Args:
+        paths: files and folders.
+        data: the number of records of each input of a configuration that are checked too; None:
+            none.
+    """
     problems: list[Diagnostic] = []
     files: dict[str, None] = {}
     skipped_count = 0
@@ -74,9 +83,10 @@ def check(paths: Sequence[str]) -> Checked:
     programs: _Programs = {}
     accepted: list[Diagnostic] = []
     allowed = AllowedWarnings()
+    inputs: list[str] = []
     for file in files:
         if Path(file).suffix in _YAML:
-            problems += _check_yaml(file, covered, programs, accepted, allowed)
+            problems += _check_yaml(file, covered, programs, accepted, allowed, _DataCheck(data, inputs))
     rest = [file for file in files if os.path.realpath(file) not in covered]
     problems += _check_rules([file for file in rest if file.endswith(".dotr")], programs, allowed)
     for file in rest:
@@ -85,7 +95,7 @@ def check(paths: Sequence[str]) -> Checked:
     problems += allowed.problems()
     unique = {str(diagnostic): diagnostic for diagnostic in problems}
     accepted_count = len({str(each) for each in (*accepted, *allowed.silenced)})
-    return Checked(tuple(unique.values()), len(files), skipped_count, tuple(programs.values()), accepted_count)
+    return Checked(tuple(unique.values()), len(files), skipped_count, tuple(programs.values()), accepted_count, tuple(inputs))
 
 
 def _files_below(folder: str) -> list[str]:
@@ -122,13 +132,21 @@ _Programs: TypeAlias = dict[frozenset[str], RetainedState]
 """Retained state of the programs without errors, by the names of their rule files."""
 
 
+@dataclass(frozen=True, slots=True)
+class _DataCheck:
+    """The number of records of each input that are read (None: none), and the lines about them."""
+
+    records: int | None
+    lines: list[str]
+
+
 def _check_yaml(
-    path: str, covered: set[str], programs: _Programs, accepted: list[Diagnostic], allowed: AllowedWarnings
+    path: str, covered: set[str], programs: _Programs, accepted: list[Diagnostic], allowed: AllowedWarnings, data: _DataCheck
 ) -> list[Diagnostic]:
     """Problems of a configuration or rule test and of its program.
 
-    Adds the program's files to `covered` and the warnings that the configuration accepts to
-    `accepted`.
+    Adds the program's files to `covered`, the warnings that the configuration accepts to
+    `accepted`, and lines about its data to `inputs`; `data` is the number of records of each input.
     """
     try:
         tree = read_tree(read_document(path))
@@ -150,6 +168,10 @@ def _check_yaml(
         objects, texts = objects_of_inputs(config), texts_of_inputs(config)
         found = _check_program(path, spec, problems, programs, objects, texts, allowed, keeping=config.cache_policy())
         every = allowed.kept([*problems, *found, *check_files(config)], own)
+        if data.records is not None and not _errors(every):
+            checked = check_data(config, compile_program(spec, config.cache_policy()), data.records)
+            every += allowed.kept(checked.warnings, own)
+            data.lines.extend(checked.lines)
         if not _errors(every):
             allowed.judge(own, with_data=True)
         known = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]

@@ -17,7 +17,8 @@ from dotr.model.places import Document
 from dotr.model.stream import Firing, Reason
 from dotr.model.terms import XSD
 from dotr.model.time import Clock, Unit
-from dotr.outputs import StreamFormat, compile_writer
+from dotr.outputs import compile_writer
+from dotr.outputs.writing import RDF_FORMATS
 from dotr.sources.reading import Reader, check_input, clock_of
 from dotr.sources.records import START, ElementMap, Format, InputFile, Position, Record
 
@@ -277,7 +278,7 @@ _FIRINGS = st.lists(
 @given(_FIRINGS)
 def test_output_of_a_pipeline_is_readable_as_input(tmp_path: Path, firings: list[Firing]) -> None:
     expected = None
-    for form in StreamFormat:
+    for form in RDF_FORMATS:
         text = "".join(compile_writer(form, Clock(dated=True))(firings))
         found = records(tmp_path, Format(form.value), text)
         assert [record.time for record in found] == [firing.time for firing in firings], form

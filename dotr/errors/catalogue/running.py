@@ -51,6 +51,77 @@ INPUTS: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "I107",
+        "The lateness loses records",
+        "`dotr check --data` has read the first records of an input. By the declared lateness (none: 0 s) some come too late, behind "
+        "records of a later time, and become dead letters. The message says which lateness loses none of them.",
+        "Write that `lateness`, sort the file, or accept the loss: `report: { accept: [I107] }`. A longer lateness delays events.",
+        ShownMessage(
+            "fire.yaml:8:15: I107 warning: input cars: lateness: 10 min loses 7 of 79,260 rows, 6 d 22 h 20 min none\n"
+            "  8 |     lateness: 10 min\n"
+            "    |               ^^^^^^\n"
+            "Write lateness: 6 d 22 h 20 min to lose none of them; instants close that much later."
+        ),
+    ),
+    ErrorCode(
+        "I108",
+        "Text that looks like a number",
+        "More than half of the texts of a predicate, in the first records of an input, look like numbers. A text is neither greater nor "
+        'less than a number: `"25" > 20` is an error, and the condition does not hold.',
+        'Write `decimal: ","` in a CSV input with decimal commas; a type in the map (`"{speed}"^^xsd:decimal`); or a cast in the query '
+        "(`xsd:decimal(?speed)`).",
+        ShownMessage(
+            'fire.yaml:9:10: I108 warning: input cars: text that looks like a number: :speed "12,5" (all its texts)\n'
+            "  9 |     map: '[] a :Report ; :speed {speed} .'\n"
+            "    |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+            'Write decimal: ",".'
+        ),
+    ),
+    ErrorCode(
+        "I109",
+        "Times with and without a zone",
+        "In the first records of an input some date-times have a zone and others have none. A time without a zone is read as UTC.",
+        "Name the zone of those without one (`time_zone`, for CSV and JSON), or write zones into the data.",
+        ShownMessage(
+            "I109 warning: input cars: times without a zone (3, as in cars.csv:2) and with one (1, cars.csv:5)\n"
+            "Name their zone, as in time_zone: Europe/Berlin or time_zone: UTC; without it they are read as UTC."
+        ),
+    ),
+    ErrorCode(
+        "I110",
+        "Times without a zone",
+        "The date-times of an input have no zone, and none is declared: they are read as UTC.",
+        "Name their zone, `time_zone: UTC` if it is that (CSV and JSON), or write zones into the data; else accept it: "
+        "`report: { accept: [I110] }`.",
+        ShownMessage(
+            "I110 warning: input cars: its times have no zone (cars.csv:2)\n"
+            "Name their zone, as in time_zone: Europe/Berlin or time_zone: UTC; without it they are read as UTC."
+        ),
+    ),
+    ErrorCode(
+        "I111",
+        "No record brings what a query asks for",
+        "A query, or a Datalog rule under it, needs a predicate or a class that no record read by `dotr check --data` and no background "
+        "knowledge has, so it has no answer on these records.",
+        "Correct the spelling in the rule or in the map; or read more records: `dotr check --data 100000 CONFIG`.",
+        ShownMessage(
+            "fire.dotr:4:35: I111 warning: a query asks for :Raport, and no record brings it\n"
+            "  4 | from A = [ SELECT ?x WHERE { ?x a :Raport } ]\n"
+            "    |                                   ^^^^^^^\n"
+            "Did you mean :Report?"
+        ),
+    ),
+    ErrorCode(
+        "I112",
+        "Records that cannot be read",
+        "Some of the first records of an input cannot be read; in a run each becomes a dead letter. The message has the first of them.",
+        "Correct the data or the input's settings: `delimiter`, `encoding`, `time`, `time_format`, the unit of `time`.",
+        ShownMessage(
+            "I112 warning: input cars: 1 of 5 rows cannot be read; cars.csv:6: its time, at: 'x' is neither an integer nor an ISO 8601 "
+            "date-time\nEach becomes a dead letter."
+        ),
+    ),
+    ErrorCode(
         "I201",
         "The output exists already",
         "A run never mixes its output with that of an older run.",
@@ -67,6 +138,13 @@ INPUTS: tuple[ErrorCode, ...] = (
         "can be continued once there is room.",
         "Choose a path that can be written.",
         ShownMessage("I202 cannot write out/fire.ndjson: permission denied\nChoose a path that can be written."),
+    ),
+    ErrorCode(
+        "I203",
+        "Parquet needs pyarrow",
+        "An output has the format parquet, which is written by the package pyarrow, and it is not installed.",
+        "Run `pip install 'dotr[parquet]'`, or choose another format.",
+        ShownMessage("I203 out/fire.parquet is to be Parquet, and pyarrow is not installed\nRun pip install 'dotr[parquet]'."),
     ),
 )
 

@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 
 from dotr.errors.fallbacks import Fallback, drain_fallbacks
 from dotr.errors.fallbacks import FallbackKind as FallbackKind

@@ -23,7 +23,6 @@ from dotr.layout.layers import lay_out
 from dotr.model.stream import DeadLetter, Firing
 from dotr.monitoring.progress import ReportProgress, ignore_progress
 from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
-from dotr.outputs import compile_writer
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.display_paths import DisplayPaths
@@ -40,6 +39,7 @@ from dotr.runtimes.spark.spilled_rows import remove_runs, run_folder
 from dotr.runtimes.spark.spool import SpoolState, spooling
 from dotr.runtimes.spark.state_moves import OldQuery, move_state
 from dotr.sinks.dead_letters import dead_letter_line
+from dotr.sinks.events import open_batch
 from dotr.sinks.files import BatchFile, WriteFailed, check_new
 from dotr.sources.records import InputFile
 from dotr.state.state_migration import StateChange, StateFate
@@ -210,19 +210,15 @@ def _ship_background(store: CompiledStore, context: SparkContext) -> None:
 def _batch_writer(pipeline: Pipeline) -> WriteBatch:
     """A function that writes a batch to all outputs; an output without data gets no file."""
     clock = pipeline.clock
-    outputs = [(output.path, "." + output.format.value, output.format) for output in pipeline.outputs]
     dead = pipeline.dead_letter_path
-    columns = pipeline.program.all_attributes
+    terms = pipeline.output_terms
 
     def write(number: int, firings: Iterator[Sequence[Firing]], dead_letters: Iterator[DeadLetter]) -> None:
         with ExitStack() as stack:
-            files = [
-                (stack.enter_context(BatchFile(path, number, suffix)), compile_writer(form, clock, columns))
-                for path, suffix, form in outputs
-            ]
+            files = [stack.enter_context(open_batch(output.path, number, output.format, terms)) for output in pipeline.outputs]
             for block_of_firings in firings:
-                for file, texts in files:
-                    file.write(texts(block_of_firings))
+                for file in files:
+                    file.write_firings(block_of_firings)
         with BatchFile(dead, number, ".ndjson") if dead is not None else nullcontext() as rejected:
             while block := list(islice(dead_letters, _DEAD_LETTERS_PER_WRITE)):
                 if rejected is not None:

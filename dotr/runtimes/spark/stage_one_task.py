@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
-from pyarrow import RecordBatch  # type: ignore[import-untyped]
+from pyarrow import RecordBatch
 
 from dotr.engine.driver import close_instant, inconsistency_line
 from dotr.engine.stage_one import InstantFacts

@@ -69,7 +69,7 @@ class MoveTask:
         self._layer_and_bucket = layer_and_bucket
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        from pyarrow import RecordBatch, array  # type: ignore[import-untyped]
+        from pyarrow import RecordBatch, array
 
         job = Job.from_json(self._job)
         before, after = map(StateSchema.of_json, json.loads(self._schemas))

@@ -15,6 +15,7 @@ import pytest
 from dotr.cli import main
 from dotr.runtimes.spark.checkpoint import last_number
 from dotr.workbench.bundle import bundle
+from tests.support.outputs import joined
 from tests.support.paths import ROOT
 from tests.support.standalone import SPARK_HOME, clean_environment, cluster
 
@@ -50,7 +51,7 @@ def written(folder: Path) -> list[str]:
     found = []
     for name in NAMES:
         files = sorted((folder / name).iterdir()) if (folder / name).is_dir() else [folder / name]
-        found.append("".join(file.read_text() for file in files if file.exists()))
+        found.append(joined(file for file in files if file.exists()))
     return found
 
 

@@ -19,6 +19,7 @@ from dotr.model.stream import Reason
 from dotr.monitoring.totals import RunFailed, Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
+from tests.support.outputs import joined
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.spark
@@ -97,6 +98,7 @@ input:
 output:
   - {{ format: ndjson, path: {out}/jumps.ndjson }}
   - {{ format: trig, path: {out}/jumps.trig }}
+  - {{ format: parquet, path: {out}/jumps.parquet }}
 dead_letter: {out}/rejected.ndjson
 spark: {{ master: "local[2]", checkpoint: {out}/checkpoint, batch: {batch} }}
 """
@@ -143,9 +145,18 @@ def results(folder: Path, out: str) -> tuple[str, str, list[str]]:
     def text(name: str) -> str:
         path = folder / out / name
         files = sorted(path.iterdir()) if path.is_dir() else [path]
-        return "".join(file.read_text() for file in files)
+        return joined(files)
 
     return text("jumps.ndjson"), text("jumps.trig"), sorted(text("rejected.ndjson").splitlines())
+
+
+def rows(folder: Path, out: str) -> list[dict[str, object]]:
+    """The rows of the Parquet output: of one file, or of those of a folder."""
+    from pyarrow import parquet
+
+    path = folder / out / "jumps.parquet"
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return [row for file in files for row in parquet.read_table(file).to_pylist()]
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +176,10 @@ class TestInOneJvm:
         told: list[Totals] = []
         totals = run_spark(pipeline(folder, f"spark{batch}", batch), told.append)
         assert results(folder, f"spark{batch}") == results(folder, "local")
+        assert rows(folder, f"spark{batch}") == rows(folder, "local")
+        assert [row["graph"] for row in rows(folder, "local")] == [
+            json.loads(line)["graph"] for line in results(folder, "local")[0].splitlines()
+        ]
         assert told[-1] == totals
         assert len(told) == (1 if batch == 100_000 else len(told))
         local = run_local(pipeline(folder, f"again{batch}", on_spark=False), lambda totals: None)
@@ -313,3 +328,4 @@ def test_killed_and_restarted_run_gives_the_same_output(folder: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert results(folder, "killed") == results(folder, "whole")
+    assert rows(folder, "killed") == rows(folder, "whole")

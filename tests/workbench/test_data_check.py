@@ -1,0 +1,183 @@
+"""`dotr check --data`: the first records of the inputs, checked against rules and configuration."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import Project
+
+pytestmark = pytest.mark.core
+
+RULE = """\
+PREFIX : <http://e/>
+rule R
+define Out = [ dotr_id a :Out ]
+from A = [ SELECT ?x WHERE { ?x a :Report ; :speed ?s FILTER(?s > 10) } ]
+"""
+CONFIG = """\
+name: cars
+prefixes: { "": "http://e/" }
+rules: [r.dotr]
+input:
+  - name: cars
+    format: csv
+    path: cars.csv
+    time: at
+    lateness: 10 min
+    map: "[] a :Report ; :speed {speed} ; :road {road} ."
+output:
+  - { path: out.ndjson }
+engine: local
+"""
+ROWS = "at,speed,road\n2024-03-01 10:00Z,12,A1\n2024-03-01 11:00Z,13,A1\n2024-03-01 10:50Z,13,A1\n2024-03-01 10:55Z,14,A1\n"
+
+
+@pytest.fixture
+def cars(project: Project) -> Project:
+    project.write("r.dotr", RULE)
+    project.write("c.yaml", CONFIG)
+    project.write("cars.csv", ROWS)
+    return project
+
+
+def warnings(project: Project, *more: str) -> list[str]:
+    """The first lines of warnings without their places."""
+    answer = project.dotr("check", *more, "--data", "c.yaml")
+    assert answer.code == 0, answer
+    return [line.partition(" warning: ")[2] for line in answer.err.splitlines() if " warning: " in line]
+
+
+def test_data_that_fit_give_one_line_an_input(cars: Project) -> None:
+    line = "Input cars: 4 rows of 1 file, from 2024-03-01T10:00:00Z to 2024-03-01T11:00:00Z; lateness: 10 min loses none.\n"
+    state = "State of c.yaml: none, every anchor is on its own\n"
+    assert cars.dotr("check", "--data", "c.yaml") == (0, state + line, "1 file checked: no errors, no warnings.\n")
+    assert cars.dotr("check", "c.yaml") == (0, state, "1 file checked: no errors, no warnings.\n")
+
+
+def test_lateness_that_loses_nothing_is_told(cars: Project) -> None:
+    cars.change("c.yaml", "10 min", "5 min")
+    answer = cars.dotr("check", "--data", "--strict", "c.yaml")
+    assert answer.code == 2
+    assert answer.err == (
+        "c.yaml:9:15: I107 warning: input cars: lateness: 5 min loses 1 of 4 rows, 10 min none\n"
+        "  9 |     lateness: 5 min\n"
+        "    |               ^^^^^\n"
+        "Write lateness: 10 min to lose none of them; instants close that much later.\n\n"
+        "1 file checked: no errors, 1 warning.\n"
+    )
+    cars.change("c.yaml", "lateness: 5 min\n", "one_per_instant: true\n")
+    assert warnings(cars) == ["input cars: one_per_instant loses 2 of 4 rows: 2 behind a later one, 0 of the same time"]
+
+
+def test_lateness_without_a_setting_is_zero_and_judged_within_each_file(cars: Project) -> None:
+    cars.change("c.yaml", "    lateness: 10 min\n", "")
+    cars.change("c.yaml", "cars.csv", "cars*.csv")
+    cars.write("cars2.csv", "at,speed,road\n2024-02-01 10:00Z,12,A1\n")
+    assert warnings(cars) == ["input cars: lateness: 0 s loses 2 of 5 rows, 10 min none"]
+
+
+def test_number_bounds_the_records_of_each_input(cars: Project) -> None:
+    cars.change("c.yaml", "10 min", "0 s")
+    answer = cars.dotr("check", "--data", "2", "c.yaml")
+    assert (answer.code, answer.err) == (0, "1 file checked: no errors, no warnings.\n")
+    assert "Input cars: the first 2 rows of 1 file, from " in answer.out
+    assert "dotr check: error: 0 is no whole number of at least 1" in cars.refused("check", "--data", "0", "c.yaml")
+    assert "the following arguments are required: PATH" in cars.refused("check", "--data", "5")
+
+
+def test_text_that_looks_like_a_number(cars: Project) -> None:
+    cars.write("cars.csv", 'at,speed,road\n2024-03-01 10:00Z,"12,5",A1\n2024-03-01 10:00Z,"1,5",0042\n')
+    answer = cars.dotr("check", "--data", "c.yaml")
+    assert 'I108 warning: input cars: text that looks like a number: :speed "12,5" (all its texts)\n' in answer.err
+    assert answer.err.count("warning: ") == 1
+    assert 'Write decimal: ",".\n' in answer.err
+    cars.change("c.yaml", "lateness: 10 min", 'lateness: 10 min\n    decimal: ","')
+    assert warnings(cars) == []
+
+
+def test_times_without_a_zone(cars: Project) -> None:
+    cars.write("cars.csv", ROWS.replace("Z", ""))
+    assert warnings(cars) == ["input cars: its times have no zone (cars.csv:2)"]
+    cars.write("cars.csv", ROWS.replace("10:50Z", "10:50").replace("10:55Z", "10:55"))
+    assert warnings(cars) == ["input cars: times without a zone (2, as in cars.csv:4) and with one (2, cars.csv:2)"]
+    cars.change("c.yaml", "lateness: 10 min", "lateness: 10 h\n    time_zone: Europe/Berlin")
+    assert warnings(cars) == []
+    cars.write("cars.csv", "at,speed,road\n01.03.2024 10:00,12,A1\n")
+    cars.change("c.yaml", "time_zone: Europe/Berlin", 'time_format: "%d.%m.%Y %H:%M"')
+    assert warnings(cars) == ["input cars: its times have no zone (cars.csv:2)"]
+
+
+def test_number_behind_a_time_is_no_fraction_of_it(cars: Project) -> None:
+    cars.write("cars.csv", "at,speed,road\n2024-03-01T10:00:00,7.6,A1\n")
+    assert warnings(cars) == ["input cars: its times have no zone (cars.csv:2)"]
+
+
+def test_integers_that_look_like_milliseconds(cars: Project) -> None:
+    cars.write("cars.csv", "at,speed,road\n1709276400,12,A1\n1709276400000,12,A1\n")
+    assert warnings(cars) == ["input cars: integer times lie beyond the year 3000, as seconds (cars.csv:3)"]
+
+
+def test_unreadable_records_are_counted(cars: Project) -> None:
+    cars.write("cars.csv", ROWS + "x,1,A\ny,2,B\n")
+    assert warnings(cars) == [
+        "input cars: 2 of 6 rows cannot be read; cars.csv:6: its time, at: 'x' is neither an integer nor an ISO 8601 date-time"
+    ]
+
+
+def test_terms_that_no_record_brings_have_the_nearest_spelling(cars: Project) -> None:
+    cars.change("r.dotr", ":speed", ":spede")
+    answer = cars.dotr("check", "--data", "c.yaml")
+    assert answer.err == (
+        "r.dotr:4:45: I111 warning: a query asks for :spede, and no record brings it\n"
+        "  4 | from A = [ SELECT ?x WHERE { ?x a :Report ; :spede ?s FILTER(?s > 10) } ]\n"
+        "    |                                             ^^^^^^\n"
+        "Did you mean :speed?\n\n"
+        "1 file checked: no errors, 1 warning.\n"
+    )
+    cars.change("c.yaml", "engine: local\n", "engine: local\nreport: { accept: [I111] }\n")
+    assert cars.dotr("check", "--data", "c.yaml").err == "1 file checked: no errors, no warnings (1 accepted).\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "record", "kind"),
+    [
+        ("trig", '<a:g> prov:generatedAtTime "2024-03-01T10:00:00"^^xsd:dateTime . <a:g> { [] :speed "12" }\n', "trig"),
+        ("ndjson", '{"time": "2024-03-01T10:00:00", "graph": "[] :speed \\"12\\" ."}\n', "ndjson"),
+    ],
+)
+def test_other_formats(cars: Project, form: str, record: str, kind: str) -> None:
+    start = CONFIG.index("input:")
+    head = CONFIG[:start].replace('"": ', 'prov: "http://www.w3.org/ns/prov#", xsd: "http://www.w3.org/2001/XMLSchema#", "": ')
+    cars.write("c.yaml", f"{head}input:\n  - {{ name: a, format: {form}, path: a.{kind} }}\noutput: [ {{ path: o }} ]\nengine: local\n")
+    declared = "@prefix prov: <http://www.w3.org/ns/prov#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . @prefix : <http://e/> .\n"
+    cars.write(f"a.{kind}", (declared if form == "trig" else "") + record)
+    found = warnings(cars)
+    assert len(found) == 3
+    assert found[0].startswith("input a: its times have no zone")
+    assert found[1:] == [
+        'input a: text that looks like a number: :speed "12" (all its texts)',
+        "a query asks for :Report, and no record brings it",
+    ]
+
+
+def test_watched_folders_and_standard_input_are_read_as_far_as_they_go(cars: Project) -> None:
+    cars.change("c.yaml", "path: cars.csv", "path: in/*.csv\n    watch: true")
+    (cars.folder / "in").mkdir()
+    assert "Input cars: no file matches in/*.csv yet.\n" in cars.dotr("check", "--data", "c.yaml").out
+    cars.write("in/1.csv", ROWS)
+    assert "Input cars: 4 rows of 1 file, from " in cars.dotr("check", "--data", "c.yaml").out
+    cars.change("c.yaml", "path: in/*.csv\n    watch: true", 'path: "-"')
+    command = [sys.executable, "-m", "dotr", "check", "--data", "c.yaml"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(command, input=ROWS, capture_output=True, text=True, env=environment, check=False)
+    assert "Input cars: 4 rows, from 2024-03-01T10:00:00Z to 2024-03-01T11:00:00Z; lateness: 10 min loses none.\n" in ended.stdout
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True) as open_pipe:
+        assert open_pipe.stdin is not None
+        assert open_pipe.stdout is not None
+        open_pipe.stdin.write(ROWS)
+        open_pipe.stdin.flush()
+        assert "Input cars: 4 rows, from " in open_pipe.stdout.read()  # it ends while the pipe is open
