@@ -29,7 +29,7 @@ from itertools import count
 from typing import Any, Final, TypeAlias
 
 from dotr.codegen.tree import Assign, Block, CodeNode, Emit, ForEach, IfElse, Return
-from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.errors.diagnostics import Diagnostic, DotrError, Refused
 from dotr.languages.turtle import parse_map
 from dotr.languages.turtle.graphs import number_blanks
 from dotr.model.algebra import Const
@@ -55,7 +55,7 @@ class JsonNumber(str):
     __slots__ = ()
 
 
-class UnusableMap(Exception):
+class UnusableMap(DotrError):
     """A map that has to repeat what cannot be repeated; the column is where it shows."""
 
     def __init__(self, column: str, reason: str) -> None:

@@ -150,7 +150,7 @@ class _ListEdits:
                 removed.add(each.number)
             elif each.actual is not None:
                 added.append(each.actual)
-        texts = [(item, entry_text(item, self._fields(), self.case.clock, self.prefixes)) for item in added]
+        texts = [(item, entry_text(item, self._keys_to_write(), self.case.clock, self.prefixes)) for item in added]
         if not self.expected:
             yield from self._first(texts)
         elif self.layout.is_flow(self.location):
@@ -183,7 +183,7 @@ class _ListEdits:
     def _replaced(self, location: Location, text: str) -> Edit:
         return Edit(self.layout.start(location), self.layout.end(location), text)
 
-    def _fields(self) -> set[str]:
+    def _keys_to_write(self) -> set[str]:
         """The keys that a new entry has: those of the other expectations of the case, else of the file."""
         if self.part == "facts":
             return {"fact", "attributes"}

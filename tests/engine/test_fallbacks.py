@@ -194,7 +194,7 @@ def test_rule_test_without_expectations_fails_where_a_query_or_a_rule_fails(proj
     with monkeypatch.context() as patch:
         patch.setattr(stage_one, "plan", broken)
         answer = project.dotr("test", "t.yaml")
-    assert answer.out == "FAILED t.yaml: one\n! at 1 the query of rule R fails: ValueError: always\n\n0 passed, 1 failed\n"
+    assert answer.out == "FAILED t.yaml:4: one\n! at 1 the query of rule R fails: ValueError: always\n\n0 passed, 1 failed\n"
     write = StageTwo._write
     monkeypatch.setattr(StageTwo, "_write", lambda self, time, matched, seen: fails() if matched else write(self, time, matched, seen))
     assert "! at 1 rule R fails at it: ValueError: always\n" in project.dotr("test", "t.yaml").out
