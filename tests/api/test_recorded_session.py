@@ -18,8 +18,6 @@ from tests.support.running import by_time
 from tests.support.strategies import ProgramText, programs
 from tests.support.strategies_streams import streams
 
-pytestmark = pytest.mark.core
-
 TIMERS = """PREFIX : <http://e/>
 rule Tick define Tick = [ [] :at ?t ] from every 4 s as T with Tick.?t = time(T)
 rule Late define Late = [ [] :x ?x ] from A = [ SELECT ?x WHERE { ?x a :A } ] delayed by 3 s with Late.?x = A.?x

@@ -16,8 +16,6 @@ from dotr.workbench.rule_tests import load_test
 from tests.conftest import Project
 from tests.support.paths import TESTS
 
-pytestmark = pytest.mark.core
-
 HEAD = """\
 # the rules of the house
 rules: [r.dotr]   # one file

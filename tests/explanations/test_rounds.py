@@ -23,7 +23,6 @@ from tests.datalog.test_entailment_equality import PROGRAMS, cases, program
 from tests.datalog.test_stratified_properties import Author
 from tests.oracle.closure import close
 
-pytestmark = pytest.mark.core
 PHASES = (Phase.explicit, Phase.generate)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
@@ -27,8 +26,6 @@ from tests.support.properties import compiled, examples, oracle
 from tests.support.running import Batched, by_time
 from tests.support.strategies import ProgramText, programs
 from tests.support.strategies_streams import streams
-
-pytestmark = pytest.mark.core
 
 SECOND = 1_000_000
 

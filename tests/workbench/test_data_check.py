@@ -10,8 +10,6 @@ import pytest
 
 from tests.conftest import Project
 
-pytestmark = pytest.mark.core
-
 RULE = """\
 PREFIX : <http://e/>
 rule R

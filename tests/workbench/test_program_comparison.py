@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,8 +22,6 @@ from dotr.workbench.difference import comparable, comparable_attributes
 from dotr.workbench.program_comparison import ProgramPair, compare
 from tests.conftest import Project
 from tests.support.properties import examples
-
-pytestmark = pytest.mark.core
 
 S = 1_000_000
 RULES = """PREFIX : <http://e/>
