@@ -1,4 +1,4 @@
-"""What holds at each instant: given, derived and known triples, and facts of interest.
+"""Contents of each instant: given, derived and known triples, and facts of interest.
 
 Idea: each instant is decided as in a run (`dotr.engine.driver.close_instant`). Its derived triples
 come from the closure in rounds (`dotr.explanations.proofs`), which keeps the rule of each. Places
@@ -74,7 +74,7 @@ class ShownFact:
 
 @dataclass(frozen=True, slots=True)
 class InstantFactsView:
-    """What holds at an instant.
+    """Contents of an instant.
 
     Attributes:
         time: in µs since 1970. `at`: the same as text.
@@ -357,7 +357,7 @@ def _by_label(facts: Sequence[Fact], names: Mapping[Label, Sequence[Variable]]) 
 
 
 def _said_of(given: Sequence[Triple], background: TripleIndex) -> list[Triple]:
-    """What the background says of the IRIs that an instant names: triples with them as subject,
+    """Background triples of the IRIs that an instant names: triples with them as subject,
     then as object, then those of its classes and predicates.
     """
     ends = dict.fromkeys(term for s, p, o in given for term in ((s,) if p == RDF_TYPE else (s, o)) if _is_named(term))

@@ -253,7 +253,7 @@ def _joined(head: str, parts: Sequence[str]) -> str:
 
 
 def _choice(clause: Choose, evaluation: ClauseEvaluation) -> str:
-    """How the clause came to choose an event: `the only one`, `the latest of 3`."""
+    """The reason of a choice of an event: `the only one`, `the latest of 3`."""
     fitting = sum(not each.failures for each in evaluation.inside)
     if fitting == 1:
         return "the only one"

@@ -278,7 +278,7 @@ class _Funnel:
         return self.passed > 0 and not any(map(is_hidden, predicates))
 
     def stopped_rule(self, writer: TermWriter) -> StoppedRule:
-        """What the funnel tells."""
+        """The sentence of the funnel."""
         number = self.passed
         stop = self.stops[number]
         count = stop.count if number else 0

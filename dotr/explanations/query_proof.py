@@ -129,7 +129,7 @@ def used_triples(evidence: Evidence) -> Iterator[Triple]:
 
 
 def prove_fact(select: Select, attributes: Mapping[Variable, Term], graph: Graph, height: Height) -> Evidence | None:
-    """What the best solution for a fact used; None where no solution gives the fact.
+    """Parts that the best solution for a fact used; None where no solution gives the fact.
 
     Args:
         select: the query.

@@ -1,0 +1,64 @@
+"""JSON inputs on Spark: batches that end inside a message give the output of a run in process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dotr.cli import main
+
+pytestmark = pytest.mark.spark
+
+RULES = """PREFIX : <http://e/>
+query T = [ SELECT ?room ?v ?no WHERE { ?room :temp ?v ; :part/:no ?no FILTER(?v > 20) } ]
+rule Hot define Hot = [ dotr_id a :Hot ; :room ?room ; :no ?no ]
+from T
+and not T as Before [ FILTER(?room = T.?room && ?no = T.?no) ] within 2 min from T
+with Hot.?room = T.?room, Hot.?no = T.?no
+"""
+CONFIG = """name: rooms
+prefixes: { "": "http://e/" }
+rules: [r.dotr]
+input:
+  - name: rooms
+    format: json
+    path: rooms.json
+    time: at
+    each: "data[]"
+    time_format: "%d.%m.%Y %H:%M"
+    time_zone: Europe/Berlin
+    map: "<{id}> :temp {temperature.value} ; :part [ :no {parts[].n} ] ; :sent {^.sent} ."
+output: [ { path: out } ]
+dead_letter: dead
+spark: { master: "local[2]", checkpoint: ck, batch: 20 }
+"""
+
+
+def test_batches_end_inside_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("r.dotr").write_text(RULES)
+    Path("c.yaml").write_text(CONFIG)
+    messages = [
+        {
+            "sent": number,
+            "data": [
+                {
+                    "id": f"urn:room:{room}",
+                    "at": f"01.03.2024 08:{2 * number + room % 2:02d}",
+                    "temperature": {"value": [1] if (number, room) == (3, 2) else 18 + (number + room) % 7},
+                    "parts": [{"n": 1}, {"n": 2}],
+                }
+                for room in (0, 2, 4, 1, 3)
+            ],
+        }
+        for number in range(25)
+    ]
+    Path("rooms.json").write_text(json.dumps(messages, indent=1))
+    assert main(["run", "c.yaml", "--engine", "local", "--quiet", "--set", "output.0.path=local", "--set", "dead_letter=rejected"]) == 0
+    assert main(["run", "c.yaml", "--engine", "spark", "--quiet"]) == 0
+    for local, spark in (("local", "out"), ("rejected", "dead")):
+        files = sorted(Path(spark).glob("*.ndjson"))
+        assert "".join(path.read_text() for path in files) == Path(local).read_text() != ""
+    assert len(list(Path("out").glob("*.ndjson"))) > 2
