@@ -254,7 +254,7 @@ class SolutionProver:
         return CompiledCondition(condition, self._compile_exists).holds(self.graph, solution, EMPTY)
 
     def _held(self, condition: Expression, solution: Solution) -> Iterator[EvidenceItem]:
-        """What a condition that holds used."""
+        """Parts that a condition that holds used."""
         for part in conjuncts(condition):
             match part:
                 case Exists(pattern, negated):

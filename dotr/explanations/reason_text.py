@@ -173,7 +173,7 @@ class ReasonWriter:
     # --- facts ---
 
     def evidence(self, evidence: Evidence, proofs: Mapping[Triple, TripleProof]) -> list[WhyTree]:
-        """What the query of a fact used. Blank nodes are named after the query's variables."""
+        """Parts that the query of a fact used. Blank nodes are named after the query's variables."""
         self.name_blanks(evidence)
         return [self._used(item, proofs) for item in evidence]
 

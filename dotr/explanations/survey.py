@@ -27,7 +27,7 @@ from dotr.model.terms import Term, Variable
 from dotr.model.time import LAST_MICRO, Micros
 
 REACH: Final = 10
-"""How far candidates are looked for, in lengths of the window."""
+"""Distance within which candidates are looked for, in lengths of the window."""
 MOST_BINDINGS: Final = 200
 """Bindings of a clause that an explanation follows."""
 _MOST_EVENTS: Final = 400_000
@@ -81,7 +81,7 @@ class Asked:
 
 
 class Progress(NamedTuple):
-    """How far an anchor came: the clauses passed, the failing conditions at the next one (negated),
+    """Progress of an anchor: the clauses passed, the failing conditions at the next one (negated),
     and its order. The greatest is the furthest.
     """
 
@@ -243,7 +243,7 @@ class Survey(Generic[_Explained]):
 
 
 def progress_of(evaluation: AnchorEvaluation) -> Progress:
-    """How far the rule came at an anchor."""
+    """Progress of the rule at an anchor."""
     passed = evaluation.passed
     if passed >= len(evaluation.clauses):
         failing = [sum(each.holds is not True for each in final.conditions) for final in evaluation.final]

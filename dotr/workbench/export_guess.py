@@ -90,7 +90,7 @@ class ValueGuess:
 
 @dataclass(frozen=True, slots=True)
 class ExportGuess:
-    """What is guessed of an export, with a sentence for each guess."""
+    """Guesses of an export, with a sentence for each guess."""
 
     format: str
     time: TimeGuess
