@@ -189,7 +189,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     cache of compiled backgrounds (None: in the user's cache folder), or the store to use.
     """
     BOUNDS.characters = LONGEST_TEXT
-    ruleset = compile_rules(spec.rules, spec.prefixes)
+    ruleset = compile_rules(spec.rule_documents, spec.prefixes)
     allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
     problems, silenced = without_allowed(ruleset.diagnostics, allowed)
     datalog: list[DatalogRule] = []
