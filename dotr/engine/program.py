@@ -20,6 +20,7 @@ from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.engine.stage_one import StageOne, StaticLimitExceeded, plan_source
 from dotr.engine.stage_two import StageTwo
 from dotr.engine.static_answers import StaticAnswers
+from dotr.engine.units import events_of, label_problems, read_queries, resolve_queries
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
 from dotr.joins.limits import LimitExceeded
@@ -29,6 +30,7 @@ from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.keys import SinglePartition
 from dotr.layout.layers import Layout, lay_out
 from dotr.layout.retention import roles
+from dotr.layout.units import StreamQuery
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -64,13 +66,14 @@ class CompiledProgram:
     store: CompiledStore | None = None
     store_made: bool = False
     notices: tuple[Diagnostic, ...] = ()
+    queries: tuple[StreamQuery, ...] = ()
 
     @cached_property
     def attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
         """For each composite event its attributes, sorted: the `with` variables of all rules that
-        define it.
+        define it, or those of the query that makes it.
         """
-        variables: dict[Label, set[Variable]] = {}
+        variables: dict[Label, set[Variable]] = {query.name: set(query.attributes) for query in self.queries}
         for rule in self.rules.rules:
             variables.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
         return {label: tuple(sorted(names)) for label, names in variables.items()}
@@ -97,7 +100,7 @@ class CompiledProgram:
         """
         if since == self.spec.since:
             return self
-        layout = lay_out(share_queries(self.rules.rules), since)
+        layout = lay_out(share_queries(self.rules.rules), since, self.queries)
         assert layout.streams == self.layout.streams, "the start of a rule changes no fact stream"
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
@@ -131,8 +134,8 @@ class CompiledProgram:
 
     @cached_property
     def timed(self) -> bool:
-        """True if time alone can make a rule fire: there are ticks or delayed anchors."""
-        return bool(self.stage_one.ticks) or any(placed.rule.anchor.delay for layer in self.layout.layers for placed in layer.rules)
+        """True if time alone can make a unit fire: there are ticks, delayed anchors or reports."""
+        return bool(self.stage_one.ticks) or any(layer.may_fire_without_events for layer in self.layout.layers)
 
     def router(self, buckets: int = 1) -> Router:
         return Router(self.layout, buckets)
@@ -189,9 +192,13 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     cache of compiled backgrounds (None: in the user's cache folder), or the store to use.
     """
     BOUNDS.characters = LONGEST_TEXT
-    ruleset = compile_rules(spec.rule_documents, spec.prefixes)
+    asked = read_queries(spec.query_documents)
+    units = events_of(asked.queries)
+    ruleset = compile_rules(spec.rule_documents, spec.prefixes, units=units)
+    resolved = resolve_queries(asked.queries, ruleset.rules, spec.inputs)
+    found = [*asked.diagnostics, *label_problems(units), *ruleset.diagnostics, *(() if ruleset.errors else resolved.problems)]
     allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
-    problems, silenced = without_allowed(ruleset.diagnostics, allowed)
+    problems, silenced = without_allowed(found, allowed)
     datalog: list[DatalogRule] = []
     for document in spec.datalog:
         try:
@@ -212,7 +219,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         raise Refused([*problems, *refused.diagnostics]) from None
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share_queries(ruleset.rules), spec.since)
+    layout = lay_out(share_queries(ruleset.rules), spec.since, resolved.queries)
     try:
         stage_one = StageOne(
             knowledge, layout.streams, static.answers, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits
@@ -237,6 +244,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         store=closed.store,
         store_made=closed.is_new,
         notices=closed.warnings,
+        queries=resolved.queries,
     )
 
 
