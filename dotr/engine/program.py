@@ -30,7 +30,7 @@ from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.keys import SinglePartition
 from dotr.layout.layers import Layout, lay_out
 from dotr.layout.retention import roles
-from dotr.layout.units import StreamQuery
+from dotr.layout.units import MadeGraphs, StreamQuery
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -105,10 +105,16 @@ class CompiledProgram:
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
     @property
-    def events_read_above(self) -> list[frozenset[Label]]:
-        """For each layer the composite events that higher layers read."""
+    def events_read_above(self) -> list[frozenset[Label | MadeGraphs]]:
+        """For each layer the composite events, and the streams of their graphs, that higher layers
+        read.
+        """
         return [
-            frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
+            frozenset(
+                stream
+                for stream, targets in self.layout.routes.items()
+                if isinstance(stream, str | MadeGraphs) and targets[-1][0] > layer.number
+            )
             for layer in self.layout.layers
         ]
 
