@@ -198,11 +198,16 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     cache of compiled backgrounds (None: in the user's cache folder), or the store to use.
     """
     BOUNDS.characters = LONGEST_TEXT
-    asked = read_queries(spec.query_documents)
-    units = events_of(asked.queries)
+    asked = read_queries(spec.query_documents, spec.prefixes, spec.unit)
+    asked_queries = () if asked is None else asked.queries
+    units = events_of(asked_queries)
     ruleset = compile_rules(spec.rule_documents, spec.prefixes, units=units)
-    resolved = resolve_queries(asked.queries, ruleset.rules, spec.inputs)
-    found = [*asked.diagnostics, *label_problems(units), *ruleset.diagnostics, *(() if ruleset.errors else resolved.problems)]
+    resolved = resolve_queries(asked_queries, ruleset.rules, spec.inputs)
+    found = [*ruleset.diagnostics]
+    if asked is not None:
+        ruleset = replace(ruleset, prefixes={**asked.prefixes, **ruleset.prefixes})
+        is_whole = not asked.errors and not ruleset.errors
+        found = [*asked.diagnostics, *label_problems(units), *found, *(resolved.problems if is_whole else ())]
     allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
     problems, silenced = without_allowed(found, allowed)
     datalog: list[DatalogRule] = []

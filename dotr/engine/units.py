@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
 from dotr.languages.rules import RESERVED, RuleCode
@@ -18,8 +18,12 @@ from dotr.model.continuous import AskForm, ContinuousQuery, ContinuousWindow, Se
 from dotr.model.places import Document, Span
 from dotr.model.rules import Rule
 from dotr.model.stream_names import InputStream
-from dotr.model.terms import Label, Variable
+from dotr.model.terms import Label, Prefixes, Variable
+from dotr.model.time import Unit
 from dotr.model.units import UnitEvents
+
+if TYPE_CHECKING:  # the language is loaded where a program has a query in it
+    from dotr.languages.continuous import ContinuousSet
 
 ANSWER: Variable = "answer"
 """The attribute of the events of an ASK."""
@@ -36,19 +40,13 @@ def attributes_of(query: ContinuousQuery) -> tuple[Variable, ...]:
             return ()
 
 
-class AskedQueries(NamedTuple):
-    """The continuous queries of files, and the problems of these."""
+def read_queries(documents: Sequence[Document], prefixes: Prefixes, unit: Unit) -> ContinuousSet | None:
+    """The continuous queries of `.rspql` files; None where there is no such file."""
+    if not documents:
+        return None
+    from dotr.languages.continuous import compile_continuous
 
-    queries: tuple[ContinuousQuery, ...]
-    diagnostics: tuple[Diagnostic, ...]
-
-
-def read_queries(documents: Sequence[Document]) -> AskedQueries:
-    """The continuous queries of `.rspql` files."""
-    hint = "Write what it asks as rules (.dotr)."
-    return AskedQueries(
-        (), tuple(Diagnostic("C309", "continuous queries are not there yet", Span(document, 0, 0), hint) for document in documents)
-    )
+    return compile_continuous(documents, prefixes, unit)
 
 
 def events_of(queries: Sequence[ContinuousQuery]) -> tuple[UnitEvents, ...]:
