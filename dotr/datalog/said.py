@@ -1,8 +1,8 @@
 """V(X | Y): what triples say, given others (continuous.md, section 5), by closing anew.
 
 Idea: the model C of the program over Y and X is closed as an instant is. Then V begins with X and
-with what C has and the model of Y alone has not, and grows by every rule with a premise in V and the
-others in C, its conclusion in V even where the background has it already.
+with what C has and the model of Y alone has not, and grows by every rule with a premise in V and
+the others in C, its conclusion in V even where the background has it already.
 Cost: that of closing X and Y, and of the matches with a premise in V.
 """
 

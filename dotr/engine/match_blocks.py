@@ -1,8 +1,8 @@
 """MATCH of a continuous query: mappings of event patterns over the items of windows, found anew at
 each report (continuous.md, section 7).
 
-A mapping has bindings, its first and last time, and the triples that its EVENTs matched. A pattern is
-evaluated under bindings, with which its mappings agree, and left of SEQ before a time.
+A mapping has bindings, its first and last time, and the triples that its EVENTs matched. A pattern
+is evaluated under bindings, with which its mappings agree, and left of SEQ before a time.
 Cost: for each EVENT, its items times their solutions; for SEQ, the pairs.
 """
 
@@ -22,7 +22,7 @@ from dotr.queries.operators import EMPTY, AlgebraOperator
 from dotr.store.triples import TripleIndex
 
 
-class UsedTriple(NamedTuple):
+class MatchedTriple(NamedTuple):
     """A triple of a window's item, by the window's name and the item's time in µs."""
 
     window: Term
@@ -36,11 +36,12 @@ class EventMapping(NamedTuple):
     bindings: Solution
     first: Micros
     last: Micros
-    used: tuple[UsedTriple, ...]
+    used: tuple[MatchedTriple, ...]
 
 
 class MatchedItem(NamedTuple):
-    """An item of a window as EVENTs see it: its time in µs, and the triples that its level gives."""
+    """An item of a window as EVENTs see it: its time in µs, and the triples that its level
+    gives."""
 
     time: Micros
     triples: TripleIndex
@@ -58,12 +59,12 @@ class MatchEvaluator:
         self._time_term = time_term
         self._operators: dict[PlainGroup, AlgebraOperator] = {}
 
-    def mappings(self, items: Items, used: frozenset[UsedTriple] = frozenset()) -> list[EventMapping]:
+    def mappings(self, items: Items, used: frozenset[MatchedTriple] = frozenset()) -> list[EventMapping]:
         """All mappings of the block; triples in `used` are matched by no EVENT."""
         return self._evaluate(self.block.events, EMPTY, LAST_MICRO, items, used)
 
     def _evaluate(
-        self, events: EventPattern, bound: Bindings, before: Micros, items: Items, used: frozenset[UsedTriple]
+        self, events: EventPattern, bound: Bindings, before: Micros, items: Items, used: frozenset[MatchedTriple]
     ) -> list[EventMapping]:
         match events:
             case PlainGroup():
@@ -90,7 +91,9 @@ class MatchEvaluator:
             case _:
                 assert_never(events)
 
-    def _plain(self, group: PlainGroup, bound: Bindings, before: Micros, items: Items, used: frozenset[UsedTriple]) -> list[EventMapping]:
+    def _plain(
+        self, group: PlainGroup, bound: Bindings, before: Micros, items: Items, used: frozenset[MatchedTriple]
+    ) -> list[EventMapping]:
         operator = self._operators.get(group)
         if operator is None:
             operator = self._operators[group] = AlgebraCompiler().compile(group.pattern)
@@ -102,14 +105,14 @@ class MatchEvaluator:
             stamp = self._time_term(time)
             if group.time is not None and bound.get(group.time, stamp) != stamp:
                 continue
-            left = [triple for triple in triples if UsedTriple(group.window, time, triple) not in used] if used else None
+            left = [triple for triple in triples if MatchedTriple(group.window, time, triple) not in used] if used else None
             graph = Graph(TripleIndex(), triples if left is None else TripleIndex(left))
             for solution in operator.solutions(graph, EMPTY, EMPTY):
                 bindings = {name: term for name, term in solution.items() if not is_hidden(name)}
                 if group.time is not None:
                     bindings[group.time] = stamp
                 if _agree(bindings, bound):
-                    matched = tuple(UsedTriple(group.window, time, _triple(pattern, solution)) for pattern in patterns)
+                    matched = tuple(MatchedTriple(group.window, time, _triple(pattern, solution)) for pattern in patterns)
                     found.append(EventMapping(bindings, time, time, matched))
         return found
 

@@ -1,7 +1,8 @@
 """Solutions of a continuous query at a report, found anew (continuous.md, sections 5 to 7).
 
-Idea: the content of each window is closed at its level, MATCH is evaluated over items, and the query
-over all of that by the full evaluator. Nothing is kept from report to report but what MATCH has used.
+Idea: the content of each window is closed at its level, MATCH is evaluated over items, and the
+query over all of that by the full evaluator. Nothing is kept from report to report but what MATCH
+has used.
 Cost: that of closing the windows and of the query over them, whatever has changed.
 """
 
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
-from dotr.engine.match_blocks import MatchedItem, MatchEvaluator, UsedTriple
+from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
 from dotr.joins.limits import Limits
@@ -26,27 +27,12 @@ from dotr.queries.graph import Graph
 from dotr.queries.operators import EMPTY
 from dotr.queries.report_graph import ReportGraph
 from dotr.store.triples import TripleIndex
+from dotr.windows.content import TimedElement, WindowView
 
 SolutionRow = tuple[Term | None, ...]
 """The terms of a solution in the order of the query's projection."""
 
 _BOOLEANS = {True: f'"true"^^<{XSD}boolean>', False: f'"false"^^<{XSD}boolean>'}
-
-
-class TimedElement(NamedTuple):
-    """An element of a stream: its time in µs, and its triples with final names of blank nodes."""
-
-    time: Micros
-    triples: tuple[Triple, ...]
-
-
-class WindowView(NamedTuple):
-    """What one window has at a report: its content, and the elements of its stream that a level
-    `STREAM WITHIN d` reads beside it, those of (t − d, t]. Both are in the order of time.
-    """
-
-    content: Sequence[TimedElement]
-    history: Sequence[TimedElement] = ()
 
 
 class ReportAnswer(NamedTuple):
@@ -56,7 +42,7 @@ class ReportAnswer(NamedTuple):
 
     rows: list[SolutionRow]
     contradictions: tuple[Contradiction, ...]
-    used: tuple[frozenset[UsedTriple], ...]
+    used: tuple[frozenset[MatchedTriple], ...]
 
 
 class ReportEvaluator:
@@ -76,7 +62,7 @@ class ReportEvaluator:
         """The names of a row's terms."""
         return ("answer",) if isinstance(self.query.form, AskForm) else tuple(self.query.query.projection)
 
-    def evaluate(self, views: Sequence[WindowView], used: Sequence[frozenset[UsedTriple]]) -> ReportAnswer:
+    def evaluate(self, views: Sequence[WindowView], used: Sequence[frozenset[MatchedTriple]]) -> ReportAnswer:
         """Ω at a report.
 
         Args:

@@ -40,9 +40,9 @@ class LayerResult(NamedTuple):
     """The result of one step of a layer's partition.
 
     `firings` are the firings, or the rest of them where there were many; `events` the composite
-    events that higher layers read, and their graphs where they are read as a stream; `failed` a dead
-    letter for each anchor at which a rule failed twice or went over a limit, with the rule and its
-    place.
+    events that higher layers read, and their graphs where they are read as a stream; `failed` a
+    dead letter for each anchor at which a rule failed twice or went over a limit, with the rule and
+    its place.
     """
 
     firings: list[Firing]
@@ -111,7 +111,8 @@ class OutputFailed(BaseException):
 
 class StageTwo:
     """A compiled layer and the templates of its rules. `above` are the composite events, and the
-    streams of their graphs, that higher layers read; `counted` names the rules of which the bindings left after each clause are counted.
+    streams of their graphs, that higher layers read; `counted` names the rules of which the
+    bindings left after each clause are counted.
     """
 
     def __init__(

@@ -29,9 +29,9 @@ Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs
 class Port:
     """One stream under one key.
 
-    Without a key all events are in one partition, that of the number `partition`, or, with `spread`,
-    in that of the hash of their values. Rules added at the time `since` (µs) read ports of their own, so that they find no older
-    event.
+    Without a key all events are in one partition, that of the number `partition`, or, with
+    `spread`, in that of the hash of their values. Rules added at the time `since` (µs) read ports
+    of their own, so that they find no older event.
     """
 
     stream: Stream

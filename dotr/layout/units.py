@@ -61,8 +61,8 @@ ProgramUnit: TypeAlias = Rule | StreamQuery
 
 
 class UnitReading(NamedTuple):
-    """A label that a unit reads: `now` if events of its own moment may count; its place, and the role
-    of a rule that reads it.
+    """A label that a unit reads: `now` if events of its own moment may count; its place, and the
+    role of a rule that reads it.
     """
 
     label: Label
@@ -106,8 +106,8 @@ class UnitCycle(NamedTuple):
 def cycles_of_queries(rules: Sequence[Rule], queries: Sequence[StreamQuery]) -> list[UnitCycle]:
     """The cycles of reading that hold a query, one for each group of units that read each other.
 
-    A query is in no cycle at all, not even through the past; cycles of rules alone are refused where
-    rules are compiled.
+    A query is in no cycle at all, not even through the past; cycles of rules alone are refused
+    where rules are compiled.
     """
     units: list[ProgramUnit] = [*rules, *queries]
     reads: dict[Label, list[Label]] = {}

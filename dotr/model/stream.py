@@ -73,8 +73,8 @@ class Firing(NamedTuple):
     - `time`: in µs since 1970.
     - `attributes`: (name, term) pairs, sorted by name.
     - `rule`: the name of the rule, or the label of another unit.
-    - `graph`: triples of the output graph, without duplicates, in the order of the template; None for
-      an event without a graph, which is not the same as an empty graph.
+    - `graph`: triples of the output graph, without duplicates, in the order of the template; None
+      for an event without a graph, which is not the same as an empty graph.
     - `dropped`: number of triples that are not valid RDF and were left out (semantics.md, section
       5).
     """

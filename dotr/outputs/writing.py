@@ -2,8 +2,8 @@
 (interface.md), and CSV for spreadsheets.
 
 Invariant: the text is a function of the firings in output order. A firing without a graph is a line
-of NDJSON with an empty graph, and is left out of the other formats. In TriG and N-Quads a firing is a
-named graph with its time and its rule; its name is a hash of the firing's NDJSON line and of the
+of NDJSON with an empty graph, and is left out of the other formats. In TriG and N-Quads a firing is
+a named graph with its time and its rule; its name is a hash of the firing's NDJSON line and of the
 number of equal firings before it at the instant.
 """
 

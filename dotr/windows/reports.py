@@ -1,7 +1,7 @@
 """Reports of one window: the times at which it may report, and whether it does (continuous.md, 4).
 
-Idea: times of WINDOW CLOSE (for windows that time closes) and of PERIODIC are known ahead; all other
-reports happen at times that bring an element of the window's stream.
+Idea: times of WINDOW CLOSE (for windows that time closes) and of PERIODIC are known ahead; all
+other reports happen at times that bring an element of the window's stream.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class WindowReports:
         return self.times.after(after)
 
     def reports(self, time: Micros, content: Sequence[TimedElement], *, arrived: bool) -> bool:
-        """True if the window reports at a time; `arrived`: the time brings an element of its stream."""
+        """True if the window reports at a time; `arrived`: the time brings an element of its
+        stream."""
         policies = self.policies
         if policies is None:
             return False

@@ -98,8 +98,8 @@ def compile_rules(
 
     `prefixes` (prefix to namespace IRI) hold in files that declare no PREFIX of their own.
     `objects` are the kinds of the objects of predicates, where the data are known; they change
-    warnings alone. `units` make events in other languages. Raises nothing: problems are in `RuleSet.diagnostics`, and `RuleSet.checked`
-    raises them.
+    warnings alone. `units` make events in other languages. Raises nothing: problems are in
+    `RuleSet.diagnostics`, and `RuleSet.checked` raises them.
 
     >>> compile_rules([Document("empty.dotr", "# nothing yet")], {})
     RuleSet(rules=(), queries=(), diagnostics=())
