@@ -88,6 +88,9 @@ def _tokens(statement: StatementSyntax, body: Span, form: Span) -> TokenScan:
         problems = []
     tokens = [*first, *rest.tokens]
     result = replace(rest, span=Span(body.document, form.start, body.end), tokens=tokens, problems=[*problems, *rest.problems])
+    if any(problem.code == WindowCode.OTHER_SYNTAX for problem in result.problems):
+        # What follows STREAM in CQELS-QL is no SPARQL either; one message is enough.
+        result.problems[:] = [problem for problem in result.problems if problem.code not in ("Q103", "Q105")]
     _check_functions(result)
     if not result.problems:
         merge_quoted_tokens(result)

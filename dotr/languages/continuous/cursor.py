@@ -1,7 +1,7 @@
 """Cursor over the lexemes of one REGISTER statement, with the prefixes and the base so far.
 
-A part that cannot be read raises `UnreadablePart` with its diagnostic; the caller records it and goes
-on with the next part, so that a file tells all its errors.
+A part that cannot be read raises `UnreadablePart` with its diagnostic; the caller records it and
+goes on with the next part, so that a file tells all its errors.
 """
 
 from __future__ import annotations
@@ -103,8 +103,9 @@ class Cursor:
 
     def unexpected(self, expected: str, hint: str = "") -> UnreadablePart:
         """The error of the next lexeme, to be raised."""
-        found = f"found {self.here.text}" if self.here.text else "the text ends"
-        return UnreadablePart(Diagnostic(WindowCode.UNEXPECTED, f"expected {expected}, {found}", self.span_of(self.here), hint))
+        found = self.here if self.position < self.end or self.end == len(self.lexemes) else self.lexemes[self.end]
+        shown = f"found {found.text}" if found.text else "the text ends"
+        return UnreadablePart(Diagnostic(WindowCode.UNEXPECTED, f"expected {expected}, {shown}", self.span_of(found), hint))
 
     def find(self, *words: str, marks: Sequence[str] = ()) -> int:
         """The position of the first of these words or marks outside of brackets; the end without one."""

@@ -188,9 +188,7 @@ class _EventReader:
         parts = node.part or [] if node.name == "GroupGraphPatternSub" else [node]
         others = [part for part in parts if part.name not in ("TriplesBlock", "Filter")]
         for part in others:
-            reading.problem(
-                WindowCode.NO_TRIPLE_PATTERN, "an EVENT with more than triple patterns and FILTERs", reading.span(part), _TRIPLES
-            )
+            reading.problem(WindowCode.NO_TRIPLE_PATTERN, "an EVENT with other patterns", reading.span(part), _TRIPLES)
         if others:
             return EMPTY_BGP
         pattern = reading.where(node)

@@ -167,8 +167,7 @@ class _Lengths:
 
 def read_length(cursor: Cursor, unit: Unit, before: Sequence[str], *, may_be_zero: bool = False) -> Micros | None:
     """Take a length of time up to one of some words; None after a recorded problem."""
-    stop = cursor.find(*before, marks=("]",))
-    text, span = cursor.text_until(stop)
+    text, span = cursor.text_until(_end_of_length(cursor, cursor.find(*before, marks=("]",))))
     if not text:
         raise cursor.unexpected("a length of time", _DURATION_HINT)
     try:
@@ -182,6 +181,15 @@ def read_length(cursor: Cursor, unit: Unit, before: Sequence[str], *, may_be_zer
         cursor.report(WindowCode.NO_DURATION, "a length of no time", span, f"Write how long. {_DURATION_HINT}")
         return None
     return length
+
+
+def _end_of_length(cursor: Cursor, stop: int) -> int:
+    """The position of the first word that can be no part of a length of time: `10 s REPROT`."""
+    for index in range(cursor.position + 1, stop):
+        before, lexeme = cursor.lexemes[index - 1], cursor.lexemes[index]
+        if lexeme.group == "word" and lexeme.start > before.end and before.group != "number" and lexeme.text.lower() not in MINUTES_AS_M:
+            return index
+    return stop
 
 
 def whole_number(cursor: Cursor) -> int | None:

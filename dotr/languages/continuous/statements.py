@@ -183,7 +183,12 @@ def _read_query(cursor: Cursor, unit: Unit, statement: StatementSyntax) -> None:
         last = cursor.end - 1
         while last > cursor.position and cursor.lexemes[last].text == ";":
             last -= 1
-        statement.body = cursor.span_of(cursor.here, cursor.lexemes[last])
+        end = Cursor(cursor.scan, cursor.lexemes, cursor.position, last + 1).find("FROM")
+        if end <= last:
+            place = cursor.span_of(cursor.lexemes[end])
+            cursor.report(WindowCode.UNEXPECTED, "FROM behind the pattern", place, "Write FROM … before WHERE.")
+            statement.is_complete = False
+        statement.body = cursor.span_of(cursor.here, cursor.lexemes[end - 1])
     else:
         raise cursor.unexpected("WHERE { … }", f"A statement is {_EXAMPLE}")
 

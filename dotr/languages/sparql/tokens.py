@@ -21,7 +21,7 @@ from urllib.parse import urljoin
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.name_characters import NameCharacters, name_characters
-from dotr.languages.sparql.keywords import KEYWORDS, SELECT_QUERIES, TRIPLE_FUNCTIONS, Dialect
+from dotr.languages.sparql.keywords import SELECT_QUERIES, TRIPLE_FUNCTIONS, Dialect
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, invalid_escape, iri, literal, unescaped
@@ -310,18 +310,18 @@ def _read_word(result: TokenScan, lexemes: list[Lexeme], position: int) -> int:
             hint = f"An attribute of another event has a question mark: {lexeme.text}.?{third.text}"
             result.report("Q103", f"unknown word {lexeme.text}.{third.text}", lexeme.start, third.end, hint)
             return 3
-        result.report("Q103", f"unknown word {lexeme.text}", lexeme.start, lexeme.end, _word_hint(upper))
+        result.report("Q103", f"unknown word {lexeme.text}", lexeme.start, lexeme.end, _word_hint(upper, result.dialect))
     result.tokens.append(Token(SparqlTokenKind.WORD, lexeme.text, result.span_at(lexeme.start, lexeme.end)))
     return 1
 
 
-def _word_hint(upper: str) -> str:
+def _word_hint(upper: str, dialect: Dialect) -> str:
     if upper in _SYMBOLS:
         return f"Write {_SYMBOLS[upper]}."
-    rule_hint = did_you_mean(upper.lower(), _RULE_KEYWORDS)
+    rule_hint = did_you_mean(upper.lower(), _RULE_KEYWORDS) if dialect.has_references else ""
     return (
         rule_hint
-        or did_you_mean(upper, sorted(KEYWORDS))
+        or did_you_mean(upper, sorted(dialect.keywords))
         or "Variables begin with ?, names need a prefix (:name) or angle brackets, text needs quotes."
     )
 
