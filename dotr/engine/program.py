@@ -14,7 +14,10 @@ from dotr.datalog.compiled_cache import CachePolicy, StoreFile, open_background
 from dotr.datalog.entailment import rule_set
 from dotr.datalog.inconsistencies import visible_premises
 from dotr.datalog.loading import load_graphs
+from dotr.datalog.said import SaidCloser
 from dotr.engine.multi_query import share_queries
+from dotr.engine.query_layer import QueryLayer
+from dotr.engine.report_evaluation import ReportEvaluator
 from dotr.engine.router import Router
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.engine.stage_one import StageOne, StaticLimitExceeded, plan_source
@@ -53,7 +56,8 @@ class CompiledProgram:
 
     `warnings` are those of its files, `silenced` those that comments allow. `store` is the mapped
     background (None: it is in memory); `store_made`: the store was compiled in this call; `notices`
-    are remarks on the store.
+    are remarks on the store. `queries` are the continuous queries; for these, `closing_rules` are
+    the rules that close their windows: those of the background.
     """
 
     spec: ProgramSpec
@@ -67,6 +71,7 @@ class CompiledProgram:
     store_made: bool = False
     notices: tuple[Diagnostic, ...] = ()
     queries: tuple[StreamQuery, ...] = ()
+    closing_rules: tuple[DatalogRule, ...] = ()
 
     @cached_property
     def attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
@@ -93,6 +98,22 @@ class CompiledProgram:
                 StageTwo(layer, self.attributes, clock, read, limits, counted)
                 for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             )
+
+    def query_layers(self, clock: Clock) -> dict[int, QueryLayer]:
+        """The layers of continuous queries by number, with the state before the first instant."""
+        if not self.queries:
+            return {}
+        closer = SaidCloser(self.knowledge, self.closing_rules, self.spec.limits.triples)
+        return {
+            layer.number: QueryLayer(
+                layer,
+                {placed.unit.name: ReportEvaluator(placed.unit.query, closer, clock, self.spec.limits) for placed in layer.queries},
+                read,
+                self.spec.origin,
+            )
+            for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
+            if layer.queries
+        }
 
     def with_since(self, since: Mapping[str, Micros]) -> CompiledProgram:
         """The program whose rules see no event before the times of `ProgramSpec.since`; it shares
@@ -222,10 +243,9 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         except Refused as refused:
             problems += refused.diagnostics
         raise Refused(problems)
+    closing_rules = [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog]
     try:
-        closed = open_background(
-            spec.sources, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog], keeping or CachePolicy.default()
-        )
+        closed = open_background(spec.sources, closing_rules, keeping or CachePolicy.default())
     except Refused as refused:
         raise Refused([*problems, *refused.diagnostics]) from None
     knowledge = closed.knowledge
@@ -256,6 +276,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         store_made=closed.is_new,
         notices=closed.warnings,
         queries=resolved.queries,
+        closing_rules=tuple(closing_rules) if resolved.queries else (),
     )
 
 

@@ -1,1 +1,2 @@
-"""Windows over streams: extents, contents and reports of continuous queries (continuous.md, 3, 4)."""
+"""Windows over streams: extents, contents and reports of continuous queries (continuous.md, 3,
+4)."""

@@ -21,7 +21,8 @@ from dotr.windows.extents import is_in_range_later, landmark_at, range_at
 
 
 class TimedElement(NamedTuple):
-    """An element of a stream: its time in µs, and its triples, each once, with final blank nodes."""
+    """An element of a stream: its time in µs, and its triples, each once, with final blank
+    nodes."""
 
     time: Micros
     triples: tuple[Triple, ...]
