@@ -128,10 +128,10 @@ def times_between(after: Micros, before: Micros, next_tick: NextTime, next_due: 
         after = time
 
 
-Items: TypeAlias = Mapping[FedGraphs, Sequence[AttributeValues]]
+StreamItems: TypeAlias = Mapping[FedGraphs, Sequence[AttributeValues]]
 """The elements of an instant on each stream that queries read, as rows."""
 
-_NO_ITEMS: Final[Items] = {}
+_NO_ITEMS: Final[StreamItems] = {}
 
 
 class Engine:
@@ -172,7 +172,7 @@ class Engine:
         closed = close_instant(self.program, time, graphs)
         return [] if closed.facts.rejected else self.match(time, closed.facts, self.items(time, graphs, closed)), closed
 
-    def items(self, time: Micros, graphs: Sequence[tuple[Triple, ...]], closed: ClosedInstant) -> Items:
+    def items(self, time: Micros, graphs: Sequence[tuple[Triple, ...]], closed: ClosedInstant) -> StreamItems:
         """The elements of an instant that are on streams of queries; a graph is on one if it is a
         `FedGraph`.
         """
@@ -180,7 +180,7 @@ class Engine:
             return {}
         return items_of(time, graphs, self._fed_streams, {each.element for each in closed.rejected})
 
-    def match(self, time: Micros, facts: InstantFacts, items: Items = _NO_ITEMS) -> list[Firing]:
+    def match(self, time: Micros, facts: InstantFacts, items: StreamItems = _NO_ITEMS) -> list[Firing]:
         """The firings of an instant that is not rejected, in order of rule name, then attributes;
         those of the moments before it come first. `items` are its elements on streams of queries.
         """
@@ -323,6 +323,7 @@ class Engine:
         """
         self._states = [layer.restore(state) for layer, state in zip(self._layers, written, strict=True)]
         self._passed = passed
+        self._begin(passed + 1)
 
     @property
     def event_counts(self) -> list[list[int]]:
@@ -337,7 +338,7 @@ def _no_tick(after: Micros) -> None:
     """No tick comes after the last instant."""
 
 
-def _with_items(facts: Facts, items: Items) -> Facts:
+def _with_items(facts: Facts, items: StreamItems) -> Facts:
     present: dict[Stream, Sequence[AttributeValues]] = dict(items.items())
     present.update(facts.items())
     return present

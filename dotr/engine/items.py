@@ -37,24 +37,30 @@ def row_graph(row: AttributeValues) -> tuple[Triple, ...]:
 
 
 def items_of(
-    time: Micros, graphs: Sequence[tuple[Triple, ...]], streams: Set[FedGraphs], rejected: Set[int] = frozenset()
+    time: Micros,
+    graphs: Sequence[tuple[Triple, ...]],
+    streams: Set[FedGraphs],
+    rejected: Set[int] = frozenset(),
 ) -> Mapping[FedGraphs, Sequence[AttributeValues]]:
     """The elements of an instant on each of some streams, as rows, in the order of their texts.
 
     Args:
-        graphs: those of the instant; a `FedGraph` is on its stream, another one on none.
+        graphs: those of the instant; a `FedGraph` is on its stream, another one on the only stream
+            that queries read, if there is one only.
         streams: the streams that queries read.
         rejected: the numbers of graphs that were left out of the instant.
 
-    >>> on_stream = FedGraph.on("http://e/s", (("_:0", "<p>", '"1"'),))
-    >>> found = items_of(7, [on_stream, (("<a>", "<p>", '"2"'),)], {FedGraphs("http://e/s")})
+    >>> graphs = [FedGraph.on("http://e/s", (("_:0", "<p>", '"1"'),)), FedGraph.on("http://e/t", (("<a>", "<p>", '"2"'),))]
+    >>> found = items_of(7, graphs, {FedGraphs("http://e/s")})
     >>> [[row[1:] for row in rows] for rows in found.values()]
     [[('<p>', '"1"')]]
     """
     by_stream: dict[str, list[tuple[Triple, ...]]] = {}
+    only = next(iter(streams)).name if len(streams) == 1 else None
     for number, graph in enumerate(graphs):
-        if isinstance(graph, FedGraph) and number not in rejected:
-            by_stream.setdefault(graph.stream, []).append(graph)
+        stream = graph.stream if isinstance(graph, FedGraph) else only
+        if stream is not None and number not in rejected:
+            by_stream.setdefault(stream, []).append(graph)
     rows = {
         FedGraphs(name): sorted([graph_row(each) for each in named_elements(time, found)], key=str)
         for name, found in sorted(by_stream.items())

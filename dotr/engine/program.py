@@ -38,10 +38,11 @@ from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import FactSource
-from dotr.model.stream import Fact, Instant
-from dotr.model.terms import Label, Variable
+from dotr.model.stream import Element, Fact, FedGraph, Instant
+from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import Clock, Micros
 from dotr.queries import QueryPlan, plan
+from dotr.sources.records import SourcedElement
 
 _MAX_CONTRADICTIONS: Final = 10
 """Contradictions of the background that are reported, at most."""
@@ -163,6 +164,18 @@ class CompiledProgram:
     def timed(self) -> bool:
         """True if time alone can make a unit fire: there are ticks, delayed anchors or reports."""
         return bool(self.stage_one.ticks) or any(layer.may_fire_without_events for layer in self.layout.layers)
+
+    def on_streams(self, elements: Sequence[Element]) -> list[tuple[Triple, ...]]:
+        """The graphs of elements of an instant, each on the stream that its input feeds where
+        continuous queries read streams; the elements then know their inputs.
+        """
+        if not self.queries:
+            return [triples for _, triples in elements]
+        fed = {each.name: each.fed for each in self.spec.inputs}
+        return [
+            FedGraph.on(fed.get(each.file.input, each.file.input), each.triples) if isinstance(each, SourcedElement) else each.triples
+            for each in elements
+        ]
 
     def router(self, buckets: int = 1) -> Router:
         return Router(self.layout, buckets)

@@ -7,12 +7,13 @@ program without inputs takes every other name as that of a stream of its caller'
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
-from dotr.languages.rules import RESERVED, RuleCode
+from dotr.languages.rules import RESERVED
+from dotr.languages.unit_codes import UnitCode
 from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, StreamQuery, cycles_of_queries
 from dotr.model.continuous import AskForm, ContinuousQuery, ContinuousWindow, SelectForm
 from dotr.model.places import Document, Span
@@ -62,10 +63,10 @@ def label_problems(units: Sequence[UnitEvents]) -> Iterator[Diagnostic]:
             line, column = first[unit.label].span.line_column
             at = f"{first[unit.label].span.document.name}:{line}:{column}"
             hint = f"The first is at {at}. Labels are one space: rename one."
-            yield Diagnostic(RuleCode.LABEL_OF_UNIT, f"two units have the label {unit.label}", unit.span, hint)
+            yield Diagnostic(UnitCode.LABEL_OF_UNIT, f"two units have the label {unit.label}", unit.span, hint)
         if unit.label.lower() in RESERVED:
             hint = "It is a word of the rule language. Choose another label, if a rule is to read it."
-            yield Diagnostic(RuleCode.UNREADABLE_LABEL, f"no rule can read {unit.label} by label", unit.span, hint, Severity.WARNING)
+            yield Diagnostic(UnitCode.UNREADABLE_LABEL, f"no rule can read {unit.label} by label", unit.span, hint, Severity.WARNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,22 +128,17 @@ class _StreamNames:
             return FedGraphs(name)
         known = sorted(self._known)
         hint = did_you_mean(name, known) or f"Streams are {', '.join(known)}: `stream:` of an input, the name of an input, or a label."
-        problems.append(Diagnostic(RuleCode.UNKNOWN_STREAM, f"there is no stream {name}", window.stream_span, hint))
+        problems.append(Diagnostic(UnitCode.UNKNOWN_STREAM, f"there is no stream {name}", window.stream_span, hint))
         return None
 
 
 def _no_graphs(label: Label, span: Span) -> Diagnostic:
     hint = "Only events with graphs are a stream: those of rules and of CONSTRUCT."
-    return Diagnostic(RuleCode.NO_GRAPHS, f"the events of {label} have no graphs, so they are no stream", span, hint)
+    return Diagnostic(UnitCode.NO_GRAPHS, f"the events of {label} have no graphs, so they are no stream", span, hint)
 
 
 def _cycles(rules: Sequence[Rule], queries: Sequence[StreamQuery]) -> Iterator[Diagnostic]:
     for cycle in cycles_of_queries(rules, queries):
         way = " needs ".join(cycle.labels)
         hint = "A continuous query is in no cycle, not even through the past. Let one of them read something else."
-        yield Diagnostic(RuleCode.CYCLE_OF_UNITS, f"a cycle: {way}", cycle.span, hint)
-
-
-def input_streams(inputs: Sequence[InputStream]) -> Mapping[str, str]:
-    """The name of the stream that each input feeds, by the name of the input."""
-    return {each.name: each.fed for each in inputs}
+        yield Diagnostic(UnitCode.CYCLE_OF_UNITS, f"a cycle: {way}", cycle.span, hint)

@@ -155,7 +155,7 @@ class Recorder:
                     rows = closed.facts.facts.get(stream)
                     if rows:
                         self.history.record(stream, instant.time, list(enumerate(rows)))
-                engine.match(instant.time, closed.facts)
+                engine.match(instant.time, closed.facts, engine.items(instant.time, instant.graphs, closed))
             if engine.failed:
                 self._note_failures(engine.failed)
             if done:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dotr.model.terms import Prefixes
@@ -40,3 +41,22 @@ def stream_name(text: str, prefixes: Prefixes) -> str:
         return text[1:-1]
     prefix, colon, local = text.partition(":")
     return prefixes[prefix] + local if colon and prefix in prefixes else text
+
+
+def fed_stream(text: str, prefixes: Prefixes, inputs: Sequence[InputStream]) -> str | None:
+    """The name of the stream that a rule test or a session means; None for one that means nothing.
+
+    Args:
+        text: a name as `stream_name` takes it, or the name of an input.
+        prefixes: the namespaces of prefixes.
+        inputs: those that are declared; where there are none, every name is a stream of its own.
+
+    >>> sensors = [InputStream("sensors", "http://e/temp")]
+    >>> fed_stream(":temp", {"": "http://e/"}, sensors), fed_stream("sensors", {}, sensors), fed_stream(":hum", {}, sensors)
+    ('http://e/temp', 'http://e/temp', None)
+    >>> fed_stream("anything", {}, [])
+    'anything'
+    """
+    name = stream_name(text, prefixes)
+    known = {**{each.name: each.fed for each in inputs}, **{each.fed: each.fed for each in inputs}}
+    return known.get(name) if inputs else name

@@ -125,7 +125,7 @@ class _LocalRun:
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
         self.elements = self.instants = self.facts = self.events = self.dropped = self.inconsistent = self.fallbacks = 0
         self._timed = pipeline.program.timed
-        self._keeps_records = pipeline.program.stage_one.may_reject
+        self._keeps_records = pipeline.program.stage_one.may_reject or bool(pipeline.program.queries)
         self._pipeline = pipeline
         self._unflushed = False
         self._report_progress = report_progress
@@ -151,21 +151,23 @@ class _LocalRun:
         """Run to the end of the inputs, or until stopped."""
         stop, engine, sinks, timed, program = self._stop, self.engine, self._sinks, self._timed, self._pipeline.program
         next_report = time.monotonic()
-        terms = self._terms
+        terms, asks = self._terms, bool(program.queries)
         try:
             stop.end_write()
             instants = self.instants_of(self._pipeline, report)
             for number, (now, elements) in enumerate(instants if self._head is None else self._first(instants, self._head)):
                 if terms.wanted:
                     terms.note(elements)
-                facts, rejected, failing = close_instant(program, now, [triples for _, triples in elements])
+                graphs = program.on_streams(elements) if asks else [triples for _, triples in elements]
+                closed = close_instant(program, now, graphs)
+                facts, rejected, failing = closed
                 if rejected:
                     elements = self.reject_elements(now, elements, rejected, facts)
                 if facts.rejected:
                     continue
                 if timed:
                     self.write_moments(engine.moments_until(now - 1))
-                firings = engine.match(now, facts)
+                firings = engine.match(now, facts, engine.items(now, graphs, closed)) if asks else engine.match(now, facts)
                 letters = self.dead_letters(now, elements, failing) if failing else ()
                 stop.is_writing = True
                 if firings or self._sorted_runs:

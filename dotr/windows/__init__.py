@@ -1,2 +1,1 @@
-"""Windows over streams: extents, contents and reports of continuous queries (continuous.md, 3,
-4)."""
+"""Windows of continuous queries: extents, contents and reports (continuous.md, 3 and 4)."""

@@ -52,7 +52,7 @@ class Reasons:
         """Events that a rule reads, with the rules that define them."""
         for role in roles(rule):
             if isinstance(role.source, EventSource):
-                for maker in self._producers[role.source.event]:
+                for maker in self._producers.get(role.source.event, ()):  # none where a query makes it
                     yield role.source.event, maker.rule.name
 
     def partition(self, placed: PlacedRule) -> str:
@@ -91,7 +91,7 @@ class Reasons:
         for role in roles(placed.rule):
             if isinstance(role.source, EventSource):
                 events[role.source.event] = None
-                for maker in self._producers[role.source.event]:
+                for maker in self._producers.get(role.source.event, ()):  # none where a query makes it
                     if self._layers[maker.rule.name] < number and not are_copartitioned(maker.rule, maker.split, placed.split, role):
                         moved[role.source.event] = None
         if not events:

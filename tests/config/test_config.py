@@ -178,7 +178,7 @@ def test_file_of_another_extension_is_refused_at_its_place(tmp_path: Path, name:
     with pytest.raises(Refused) as caught:
         config.program()
     (problem,) = caught.value.diagnostics
-    assert problem.code == "C309"
+    assert problem.code == "C319"
     assert why in str(problem)
     assert problem.span is not None
     assert problem.span.text == name

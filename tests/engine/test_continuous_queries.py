@@ -81,7 +81,8 @@ def _by_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pyt
 
 
 def test_rules_read_queries_and_queries_rules() -> None:  # type: ignore[no-redef]  # the page's rules are compiled without queries
-    rules = "PREFIX : <http://example.org/> define Alarm = [ [] :of ?x ] from Hot and last Hot as Before within 10 s from Hot with Alarm.?x = Hot.?x"
+    clause = "and last Hot as Before within 10 s from Hot"
+    rules = f"PREFIX : <http://example.org/> define Alarm = [ [] :of ?x ] from Hot {clause} with Alarm.?x = Hot.?x"
     text = (
         "REGISTER RSTREAM Hot AS SELECT ?x FROM NAMED WINDOW <w> ON :in [RANGE 2s] { WINDOW <w> { ?x :v ?n FILTER(?n > 2) } }"
         " REGISTER RSTREAM <out> AS SELECT ?x FROM WINDOW ON <Alarm> [NOW] { ?alarm :of ?x }"

@@ -238,6 +238,44 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "C237",
+        "An element on no stream",
+        "Continuous queries of the program read several streams, or an element names one that means nothing: no input feeds it.",
+        'Write `stream: "<…>"` beside `at`.',
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    "rules: [queries.rspql]\ncases:\n  - name: one\n    stream: [ { at: 1, graph: '<a:b> a <a:C> .' } ]\n    expect: []\n",
+                ),
+                (
+                    "queries.rspql",
+                    "REGISTER RSTREAM Both AS SELECT ?x FROM WINDOW ON <in> [RANGE 10s] FROM WINDOW ON <out> [RANGE 10s] { ?x a ?c }\n",
+                ),
+            )
+        ),
+    ),
+    ErrorCode(
+        "C238",
+        "Events that no output shows",
+        "The events of a SELECT or ASK have attributes and no graph. NDJSON writes them with an empty graph; every other format leaves "
+        "them out.",
+        "Add an output of the format ndjson. It is a warning.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    "name: example\nrules: [queries.rspql]\n" + _INPUTS + "output: [{ format: trig, path: out.trig }]\n",
+                ),
+                (
+                    "queries.rspql",
+                    "REGISTER RSTREAM Seen AS SELECT ?x FROM NAMED WINDOW <w> ON <a> [RANGE 10s] { WINDOW <w> { ?x a ?c } }\n",
+                ),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+    ErrorCode(
         "C301",
         "There is no such file",
         "The path does not exist, or no file matches the pattern.",
@@ -288,7 +326,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ShownMessage("C308 readings.csv has no column of times: sensor, value\nWrite the configuration by hand: docs/inputs.md."),
     ),
     ErrorCode(
-        "C309",
+        "C319",
         "No language of rule files",
         "The extension of a file under `rules` is its language: `.dotr` (rules), `.rspql` (continuous queries), `.lars` and `.epsparql`; "
         "the last two are not there yet.",

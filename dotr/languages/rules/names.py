@@ -16,6 +16,7 @@ from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, warning
 from dotr.languages.rules.syntax import ByLabel, Word
+from dotr.languages.unit_codes import UnitCode
 from dotr.model.places import Span
 from dotr.model.terms import Label
 
@@ -85,7 +86,7 @@ def _labels_of_units(program: ProgramDraft, units: Mapping[Label, Span]) -> Iter
     for word, owner in taken:
         if word.text in units:
             hint = f"A unit has that label at {location_text(units[word.text])}. Labels are one space: rename one."
-            yield Diagnostic(RuleCode.LABEL_OF_UNIT, f"{word.text} is {owner} and the label of a unit", word.span, hint)
+            yield Diagnostic(UnitCode.LABEL_OF_UNIT, f"{word.text} is {owner} and the label of a unit", word.span, hint)
 
 
 def _ambiguous_labels(queries: dict[Label, Word], events: dict[Label, Word]) -> Iterator[Diagnostic]:

@@ -1,0 +1,124 @@
+"""Programs of rules and continuous queries in a run, a rule test, a session, and `dotr check`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import dotr
+from dotr.api.session import SessionError
+from dotr.cli import main
+
+pytestmark = pytest.mark.core
+
+QUERIES = """\
+PREFIX : <http://example.org/>
+REGISTER RSTREAM Hot AS SELECT ?x (MAX(?v) AS ?most)
+FROM NAMED WINDOW <w> ON :temp [RANGE 10s STEP 5s]
+WHERE { WINDOW <w> { ?x :v ?v FILTER(?v > 60) } } GROUP BY ?x
+
+REGISTER ISTREAM :Seen AS CONSTRUCT { ?x a :Seen } FROM WINDOW ON <humidity> [RANGE 10s STEP 5s] { ?x :v ?v }
+"""
+RULES = """\
+PREFIX : <http://example.org/>
+rule Alarm define Alarm = [ [] :of ?x ; :most ?m ] from Hot with Alarm.?x = Hot.?x, Alarm.?m = Hot.?most
+"""
+CONFIG = """\
+name: units
+engine: local
+rules: [q.rspql, r.dotr]
+prefixes: { "": "http://example.org/" }
+input:
+  - { name: sensors, stream: ":temp", format: ndjson, path: temp.ndjson }
+  - { name: humidity, format: ndjson, path: humidity.ndjson }
+output: [{ format: ndjson, path: out.ndjson }]
+"""
+TEST = """\
+config: c.yaml
+cases:
+  - name: hot
+    stream:
+      - { at: 1, graph: ":a :v 70 .", stream: ":temp" }
+      - { at: 7, graph: ":b :v 20 .", stream: humidity }
+    expect:
+      - { at: 5, event: Hot, graph: "", attributes: { x: ":a", most: 70 } }
+      - { at: 10, event: Hot, attributes: { x: ":a", most: 70 } }
+      - { at: 5, event: Alarm }
+      - { at: 10, event: Alarm }
+      - { at: 10, event: Seen, graph: ":b a :Seen ." }
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    files = {"q.rspql": QUERIES, "r.dotr": RULES, "c.yaml": CONFIG, "t.yaml": TEST}
+    files["temp.ndjson"] = '{"time": 1, "graph": ":a :v 70 ."}\n'
+    files["humidity.ndjson"] = '{"time": 7, "graph": ":b :v 20 ."}\n'
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def lines(path: Path) -> list[tuple[int, str, str]]:
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    return [(each["time"], each["event"], each["graph"][:1]) for each in found]
+
+
+def test_run_feeds_queries_by_input(project: Path) -> None:
+    assert main(["run", str(project / "c.yaml"), "--quiet"]) == 0
+    assert lines(project / "out.ndjson") == [(5, "Alarm", "_"), (5, "Hot", ""), (10, "Alarm", "_"), (10, "Hot", ""), (10, "Seen", "<")]
+
+
+def test_run_on_spark_is_refused_with_a_way_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyspark")
+    assert main(["run", str(project / "c.yaml"), "--quiet", "--engine", "spark"]) == 2
+    assert "S116 continuous queries do not run on Spark yet" in capsys.readouterr().err
+
+
+def test_rule_test_names_streams(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", str(project / "t.yaml")]) == 0, capsys.readouterr()
+    (project / "t.yaml").write_text(TEST.replace("stream: humidity", "stream: humidiy"))
+    assert main(["test", str(project / "t.yaml")]) == 2
+    assert "C237 there is no stream humidiy" in capsys.readouterr().err
+    (project / "t.yaml").write_text(TEST.replace(", stream: humidity", ""))
+    assert main(["test", str(project / "t.yaml")]) == 2
+    assert "C237 an element that names no stream, where units read several" in capsys.readouterr().err
+
+
+def test_check_takes_files_named_together_as_one_program(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(project / "q.rspql"), str(project / "r.dotr")]) == 0, capsys.readouterr()
+    (project / "r.dotr").write_text(RULES.replace("Hot.?most", "Hot.?least"))
+    assert main(["check", str(project / "q.rspql"), str(project / "r.dotr")]) == 2
+    assert "D207" in capsys.readouterr().err
+    (project / "x.lars").write_text("")
+    assert main(["check", str(project / "x.lars")]) == 2
+    assert "C319 " in capsys.readouterr().err
+
+
+def test_check_of_a_folder_and_of_the_configuration(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(project)]) == 0, capsys.readouterr()
+    (project / "c.yaml").write_text(CONFIG.replace("format: ndjson, path: out.ndjson", "format: trig, path: out.trig"))
+    assert main(["check", str(project / "c.yaml")]) == 0
+    assert "C238 warning: no output shows the events of Hot" in capsys.readouterr().err
+
+
+def test_session_takes_graphs_of_named_streams(project: Path) -> None:
+    program = dotr.Program.load(rules=[project / "q.rspql", project / "r.dotr"], prefixes={"": "http://example.org/"})
+    with program.session() as session:
+        events = session.advance(1, {":temp": ":a :v 70 .", "humidity": ":b :v 20 ."})
+        events += session.advance(5)
+        assert [(event.time, event.type, event.graph[:1]) for event in events] == [(5, "Alarm", "_"), (5, "Hot", ""), (5, "Seen", "<")]
+        assert events[1].attributes["x"] == "<http://example.org/a>"
+        with pytest.raises(SessionError, match="a graph without a stream"):
+            session.advance(6, ":a :v 1 .")
+        assert [event.time for event in session.finish()] == [10, 10]
+
+
+def test_graph_without_a_name_is_on_the_only_stream(project: Path) -> None:
+    (project / "one.rspql").write_text(QUERIES.partition("\n\n")[0])
+    program = dotr.Program.load(rules=[project / "one.rspql"], prefixes={"": "http://example.org/"}, origin=1)
+    session = program.session()
+    session.advance(1, ":a :v 70 .")
+    assert [event.time for event in program.session().advance(1, ":a :v 70 .")] == [1]
