@@ -86,7 +86,7 @@ class QueryLayer:
         counts = [0] * len(self._layer.ports)
         for placed, run in zip(self._layer.queries, self.runs, strict=True):
             for port, window in zip(placed.ports, run.windows, strict=True):
-                counts[port] = max(counts[port], len(window.content.elements))
+                counts[port] = max(counts[port], len(window.content))
         return counts
 
     def encode(self) -> bytes:

@@ -26,7 +26,7 @@ from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
 from dotr.outputs import compile_template, digest_of, match_text
-from dotr.windows.content import WindowContent, WindowLimitExceeded
+from dotr.windows.content import ContentRange, WindowContent, WindowLimitExceeded
 from dotr.windows.reports import WindowReports
 
 
@@ -124,16 +124,12 @@ class QueryRun:
         return result
 
     def _report(self, time: Micros, arrived: Mapping[int, Sequence[tuple[Triple, ...]]]) -> ReportResult:
-        views = [each.content.view(time) for each in self.windows]
-        reporting = [
-            number
-            for number, each in enumerate(self.windows)
-            if each.reports(time, views[number].content, arrived=bool(arrived.get(number)))
-        ]
+        reporting = [each for number, each in enumerate(self.windows) if each.reports(time, arrived=bool(arrived.get(number)))]
         if not reporting:
             return _NOTHING
-        for number in reporting:
-            self.windows[number].note(views[number].content)
+        for each in reporting:
+            each.note(time)
+        views = [each.content.view(time) for each in self.windows]
         try:
             answer = self._evaluator.evaluate(views, self.used)
             firings = self._firings(time, self._given(answer.rows))
@@ -154,7 +150,7 @@ class QueryRun:
         self.is_over = True
         self.before = []
         for each in self.windows:
-            each.content.elements.clear()
+            each.content.clear()
         name = window.name or "the default window"
         why = f"the window {name} of {self.query.label} holds more than LIMIT {window.extent.limit}: the query reports no more"
         return ReportResult([], [self._dead_letter(Reason.LIMIT, time, why)])
@@ -221,7 +217,7 @@ class QueryRun:
         windows, self.passed, self.is_over, before, used = json.loads(text)
         for each, (content, reported) in zip(self.windows, windows, strict=True):
             each.content.restore(content)
-            each.reported = reported
+            each.reported = ContentRange(*reported)
         self.before = [tuple(row) for row in before]
         self.used = tuple(
             frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used

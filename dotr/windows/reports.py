@@ -6,13 +6,9 @@ other reports happen at times that bring an element of the window's stream.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from hashlib import blake2b
-
 from dotr.model.continuous import ContinuousWindow, LandmarkExtent, RangeExtent, ReportPolicies
 from dotr.model.time import Micros
-from dotr.windows.content import TimedElement, WindowContent
+from dotr.windows.content import ContentRange, WindowContent
 from dotr.windows.extents import TimeSeries, closes_of, periods_of
 
 
@@ -37,20 +33,8 @@ def report_times(window: ContinuousWindow, origin: Micros) -> TimeSeries | None:
     return closes if periods is None else closes.common(periods)
 
 
-def content_digest(content: Sequence[TimedElement]) -> str:
-    """A digest of a content: its elements with their times, each as often as it is there.
-
-    >>> content_digest([]) == "", content_digest([TimedElement(1, ())]) == ""
-    (True, False)
-    """
-    if not content:
-        return ""
-    counted = Counter((each.time, tuple(sorted(each.triples))) for each in content)
-    return blake2b(repr(sorted(counted.items())).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
 class WindowReports:
-    """The reports of one window with its content; `reported` is the digest of the last one's."""
+    """The reports of one window with its content; `reported`: the content of the last one."""
 
     def __init__(self, content: WindowContent, origin: Micros) -> None:
         self.content = content
@@ -60,20 +44,20 @@ class WindowReports:
         self._closes = closes_of(extent, origin) if isinstance(extent, RangeExtent | LandmarkExtent) else None
         period = None if self.policies is None else self.policies.period
         self._periods = None if period is None else periods_of(extent, period, origin)
-        self.reported = ""
+        self.reported = ContentRange(0, 0)
 
     def next_time(self, after: Micros) -> Micros | None:
         """The next time at which the window may report without another element; None: never."""
         policies = self.policies
         if self.times is None or policies is None:
             return None
-        if not self.content.elements and (policies.non_empty or (policies.content_change and not self.reported)):
+        if not len(self.content) and (policies.non_empty or (policies.content_change and self.reported == (0, 0))):
             return None
         return self.times.after(after)
 
-    def reports(self, time: Micros, content: Sequence[TimedElement], *, arrived: bool) -> bool:
+    def reports(self, time: Micros, *, arrived: bool) -> bool:
         """True if the window reports at a time; `arrived`: the time brings an element of its
-        stream."""
+        stream. Costs no more where the window holds more."""
         policies = self.policies
         if policies is None:
             return False
@@ -83,13 +67,14 @@ class WindowReports:
             return False
         if not policies.window_close and self._periods is None and not arrived:
             return False
-        if policies.non_empty and not content:
-            return False
-        if not policies.content_change:
+        if not (policies.non_empty or policies.content_change):
             return True
-        return content_digest(content) != self.reported
+        held = self.content.range_at(time)
+        if policies.non_empty and held.first == held.end:
+            return False
+        return not policies.content_change or held != self.reported
 
-    def note(self, content: Sequence[TimedElement]) -> None:
-        """Note the content of a report of this window."""
+    def note(self, time: Micros) -> None:
+        """Note the content at a report of this window."""
         if self.policies is not None and self.policies.content_change:
-            self.reported = content_digest(content)
+            self.reported = self.content.range_at(time)

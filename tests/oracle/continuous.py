@@ -300,7 +300,7 @@ class Asked:
     # --- the end ---
 
     def next_time(self, after: Micros) -> Micros | None:
-        """The next time at which WINDOW CLOSE or PERIODIC may hold, whatever comes."""
+        """The next time at which WINDOW CLOSE or PERIODIC holds; of a window with both, at which both hold."""
         times = []
         for window in self.query.windows:
             extent, policies = window.extent, window.policies
@@ -309,7 +309,12 @@ class Asked:
             start = extent.start if isinstance(extent, RangeExtent | LandmarkExtent) else None
             if policies.window_close and isinstance(extent, RangeExtent | LandmarkExtent):
                 first = extent.width if isinstance(extent, RangeExtent) else extent.step
-                times.append(following(after, extent.step, self.known.origin, None if start is None else start + first))
+                found = after
+                for _ in range(1 if policies.period is None else 1_000):  # two lengths of seconds meet before, or never
+                    found = following(found, extent.step, self.known.origin, None if start is None else start + first)
+                    if policies.period is None or is_period(window, found, self.known.origin):
+                        times.append(found)
+                        break
             elif policies.period is not None and not policies.window_close:
                 times.append(following(after, policies.period, self.known.origin, None if start is None else start + policies.period))
         return min(times, default=None)

@@ -244,7 +244,10 @@ def test_a_query_reads_what_another_makes_at_the_same_time() -> None:
 
 
 def test_rules_read_queries_and_queries_rules() -> None:
-    rules = "PREFIX : <http://example.org/> define Alarm = [ [] :of ?x ] from Hot and last Hot as Before within 10 s from Hot with Alarm.?x = Hot.?x"
+    rules = (
+        "PREFIX : <http://example.org/> define Alarm = [ [] :of ?x ] from Hot and last Hot as Before within 10 s from Hot"
+        " with Alarm.?x = Hot.?x"
+    )
     text = (
         "REGISTER RSTREAM Hot AS SELECT ?x FROM NAMED WINDOW <w> ON :in [RANGE 2s] { WINDOW <w> { ?x :v ?n FILTER(?n > 2) } }"
         " REGISTER RSTREAM <out> AS SELECT ?x FROM WINDOW ON <Alarm> [NOW] { ?alarm :of ?x }"
