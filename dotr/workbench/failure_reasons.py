@@ -21,7 +21,8 @@ _MOST: Final = 5
 
 
 class FailureReasons:
-    """Reasons of the differences of a case, which is counted from 0. Each reason replays the case."""
+    """Reasons of the differences of a case, which is counted from 0. Each reason replays the
+    case."""
 
     def __init__(self, test: LoadedTest, number: int) -> None:
         self._replay = replay_of_case(test, number)
@@ -64,5 +65,6 @@ class FailureReasons:
 
 
 def _is_timed(rule: Rule) -> bool:
-    """True if a rule can fire at a time without an element, by itself or by an event that it reads."""
+    """True if a rule can fire at a time without an element, by itself or by an event that it
+    reads."""
     return rule.anchor.delay > 0 or isinstance(rule.anchor.source, EventSource) or rule.anchor.source.period is not None

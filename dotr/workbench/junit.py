@@ -1,4 +1,5 @@
-"""Reports on a run of rule tests in the XML of JUnit, as servers of continuous integration read it."""
+"""Reports on a run of rule tests in the XML of JUnit, as servers of continuous integration read
+it."""
 
 from __future__ import annotations
 
