@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.engine.fault_isolation import attribute_failures, isolate
 from dotr.engine.instants import merge
 from dotr.engine.items import items_of
 from dotr.engine.program import CompiledProgram
-from dotr.engine.query_run import QueryRun
 from dotr.engine.router import Deliveries, Facts, Router
 from dotr.engine.stage_one import InstantFacts, next_multiple
 from dotr.engine.stage_two import EmitFirings, LayerResult, StageTwo
@@ -37,6 +36,9 @@ from dotr.outputs.writing import output_order
 from dotr.patterns.operator import Arrival
 from dotr.patterns.rule_counts import RuleCounts
 from dotr.patterns.state import State
+
+if TYPE_CHECKING:  # loaded where a program has a query
+    from dotr.engine.query_run import QueryRun
 
 
 class Rejection(NamedTuple):

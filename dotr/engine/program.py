@@ -14,16 +14,12 @@ from dotr.datalog.compiled_cache import CachePolicy, StoreFile, open_background
 from dotr.datalog.entailment import rule_set
 from dotr.datalog.inconsistencies import visible_premises
 from dotr.datalog.loading import load_graphs
-from dotr.datalog.said import SaidCloser
 from dotr.engine.multi_query import share_queries
-from dotr.engine.query_layer import QueryLayer
-from dotr.engine.report_evaluation import ReportEvaluator
 from dotr.engine.router import Router
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.engine.stage_one import StageOne, StaticLimitExceeded, plan_source
 from dotr.engine.stage_two import StageTwo
 from dotr.engine.static_answers import StaticAnswers
-from dotr.engine.units import events_of, label_problems, read_queries, resolve_queries
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
 from dotr.joins.limits import LimitExceeded
@@ -42,13 +38,13 @@ from dotr.model.stream import Element, Fact, FedGraph, Instant
 from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import Clock, Micros
 from dotr.queries import QueryPlan, plan
-from dotr.sources.records import SourcedElement
 
 _MAX_CONTRADICTIONS: Final = 10
 """Contradictions of the background that are reported, at most."""
 
 if TYPE_CHECKING:
     from dotr.datalog.compiled_store import CompiledStore
+    from dotr.engine.query_layer import QueryLayer
 
 
 @dataclass(frozen=True)
@@ -104,6 +100,10 @@ class CompiledProgram:
         """The layers of continuous queries by number, with the state before the first instant."""
         if not self.queries:
             return {}
+        from dotr.datalog.said import SaidCloser
+        from dotr.engine.query_layer import QueryLayer
+        from dotr.engine.report_evaluation import ReportEvaluator
+
         closer = SaidCloser(self.knowledge, self.closing_rules, self.spec.limits.triples)
         return {
             layer.number: QueryLayer(
@@ -171,6 +171,8 @@ class CompiledProgram:
         """
         if not self.queries:
             return [triples for _, triples in elements]
+        from dotr.sources.records import SourcedElement
+
         fed = {each.name: each.fed for each in self.spec.inputs}
         return [
             FedGraph.on(fed.get(each.file.input, each.file.input), each.triples) if isinstance(each, SourcedElement) else each.triples
@@ -232,16 +234,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     cache of compiled backgrounds (None: in the user's cache folder), or the store to use.
     """
     BOUNDS.characters = LONGEST_TEXT
-    asked = read_queries(spec.query_documents, spec.prefixes, spec.unit)
-    asked_queries = () if asked is None else asked.queries
-    units = events_of(asked_queries)
-    ruleset = compile_rules(spec.rule_documents, spec.prefixes, units=units)
-    resolved = resolve_queries(asked_queries, ruleset.rules, spec.inputs)
-    found = [*ruleset.diagnostics]
-    if asked is not None:
-        ruleset = replace(ruleset, prefixes={**asked.prefixes, **ruleset.prefixes})
-        is_whole = not asked.errors and not ruleset.errors
-        found = [*asked.diagnostics, *label_problems(units), *found, *(resolved.problems if is_whole else ())]
+    ruleset, asked, found = _compile_units(spec) if spec.has_queries else _compile_rules_alone(spec)
     allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
     problems, silenced = without_allowed(found, allowed)
     datalog: list[DatalogRule] = []
@@ -263,7 +256,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         raise Refused([*problems, *refused.diagnostics]) from None
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share_queries(ruleset.rules), spec.since, resolved.queries)
+    layout = lay_out(share_queries(ruleset.rules), spec.since, asked)
     try:
         stage_one = StageOne(
             knowledge, layout.streams, static.answers, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits
@@ -288,9 +281,29 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         store=closed.store,
         store_made=closed.is_new,
         notices=closed.warnings,
-        queries=resolved.queries,
-        closing_rules=tuple(closing_rules) if resolved.queries else (),
+        queries=asked,
+        closing_rules=tuple(closing_rules) if asked else (),
     )
+
+
+def _compile_rules_alone(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamQuery, ...], list[Diagnostic]]:
+    ruleset = compile_rules(spec.rule_documents, spec.prefixes)
+    return ruleset, (), [*ruleset.diagnostics]
+
+
+def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamQuery, ...], list[Diagnostic]]:
+    """The rules and the continuous queries of a specification, with the problems of their files."""
+    from dotr.engine.units import events_of, label_problems, resolve_queries
+    from dotr.languages.continuous import compile_continuous
+
+    asked = compile_continuous(spec.query_documents, spec.prefixes, spec.unit)
+    units = events_of(asked.queries)
+    ruleset = compile_rules(spec.rule_documents, spec.prefixes, units=units)
+    ruleset = replace(ruleset, prefixes={**asked.prefixes, **ruleset.prefixes})
+    resolved = resolve_queries(asked.queries, ruleset.rules, spec.inputs)
+    is_whole = not asked.errors and not ruleset.errors
+    found = [*asked.diagnostics, *label_problems(units), *ruleset.diagnostics, *(resolved.problems if is_whole else ())]
+    return ruleset, resolved.queries, found
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:

@@ -9,22 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
 from dotr.languages.rules import RESERVED
 from dotr.languages.unit_codes import UnitCode
 from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, StreamQuery, cycles_of_queries
 from dotr.model.continuous import AskForm, ContinuousQuery, ContinuousWindow, SelectForm
-from dotr.model.places import Document, Span
+from dotr.model.places import Span
 from dotr.model.rules import Rule
 from dotr.model.stream_names import InputStream
-from dotr.model.terms import Label, Prefixes, Variable
-from dotr.model.time import Unit
+from dotr.model.terms import Label, Variable
 from dotr.model.units import UnitEvents
-
-if TYPE_CHECKING:  # the language is loaded where a program has a query in it
-    from dotr.languages.continuous import ContinuousSet
 
 ANSWER: Variable = "answer"
 """The attribute of the events of an ASK."""
@@ -39,15 +34,6 @@ def attributes_of(query: ContinuousQuery) -> tuple[Variable, ...]:
             return (ANSWER,)
         case _:
             return ()
-
-
-def read_queries(documents: Sequence[Document], prefixes: Prefixes, unit: Unit) -> ContinuousSet | None:
-    """The continuous queries of `.rspql` files; None where there is no such file."""
-    if not documents:
-        return None
-    from dotr.languages.continuous import compile_continuous
-
-    return compile_continuous(documents, prefixes, unit)
 
 
 def events_of(queries: Sequence[ContinuousQuery]) -> tuple[UnitEvents, ...]:

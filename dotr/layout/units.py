@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, assert_never
 
 from dotr.layout.retention import lookbacks, roles
-from dotr.model.continuous import ContinuousQuery
 from dotr.model.graphs import components, shortest_path
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, Role, Rule
 from dotr.model.terms import Label, Variable
+
+if TYPE_CHECKING:  # loaded where a program has a query
+    from dotr.model.continuous import ContinuousQuery
 
 
 @dataclass(frozen=True, slots=True)

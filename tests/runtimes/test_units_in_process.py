@@ -122,3 +122,20 @@ def test_graph_without_a_name_is_on_the_only_stream(project: Path) -> None:
     session = program.session()
     session.advance(1, ":a :v 70 .")
     assert [event.time for event in program.session().advance(1, ":a :v 70 .")] == [1]
+
+
+def test_explain_tells_streams_windows_and_layers(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(project / "c.yaml")]) == 0
+    text = capsys.readouterr().out
+    assert "Continuous query Hot: RSTREAM of ?most, ?x, without a graph\n" in text
+    assert "window     <w> on the input stream http://example.org/temp: RANGE 10 s STEP 5 s" in text
+    assert "layer      1: Hot is made by a continuous query, in a layer before" in text
+
+
+@pytest.mark.parametrize("command", [["why-not", "--rule", "Alarm"], ["explain", "--format", "svg"], ["report", "--output", "report.html"]])
+def test_questions_that_do_not_know_queries_yet_are_refused(
+    project: Path, command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    assert main([command[0], "c.yaml", *command[1:]]) == 2
+    assert "C239 " in capsys.readouterr().err

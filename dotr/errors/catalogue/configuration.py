@@ -276,6 +276,16 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "C239",
+        "A question about continuous queries",
+        "`dotr why`, `why-not`, `report` and `replay` explain programs of rules alone so far.",
+        "`dotr explain` shows how the queries run; a run or a session shows what they make.",
+        ShownMessage(
+            "queries.rspql:1:18: C239 why-not does not know continuous queries yet\n"
+            "dotr run, test, check, explain and facts know them; a session's events show what the queries make."
+        ),
+    ),
+    ErrorCode(
         "C301",
         "There is no such file",
         "The path does not exist, or no file matches the pattern.",

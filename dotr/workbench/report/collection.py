@@ -14,7 +14,7 @@ from typing import Final
 from dotr.engine.driver import ClosedInstant, Engine, Rejection
 from dotr.explanations.anchor_explanation import step_names
 from dotr.explanations.rendering import term_text
-from dotr.explanations.replay import InputProgress, RejectedElement, Replay, ReplayedInstant
+from dotr.explanations.replay import InputProgress, RejectedElement, Replay, ReplayedInstant, refuse_queries
 from dotr.explanations.term_writer import TermWriter
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.terms import Prefixes, Term, Triple
@@ -82,6 +82,7 @@ class _Collector:
         self._program = replay.program
         self._input_of = input_of
         self._bins: TimeBins[tuple[LaneKind, str]] = TimeBins(bins)
+        refuse_queries(replay.program, "report")
         self._kept = KeptEvents(events)
         self._terms = stream_terms(self._program)
         self._labels: dict[int, str] = {}
