@@ -109,3 +109,9 @@ def test_the_files_of_the_page_have_no_error(tmp_path: Path) -> None:
     for example in page_examples():
         path = example.write(tmp_path)
         assert [str(each) for each in check([str(path)]).diagnostics if each.severity is Severity.ERROR] == []
+
+
+def test_the_city_is_asked_so() -> None:
+    outcomes = list(run_tests([str(ROOT / "tests/rules/city-queries.yaml")]))
+    assert len(outcomes) == 2
+    assert [outcome.difference for outcome in outcomes if outcome.difference] == []
