@@ -56,6 +56,15 @@ class Dataset(list[Triple]):
         super().__init__(default)
         self.windows = windows
         self.matches = matches
+        self._with: dict[tuple[int, Term], list[Triple]] = {}
+        for triple in self:
+            for place in enumerate(triple):
+                self._with.setdefault(place, []).append(triple)
+
+    def narrowed(self, terms: Iterable[Term | None]) -> list[Triple]:
+        """The triples with one of the terms at its place, that of the fewest; in order. Windows are large, and scans of scans take long."""
+        lists = [self._with.get((place, term), []) for place, term in enumerate(terms) if term is not None]
+        return min(lists, key=len, default=self)
 
 
 def select(query: Select, graph: frozenset[Triple]) -> list[Solution]:
@@ -127,7 +136,9 @@ def matches(item: BgpItem, graph: list[Triple], solution: Solution, outer: Mappi
         terms = sorted(held(n for s, _, o in graph for n in (s, o)))
         pairs: Iterable[tuple[tuple[Slot, Term], ...]] = (tuple(zip(slots, (t, *parts(t)), strict=True)) for t in terms)
     elif isinstance(item, TriplePattern):
-        pairs = (((item.subject, s), (item.predicate, p), (item.object, o)) for s, p, o in graph)
+        places = (item.subject, item.predicate, item.object)
+        near = graph.narrowed(fixed(slot, solution, outer) for slot in places) if isinstance(graph, Dataset) else graph
+        pairs = (((item.subject, s), (item.predicate, p), (item.object, o)) for s, p, o in near)
     else:
         ends = [fixed(item.subject, solution, outer), fixed(item.object, solution, outer)]
         nodes = {n for s, _, o in graph for n in (s, o)} | {e for e in ends if e is not None}

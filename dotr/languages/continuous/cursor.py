@@ -8,11 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, DotrError
 from dotr.languages.continuous.codes import WindowCode
 from dotr.languages.sparql.tokens import Lexeme, TokenScan, read_prologue, resolve_name
 from dotr.model.places import Span
+
+_LONGEST: Final = 60
+
+
+def clipped(text: str) -> str:
+    """A text for a message, cut where it is very long.
+
+    >>> clipped("REGISTER"), len(clipped("R" * 1000))
+    ('REGISTER', 61)
+    """
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
 
 _OPENING = ("{", "[", "(")
 _CLOSING = ("}", "]", ")")
@@ -104,7 +117,7 @@ class Cursor:
     def unexpected(self, expected: str, hint: str = "") -> UnreadablePart:
         """The error of the next lexeme, to be raised."""
         found = self.here if self.position < self.end or self.end == len(self.lexemes) else self.lexemes[self.end]
-        shown = f"found {found.text}" if found.text else "the text ends"
+        shown = f"found {clipped(found.text)}" if found.text else "the text ends"
         return UnreadablePart(Diagnostic(WindowCode.UNEXPECTED, f"expected {expected}, {shown}", self.span_of(found), hint))
 
     def find(self, *words: str, marks: Sequence[str] = ()) -> int:

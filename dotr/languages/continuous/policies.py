@@ -10,6 +10,7 @@ from typing import Final, assert_never
 
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.languages.continuous.codes import WindowCode
+from dotr.languages.continuous.cursor import clipped
 from dotr.languages.continuous.statements import FromSyntax, StatementSyntax
 from dotr.model.algebra import Bgp, MatchPattern, Pattern, WindowBlock
 from dotr.model.continuous import (
@@ -85,7 +86,7 @@ def _unread(query: ContinuousQuery) -> Iterator[Diagnostic]:
             if window.name is None:
                 message, hint = "no pattern reads the default windows", "Patterns outside of WINDOW { … } read them."
             else:
-                shown = window.name if "\n" not in window.name else "the window"
+                shown = clipped(window.name)
                 message, hint = f"no pattern reads {shown}", f"Read it with WINDOW {shown} {{ … }}, or leave it out."
             yield Diagnostic(WindowCode.UNREAD_WINDOW, message, window.span, hint, Severity.WARNING)
 
@@ -152,5 +153,5 @@ def duplicate_windows(windows: Sequence[FromSyntax], statement: StatementSyntax)
             line, column = first.name_span.line_column
             hint = f"The first is at line {line}, column {column}. Give each window a name of its own."
             span = window.name_span
-            statement.scan.report(WindowCode.WINDOW_TWICE, f"two windows are called {span.text}", span.start, span.end, hint)
+            statement.scan.report(WindowCode.WINDOW_TWICE, f"two windows are called {clipped(span.text)}", span.start, span.end, hint)
             statement.is_complete = False

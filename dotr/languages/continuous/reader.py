@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dotr.errors.diagnostics import Refused, did_you_mean
 from dotr.languages.continuous.codes import WindowCode
+from dotr.languages.continuous.cursor import clipped
 from dotr.languages.continuous.events import read_match
 from dotr.languages.sparql.grammar import ParseNode
 from dotr.languages.sparql.patterns import EMPTY_BGP
@@ -60,11 +61,14 @@ class ContinuousReader(QueryReader):
         if window not in self.windows and self.is_complete:
             names = {place.text: name for name, place in self.windows.items()}
             hint = did_you_mean(token.text, list(names)) or f"Declared: {self._known()}."
-            self.problem(WindowCode.UNKNOWN_WINDOW, f"the query declares no window {token.text}", token.span, hint)
+            self.problem(WindowCode.UNKNOWN_WINDOW, f"the query declares no window {clipped(token.text)}", token.span, hint)
         return window
 
     def _known(self) -> str:
-        return ", ".join(place.text for place in self.windows.values()) or "FROM NAMED WINDOW <w> ON <stream> [RANGE 10s] declares one"
+        return (
+            ", ".join(clipped(place.text) for place in list(self.windows.values())[:20])
+            or "FROM NAMED WINDOW <w> ON <stream> [RANGE 10s] declares one"
+        )
 
     def _match(self, token: Token) -> Pattern:
         if self.no_references:

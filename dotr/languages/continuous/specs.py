@@ -14,7 +14,7 @@ from typing import Final
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.expressions.datetimes import read_date_time
 from dotr.languages.continuous.codes import WindowCode
-from dotr.languages.continuous.cursor import Cursor, UnreadablePart
+from dotr.languages.continuous.cursor import Cursor, UnreadablePart, clipped
 from dotr.languages.durations import MINUTES_AS_M, InvalidDuration, parse_duration
 from dotr.languages.sparql.tokens import resolve_name
 from dotr.model.continuous import (
@@ -174,8 +174,7 @@ def read_length(cursor: Cursor, unit: Unit, before: Sequence[str], *, may_be_zer
         length = parse_duration(_untyped(cursor, text, span, _DURATION_TYPES), MINUTES_AS_M, unit)
     except InvalidDuration as error:
         hint = error.hint or _DURATION_HINT
-        message = str(error)[:1].lower() + str(error)[1:] if not str(error).startswith(("'", '"')) else str(error)
-        cursor.report(WindowCode.NO_DURATION, message, span, hint)
+        cursor.report(WindowCode.NO_DURATION, str(error), span, hint)
         return None
     if length == 0 and not may_be_zero:
         cursor.report(WindowCode.NO_DURATION, "a length of no time", span, f"Write how long. {_DURATION_HINT}")
@@ -199,7 +198,7 @@ def whole_number(cursor: Cursor) -> int | None:
     if not text:
         raise cursor.unexpected("a whole number", "Write how many: ELEMENTS 10.")
     if not re.fullmatch(r"[0-9]+", text) or not int(text[:_MAX_DIGITS]) or len(text) > _MAX_DIGITS:
-        cursor.report(WindowCode.NO_NUMBER, f"{text[:40]} is no whole number above 0", span, "Write how many: 1, 2, 3 …")
+        cursor.report(WindowCode.NO_NUMBER, f"{clipped(text)} is no whole number above 0", span, "Write how many: 1, 2, 3 …")
         return None
     return int(text)
 
@@ -214,7 +213,7 @@ def _untyped(cursor: Cursor, text: str, span: Span, datatypes: Sequence[str]) ->
     datatype = resolve_name(cursor.scan, last) if last.group in ("iri", "pname") and "^^" in text[closing:] else ""
     if datatype not in datatypes:
         shown = " or ".join(f"xsd:{each.removeprefix(XSD)}" for each in datatypes)
-        raise UnreadablePart(Diagnostic(WindowCode.NO_DURATION, f"{text} is no literal of type {shown}", span, _DURATION_HINT))
+        raise UnreadablePart(Diagnostic(WindowCode.NO_DURATION, f"{clipped(text)} is no literal of type {shown}", span, _DURATION_HINT))
     return unescaped(text[1:closing])
 
 
@@ -229,7 +228,7 @@ def _read_time(cursor: Cursor, unit: Unit) -> Micros | None:
     try:
         text = _untyped(cursor, text, span, (XSD + "dateTime", XSD + "dateTimeStamp", XSD + "integer"))
     except UnreadablePart:
-        cursor.report(WindowCode.NO_TIME, f"{text[:60]} is no time", span, _TIME_HINT)
+        cursor.report(WindowCode.NO_TIME, f"{clipped(text)} is no time", span, _TIME_HINT)
         return None
     if re.fullmatch(r"[+-]?[0-9]{1,30}", text):
         time = int(text) * unit.value
@@ -237,11 +236,11 @@ def _read_time(cursor: Cursor, unit: Unit) -> Micros | None:
         full = re.sub(r"^(\d+-\d\d-\d\d)[ T](\d\d:\d\d)(?!:)", r"\1T\2:00", text).replace(" ", "T", 1)
         value = read_date_time(full)
         if value is None:
-            cursor.report(WindowCode.NO_TIME, f"{text[:60]} is no time", span, _TIME_HINT)
+            cursor.report(WindowCode.NO_TIME, f"{clipped(text)} is no time", span, _TIME_HINT)
             return None
         time = int(value.instant * 1_000_000 // 1)
     if not -LAST_MICRO < time < LAST_MICRO:
-        cursor.report(WindowCode.NO_TIME, f"{text[:60]} is no time that can be", span, "Is time.unit right?")
+        cursor.report(WindowCode.NO_TIME, f"{clipped(text)} is no time that can be", span, "Is time.unit right?")
         return None
     return time
 

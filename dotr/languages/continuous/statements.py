@@ -15,7 +15,7 @@ from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic
 from dotr.languages.continuous.codes import WindowCode
-from dotr.languages.continuous.cursor import Cursor, UnreadablePart
+from dotr.languages.continuous.cursor import Cursor, UnreadablePart, clipped
 from dotr.languages.continuous.specs import WindowSpec, read_length, read_spec
 from dotr.languages.continuous.words import BACKGROUND, CONTINUOUS
 from dotr.languages.rules import scan as rule_scan
@@ -131,7 +131,7 @@ def _read_head(cursor: Cursor, unit: Unit, statement: StatementSyntax) -> None:
     label = re.split("[#/:]", statement.name)[-1]
     if not _LABEL.fullmatch(label):
         hint = "The label of its events is what follows the last #, / or :, a word of letters, digits and _ that begins with no digit."
-        cursor.report(WindowCode.NO_LABEL, f"{lexeme.text} gives no label", statement.label_span, hint)
+        cursor.report(WindowCode.NO_LABEL, f"{clipped(lexeme.text)} gives no label", statement.label_span, hint)
         statement.is_complete = False
     statement.label = label
     first = cursor.position
@@ -174,7 +174,7 @@ def _read_query(cursor: Cursor, unit: Unit, statement: StatementSyntax) -> None:
     if cursor.position > first:
         statement.line = cursor.span_of(cursor.lexemes[first], cursor.lexemes[cursor.position - 1])
         if word != "SELECT":
-            problem = f"unexpected {cursor.lexemes[first].text}"
+            problem = f"unexpected {clipped(cursor.lexemes[first].text)}"
             cursor.report(WindowCode.UNEXPECTED, problem, cursor.span_of(cursor.lexemes[first]), "Here come FROM, WHERE or {.")
             statement.is_complete = False
     while cursor.is_word("FROM"):
