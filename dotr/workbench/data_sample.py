@@ -97,8 +97,7 @@ class InputSample:
         return self.count + self.unreadable.count >= self.most
 
     def read(self, file: InputFile, records: Iterator[Record]) -> None:
-        """Count the records of a file, until there are enough; each file has an order of its
-        own."""
+        """Count the records of a file, until there are enough; each file has an order of its own."""
         self.files += 1
         lateness = Lateness(file.delay, single=file.single)
         while not self.full:

@@ -184,8 +184,7 @@ class _ListEdits:
         return Edit(self.layout.start(location), self.layout.end(location), text)
 
     def _keys_to_write(self) -> set[str]:
-        """The keys that a new entry has: those of the other expectations of the case, else of the
-        file."""
+        """The keys that a new entry has: those of the other expectations of the case, else of the file."""
         if self.part == "facts":
             return {"fact", "attributes"}
         cases = self.test.file.section.cases
@@ -212,14 +211,12 @@ class _ListEdits:
         yield Edit(self.layout.line_end(span.end), self.layout.line_end(span.end), self._lines(indent, texts, span.end))
 
     def _lines(self, indent: str, texts: Sequence[tuple[Item, str]], after: int) -> str:
-        """Entries as lines; after the last line of a file without a line end, that is added
-        first."""
+        """Entries as lines; after the last line of a file without a line end, that is added first."""
         begin = "" if "\n" in self.text[after:] else "\n"
         return begin + "".join(f"{indent}- {text}\n" for _, text in texts)
 
     def _place(self, item: Item) -> int:
-        """The number of the entries before which a new one is put: behind all that are not
-        later."""
+        """The number of the entries before which a new one is put: behind all that are not later."""
         return max((number + 1 for number, each in enumerate(self.expected) if each.time <= item.time), default=0)
 
     def _in_block(self, removed: set[int], texts: Sequence[tuple[Item, str]]) -> Iterator[Edit]:

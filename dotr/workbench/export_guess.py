@@ -242,8 +242,7 @@ def _quoted(name: str) -> str:
 
 
 def _time_of(path: str, columns: dict[str, list[str]]) -> TimeGuess:
-    """The time among some columns: the first whose name or values look like one; raises
-    `Refused`."""
+    """The time among some columns: the first whose name or values look like one; raises `Refused`."""
     ranked = sorted(columns, key=lambda name: not _TIME_NAMES.search(name))
     for name in ranked:
         texts = [text for text in columns[name] if text]
@@ -294,8 +293,7 @@ def _form_of(texts: Sequence[str], *, named: bool) -> tuple[str | None, Unit, Ca
 
 
 def _values_of(columns: dict[str, list[str]], decimal: str) -> tuple[ValueGuess, ...]:
-    """The values of columns that have some, with a predicate's local name for each, all
-    different."""
+    """The values of columns that have some, with a predicate's local name for each, all different."""
     values = []
     taken: set[str] = set()
     for name, column in columns.items():

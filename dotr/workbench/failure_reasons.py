@@ -21,8 +21,7 @@ _MOST: Final = 5
 
 
 class FailureReasons:
-    """Reasons of the differences of a case, which is counted from 0. Each reason replays the
-    case."""
+    """Reasons of the differences of a case, which is counted from 0. Each reason replays the case."""
 
     def __init__(self, test: LoadedTest, number: int) -> None:
         self._replay = replay_of_case(test, number)

@@ -1,5 +1,4 @@
-"""Reports on a run of rule tests in the XML of JUnit, as servers of continuous integration read
-it."""
+"""Reports on a run of rule tests in the XML of JUnit, as servers of continuous integration read it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Names that are probably misspelt: a predicate or class that occurs once in all files of a
-program, one letter away from one that occurs often (C223).
+"""Names that are probably misspelt: a predicate or class that occurs once in all files of a program,
+one letter away from one that occurs often (C223).
 
 Idea: names are counted in the text of rules, Datalog and maps, in the background, and in the
 streams of a test. A misspelt one selects nothing, and no other check sees that.

@@ -105,8 +105,7 @@ def _input_name(export: str) -> str:
 
 
 def _threshold(value: ValueGuess) -> str:
-    """A bound that about a tenth of the sample exceeds, and one value at least, if not all are
-    equal.
+    """A bound that about a tenth of the sample exceeds, and one value at least, if not all are equal.
 
     >>> _threshold(ValueGuess("v", "v", (1, 2, 3, 4, 5, 6, 7, 8, 9, 10), True, 10))
     '9'

@@ -1,5 +1,4 @@
-"""Comparison of two programs over their inputs: which events of each rule are new, gone, or the
-same.
+"""Comparison of two programs over their inputs: which events of each rule are new, gone, or the same.
 
 Idea: both programs are stepped instant by instant, over one reading where their inputs are the
 same. What both have made up to a time that both have passed is compared and forgotten. Events are

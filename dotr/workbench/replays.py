@@ -52,8 +52,8 @@ def _selected(path: str, cases: Sequence[Case], case: str | None) -> Sequence[in
 
 
 def replay_of_case(test: LoadedTest, number: int) -> Replay:
-    """A replay of a case, which is counted from 0. The place of an element is the line of its entry
-    in `stream`, or its place in a recording.
+    """A replay of a case, which is counted from 0. The place of an element is the line of its entry in
+    `stream`, or its place in a recording.
     """
     case = test.cases[number]
 

@@ -1,5 +1,4 @@
-"""Coverage of rules by the cases of rule tests: the outcomes that occurred, and those that never
-did.
+"""Coverage of rules by the cases of rule tests: the outcomes that occurred, and those that never did.
 
 Idea: each case is replayed, and every rule is evaluated plainly at each of its anchors
 (`dotr.explanations.rule_evaluation`), which tells the outcome of each clause and condition. A
@@ -89,8 +88,7 @@ class RuleCoverage:
         return [self.texts[each] for each in self.missing if not self._of_negation(each)]
 
     def negations(self) -> list[str]:
-        """A clause for each negation of which an outcome never occurred: `not Warm never
-        refuses`."""
+        """A clause for each negation of which an outcome never occurred: `not Warm never refuses`."""
         found = []
         for place, clause in enumerate(self.rule.clauses, 1):
             refuses, passes = (RuleOutcome(kind, place) in self.occurred for kind in (OutcomeKind.SOME, OutcomeKind.NONE))

@@ -159,8 +159,7 @@ def rule_test_paths(path: str) -> list[str]:
 
 
 def selected(test: LoadedTest, pattern: re.Pattern[str] | None) -> list[int]:
-    """The numbers of the cases whose names a pattern finds something in, from 0 on; None: of
-    all."""
+    """The numbers of the cases whose names a pattern finds something in, from 0 on; None: of all."""
     return [number for number, case in enumerate(test.cases) if pattern is None or pattern.search(case.name)]
 
 
