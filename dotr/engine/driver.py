@@ -195,6 +195,17 @@ class Engine:
         present: Facts = {**facts.facts, **self.program.stage_one.ticks_at(time)}
         return earlier + self._moment(time, _with_items(present, items) if items else present)
 
+    @property
+    def passed(self) -> Micros | None:
+        """The last time stepped or advanced to, in µs since 1970; None before the first instant."""
+        return self._passed
+
+    def begin(self, time: Micros) -> None:
+        """Let the stream begin at a time, that of the first instant, if it has not begun."""
+        if self._passed is None:
+            self._passed = time - 1
+            self._begin(time)
+
     def _begin(self, time: Micros) -> None:
         """The first instant has come."""
         for queries in self._queries.values():
@@ -317,13 +328,21 @@ class Engine:
         """
         for state in self._states:
             state.expire(now + 1)
-        return [state.encode() for state in self._states]
+        written = [state.encode() for state in self._states]
+        for number, queries in self._queries.items():
+            written[number] = queries.encode()
+        return written
 
     def restore(self, written: Sequence[bytes], passed: Micros) -> None:
         """Continue from the encoded state of each layer, after the time `passed` (µs); raises
         `StateError`.
         """
-        self._states = [layer.restore(state) for layer, state in zip(self._layers, written, strict=True)]
+        self._states = [
+            layer.start() if number in self._queries else layer.restore(state)
+            for number, (layer, state) in enumerate(zip(self._layers, written, strict=True))
+        ]
+        for number, queries in self._queries.items():
+            queries.restore(written[number])
         self._passed = passed
         self._begin(passed + 1)
 

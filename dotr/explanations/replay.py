@@ -52,7 +52,8 @@ class ReplayedInstant(NamedTuple):
 
 
 class RejectedElement(NamedTuple):
-    """An element that its input rejects: the dead letter, and the triples where they can be read."""
+    """An element that its input rejects: the dead letter, and the triples where they can be
+    read."""
 
     dead_letter: DeadLetter
     triples: tuple[Triple, ...] | None
@@ -111,7 +112,8 @@ class Replay:
 
 
 def refuse_queries(program: CompiledProgram, question: str) -> None:
-    """Raise `Refused` (C239) where a program has continuous queries, which explanations do not know."""
+    """Raise `Refused` (C239) where a program has continuous queries, which explanations do not
+    know."""
     if program.queries:
         hint = "dotr run, test, check, explain and facts know them; a session's events show what the queries make."
         raise refuse("C239", f"{question} does not know continuous queries yet", program.queries[0].query.label_span, hint)

@@ -132,10 +132,13 @@ class Layout:
     def stateful_operators(self) -> int:
         """The number of operators that keep state between instants: one per layer, or 0.
 
-        It is 0 where no clause has a window, no anchor is delayed, and there are no ticks.
+        It is 0 where no clause has a window, no anchor is delayed, and there are no ticks; 1 where
+        there are queries, with which all layers share one operator.
         """
+        if self.queries:
+            return 1
         ticks = any(source.period is not None for source in self.streams)
-        return len(self.layers) if ticks or any(layer.queues or layer.queries or any(layer.retention) for layer in self.layers) else 0
+        return len(self.layers) if ticks or any(layer.queues or any(layer.retention) for layer in self.layers) else 0
 
     @property
     def queries(self) -> tuple[PlacedQuery, ...]:

@@ -47,7 +47,8 @@ class Placements:
 
 
 def place_units(rules: Sequence[Rule], queries: Sequence[StreamQuery] = ()) -> Placements:
-    """Places all units; cycles within one instant, and cycles with queries, have been refused before."""
+    """Places all units; cycles within one instant, and cycles with queries, have been refused
+    before."""
     placer = _Placer([*rules, *queries])
     for component in _ordered_components([*rules, *queries], placer.makers):
         if isinstance(component[0], StreamQuery):
@@ -86,7 +87,8 @@ def _ordered_components(units: Sequence[ProgramUnit], makers: Mapping[Label, Seq
 
 
 class _Placer:
-    """`placements` of rules and `levels` of queries, as far as they are placed; a `layer` is a level."""
+    """`placements` of rules and `levels` of queries, as far as they are placed; a `layer` is a
+    level."""
 
     def __init__(self, units: Sequence[ProgramUnit]) -> None:
         self.makers = makers(units)

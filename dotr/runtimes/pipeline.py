@@ -115,9 +115,6 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         program = compile_program(config.program(), config.cache_policy(0) if on_spark else config.cache_policy())
     except Refused as refused:
         raise Refused([*refused.diagnostics, *problems]) from None
-    if on_spark and program.queries:
-        hint = "Run it in process: --engine local, or engine: local in the configuration."
-        problems.append(Diagnostic("S116", "continuous queries do not run on Spark yet", program.queries[0].query.label_span, hint))
     if problems:
         raise Refused(problems)
     if fresh:

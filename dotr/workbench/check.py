@@ -215,8 +215,8 @@ def _check_program(
     keeping: CachePolicy | None = None,
     formats: frozenset[str] = frozenset(["ndjson"]),
 ) -> list[Diagnostic]:
-    """Problems of a program, of the names that a test uses, and of outputs of these `formats`; without
-    those that only missing files cause."""
+    """Problems of a program, of the names that a test uses, and of outputs of these `formats`;
+    without those that only missing files cause."""
     try:
         program = compile_program(spec, keeping)
         comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
@@ -242,7 +242,8 @@ def _check_program(
 
 
 def _unshown_events(program: CompiledProgram, formats: frozenset[str]) -> list[Diagnostic]:
-    """A warning (C238) for each query whose events have no graph, where no output shows such events."""
+    """A warning (C238) for each query whose events have no graph, where no output shows such
+    events."""
     return [
         Diagnostic(
             "C238",

@@ -1,4 +1,5 @@
-"""Explanations of continuous queries: streams, windows, reports, what is kept, partition and layer."""
+"""Explanations of continuous queries: streams, windows, reports, what is kept, partition and
+layer."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ from dotr.model.terms import Label
 
 @dataclass(frozen=True, slots=True)
 class WindowExplanation:
-    """One window of a query: its name, stream, extent, reports and level, and what is kept of it."""
+    """One window of a query: its name, stream, extent, reports and level, and what is kept of
+    it."""
 
     name: str
     stream: str

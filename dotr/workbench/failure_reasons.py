@@ -64,5 +64,6 @@ class FailureReasons:
 
 
 def _is_timed(rule: Rule) -> bool:
-    """True if a rule can fire at a time without an element, by itself or by an event that it reads."""
+    """True if a rule can fire at a time without an element, by itself or by an event that it
+    reads."""
     return rule.anchor.delay > 0 or isinstance(rule.anchor.source, EventSource) or rule.anchor.source.period is not None

@@ -71,12 +71,6 @@ def test_run_feeds_queries_by_input(project: Path) -> None:
     assert lines(project / "out.ndjson") == [(5, "Alarm", "_"), (5, "Hot", ""), (10, "Alarm", "_"), (10, "Hot", ""), (10, "Seen", "<")]
 
 
-def test_run_on_spark_is_refused_with_a_way_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pyspark")
-    assert main(["run", str(project / "c.yaml"), "--quiet", "--engine", "spark"]) == 2
-    assert "S116 continuous queries do not run on Spark yet" in capsys.readouterr().err
-
-
 def test_rule_test_names_streams(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test", str(project / "t.yaml")]) == 0, capsys.readouterr()
     (project / "t.yaml").write_text(TEST.replace("stream: humidity", "stream: humidiy"))

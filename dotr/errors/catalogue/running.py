@@ -271,14 +271,4 @@ SPARK: tuple[ErrorCode, ...] = (
             "On Spark several tasks read at once, and a batch is written as a whole. Run with --engine local."
         ),
     ),
-    ErrorCode(
-        "S116",
-        "Continuous queries on Spark",
-        "Programs with continuous queries (`.rspql`) run in process so far.",
-        "Run with `--engine local`, or write `engine: local`.",
-        ShownMessage(
-            "queries.rspql:1:18: S116 continuous queries do not run on Spark yet\n"
-            "Run it in process: --engine local, or engine: local in the configuration."
-        ),
-    ),
 )
