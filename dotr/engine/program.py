@@ -266,6 +266,10 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         raise Refused([*problems, _over_background(layout, ruleset, over)]) from None
     knowledge.limit_to(spec.limits.triples)
     further = [*static_queries, *_idle_ticks(layout, stage_one), *single_partitions(layout, ruleset.diagnostics)]
+    if asked:
+        from dotr.engine.query_warnings import query_warnings
+
+        further += query_warnings(asked, knowledge, closing_rules, spec.limits)
     shared = {query.label: query.span for query in ruleset.queries}
     queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
     kept, further_silenced = without_allowed(further, allowed, queries)

@@ -31,8 +31,11 @@ def test_query_file_gives_its_message(case: Path) -> None:
     assert f" {case.stem.split('_')[0]} " in expected
 
 
+FOUND_BY_THE_ENGINE = {WindowCode.OF_THE_BACKGROUND, WindowCode.BACKGROUND_ANSWERS, WindowCode.ONE_PARTITION}
+
+
 def test_every_code_has_a_case() -> None:
-    assert {code.value for code in WindowCode} <= {case.stem.split("_")[0] for case in CASES}
+    assert {code.value for code in WindowCode} - {case.stem.split("_")[0] for case in CASES} == FOUND_BY_THE_ENGINE
 
 
 if __name__ == "__main__":

@@ -133,3 +133,24 @@ def test_questions_that_do_not_know_queries_yet_are_refused(
     monkeypatch.chdir(project)
     assert main([command[0], "c.yaml", *command[1:]]) == 2
     assert "C239 " in capsys.readouterr().err
+
+
+def test_check_warns_of_what_the_background_says_and_of_one_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "k.ttl").write_text("@prefix : <http://example.org/> . :hall :floor 1 .")
+    (tmp_path / "q.rspql").write_text(
+        "PREFIX : <http://example.org/>\n"
+        "# dotr: allow W402 (the count of nothing is wanted)\n"
+        "REGISTER RSTREAM A AS SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <w> ON <in> [RANGE 1s REPORT ON WINDOW CLOSE]"
+        " { WINDOW <w> { ?x :floor ?y } }\n"
+        "REGISTER RSTREAM B AS SELECT ?x FROM WINDOW ON <in> [RANGE 1s] { ?x :floor ?y }\n"
+        "REGISTER RSTREAM C AS SELECT ?x FROM NAMED WINDOW <w> ON <in> [RANGE 1s ENTAILMENT NONE] { WINDOW <w> { ?x :v ?y } }\n"
+    )
+    (tmp_path / "c.yaml").write_text(
+        "name: c\nengine: local\nrules: [q.rspql]\nknowledge: { graphs: [k.ttl] }\n"
+        "input: [{ name: in, format: ndjson, path: in.ndjson }]\noutput: [{ format: ndjson, path: o.ndjson }]\n"
+    )
+    (tmp_path / "in.ndjson").write_text("")
+    assert main(["check", str(tmp_path / "c.yaml")]) == 0
+    shown = capsys.readouterr().err
+    found = [line.partition("q.rspql:")[2].split(" warning")[0] for line in shown.splitlines() if "q.rspql:" in line]
+    assert [line.split(": ")[::-1][0] + line.split(":")[0] for line in found] == ["W4053", "W4073", "W4064", "W4074"]

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from dotr.errors.catalogue.entries import ErrorCode, GoldenFile
+from dotr.errors.catalogue.entries import ErrorCode, GoldenFile, InFiles
+
+_CONFIGURATION = (
+    "c.yaml",
+    "name: rooms\nrules: [q.rspql]\nknowledge: { graphs: [kb.ttl] }\n"
+    "input: [{ name: doors, format: ndjson, path: doors.ndjson }]\noutput: [{ format: ndjson, path: out.ndjson }]\n",
+)
+_BACKGROUND = ("kb.ttl", "@prefix : <http://example.org/> .\n:hall :onFloor 0 .\n")
+
+
+def _of_query(query: str) -> InFiles:
+    text = f"PREFIX : <http://example.org/>\nREGISTER RSTREAM <Seen> AS SELECT {query}\n"
+    return InFiles((_CONFIGURATION, ("q.rspql", text), _BACKGROUND, ("doors.ndjson", "")))
 
 
 def _entry(code: str, title: str, meaning: str, remedy: str) -> ErrorCode:
@@ -131,5 +143,28 @@ WINDOWS: tuple[ErrorCode, ...] = (
         "Warning: many reports for one element",
         "Each element is in the window at more than 10,000 reports.",
         "Correct the unit, or write a longer STEP.",
+    ),
+    ErrorCode(
+        "W405",
+        "Warning: a predicate of the background in a WINDOW block",
+        "A WINDOW block sees what its window says, and what rules conclude from that, but not the triples of the background. "
+        "The background has triples of this predicate, and no rule concludes any.",
+        "Move the pattern out of the block. If the stream brings such triples too, `# dotr: allow W405 (the reason)` above the query.",
+        _of_query("?who FROM NAMED WINDOW <w> ON <doors> [RANGE 10s] WHERE { WINDOW <w> { ?who :enters ?room . ?room :onFloor 0 } }"),
+    ),
+    ErrorCode(
+        "W406",
+        "Warning: the background alone answers the query",
+        "With every window empty the query has solutions, which need nothing of the stream and come at every report.",
+        "Add a WINDOW block, or a pattern that only the stream can match.",
+        _of_query("?room FROM WINDOW ON <doors> [RANGE 10s] WHERE { ?room :onFloor ?floor }"),
+    ),
+    ErrorCode(
+        "W407",
+        "Warning: one partition",
+        "The query cannot be divided by the values of a variable, and runs on one core. A query is divided by its subject, where all its "
+        "triple patterns have one variable as subject, in one WINDOW block at NONE or SNAPSHOT.",
+        "Nothing, where one core is enough; different queries run on different cores.",
+        _of_query("?who FROM NAMED WINDOW <w> ON <doors> [RANGE 10s] WHERE { WINDOW <w> { ?who :enters ?room . ?room :calls ?other } }"),
     ),
 )

@@ -45,3 +45,8 @@ class WindowCode(StrEnum):
     EMPTY_ANSWERS = "W402"
     LAST_ANSWERS_STAY = "W403"
     MANY_REPORTS = "W404"
+
+    # Warnings that need the background, by the engine.
+    OF_THE_BACKGROUND = "W405"
+    BACKGROUND_ANSWERS = "W406"
+    ONE_PARTITION = "W407"

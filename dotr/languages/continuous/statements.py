@@ -85,6 +85,22 @@ def statement_spans(document: Document) -> Iterator[Span]:
         yield Span(document, start, end)
 
 
+def register_spans(document: Document) -> Iterator[Span]:
+    """The spans of the statements of a file, each from its REGISTER to the next one.
+
+    >>> text = "PREFIX : <http://e/> REGISTER QUERY a AS ASK { } ; REGISTER QUERY b AS ASK { }"
+    >>> [span.text for span in register_spans(Document("q.rspql", text))]
+    ['REGISTER QUERY a AS ASK { } ; ', 'REGISTER QUERY b AS ASK { }']
+    """
+    words = [
+        token.start()
+        for token in rule_scan.tokens(Span(document, 0, len(document.text)))
+        if token.lastgroup == "word" and token[0].upper() == "REGISTER"
+    ]
+    for start, end in pairwise([*words, len(document.text)]):
+        yield Span(document, start, end)
+
+
 def _start(tokens: Sequence[re.Match[str]], index: int) -> int:
     """The index of the first token of the prologue in front of a REGISTER."""
     while index >= 2 and tokens[index - 1].lastgroup == "iri":
