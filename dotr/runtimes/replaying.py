@@ -61,7 +61,7 @@ def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, n
     standard = [each.like for each in inputs.growing if each.standard]
     sequences += [_Sequence(_copied_input(config, like, spool), str(spool)) for like in standard]
     files = [file for sequence in sequences for file in sequence.files]
-    source = _InputReplay(sequences, growing)
+    source = _InputReplay(program, sequences, growing)
     prefixes = program.rules.prefixes
     return Replay(name or config.path, program, clock_of(files, program.spec.unit), prefixes, source.read, lambda: source.progress)
 
@@ -123,6 +123,7 @@ class _InputReplay:
     `growing`: the names of the inputs that have not ended; `progress`: after the latest reading.
     """
 
+    program: CompiledProgram
     sequences: Sequence[_Sequence]
     growing: set[str]
     progress: list[InputProgress] = field(default_factory=list)
@@ -158,7 +159,7 @@ class _InputReplay:
                 sourced = [element for element in elements if isinstance(element, SourcedElement)]
                 yield ReplayedInstant(
                     time,
-                    [element.triples for element in sourced],
+                    self.program.on_streams(sourced),
                     [places[id(element.file)].place(element.file, element.record.line) for element in sourced],
                 )
             self.progress = self._progress(sources, passed)
