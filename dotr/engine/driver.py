@@ -38,6 +38,7 @@ from dotr.patterns.rule_counts import RuleCounts
 from dotr.patterns.state import State
 
 if TYPE_CHECKING:  # loaded where a program has a query
+    from dotr.engine.query_layer import ContradictedReport
     from dotr.engine.query_run import QueryRun
 
 
@@ -194,6 +195,14 @@ class Engine:
         self._passed = time
         present: Facts = {**facts.facts, **self.program.stage_one.ticks_at(time)}
         return earlier + self._moment(time, _with_items(present, items) if items else present)
+
+    def drain_contradicted(self) -> list[ContradictedReport]:
+        """The reports of queries, since the last call, whose windows hold a contradiction."""
+        found: list[ContradictedReport] = []
+        for queries in self._queries.values():
+            found += queries.contradicted
+            queries.contradicted.clear()
+        return found
 
     @property
     def passed(self) -> Micros | None:

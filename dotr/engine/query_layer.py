@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence, Set
+from typing import NamedTuple
 
 from dotr.engine.items import graph_row, row_graph
 from dotr.engine.query_run import QueryRun
@@ -16,13 +17,25 @@ from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Label
 from dotr.model.time import Micros
 from dotr.patterns.operator import Arrival, Arrivals
+from dotr.store.triples import is_hidden
 
 IsFed = Callable[[QueryRun], bool]
 """True for a query to whose streams a unit under way may still add an element."""
 
 
+class ContradictedReport(NamedTuple):
+    """A report whose windows contradict themselves or the background: its time in µs, and the first
+    contradiction in words.
+    """
+
+    time: Micros
+    text: str
+
+
 class QueryLayer:
     """The queries of a layer with their state.
+
+    `contradicted` collects reports of windows with a contradiction until their reader clears it.
 
     `above`: the labels and the streams of graphs that higher layers read.
     """
@@ -30,6 +43,7 @@ class QueryLayer:
     def __init__(self, layer: Layer, evaluators: Mapping[Label, ReportEvaluator], above: Set[Label | MadeGraphs], origin: Micros) -> None:
         self._layer = layer
         self._above = above
+        self.contradicted: list[ContradictedReport] = []
         self.runs = [QueryRun(evaluators[placed.unit.name], origin) for placed in layer.queries]
 
     def begin(self, time: Micros) -> None:
@@ -61,6 +75,10 @@ class QueryLayer:
             result = run.step(time, arrived, is_fed=is_fed(run))
             firings += result.firings
             failed += result.failed
+            if result.contradictions:
+                rule, triples = result.contradictions[0]
+                premises = ", ".join(" ".join(triple) for triple in triples if not is_hidden(triple[1]))
+                self.contradicted.append(ContradictedReport(time, f"in a window of {placed.unit.name}: {rule}: {premises}"))
             if result.firings:
                 events += self._events(placed.unit.name, placed.unit.attributes, result.firings)
         return LayerResult(firings, events, failed)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
-from dotr.errors.diagnostics import did_you_mean
+from dotr.errors.diagnostics import DotrError, did_you_mean
 from dotr.model.time import LAST_MICRO, Micros, Unit
 
 UNITS: Final[Mapping[str, Unit]] = {
@@ -34,7 +34,7 @@ _QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([^\W\d_]+\.?)\
 _MAX_CHARACTERS: Final = 100
 
 
-class InvalidDuration(ValueError):
+class InvalidDuration(DotrError, ValueError):
     """Raised for a text that is no duration; its string is the reason.
 
     - `hint`: a correction; may be empty.

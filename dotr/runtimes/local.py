@@ -182,6 +182,8 @@ class _LocalRun:
                     self._write_dead_letter(letter)
                 if engine.failed:
                     self.write_failed_anchors()
+                if asks:
+                    self.report_contradicted()
                 if facts.facts:
                     self.facts += sum(map(len, facts.facts.values()))
                 if not number % _INSTANTS_PER_CHECK and time.monotonic() >= next_report:
@@ -211,6 +213,12 @@ class _LocalRun:
         """The dead letters of elements of an instant."""
         sourced = self.sourced(now, elements)
         return [sourced[each.element].dead_letter(each.reason, each.why) for each in rejections]
+
+    def report_contradicted(self) -> None:
+        """Count and log reports of queries whose windows hold a contradiction."""
+        for time_of_report, text in self.engine.drain_contradicted():
+            self.inconsistent += 1
+            self._warnings.report_inconsistency(time_of_report, text, self._clock)
 
     def write_failed_anchors(self) -> None:
         """Write the dead letters of anchors at which rules failed or went over a limit."""
@@ -321,6 +329,7 @@ class _LocalRun:
                 self.write_firings(firings)
             if self.engine.failed:
                 self.write_failed_anchors()
+            self.report_contradicted()
             stop.end_write()
 
     def reject_elements(

@@ -16,6 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple, assert_never
 
+from dotr.errors.diagnostics import DotrError
 from dotr.model.continuous import ContinuousWindow as ContinuousWindow
 from dotr.model.continuous import ElementsExtent, LandmarkExtent, NowExtent, RangeExtent, StreamLevel, TriplesExtent
 from dotr.model.terms import Triple
@@ -31,7 +32,7 @@ class TimedElement(NamedTuple):
     triples: tuple[Triple, ...]
 
 
-class WindowLimitExceeded(Exception):
+class WindowLimitExceeded(DotrError):
     """Raised where a landmark window holds more elements than its LIMIT."""
 
 

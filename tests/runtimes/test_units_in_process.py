@@ -154,3 +154,35 @@ def test_check_warns_of_what_the_background_says_and_of_one_partition(tmp_path: 
     shown = capsys.readouterr().err
     found = [line.partition("q.rspql:")[2].split(" warning")[0] for line in shown.splitlines() if "q.rspql:" in line]
     assert [line.split(": ")[::-1][0] + line.split(":")[0] for line in found] == ["W4053", "W4073", "W4064", "W4074"]
+
+
+def test_contradictions_of_windows_are_told_and_counted(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "kb.ttl").write_text(
+        "@prefix : <http://example.org/> . @prefix owl: <http://www.w3.org/2002/07/owl#> . :A owl:disjointWith :B ."
+    )
+    (project / "q.rspql").write_text(
+        "PREFIX : <http://example.org/> REGISTER RSTREAM Kinds AS SELECT ?x ?c FROM NAMED WINDOW <w> ON <sensors> [RANGE 10s]"
+        " { WINDOW <w> { ?x a ?c } }"
+    )
+    (project / "temp.ndjson").write_text('{"time": 1, "graph": ":x a :A ."}\n{"time": 2, "graph": ":x a :B ."}\n')
+    config = CONFIG.replace("[q.rspql, r.dotr]", "[q.rspql]").replace(
+        "engine: local", "engine: local\nknowledge: { graphs: [kb.ttl], entailment: owl2rl }"
+    )
+    (project / "c.yaml").write_text(config)
+    assert main(["run", str(project / "c.yaml")]) == 0
+    text = capsys.readouterr().err
+    assert "1 instant contradicted the background or themselves" in text
+    assert [event for _, event, _ in lines(project / "out.ndjson")] == ["Kinds", "Kinds"]
+
+
+def test_query_over_the_limit_of_its_landmark_window_is_one_dead_letter(project: Path) -> None:
+    (project / "q.rspql").write_text(
+        "PREFIX : <http://example.org/> REGISTER RSTREAM All AS SELECT ?x FROM NAMED WINDOW <w> ON <sensors> [LANDMARK STEP 2s LIMIT 1]"
+        " { WINDOW <w> { ?x ?p ?y } }\nREGISTER RSTREAM Other AS SELECT ?x FROM WINDOW ON <sensors> [NOW] { ?x ?p ?y }"
+    )
+    (project / "temp.ndjson").write_text("".join(f'{{"time": {time}, "graph": ":x :v {time} ."}}\n' for time in (1, 3, 5)))
+    (project / "c.yaml").write_text(CONFIG.replace("[q.rspql, r.dotr]", "[q.rspql]") + "dead_letter: dead.ndjson\n")
+    assert main(["run", str(project / "c.yaml"), "--quiet"]) == 0
+    assert [(time, event) for time, event, _ in lines(project / "out.ndjson")] == [(1, "Other"), (2, "All"), (3, "Other"), (5, "Other")]
+    (letter,) = [json.loads(line) for line in (project / "dead.ndjson").read_text().splitlines()]
+    assert (letter["reason"], letter["input"], letter["line"], letter["text"], letter["time"]) == ("limit", "rule All", 1, "All", 3)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import Protocol
+from typing import Final, Protocol
 
 from dotr.datalog.inconsistencies import NO_INCONSISTENCIES
 from dotr.engine.driver import Engine, StreamItems
@@ -28,10 +28,13 @@ from dotr.patterns.rule_counts import RuleCounts
 from dotr.patterns.state import StateError
 from dotr.runtimes.spark.bucket_steps import TimedArrivals, chunk_payload, closed_by, in_order, instants_of
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, encode_size, encode_totals, fallback_rows
+from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, encode_inconsistencies, encode_size, encode_totals, fallback_rows
 from dotr.runtimes.spark.spilled_rows import FIRINGS, SpillBuffer, SpilledDeadLetters
 from dotr.runtimes.spark.state_moves import unreadable_state
 from dotr.runtimes.spark.worker_cache import layers_of, program_of, without_garbage_collection
+
+_MAX_CONTRADICTED_SHOWN: Final = 3
+"""Reports with contradictions of a batch that are shown, at most."""
 
 
 class ValueStore(Protocol):
@@ -154,9 +157,13 @@ class _ProgramRun:
     def lines(self, size: int) -> list[SparkRow]:
         """The results as rows; `size` is that of the state in bytes."""
         out = self._firings.rows(-1)
-        totals = Totals(dead_letters=self._failed.counted, rules=self._engine.rule_counts)
+        contradicted = self._engine.drain_contradicted()
+        if contradicted:
+            shown = [(each.time, each.text) for each in contradicted[:_MAX_CONTRADICTED_SHOWN]]
+            out.append(SparkRow(-1, RowKind.INCONSISTENT, 0, encode_inconsistencies(shown)))
+        totals = Totals(dead_letters=self._failed.counted, rules=self._engine.rule_counts, inconsistent=len(contradicted))
         out += self._failed.rows(-1)
-        if totals.dead_letters or totals.rules:
+        if totals.dead_letters or totals.rules or contradicted:
             out.append(SparkRow(-1, RowKind.COUNTS, 0, encode_totals(totals)))
         counts = tuple(self._engine.event_counts[0])
         out.append(SparkRow(-1, RowKind.STATE, size, encode_size(BucketSize(0, 0, counts, size))))
