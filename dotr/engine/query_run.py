@@ -127,8 +127,6 @@ class QueryRun:
         reporting = [each for number, each in enumerate(self.windows) if each.reports(time, arrived=bool(arrived.get(number)))]
         if not reporting:
             return _NOTHING
-        for each in reporting:
-            each.note(time)
         views = [each.content.view(time) for each in self.windows]
         try:
             answer = self._evaluator.evaluate(views, self.used)
@@ -138,6 +136,8 @@ class QueryRun:
         except Exception as error:
             reraise_in_tests(error, FallbackKind.GRAPHS)
             return ReportResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
+        for each in reporting:
+            each.note(time)
         self.before = answer.rows if self.query.relation is not RelationToStream.RSTREAM else []
         self.used = answer.used
         return ReportResult(firings, [], answer.contradictions)

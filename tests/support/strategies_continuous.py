@@ -25,6 +25,10 @@ BACKGROUND = (
     ":a a :A . :a :p :b .",
     ":b :q :c . :c a :B . :p rdfs:subPropertyOf :q .",
     ":p a owl:TransitiveProperty . :A rdfs:subClassOf :B .",
+    ":q owl:propertyChainAxiom ( :p :p ) . :a :p :c .",
+    ":p a owl:FunctionalProperty . :a :p :c .",
+    ":p owl:inverseOf :q ; rdfs:domain :A . :B owl:equivalentClass [ owl:onProperty :p ; owl:someValuesFrom owl:Thing ] .",
+    ":A owl:intersectionOf ( :B [ owl:onProperty :q ; owl:hasValue :a ] ) .",
 )
 BLOCKS = (
     "?x :p ?y",
