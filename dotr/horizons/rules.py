@@ -1,0 +1,79 @@
+"""Nouns of the closure over windows: points, facts, and rules over triples and relations."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from dotr.joins.order import JoinItem
+from dotr.model.algebra import Const, TriplePattern, Var
+from dotr.model.datalog import DatalogRule, GroupAggregate, Not, RelationAtom
+from dotr.model.terms import Term, Triple
+from dotr.model.traverse import free_variables
+
+Point: TypeAlias = int
+"""A whole number of any kind: a point of a `.lars` file, or a time in µs since 1970."""
+
+Row: TypeAlias = tuple[Term, ...]
+RelationFact: TypeAlias = tuple[str, Row]
+"""A relation and one of its rows."""
+
+Fact: TypeAlias = Triple | RelationFact
+Atom: TypeAlias = TriplePattern | RelationAtom
+
+FOREVER: Final = sys.maxsize - 1
+"""The horizon of what ends by a cut alone."""
+STATIC: Final = sys.maxsize
+"""The horizon of a static fact inside joins."""
+NEVER: Final = -sys.maxsize
+"""The horizon of a fact that does not hold."""
+
+CONTRADICTION: Final = "dotr:contradiction"
+"""The relation of the matches of rules without a head: the rule's name and the terms of its
+variables in the order of its atoms."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowRule:
+    """`head, … :- body` over triples and relations.
+
+    `body`: atoms, NOT, FILTER and BIND in any order, at least one atom among them; no AGGREGATE.
+    `of_rule_set`: as in `DatalogRule`.
+    """
+
+    name: str
+    head: tuple[Atom, ...]
+    body: tuple[JoinItem, ...]
+    of_rule_set: bool = False
+
+    @classmethod
+    def of(cls, rule: DatalogRule) -> WindowRule:
+        """The rule of a `.dlog` file or of a rule set; no head is a contradiction."""
+        names = dict.fromkeys(name for item in rule.body if isinstance(item, TriplePattern) for name in free_variables(item))
+        head: tuple[Atom, ...] = rule.head or (RelationAtom(CONTRADICTION, (Const(rule.name), *map(Var, names))),)
+        return cls(rule.name, head, rule.body, rule.of_rule_set)
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        """The positive atoms of the body."""
+        return tuple(item for item in self.body if isinstance(item, TriplePattern | RelationAtom))
+
+
+class Changes(NamedTuple):
+    """The facts that began and those that ended between two points, each once."""
+
+    began: Sequence[Fact]
+    ended: Sequence[Fact]
+
+
+def check_rules(rules: Sequence[WindowRule]) -> None:
+    """Raises `ValueError` for a rule that the closure does not take."""
+    for rule in rules:
+        if any(isinstance(item, GroupAggregate) for item in rule.body):
+            raise ValueError(f"rule {rule.name}: AGGREGATE is not kept from point to point; close it anew")
+        if not rule.atoms:
+            raise ValueError(f"rule {rule.name}: no atom in its body; insert its conclusion, or give it a premise that holds")
+        if any(isinstance(item, Not) and not all(isinstance(each, TriplePattern | RelationAtom) for each in item.body) for item in rule.body):
+            raise ValueError(f"rule {rule.name}: NOT of something else than atoms")

@@ -1,0 +1,88 @@
+"""Views of a closure: the facts with a horizon of at least some point, as a shorter window sees them.
+
+Idea: a window that ends together with the closure's and begins later, at l, holds what follows from
+items of time l or later, and that is what has a horizon of at least l. The view has a calendar of
+its own, made of the closure's own lists of settled facts, and a set of its members.
+
+Cost: two look-ups for each fact that comes, is renewed or leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from dotr.horizons.facts import NOW
+from dotr.horizons.index import HeldIndex
+from dotr.horizons.rules import FOREVER, NEVER, Changes, Fact, Point
+
+if TYPE_CHECKING:
+    from dotr.horizons.closure import HorizonClosure
+
+
+class ClosureView:
+    """The facts of a closure with a horizon of at least l.
+
+    `members`: these facts as of the last `advance`; `index`: the triples among them, for queries.
+    """
+
+    def __init__(self, closure: HorizonClosure) -> None:
+        self.members: set[Fact] = set()
+        self.point: Point | None = None
+        self.index = HeldIndex(closure.held)
+        self._closure = closure
+        self._calendar: dict[Point, list[list[Fact]]] = {}
+        self._horizons: list[Point] = []
+        known: dict[Point, list[Fact]] = {}
+        for fact, h in closure.facts():
+            known.setdefault(h, []).append(fact)
+        self._heard: list[tuple[Point, list[Fact]]] = list(known.items())
+
+    def hear(self, settled: Sequence[tuple[Point, list[Fact]]]) -> None:
+        """Takes the closure's changes: facts settled by horizon, and doubted ones."""
+        self._heard += settled
+
+    def advance(self, least: Point) -> Changes:
+        """Moves the view; returns what began and ended in it since its last `advance`.
+
+        Raises `ValueError` where `least` lies before the closure's point or the view's.
+        """
+        for point in (self._closure.point, self.point):
+            if point is not None and least < point:
+                raise ValueError(f"a view of the facts to {least} and longer: it is at {point} already")
+        self.point = self.index.least = least
+        cells, members = self._closure.held.cells, self.members
+        auxiliary = self._closure.auxiliary
+        began: list[Fact] = []
+        ended: list[Fact] = []
+        heard, self._heard = self._heard, []
+        gone: list[list[Fact]] = []
+        for h, facts in heard:
+            if h < least:
+                if h == NEVER:
+                    gone.append(facts)
+                continue
+            for fact in facts:
+                if fact not in members:
+                    cell = cells.get(fact)
+                    if cell is not None and cell[NOW] >= least and fact[0] not in auxiliary:
+                        members.add(fact)
+                        began.append(fact)
+            if h < FOREVER:
+                known = self._calendar.get(h)
+                if known is None:
+                    self._calendar[h] = [facts]
+                    heappush(self._horizons, h)
+                else:
+                    known.append(facts)
+        while self._horizons and self._horizons[0] < least:
+            gone += self._calendar.pop(heappop(self._horizons))
+        for facts in gone:
+            for fact in facts:
+                if fact in members:
+                    cell = cells.get(fact)
+                    if cell is None or cell[NOW] < least:
+                        members.remove(fact)
+                        ended.append(fact)
+        return Changes(began, ended)
