@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dotr.horizons.facts import NOW
 from dotr.horizons.index import HeldIndex
-from dotr.horizons.rules import FOREVER, NEVER, Changes, Fact, Point
+from dotr.horizons.rules import FOREVER, Changes, Fact, Point
 
 if TYPE_CHECKING:
     from dotr.horizons.closure import HorizonClosure
@@ -59,9 +59,8 @@ class ClosureView:
         heard, self._heard = self._heard, []
         gone: list[list[Fact]] = []
         for h, facts in heard:
-            if h < least:
-                if h == NEVER:
-                    gone.append(facts)
+            if h < least:  # doubted, or renewed and over by now
+                gone.append(facts)
                 continue
             for fact in facts:
                 if fact not in members:
