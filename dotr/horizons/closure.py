@@ -36,22 +36,99 @@ Laser (ISWC 2017); Gupta, Mumick, Subrahmanian (DRed, 1993).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from heapq import heappop, heappush
-from typing import Final
+from typing import Final, NamedTuple
 from weakref import WeakSet
 
 from dotr.datalog.strata import is_nonmonotonic
-from dotr.horizons.facts import BEFORE, INSERTED, NOW, HeldFacts, StaticFacts
+from dotr.horizons.facts import BEFORE, INSERTED, NOW, STEP, Cell, HeldFacts, StaticFacts
 from dotr.horizons.index import HeldIndex
 from dotr.horizons.negation import rule_strata, with_bound_negations
-from dotr.horizons.routes import RuleRoutes, is_plain
+from dotr.horizons.routes import JoinPart, RuleRoutes
 from dotr.horizons.rules import FOREVER, NEVER, STATIC, Changes, Fact, Point, WindowRule, check_rules
 from dotr.horizons.views import ClosureView
 from dotr.joins.limits import NO_LIMITS, LimitExceeded
 from dotr.model.datalog import DatalogRule, Not
 
-_CHECK_INTERVAL: Final = 1024
+
+class Insertion(NamedTuple):
+    """Facts that hold from a point to another."""
+
+    facts: Sequence[Fact]
+    start: Point
+    horizon: Point
+
+    def without(self, cut: Container[Fact]) -> Insertion:
+        """The insertion of what was not cut."""
+        return Insertion([fact for fact in self.facts if fact not in cut], self.start, self.horizon)
+
+
+class WaitingFacts(dict[Point, Callable[[Fact], object]]):
+    """Facts that wait to be settled, by horizon: the functions that append to their lists.
+
+    `heap`: the horizons, negated, of all that waits; one may be there more than once.
+    """
+
+    __slots__ = ("_facts", "_heap", "paths")
+
+    def __init__(self, heap: list[Point]) -> None:
+        super().__init__()
+        self._facts: dict[Point, list[Fact]] = {}
+        self._heap = heap
+        self.paths: WaitingFacts = self
+
+    def __missing__(self, h: Point) -> Callable[[Fact], object]:
+        facts: list[Fact] = []
+        self._facts[h] = facts
+        append = self[h] = facts.append
+        heappush(self._heap, -h)
+        return append
+
+    def extend(self, h: Point, facts: Iterable[Fact]) -> None:
+        """Adds facts of one horizon."""
+        self[h]  # makes the list
+        self._facts[h] += facts
+
+    def take(self, h: Point) -> list[Fact]:
+        """The facts of a horizon, which wait no more."""
+        facts = self._facts.pop(h, None)
+        if facts is None:
+            return NO_FACTS
+        del self[h]
+        return facts
+
+
+NO_FACTS: Final[list[Fact]] = []
+
+
+class Doubts:
+    """Facts whose derivation is gone, in the order of discovery; they lose their horizon at once.
+
+    `doubts[h](fact)`: a derivation with horizon h of the fact is gone; where the fact has a greater
+    one, it has another derivation.
+    """
+
+    __slots__ = ("_cells", "facts")
+
+    def __init__(self, cells: Mapping[Fact, Cell], facts: list[Fact]) -> None:
+        self.facts = facts
+        self._cells = cells
+
+    @property
+    def paths(self) -> Doubts:
+        """The conclusions of transitive rules, which are doubted like others."""
+        return self
+
+    def __getitem__(self, h: Point) -> Callable[[Fact], None]:
+        return partial(self._doubt, h)
+
+    def _doubt(self, h: Point, fact: Fact) -> None:
+        cell = self._cells.get(fact)
+        if cell is not None and NEVER < cell[NOW] <= h:
+            cell[NOW] = cell[STEP] = NEVER
+            self.facts.append(fact)
 
 
 class HorizonClosure:
@@ -98,19 +175,22 @@ class HorizonClosure:
         """Relations of the closure's own, which are shown to nobody."""
         self._strata = self._routes(list(rules))
         self._keeps_before = len(self._strata) > 1 or any(each.has_negations for each in self._strata)
-        self._inserted: list[tuple[Fact, Point, Point]] = []
-        self._opening: dict[Point, list[tuple[Fact, Point, Point]]] = {}
+        self._told: list[Insertion] = []
+        self._opening: dict[Point, list[Insertion]] = {}
         self._openings: list[Point] = []
         self._cuts: dict[Fact, None] = {}
-        self._begun: dict[Fact, Point] = {}  # what was inserted from this very point on, with its horizon
+        self._begun: list[Insertion] = []  # what was inserted from this very point on
         self._cut_here: set[Fact] = set()  # what was cut at this very point
         self._calendar: dict[Point, list[Fact]] = {}
         self._horizons: list[Point] = []
-        self._waiting: dict[Point, list[Fact]] = {}
         self._heap: list[Point] = []
+        self._inserted: Final = WaitingFacts(self._heap)
+        self._concluded: Final = WaitingFacts(self._heap)
+        self._concluded.paths = WaitingFacts(self._heap)
         self._views: WeakSet[ClosureView] = WeakSet()
 
     def _routes(self, rules: list[DatalogRule | WindowRule]) -> list[RuleRoutes]:
+        rules = [rule for rule in rules if not isinstance(rule, DatalogRule) or WindowRule.of(rule).atoms]
         datalog = [rule for rule in rules if isinstance(rule, DatalogRule)]
         has_negation = any(map(is_nonmonotonic, datalog)) or any(not isinstance(rule, DatalogRule) and _has_not(rule) for rule in rules)
         window_rules = [rule if isinstance(rule, WindowRule) else WindowRule.of(rule) for rule in rules]
@@ -129,8 +209,8 @@ class HorizonClosure:
         for stratum in range(max(numbers) + 1):
             mine = [rule for rule, number in zip(bound, numbers, strict=True) if number == stratum]
             texts = {id(rule): of_text.get(id(rule)) for rule in mine}
-            plain = [text for rule in mine if isinstance(text := texts[id(rule)], DatalogRule) and is_plain(text)]
-            own = [rule for rule in mine if not (isinstance(text := texts[id(rule)], DatalogRule) and is_plain(text))]
+            plain = [text for rule in mine if isinstance(text := texts[id(rule)], DatalogRule) and not is_nonmonotonic(text)]
+            own = [rule for rule in mine if not (isinstance(text := texts[id(rule)], DatalogRule) and not is_nonmonotonic(text))]
             strata.append(RuleRoutes(plain, own, self.static, self.held))
         return strata
 
@@ -140,7 +220,12 @@ class HorizonClosure:
         """Inserts a fact at the points from `start` to `horizon`, both included, from the next
         `advance` on.
         """
-        self._inserted.append((fact, start, horizon))
+        self._told.append(Insertion((fact,), start, horizon))
+
+    def insert_all(self, facts: Sequence[Fact], start: Point, horizon: Point) -> None:
+        """Inserts several facts at the same points; the sequence must not change afterwards."""
+        if facts:
+            self._told.append(Insertion(facts, start, horizon))
 
     def cut(self, fact: Fact) -> None:
         """Ends, before the point of the next `advance`, what was inserted of a fact from an earlier
@@ -157,7 +242,7 @@ class HorizonClosure:
         if self.point is not None and k < self.point:
             raise ValueError(f"point {k} lies before {self.point}")
         if k != self.point:
-            self._begun, self._cut_here = {}, set()
+            self._begun, self._cut_here = [], set()
         self._cut_here.update(self._cuts)
         self.point = k
         if self._cuts and not self._keeps_before:
@@ -173,7 +258,10 @@ class HorizonClosure:
             began: list[Fact] = []
             self._push_inserted(k, starting)
             self._settle(k, self._strata, began, settled)
-            changes = Changes(began, self._expire(k, expired))
+            ended: list[Fact] = []
+            for bucket in expired:
+                ended += self.held.remove_before(bucket, k)
+            changes = Changes(began, ended)
         for view in self._views:
             view.hear(settled)
         return changes
@@ -199,7 +287,7 @@ class HorizonClosure:
                 break
             heappop(horizons)
             del calendar[h]
-        later = [start for _, start, horizon in self._inserted if self.point is not None and self.point < start <= horizon]
+        later = [start for _, start, horizon in self._told if self.point is not None and self.point < start <= horizon]
         points = [*([horizons[0] + 1] if horizons else []), *self._openings[:1], *later]
         return min(points, default=None)
 
@@ -211,94 +299,87 @@ class HorizonClosure:
 
     # --- a point ---
 
-    def _starting(self, k: Point) -> list[tuple[Fact, Point, Point]]:
+    def _starting(self, k: Point) -> list[Insertion]:
         """The inserts that have begun by k since the last point, without those that a cut ended."""
-        told, self._inserted = self._inserted, []
+        told, self._told = self._told, []
         starting = []
         for each in told:
-            if each[1] <= k:
+            if each.start <= k:
                 starting.append(each)
-            elif each[1] <= each[2]:
-                opening = self._opening.get(each[1])
+            elif each.start <= each.horizon:
+                opening = self._opening.get(each.start)
                 if opening is None:
-                    self._opening[each[1]] = [each]
-                    heappush(self._openings, each[1])
+                    self._opening[each.start] = [each]
+                    heappush(self._openings, each.start)
                 else:
                     opening.append(each)
         while self._openings and self._openings[0] <= k:
             starting += self._opening.pop(heappop(self._openings))
         if self._cut_here:
-            starting = [each for each in starting if each[1] == k or each[0] not in self._cut_here]
+            starting = [each if each.start == k else each.without(self._cut_here) for each in starting]
         return starting
 
-    def _push_inserted(self, k: Point, starting: Sequence[tuple[Fact, Point, Point]]) -> None:
-        cells, add = self.held.cells, self.held.add
-        for fact, start, horizon in starting:
-            if horizon < k or horizon < start:
-                continue
-            h = min(horizon, FOREVER)
-            cell = cells.get(fact)
-            if cell is None:
-                cell = add(fact)
-            if h > cell[INSERTED]:
-                cell[INSERTED] = h
-                if h > cell[NOW]:
-                    self._push(h, fact)
-            if start == k and h > self._begun.get(fact, NEVER):
-                self._begun[fact] = h
-
-    def _push(self, h: Point, fact: Fact) -> None:
-        """Notes a fact to be settled with a horizon."""
-        waiting = self._waiting.get(h)
-        if waiting is None:
-            self._waiting[h] = [fact]
-            heappush(self._heap, -h)
-        else:
-            waiting.append(fact)
+    def _push_inserted(self, k: Point, starting: Sequence[Insertion]) -> None:
+        for facts, start, horizon in starting:
+            if horizon >= k and horizon >= start:
+                self._inserted.extend(min(horizon, FOREVER), facts)
+        self._begun += [each for each in starting if each.start == k]
 
     def _settle(self, k: Point, routes: Sequence[RuleRoutes], began: list[Fact], settled: list[tuple[Point, list[Fact]]]) -> None:
         """Settles what waits and what follows from it, in descending order of horizon."""
-        cells, add, push = self.held.cells, self.held.add, self._push
-        one = routes[0] if len(routes) == 1 else None
-        before = k - 1
+        paths = self._concluded.paths
         while self._heap:
             h = -heappop(self._heap)
-            waiting = self._waiting[h]
-            for number, fact in enumerate(waiting):  # grows while it is read
-                cell = cells.get(fact)
-                if cell is None:
-                    cell = add(fact)
-                    began.append(fact)
-                    beyond = before
+            here: list[Fact] = []
+            while True:  # what has this horizon may conclude more of it
+                if facts := self._inserted.take(h):
+                    self._settle_some(facts, h, k, h, h, routes, began, here)
+                elif facts := self._concluded.take(h):
+                    self._settle_some(facts, h, k, NEVER, h, routes, began, here)
+                elif facts := paths.take(h):
+                    self._settle_some(facts, h, k, NEVER, NEVER, routes, began, here)
                 else:
-                    beyond = cell[NOW]
-                    if beyond >= h:
-                        continue
-                    if beyond < before:
-                        if beyond == NEVER and cell[BEFORE] == NEVER:
-                            began.append(fact)
-                        beyond = before
-                cell[NOW] = h
-                if one is not None:
-                    for join in one.joins(fact):
-                        join(fact, h, beyond, NOW, k, push)
-                else:
-                    for each in routes:
-                        for join in each.joins(fact):
-                            join(fact, h, beyond, NOW, k, push)
-                if not number % _CHECK_INTERVAL and len(cells) > self.limit:
+                    break
+                if len(self.held.cells) > self.limit:
                     raise LimitExceeded(self.limit)
-            del self._waiting[h]
-            settled.append((h, waiting))
-            if h < FOREVER:
-                bucket = self._calendar.get(h)
-                if bucket is None:
-                    self._calendar[h] = waiting
-                    heappush(self._horizons, h)
-                else:
-                    bucket += waiting
-        if len(cells) > self.limit:
-            raise LimitExceeded(self.limit)
+            if here:
+                settled.append((h, here))
+                if h < FOREVER:
+                    bucket = self._calendar.get(h)
+                    if bucket is None:
+                        self._calendar[h] = here
+                        heappush(self._horizons, h)
+                    else:
+                        bucket += here
+
+    def _settle_some(
+        self,
+        facts: Sequence[Fact],
+        h: Point,
+        k: Point,
+        inserted: Point,
+        step: Point,
+        routes: Sequence[RuleRoutes],
+        began: list[Fact],
+        here: list[Fact],
+    ) -> None:
+        """Settles facts with one horizon, and joins from those to which it is new."""
+        new, renewed = self.held.settle(facts, h, inserted, step)
+        to = self._concluded
+        if new:
+            began += new
+            here += new
+            part = JoinPart.OTHERS if step == NEVER else JoinPart.ALL
+            for each in routes:
+                each.run(new, h, k - 1, NOW, k, to, part)
+        for fact, before, step_before in renewed:
+            if before < h:
+                here.append(fact)
+                for each in routes:
+                    each.run((fact,), h, max(before, k - 1), NOW, k, to, JoinPart.OTHERS)
+            if step_before < step:
+                for each in routes:
+                    each.run((fact,), h, max(step_before, k - 1), NOW, k, to, JoinPart.FIRSTS)
 
     def _expired(self, k: Point) -> list[list[Fact]]:
         """Buckets of the calendar with facts that may end before k."""
@@ -307,22 +388,10 @@ class HorizonClosure:
             buckets.append(self._calendar.pop(heappop(self._horizons)))
         return buckets
 
-    def _expire(self, k: Point, buckets: Sequence[list[Fact]]) -> list[Fact]:
-        """Removes the facts of some buckets that were not renewed."""
-        cells, remove = self.held.cells, self.held.remove
-        ended = []
-        for bucket in buckets:
-            for fact in bucket:
-                cell = cells.get(fact)
-                if cell is not None and cell[NOW] < k:
-                    remove(fact)
-                    ended.append(fact)
-        return ended
-
     # --- a point where facts may be doubted ---
 
     def _advance_strata(
-        self, k: Point, starting: Sequence[tuple[Fact, Point, Point]], expired: Sequence[list[Fact]], settled: list[tuple[Point, list[Fact]]]
+        self, k: Point, starting: Sequence[Insertion], expired: Sequence[list[Fact]], settled: list[tuple[Point, list[Fact]]]
     ) -> Changes:
         cells, strata = self.held.cells, self._strata
         touched: dict[Fact, None] = {}
@@ -330,23 +399,22 @@ class HorizonClosure:
         for bucket in expired:
             touched.update(dict.fromkeys(fact for fact in bucket if fact in cells))
 
-        def doubt(h: Point, fact: Fact) -> None:
-            cell = cells.get(fact)
-            if cell is not None and NEVER < cell[NOW] <= h:
-                cell[NOW] = NEVER
-                doubted.append(fact)
-
+        doubts = Doubts(cells, doubted)
+        begun: dict[Fact, Point] = {}
+        if self._cuts:
+            for facts, _, horizon in self._begun:
+                begun.update((fact, horizon) for fact in facts if horizon > begun.get(fact, NEVER))
         for fact in self._cuts:
             cell = cells.get(fact)
             if cell is not None:
-                inserted, cell[INSERTED] = cell[INSERTED], self._begun.get(fact, NEVER)
-                doubt(inserted, fact)
+                inserted, cell[INSERTED] = cell[INSERTED], begun.get(fact, NEVER)
+                doubts[inserted](fact)
         self._cuts = {}
         lower = 0
         for number, routes in enumerate(strata):
             if number:
-                lower = self._doubt_from_lower(k, routes, touched, doubted, doubt)
-            self._doubt_on(k, strata[: number + 1], doubted, lower, doubt)
+                lower = self._doubt_from_lower(k, routes, touched, doubts)
+            self._doubt_on(k, strata[: number + 1], doubts, lower)
             self._support(k, strata[: number + 1], doubted, lower)
             if number:
                 self._join_from_lower(k, routes, touched)
@@ -360,47 +428,43 @@ class HorizonClosure:
         settled.append((NEVER, doubted))
         return self._finish(k, touched)
 
-    def _doubt_from_lower(
-        self, k: Point, routes: RuleRoutes, touched: Iterable[Fact], doubted: list[Fact], doubt: object
-    ) -> int:
+    def _doubt_from_lower(self, k: Point, routes: RuleRoutes, touched: Iterable[Fact], doubts: Doubts) -> int:
         """Doubts, in a stratum, what lower facts concluded that lost their horizon, and what
         supposed the absence of facts that began; returns the number of facts doubted below.
         """
-        cells, lower = self.held.cells, len(doubted)
-        for fact in doubted[:lower]:
+        cells, lower = self.held.cells, len(doubts.facts)
+        for fact in doubts.facts[:lower]:
             cell = cells[fact]
             if cell[NOW] < cell[BEFORE] >= k:
-                for join in routes.joins(fact):
-                    join(fact, cell[BEFORE], k - 1, BEFORE, NEVER + 1, doubt)  # type: ignore[arg-type]
+                routes.run((fact,), cell[BEFORE], k - 1, BEFORE, NEVER + 1, doubts)
         for fact in list(touched):
             cell = cells[fact]
             if cell[BEFORE] == NEVER and cell[NOW] >= k:
                 for join in routes.negations(fact):
-                    join(fact, STATIC, k - 1, BEFORE, NEVER + 1, doubt)  # type: ignore[arg-type]
+                    join((fact,), STATIC, k - 1, BEFORE, NEVER + 1, doubts)
         return lower
 
-    def _doubt_on(self, k: Point, strata: Sequence[RuleRoutes], doubted: list[Fact], lower: int, doubt: object) -> None:
+    def _doubt_on(self, k: Point, strata: Sequence[RuleRoutes], doubts: Doubts, lower: int) -> None:
         """Follows derivations from doubted facts on, over the horizons of the last point."""
         cells, at = self.held.cells, lower
-        while at < len(doubted):
-            fact = doubted[at]
+        while at < len(doubts.facts):
+            fact = doubts.facts[at]
             h = cells[fact][BEFORE]
             at += 1
             if h >= k:
                 for routes in strata:
-                    for join in routes.joins(fact):
-                        join(fact, h, k - 1, BEFORE, NEVER + 1, doubt)  # type: ignore[arg-type]
+                    routes.run((fact,), h, k - 1, BEFORE, NEVER + 1, doubts)
 
     def _support(self, k: Point, strata: Sequence[RuleRoutes], doubted: Sequence[Fact], lower: int) -> None:
         """Joins back from doubted facts: those of lower strata by this one's rules, this one's by all."""
         for number, fact in enumerate(doubted):
             cell = self.held.cells[fact]
             if number >= lower and cell[INSERTED] >= k:
-                self._push(cell[INSERTED], fact)
+                self._inserted.extend(cell[INSERTED], (fact,))
             if number >= lower or cell[NOW] < cell[BEFORE]:
                 for routes in strata if number >= lower else strata[-1:]:
                     for join in routes.supports(fact):
-                        join(fact, STATIC, k - 1, NOW, k, self._push)
+                        join((fact,), STATIC, k - 1, NOW, k, self._concluded)
 
     def _join_from_lower(self, k: Point, routes: RuleRoutes, touched: Iterable[Fact]) -> None:
         """Joins, in a stratum, the lower facts that improved, and from those that ended under NOT."""
@@ -409,11 +473,10 @@ class HorizonClosure:
             now, before = cell[NOW], cell[BEFORE]
             if now >= k:
                 if now > before:
-                    for join in routes.joins(fact):
-                        join(fact, now, max(k - 1, before), NOW, k, self._push)
+                    routes.run((fact,), now, max(k - 1, before), NOW, k, self._concluded)
             elif before != NEVER:
                 for join in routes.negations(fact):
-                    join(fact, STATIC, k - 1, NOW, k, self._push)
+                    join((fact,), STATIC, k - 1, NOW, k, self._concluded)
 
     def _finish(self, k: Point, touched: Iterable[Fact]) -> Changes:
         """Removes what ended, and makes this point the last one of what is left."""
@@ -427,7 +490,8 @@ class HorizonClosure:
             else:
                 if cell[BEFORE] != NEVER:
                     ended.append(fact)
-                self.held.remove(fact)
+                cell[NOW] = NEVER
+        self.held.remove_before([fact for fact in touched if self.held.cells[fact][NOW] == NEVER], k)
         if self.auxiliary:
             began, ended = ([fact for fact in facts if fact[0] not in self.auxiliary] for facts in (began, ended))
         return Changes(began, ended)

@@ -33,6 +33,9 @@ STEP: Final = 3
 """Places in a cell."""
 
 CellEnds: TypeAlias = dict[Term, dict[Term, Cell]]
+Renewal: TypeAlias = tuple[Fact, int, int]
+"""A known fact, with the horizons that it had, and had as a step."""
+
 CellRows: TypeAlias = dict[Any, dict[Row, Cell]]
 
 NEVER_CELL: Final[Cell] = [NEVER] * 4
@@ -84,11 +87,9 @@ class HeldFacts:
     """Cells of facts, with the indexes that joins look them up in.
 
     >>> held = HeldFacts()
-    >>> cell = held.add(("<a>", "<p>", "<b>"))
-    >>> cell[NOW] = 7
-    >>> held.by_object["<p>"]["<b>"]
-    {'<a>': [7, -9223372036854775807, -9223372036854775807, -9223372036854775807]}
-    >>> held.remove(("<a>", "<p>", "<b>"))
+    >>> new, renewed = held.settle([("<a>", "<p>", "<b>")], 7, 7, 7)
+    >>> held.by_object["<p>"]["<b>"]["<a>"][NOW], held.remove_before(new, 7), held.remove_before(new, 8)
+    (7, [], [('<a>', '<p>', '<b>')])
     >>> held.by_object, held.cells
     ({'<p>': {}}, {})
     """
@@ -150,33 +151,61 @@ class HeldFacts:
         """All rows of a relation with their cells."""
         return iter(self.table(relation, ()).get((), {}).items())
 
-    def add(self, fact: Fact) -> Cell:
-        """Gives a new fact a cell that does not hold yet."""
-        cell = self.cells[fact] = [NEVER, NEVER, NEVER, NEVER]
-        if len(fact) == 3:
+    def settle(self, facts: Iterable[Fact], h: int, inserted: int, step: int) -> tuple[list[Fact], list[Renewal]]:
+        """Gives facts a horizon that is greater than theirs; returns the unknown ones, and those
+        known with what they had.
+
+        `inserted`: h where the facts are inserted, else `NEVER`; `step`: `NEVER` where they are
+        paths of a transitive property, else h.
+        >>> held = HeldFacts()
+        >>> held.settle([("<a>", "<p>", "<b>")], 5, 5, 5), held.settle([("<a>", "<p>", "<b>")], 4, NEVER, 4)
+        (([('<a>', '<p>', '<b>')], []), ([], []))
+        >>> held.settle([("<a>", "<p>", "<b>")], 7, NEVER, 7)
+        ([], [(('<a>', '<p>', '<b>'), 5, 5)])
+        """
+        cells, by_subject, by_object = self.cells, self.by_subject, self.by_object
+        get, has_edges = cells.get, self._from is not None
+        new: list[Fact] = []
+        renewed: list[Renewal] = []
+        for fact in facts:
+            cell = get(fact)
+            if cell is not None:
+                now, as_step = cell[NOW], cell[STEP]
+                if inserted > cell[INSERTED]:
+                    cell[INSERTED] = inserted
+                if now < h or as_step < step:
+                    renewed.append((fact, now, as_step))
+                    if now < h:
+                        cell[NOW] = h
+                    if as_step < step:
+                        cell[STEP] = step
+                continue
+            cells[fact] = cell = [h, NEVER, inserted, step]
+            new.append(fact)
+            if len(fact) != 3:
+                self._add_row(fact, cell)
+                continue
             subject, predicate, object = fact
-            ends = self.by_subject.get(predicate)
+            ends = by_subject.get(predicate)
             if ends is None:
-                self.by_subject[predicate] = {subject: {object: cell}}
-                self.by_object[predicate] = {object: {subject: cell}}
+                by_subject[predicate] = {subject: {object: cell}}
+                by_object[predicate] = {object: {subject: cell}}
             else:
                 others = ends.get(subject)
                 if others is None:
                     ends[subject] = {object: cell}
                 else:
                     others[object] = cell
-                ends = self.by_object[predicate]
+                ends = by_object[predicate]
                 others = ends.get(object)
                 if others is None:
                     ends[object] = {subject: cell}
                 else:
                     others[subject] = cell
-            if self._from is not None and self._to is not None:
-                self._from.setdefault(subject, {})[predicate, object] = cell
-                self._to.setdefault(object, {})[subject, predicate] = cell
-        else:
-            self._add_row(fact, cell)
-        return cell
+            if has_edges:
+                self.edges_from.setdefault(subject, {})[predicate, object] = cell
+                self.edges_to.setdefault(object, {})[subject, predicate] = cell
+        return new, renewed
 
     def _add_row(self, fact: RelationFact, cell: Cell) -> None:
         relation, row = fact
@@ -188,30 +217,38 @@ class HeldFacts:
             else:
                 rows[row] = cell
 
-    def remove(self, fact: Fact) -> None:
-        """Removes a fact from all indexes."""
-        del self.cells[fact]
-        if len(fact) == 3:
+    def remove_before(self, facts: Iterable[Fact], k: int) -> list[Fact]:
+        """Removes, of some facts, those with a horizon before k; returns them, each once."""
+        cells, by_subject, by_object = self.cells, self.by_subject, self.by_object
+        get, has_edges = cells.get, self._from is not None
+        removed: list[Fact] = []
+        for fact in facts:
+            cell = get(fact)
+            if cell is None or cell[NOW] >= k:
+                continue
+            removed.append(fact)
+            del cells[fact]
+            if len(fact) != 3:
+                for _, get_key, table in self._tables.get(fact[0], ()):
+                    _discard(table, get_key(fact[1]), fact[1])
+                continue
             subject, predicate, object = fact
-            ends = self.by_subject[predicate]
+            ends = by_subject[predicate]
             others = ends[subject]
             if len(others) == 1:
                 del ends[subject]
             else:
                 del others[object]
-            ends = self.by_object[predicate]
+            ends = by_object[predicate]
             others = ends[object]
             if len(others) == 1:
                 del ends[object]
             else:
                 del others[subject]
-            if self._from is not None and self._to is not None:
-                _discard(self._from, subject, (predicate, object))
-                _discard(self._to, object, (subject, predicate))
-        else:
-            relation, row = fact
-            for _, get, table in self._tables.get(relation, ()):
-                _discard(table, get(row), row)
+            if has_edges:
+                _discard(self.edges_from, subject, (predicate, object))
+                _discard(self.edges_to, object, (subject, predicate))
+        return removed
 
 
 def _discard(table: dict[Any, dict[Any, Cell]], key: Any, item: Any) -> None:

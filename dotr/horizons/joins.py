@@ -1,25 +1,30 @@
-"""Generated joins with horizons: from a fact on to conclusions, and back from a conclusion to what
-supports it.
+"""Generated joins with horizons: from facts on to conclusions, and back from conclusions to what
+supports them.
 
-    join(fact, h, beyond, at, least, push)
+    join(facts, h, beyond, at, least, to)
 
-A join binds an atom of a rule to `fact`, whose horizon is `h`, and looks up the other atoms among
-static facts and facts with a horizon greater than `beyond`; `push(horizon, conclusion)` gets the
+A join binds an atom of a rule to each of `facts`, whose horizon is `h`, and looks up the other atoms
+among static facts and facts with a horizon greater than `beyond`; `to[horizon](conclusion)` gets the
 least horizon of the premises. `at` is the place in a cell that is read: the horizons of now, or
 those of the last point, for derivations of then. NOT holds where the place holds less than `least`.
 
 `[?x, <p>, ?z] :- [?x, <p>, ?y], [?y, <q>, ?z]` from its first atom:
 
-    def join(fact, h, beyond, at, least, push):
-        s, p, o = fact
-        for v_z, w0 in t0.get(o, NOTHING).items():
-            m1 = w0[at]
-            if m1 <= beyond: continue
-            m2 = m1 if m1 < h else h
-            push(m2, (s, k1, v_z))
+    def join(facts, h, beyond, at, least, to):
+        for s, p, o in facts:
+            if p != k0: continue
+            for v_z, w0 in b1.get(o, NOTHING).items():
+                m0 = w0[at]
+                if m0 <= beyond: continue
+                m1 = m0 if m0 < h else h
+                to[m1]((s, k0, v_z))
 
 Backward, the atom is the head, and `h` that of static facts. Where all premises may be static, the
 conclusion has the greatest horizon that one of them has besides, since one must not be static.
+
+A rule that makes a property transitive extends paths by single steps, as in
+`dotr.datalog.transitive`: what it concludes goes to `paths`, and where the first of its premises is
+looked up, the cell's horizon as a step is read.
 
 Cost: that of the loops of `dotr.joins`, and one comparison for each fact looked up.
 """
@@ -28,12 +33,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, repeat
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from dotr.codegen import define
 from dotr.codegen.tree import Emit, Return
 from dotr.datalog.derivations import RuleWriter
-from dotr.horizons.facts import NEVER_CELL, STATIC_CELL, Cell, HeldFacts, StaticFacts
+from dotr.horizons.facts import NEVER_CELL, STATIC_CELL, STEP, Cell, HeldFacts, StaticFacts
 from dotr.horizons.rules import STATIC, Atom, Fact, WindowRule
 from dotr.joins.compile import Row as JoinRow
 from dotr.joins.order import JoinItem, Side, ordered
@@ -42,10 +47,9 @@ from dotr.model.datalog import DatalogRule, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Term, Variable
 from dotr.store.triples import HIDDEN, NO_EDGES, NO_ENDS, NO_TERMS
 
-Push: TypeAlias = Callable[[int, Fact], None]
-Join: TypeAlias = Callable[[Fact, int, int, int, int, Push], None]
+Join: TypeAlias = Callable[[Iterable[Fact], int, int, int, int, "Conclusions"], None]
 
-_ARGUMENTS: Final = ("fact", "h", "beyond", "at", "least", "push")
+_ARGUMENTS: Final = ("facts", "h", "beyond", "at", "least", "to")
 _NAMES: Final[dict[str, object]] = {
     "chain": chain,
     "zip": zip,
@@ -60,17 +64,40 @@ _NAMES: Final[dict[str, object]] = {
 }
 
 
+class Conclusions(Protocol):
+    """What joins conclude, by horizon."""
+
+    @property
+    def paths(self) -> Conclusions:
+        """What a transitive rule concludes."""
+
+    def __getitem__(self, horizon: int, /) -> Callable[[Fact], object]:
+        """The function that takes a conclusion with a horizon."""
+
+
 class HorizonWriter(RuleWriter):
     """Writer of one join with horizons over the facts of one closure.
 
-    `is_static_only`: the atoms read static facts alone, and no horizons.
+    `is_static_only`: the atoms read static facts alone, and no horizons. `is_path`: the rule makes a
+    property transitive; `of_steps`: the atoms that are looked up are steps.
     """
 
-    def __init__(self, rule: WindowRule, static: StaticFacts, held: HeldFacts, *, is_static_only: bool = False) -> None:
+    def __init__(
+        self,
+        rule: WindowRule,
+        static: StaticFacts,
+        held: HeldFacts,
+        *,
+        is_static_only: bool = False,
+        is_path: bool = False,
+        of_steps: bool = False,
+    ) -> None:
         super().__init__("join", cast(DatalogRule, rule), 0, index=static.triples)
         self._static = static
         self._held = held
         self._is_static_only = is_static_only
+        self._sink = "paths" if is_path else "to"
+        self._place = f"at or {STEP}" if of_steps else "at"
         self._least = "STATIC"
         self._minima = 0
         self._none_held = True
@@ -82,23 +109,23 @@ class HorizonWriter(RuleWriter):
     # --- the atom that the fact is bound to ---
 
     def begin_with(self, atom: Atom, *, horizon: str | None) -> None:
-        """Opens the function and binds an atom to the fact.
+        """Opens the function and binds an atom to each of the facts.
 
-        `horizon`: the name of the fact's horizon; None: the fact is no premise.
+        `horizon`: the name of the facts' horizon; None: the facts are no premises.
         """
         self.begin(_ARGUMENTS)
+        if self._sink != "to":
+            self.assign(self._sink, "to.paths")
         if horizon is not None:
             self._least, self._none_held = horizon, False
         if isinstance(atom, TriplePattern):
-            self.assign("s, p, o", "fact")
+            self.loop("s, p, o", "facts", sized=False)
             if not self.hidden and self.known_term(atom.predicate) is None:
                 self.skip_if(f"p.startswith({self.parameter('h', HIDDEN)})")
             self._bind_slots(zip((atom.subject, atom.predicate, atom.object), "spo", strict=True))
         else:
             columns = [f"c{number}" for number in range(len(atom.slots))]
-            self.assign("_, row", "fact")
-            if columns:
-                self.assign(", ".join(columns) + ",", "row")
+            self.loop(f"_, ({', '.join(columns)}{',' if columns else ''})" if columns else "_", "facts", sized=False)
             self._bind_slots(zip(atom.slots, columns, strict=True))
 
     def _bind_slots(self, slots: Iterable[tuple[Slot, str]]) -> None:
@@ -245,14 +272,14 @@ class HorizonWriter(RuleWriter):
         cell = self.temporary()
         items = f"{mine}.items()" if static is None else f"chain(zip({static}, STATIC_CELLS), {mine}.items())"
         self.loop(f"{target}, {cell}", items, sized=False)
-        self._lower(f"{cell}[at]")
+        self._lower(f"{cell}[{self._place}]")
 
     def _loop_items(self, slots: Sequence[Slot], items: str) -> None:
         """Opens a loop over pairs of an item and a cell."""
         target, checks = self._targets(slots)
         cell = self.temporary()
         self.loop(f"{target}, {cell}", items, sized=False)
-        self._lower(f"{cell}[at]")
+        self._lower(f"{cell}[{self._place}]")
         for check in checks:
             self.skip_if(check)
 
@@ -263,7 +290,7 @@ class HorizonWriter(RuleWriter):
         else:
             cell = self.temporary()
             self.loop(f"{target}, {cell}", f"chain(zip({static}, STATIC_CELLS), {mine})", sized=False)
-            self._lower(f"{cell}[at]")
+            self._lower(f"{cell}[{self._place}]")
         for check in checks:
             self.skip_if(check)
 
@@ -274,7 +301,7 @@ class HorizonWriter(RuleWriter):
         cells, cell = self.parameter("f", self._held.cells.get), self.temporary()
         mine = f"{cells}({fact}, NEVER_CELL)"
         self.assign(cell, mine if static is None else f"STATIC_CELL if {in_static or fact} in {static} else {mine}")
-        self._lower(f"{cell}[at]")
+        self._lower(f"{cell}[{self._place}]")
 
     def _lower(self, horizon: str) -> None:
         """Passes over a fact that does not reach beyond; the join goes on with the least horizon."""
@@ -329,11 +356,11 @@ class HorizonWriter(RuleWriter):
             if isinstance(head, TriplePattern):
                 self._push(cast(DatalogRule, rule), head)
             else:
-                self.add(Emit("push", f"{self._least}, {self._fact(head)}"))
+                self.add(Emit(f"{self._sink}[{self._least}]", self._fact(head)))
 
     def conclusion(self, head: TriplePattern) -> Emit:
         """The push of a head with the least horizon of the premises."""
-        return Emit("push", f"{self._least}, {self._fact(head)}")
+        return Emit(f"{self._sink}[{self._least}]", self._fact(head))
 
     def _fact(self, atom: Atom) -> str:
         if isinstance(atom, TriplePattern):

@@ -4,12 +4,14 @@ Forward, a fact's joins are those of each atom that it may match: for rules over
 the routes of the closure of an instant (`dotr.datalog.closure`), with the static schema built in;
 for others by predicate or relation. Backward, they are those of the heads that may be the fact.
 
-Cost: a dictionary entry or two a fact; a join is compiled at its first use.
+Cost: facts are grouped by predicate, and by object where a rule names one; a join is one call for a
+group, and is compiled at its first use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -17,21 +19,42 @@ from dotr.datalog.closure import BackgroundDispatch, Dispatch, RuleDispatch
 from dotr.datalog.delta_positions import DeltaPosition
 from dotr.datalog.delta_rules import bind_schema
 from dotr.datalog.strata import key_of
+from dotr.datalog.transitive import is_first, transitive_predicate
 from dotr.horizons.facts import HeldFacts, StaticFacts
-from dotr.horizons.joins import HorizonWriter, Join, Push, write_join
+from dotr.horizons.joins import Conclusions, HorizonWriter, Join, write_join
 from dotr.horizons.rules import Atom, Fact, WindowRule
 from dotr.joins.order import JoinItem
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.datalog import DatalogRule, Not, RelationAtom
 from dotr.model.terms import Term
 
-Joins: TypeAlias = tuple[Join, ...]
-Route: TypeAlias = tuple[dict[Term, Joins | None], Joins | None]
-"""Joins of a predicate: by constant object, and for all other objects; None where not compiled."""
+AtomIndexKey: TypeAlias = "tuple[Term | None, Term | None] | str"
+
+
+class RouteJoins(NamedTuple):
+    """The joins of a route: those from the first step of a transitive rule, and the others."""
+
+    firsts: tuple[Join, ...]
+    others: tuple[Join, ...]
+
+
+class FactRoute(NamedTuple):
+    """The joins of a predicate or relation: by constant object, and for all other objects."""
+
+    by_object: dict[Term, RouteJoins]
+    plain: RouteJoins
+
+
+class JoinPart(Enum):
+    """The joins of a route that are meant."""
+
+    ALL = "all"
+    FIRSTS = "firsts"
+    OTHERS = "others"
 
 
 class RulePosition(NamedTuple):
-    """An atom of a rule that a fact is bound to, by its place in the body."""
+    """An atom of a rule that a fact is bound to, and the other items of its body."""
 
     rule: WindowRule
     atom: Atom
@@ -45,11 +68,6 @@ def positions(rule: WindowRule) -> Iterator[RulePosition]:
             yield RulePosition(rule, item, (*rule.body[:number], *rule.body[number + 1 :]))
 
 
-def is_plain(rule: DatalogRule) -> bool:
-    """True for a rule that the static schema may specialise: without NOT."""
-    return not any(isinstance(item, Not) for item in rule.body)
-
-
 class RuleRoutes:
     """The joins of the rules of one stratum.
 
@@ -61,35 +79,28 @@ class RuleRoutes:
         self.active: list[Join] = []
         self._static: Final = static
         self._held: Final = held
-        self._window_rules: Final = {id(rule): WindowRule.of(rule) for rule in datalog}
-        self._fixed: Final = RuleDispatch(datalog)
-        self._background: Final = BackgroundDispatch(self._fixed.free, static.triples)
+        self._of_text: Final = {id(rule): WindowRule.of(rule) for rule in datalog}
+        dispatch = RuleDispatch(datalog)
+        background = BackgroundDispatch(dispatch.free, static.triples)
+        self._tables: Final = (dispatch.fixed, background.routed)
+        self._unrouted: Final = background.unrouted
         self._own: dict[Term, list[RulePosition]] = {}
         self._own_free: list[RulePosition] = []
         self._of_relation: dict[str, list[RulePosition]] = {}
-        self._negated: dict[tuple[Term | None, Term | None] | str, list[RulePosition]] = {}
+        self._negated: dict[AtomIndexKey, list[RulePosition]] = {}
+        self._heads: dict[AtomIndexKey, list[tuple[WindowRule, Atom]]] = {}
         for rule in rules:
             for position in positions(rule):
                 self._register(position)
             for item in rule.body:
                 if isinstance(item, Not):
                     (atom,) = item.body
-                    key = key_of(atom) if isinstance(atom, TriplePattern) else atom.relation
-                    self._negated.setdefault(key, []).append(RulePosition(rule, atom, rule.body))
-        self._routes: dict[Term, Route] = {}
-        for predicate in dict.fromkeys([*self._fixed.fixed, *self._background.routed, *self._own]):
-            objects = {o: None for table in (self._fixed.fixed, self._background.routed) for o in table.get(predicate, {}) if o is not None}
-            self._routes[predicate] = (objects, None)  # type: ignore[assignment]
-        self._relations: dict[str, Joins] = {}
-        self._default: Joins | None = None
-        self._joins: dict[object, Join] = {}
-        self._general: dict[int, Join] = {}
-        self._negations: dict[tuple[Term | None, Term | None] | str, Joins] = {}
-        self._heads: dict[tuple[Term | None, Term | None] | str, list[tuple[WindowRule, Atom]]] = {}
-        for rule in (*self._window_rules.values(), *rules):
+                    self._negated.setdefault(_key(atom), []).append(RulePosition(rule, atom, rule.body))
+        for rule in (*self._of_text.values(), *rules):
             for head in rule.head:
-                self._heads.setdefault(key_of(head) if isinstance(head, TriplePattern) else head.relation, []).append((rule, head))
-        self._supports: dict[int, Join] = {}
+                self._heads.setdefault(_key(head), []).append((rule, head))
+        self._routes: dict[str, FactRoute] = {}
+        self._compiled: dict[object, Join] = {}
 
     @property
     def has_negations(self) -> bool:
@@ -107,110 +118,152 @@ class RuleRoutes:
 
     # --- forward ---
 
-    def joins(self, fact: Fact) -> Sequence[Join]:
-        """The joins that begin with a fact."""
-        if len(fact) == 2:
-            found = self._relations.get(fact[0])
-            if found is None:
-                found = self._relations[fact[0]] = tuple(map(self._join, self._of_relation.get(fact[0], ())))
-            return found
-        route = self._routes.get(fact[1])
-        if route is None:
-            if self._default is None:
-                self._default = tuple([*map(self._dispatched, self._background.unrouted), *map(self._join, self._own_free)])
-            found = self._default
+    def run(self, facts: Sequence[Fact], h: int, beyond: int, at: int, least: int, to: Conclusions, part: JoinPart = JoinPart.ALL) -> None:
+        """Runs the joins that begin with some facts of one horizon; parameters as in `joins`."""
+        if len(facts) == 1:
+            groups: Iterable[tuple[str, Sequence[Fact]]] = ((facts[0][-2], facts),)
         else:
-            keyed, found = route
-            if fact[2] in keyed:
-                found = keyed[fact[2]]
-                if found is None:
-                    found = keyed[fact[2]] = self._compiled(fact[1], fact[2])
-            elif found is None:
-                found = self._compiled(fact[1], None)
-                self._routes[fact[1]] = (keyed, found)
-        return (*found, *self.active) if self.active else found
+            by_name: dict[str, list[Fact]] = {}
+            for fact in facts:
+                name = fact[-2]  # the predicate of a triple, the relation of a row
+                group = by_name.get(name)
+                if group is None:
+                    by_name[name] = [fact]
+                else:
+                    group.append(fact)
+            groups = by_name.items()
+        for name, group in groups:
+            route = self._routes.get(name)
+            if route is None:
+                route = self._routes[name] = self._route(name, group[0])
+            by_object, plain = route
+            rest = group
+            if by_object:
+                by_end: dict[Term, list[Fact]] = {}
+                rest = []
+                for fact in group:
+                    (by_end.setdefault(fact[-1], []) if fact[-1] in by_object else rest).append(fact)
+                for object, of_object in by_end.items():
+                    for join in _part(by_object[object], part):
+                        join(of_object, h, beyond, at, least, to)
+            if rest:
+                for join in _part(plain, part):
+                    join(rest, h, beyond, at, least, to)
+            if self.active and part is not JoinPart.FIRSTS and len(group[0]) == 3:
+                for join in self.active:
+                    join(group, h, beyond, at, least, to)
 
-    def _compiled(self, predicate: Term, object: Term | None) -> Joins:
-        dispatches = list(self._background.unrouted)
-        for table in (self._fixed.fixed, self._background.routed):
+    def _route(self, name: str, fact: Fact) -> FactRoute:
+        if len(fact) == 2:
+            return FactRoute({}, RouteJoins((), tuple(map(self._of_position, self._of_relation.get(name, ())))))
+        objects = {object: None for table in self._tables for object in table.get(name, {}) if object is not None}
+        return FactRoute({object: self._joins(name, object) for object in objects}, self._joins(name, None))
+
+    def _joins(self, predicate: Term, object: Term | None) -> RouteJoins:
+        dispatches = list(self._unrouted)
+        for table in self._tables:
             routes = table.get(predicate, {})
             dispatches += routes.get(None, [])
             if object is not None:
                 dispatches += routes.get(object, [])
         own = [*self._own.get(predicate, ()), *self._own_free]
-        return tuple([*map(self._dispatched, dispatches), *map(self._join, own)])
+        firsts, others = [], [*map(self._of_position, own)]
+        for each in dispatches:
+            join, is_first_step = self._of_dispatch(each)
+            (firsts if is_first_step else others).append(join)
+        return RouteJoins(tuple(firsts), tuple(others))
 
-    def _join(self, position: RulePosition) -> Join:
+    def _of_position(self, position: RulePosition) -> Join:
         key = (id(position.rule), id(position.atom))
-        join = self._joins.get(key)
+        join = self._compiled.get(key)
         if join is None:
             writer = HorizonWriter(position.rule, self._static, self._held)
             writer.begin_with(position.atom, horizon="h")
-            join = self._joins[key] = write_join(writer, position.rule, position.rest, premises=())
+            join = self._compiled[key] = write_join(writer, position.rule, position.rest, premises=())
         return join
 
-    def _dispatched(self, dispatch: Dispatch) -> Join:
-        join = self._joins.get(dispatch)
-        if join is None:
-            join = self._joins[dispatch] = self._compile(dispatch)
-        return join
-
-    def _compile(self, dispatch: Dispatch) -> Join:
+    def _of_dispatch(self, dispatch: Dispatch) -> tuple[Join, bool]:
+        """The join of a position, and whether it is that of the first step of a transitive rule."""
         position = dispatch.position
         if position is None:
-            return partial(self._activate, dispatch.schema_triggers)
-        rule = self._window_rules[id(position.rule)]
-        writer = HorizonWriter(rule, self._static, self._held)
-        if dispatch.key is None:
-            writer.begin_with(position.pattern, horizon="h")
-            return write_join(writer, rule, position.others(), premises=())
-        bindings = bind_schema(position, dispatch.key, self._static.triples)
-        for name, term in bindings.terms.items():
-            writer.bind_constant(name, term)
-        writer.begin_with(position.pattern, horizon="h")
-        return write_join(writer, rule, bindings.rest, premises=(), names=bindings.names, rows=bindings.rows)
+            return partial(self._activate, dispatch.schema_triggers), False
+        rule = self._of_text[id(position.rule)]
+        is_path = transitive_predicate(position, dispatch.key, self._static.triples) is not None
+        is_first_step = is_path and is_first(position)
+        join = self._compiled.get(dispatch)
+        if join is None:
+            writer = HorizonWriter(rule, self._static, self._held, is_path=is_path, of_steps=is_path and not is_first_step)
+            if dispatch.key is None:
+                writer.begin_with(position.pattern, horizon="h")
+                join = write_join(writer, rule, position.others(), premises=())
+            else:
+                bindings = bind_schema(position, dispatch.key, self._static.triples)
+                for name, term in bindings.terms.items():
+                    writer.bind_constant(name, term)
+                writer.begin_with(position.pattern, horizon="h")
+                join = write_join(writer, rule, bindings.rest, premises=(), names=bindings.names, rows=bindings.rows)
+            self._compiled[dispatch] = join
+        return join, is_first_step
 
-    def _activate(self, triggers: Sequence[DeltaPosition], fact: Fact, h: int, beyond: int, at: int, least: int, push: Push) -> None:
-        """A fact of the schema came: general joins take part from now on."""
+    def _activate(
+        self,
+        triggers: Sequence[DeltaPosition],
+        facts: Iterable[Fact],
+        h: int,
+        beyond: int,
+        at: int,
+        least: int,
+        to: Conclusions,
+    ) -> None:
+        """Facts of the schema came: general joins take part from now on."""
         for position in triggers:
-            if id(position) not in self._general:
-                rule = self._window_rules[id(position.rule)]
+            if position not in self._compiled:
+                rule = self._of_text[id(position.rule)]
                 writer = HorizonWriter(rule, self._static, self._held)
                 writer.begin_with(position.pattern, horizon="h")
-                join = self._general[id(position)] = write_join(writer, rule, position.others(), premises=())
+                join = self._compiled[position] = write_join(writer, rule, position.others(), premises=())
                 self.active.append(join)
-                join(fact, h, beyond, at, least, push)
 
     # --- NOT, and backward ---
 
     def negations(self, fact: Fact) -> Iterator[Join]:
         """The joins of rules in which a fact stands under NOT."""
         if self._negated:
-            for key in keys_of(fact):
-                joins = self._negations.get(key)
-                if joins is None:
-                    joins = self._negations[key] = tuple(map(self._negation, self._negated.get(key, ())))
-                yield from joins
-
-    def _negation(self, position: RulePosition) -> Join:
-        writer = HorizonWriter(position.rule, self._static, self._held)
-        writer.begin_with(position.atom, horizon=None)
-        return write_join(writer, position.rule, position.rest, premises=position.rule.atoms)
+            for key in _keys(fact):
+                for position in self._negated.get(key, ()):
+                    join = self._compiled.get(id(position))
+                    if join is None:
+                        writer = HorizonWriter(position.rule, self._static, self._held)
+                        writer.begin_with(position.atom, horizon=None)
+                        join = write_join(writer, position.rule, position.rest, premises=position.rule.atoms)
+                        self._compiled[id(position)] = join
+                    yield join
 
     def supports(self, fact: Fact) -> Iterator[Join]:
         """The joins back from a fact to what concludes it."""
-        for key in keys_of(fact):
+        for key in _keys(fact):
             for rule, head in self._heads.get(key, ()):
-                join = self._supports.get(id(head))
+                join = self._compiled.get((id(rule), id(head), "support"))
                 if join is None:
                     one_head = WindowRule(rule.name, (head,), rule.body, rule.of_rule_set)
                     writer = HorizonWriter(one_head, self._static, self._held)
                     writer.begin_with(head, horizon=None)
-                    join = self._supports[id(head)] = write_join(writer, one_head, rule.body, premises=rule.atoms)
+                    join = write_join(writer, one_head, rule.body, premises=rule.atoms)
+                    self._compiled[id(rule), id(head), "support"] = join
                 yield join
 
 
-def keys_of(fact: Fact) -> Iterable[tuple[Term | None, Term | None] | str]:
+def _part(joins: RouteJoins, part: JoinPart) -> Sequence[Join]:
+    if part is JoinPart.OTHERS:
+        return joins.others
+    return joins.firsts if part is JoinPart.FIRSTS else joins.firsts + joins.others
+
+
+def _key(atom: Atom) -> AtomIndexKey:
+    return key_of(atom) if isinstance(atom, TriplePattern) else atom.relation
+
+
+def _keys(fact: Fact) -> Iterable[AtomIndexKey]:
     """The keys of atoms that may match a fact."""
     if len(fact) == 2:
         return (fact[0],)
