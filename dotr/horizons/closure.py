@@ -66,41 +66,31 @@ class Insertion(NamedTuple):
 
 
 class WaitingFacts(dict[Point, Callable[[Fact], object]]):
-    """Facts that wait to be settled, by horizon: the functions that append to their lists.
+    """Facts that wait to be settled, by horizon: the `append` of a list.
 
     `heap`: the horizons, negated, of all that waits; one may be there more than once.
     """
 
-    __slots__ = ("_facts", "_heap", "paths")
+    __slots__ = ("_heap", "paths")
 
     def __init__(self, heap: list[Point]) -> None:
         super().__init__()
-        self._facts: dict[Point, list[Fact]] = {}
         self._heap = heap
         self.paths: WaitingFacts = self
 
     def __missing__(self, h: Point) -> Callable[[Fact], object]:
-        facts: list[Fact] = []
-        self._facts[h] = facts
-        append = self[h] = facts.append
+        append = self[h] = [].append
         heappush(self._heap, -h)
         return append
 
     def extend(self, h: Point, facts: Iterable[Fact]) -> None:
         """Adds facts of one horizon."""
-        self[h]  # makes the list
-        self._facts[h] += facts
-
-    def take(self, h: Point) -> list[Fact]:
-        """The facts of a horizon, which wait no more."""
-        facts = self._facts.pop(h, None)
-        if facts is None:
-            return NO_FACTS
-        del self[h]
-        return facts
+        _list_of(self[h]).extend(facts)
 
 
-NO_FACTS: Final[list[Fact]] = []
+def _list_of(append: Callable[[Fact], object]) -> list[Fact]:
+    """The list that an `append` belongs to."""
+    return append.__self__  # type: ignore[attr-defined,no-any-return]
 
 
 class Doubts:
@@ -327,27 +317,28 @@ class HorizonClosure:
 
     def _settle(self, k: Point, routes: Sequence[RuleRoutes], began: list[Fact], settled: list[tuple[Point, list[Fact]]]) -> None:
         """Settles what waits and what follows from it, in descending order of horizon."""
-        paths = self._concluded.paths
-        while self._heap:
-            h = -heappop(self._heap)
+        heap, inserted, concluded, paths = self._heap, self._inserted, self._concluded, self._concluded.paths
+        cells, calendar = self.held.cells, self._calendar
+        while heap:
+            h = -heappop(heap)
             here: list[Fact] = []
             while True:  # what has this horizon may conclude more of it
-                if facts := self._inserted.take(h):
-                    self._settle_some(facts, h, k, h, h, routes, began, here)
-                elif facts := self._concluded.take(h):
-                    self._settle_some(facts, h, k, NEVER, h, routes, began, here)
-                elif facts := paths.take(h):
-                    self._settle_some(facts, h, k, NEVER, NEVER, routes, began, here)
+                if inserted and h in inserted:
+                    self._settle_some(_list_of(inserted.pop(h)), h, k, h, h, routes, began, here)
+                elif h in concluded:
+                    self._settle_some(_list_of(concluded.pop(h)), h, k, NEVER, h, routes, began, here)
+                elif paths and h in paths:
+                    self._settle_some(_list_of(paths.pop(h)), h, k, NEVER, NEVER, routes, began, here)
                 else:
                     break
-                if len(self.held.cells) > self.limit:
+                if len(cells) > self.limit:
                     raise LimitExceeded(self.limit)
             if here:
                 settled.append((h, here))
                 if h < FOREVER:
-                    bucket = self._calendar.get(h)
+                    bucket = calendar.get(h)
                     if bucket is None:
-                        self._calendar[h] = here
+                        calendar[h] = here
                         heappush(self._horizons, h)
                     else:
                         bucket += here

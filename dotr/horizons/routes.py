@@ -11,7 +11,7 @@ group, and is compiled at its first use.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from enum import Enum
+from enum import IntEnum
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -32,10 +32,17 @@ AtomIndexKey: TypeAlias = "tuple[Term | None, Term | None] | str"
 
 
 class RouteJoins(NamedTuple):
-    """The joins of a route: those from the first step of a transitive rule, and the others."""
+    """The joins of a route: those from the first step of a transitive rule, the others, and all."""
 
     firsts: tuple[Join, ...]
     others: tuple[Join, ...]
+    all: tuple[Join, ...]
+
+    @classmethod
+    def of(cls, others: Iterable[Join], firsts: Iterable[Join] = ()) -> RouteJoins:
+        """The joins of a route."""
+        firsts, others = tuple(firsts), tuple(others)
+        return cls(firsts, others, firsts + others)
 
 
 class FactRoute(NamedTuple):
@@ -45,12 +52,12 @@ class FactRoute(NamedTuple):
     plain: RouteJoins
 
 
-class JoinPart(Enum):
-    """The joins of a route that are meant."""
+class JoinPart(IntEnum):
+    """The joins of a route that are meant: their place in `RouteJoins`."""
 
-    ALL = "all"
-    FIRSTS = "firsts"
-    OTHERS = "others"
+    FIRSTS = 0
+    OTHERS = 1
+    ALL = 2
 
 
 class RulePosition(NamedTuple):
@@ -121,41 +128,46 @@ class RuleRoutes:
     def run(self, facts: Sequence[Fact], h: int, beyond: int, at: int, least: int, to: Conclusions, part: JoinPart = JoinPart.ALL) -> None:
         """Runs the joins that begin with some facts of one horizon; parameters as in `joins`."""
         if len(facts) == 1:
-            groups: Iterable[tuple[str, Sequence[Fact]]] = ((facts[0][-2], facts),)
-        else:
-            by_name: dict[str, list[Fact]] = {}
+            self._run_group(facts[0][-2], facts, h, beyond, at, least, to, part)
+            return
+        by_name: dict[str, list[Fact]] = {}
+        for fact in facts:
+            name = fact[-2]  # the predicate of a triple, the relation of a row
+            group = by_name.get(name)
+            if group is None:
+                by_name[name] = [fact]
+            else:
+                group.append(fact)
+        for name, group in by_name.items():
+            self._run_group(name, group, h, beyond, at, least, to, part)
+
+    def _run_group(
+        self, name: str, facts: Sequence[Fact], h: int, beyond: int, at: int, least: int, to: Conclusions, part: JoinPart
+    ) -> None:
+        """Runs the joins that begin with some facts of one predicate or relation."""
+        route = self._routes.get(name)
+        if route is None:
+            route = self._routes[name] = self._route(name, facts[0])
+        by_object, plain = route
+        rest = facts
+        if by_object:
+            by_end: dict[Term, list[Fact]] = {}
+            rest = []
             for fact in facts:
-                name = fact[-2]  # the predicate of a triple, the relation of a row
-                group = by_name.get(name)
-                if group is None:
-                    by_name[name] = [fact]
-                else:
-                    group.append(fact)
-            groups = by_name.items()
-        for name, group in groups:
-            route = self._routes.get(name)
-            if route is None:
-                route = self._routes[name] = self._route(name, group[0])
-            by_object, plain = route
-            rest = group
-            if by_object:
-                by_end: dict[Term, list[Fact]] = {}
-                rest = []
-                for fact in group:
-                    (by_end.setdefault(fact[-1], []) if fact[-1] in by_object else rest).append(fact)
-                for object, of_object in by_end.items():
-                    for join in _part(by_object[object], part):
-                        join(of_object, h, beyond, at, least, to)
-            if rest:
-                for join in _part(plain, part):
-                    join(rest, h, beyond, at, least, to)
-            if self.active and part is not JoinPart.FIRSTS and len(group[0]) == 3:
-                for join in self.active:
-                    join(group, h, beyond, at, least, to)
+                (by_end.setdefault(fact[2], []) if fact[2] in by_object else rest).append(fact)
+            for object, of_object in by_end.items():
+                for join in by_object[object][part]:
+                    join(of_object, h, beyond, at, least, to)
+        if rest:
+            for join in plain[part]:
+                join(rest, h, beyond, at, least, to)
+        if self.active and part is not JoinPart.FIRSTS and len(facts[0]) == 3:
+            for join in self.active:
+                join(facts, h, beyond, at, least, to)
 
     def _route(self, name: str, fact: Fact) -> FactRoute:
         if len(fact) == 2:
-            return FactRoute({}, RouteJoins((), tuple(map(self._of_position, self._of_relation.get(name, ())))))
+            return FactRoute({}, RouteJoins.of(map(self._of_position, self._of_relation.get(name, ()))))
         objects = {object: None for table in self._tables for object in table.get(name, {}) if object is not None}
         return FactRoute({object: self._joins(name, object) for object in objects}, self._joins(name, None))
 
@@ -171,7 +183,7 @@ class RuleRoutes:
         for each in dispatches:
             join, is_first_step = self._of_dispatch(each)
             (firsts if is_first_step else others).append(join)
-        return RouteJoins(tuple(firsts), tuple(others))
+        return RouteJoins.of(others, firsts)
 
     def _of_position(self, position: RulePosition) -> Join:
         key = (id(position.rule), id(position.atom))
@@ -251,12 +263,6 @@ class RuleRoutes:
                     join = write_join(writer, one_head, rule.body, premises=rule.atoms)
                     self._compiled[id(rule), id(head), "support"] = join
                 yield join
-
-
-def _part(joins: RouteJoins, part: JoinPart) -> Sequence[Join]:
-    if part is JoinPart.OTHERS:
-        return joins.others
-    return joins.firsts if part is JoinPart.FIRSTS else joins.firsts + joins.others
 
 
 def _key(atom: Atom) -> AtomIndexKey:
