@@ -14,12 +14,16 @@ from dotr.datalog.compiled_cache import CachePolicy, StoreFile, open_background
 from dotr.datalog.entailment import rule_set
 from dotr.datalog.inconsistencies import visible_premises
 from dotr.datalog.loading import load_graphs
+from dotr.datalog.said import SaidCloser
 from dotr.engine.multi_query import share_queries
+from dotr.engine.query_layer import QueryLayer
+from dotr.engine.report_evaluation import ReportEvaluator
 from dotr.engine.router import Router
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.engine.stage_one import StageOne, StaticLimitExceeded, plan_source
 from dotr.engine.stage_two import StageTwo
 from dotr.engine.static_answers import StaticAnswers
+from dotr.engine.units import events_of, label_problems, read_queries, resolve_queries
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
 from dotr.joins.limits import LimitExceeded
@@ -29,6 +33,7 @@ from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.keys import SinglePartition
 from dotr.layout.layers import Layout, lay_out
 from dotr.layout.retention import roles
+from dotr.layout.units import MadeGraphs, StreamQuery
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -51,7 +56,8 @@ class CompiledProgram:
 
     `warnings` are those of its files, `silenced` those that comments allow. `store` is the mapped
     background (None: it is in memory); `store_made`: the store was compiled in this call; `notices`
-    are remarks on the store.
+    are remarks on the store. `queries` are the continuous queries; for these, `closing_rules` are
+    the rules that close their windows: those of the background.
     """
 
     spec: ProgramSpec
@@ -64,13 +70,15 @@ class CompiledProgram:
     store: CompiledStore | None = None
     store_made: bool = False
     notices: tuple[Diagnostic, ...] = ()
+    queries: tuple[StreamQuery, ...] = ()
+    closing_rules: tuple[DatalogRule, ...] = ()
 
     @cached_property
     def attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
         """For each composite event its attributes, sorted: the `with` variables of all rules that
-        define it.
+        define it, or those of the query that makes it.
         """
-        variables: dict[Label, set[Variable]] = {}
+        variables: dict[Label, set[Variable]] = {query.name: set(query.attributes) for query in self.queries}
         for rule in self.rules.rules:
             variables.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
         return {label: tuple(sorted(names)) for label, names in variables.items()}
@@ -91,21 +99,43 @@ class CompiledProgram:
                 for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             )
 
+    def query_layers(self, clock: Clock) -> dict[int, QueryLayer]:
+        """The layers of continuous queries by number, with the state before the first instant."""
+        if not self.queries:
+            return {}
+        closer = SaidCloser(self.knowledge, self.closing_rules, self.spec.limits.triples)
+        return {
+            layer.number: QueryLayer(
+                layer,
+                {placed.unit.name: ReportEvaluator(placed.unit.query, closer, clock, self.spec.limits) for placed in layer.queries},
+                read,
+                self.spec.origin,
+            )
+            for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
+            if layer.queries
+        }
+
     def with_since(self, since: Mapping[str, Micros]) -> CompiledProgram:
         """The program whose rules see no event before the times of `ProgramSpec.since`; it shares
         the closed background and stage one.
         """
         if since == self.spec.since:
             return self
-        layout = lay_out(share_queries(self.rules.rules), since)
+        layout = lay_out(share_queries(self.rules.rules), since, self.queries)
         assert layout.streams == self.layout.streams, "the start of a rule changes no fact stream"
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
     @property
-    def events_read_above(self) -> list[frozenset[Label]]:
-        """For each layer the composite events that higher layers read."""
+    def events_read_above(self) -> list[frozenset[Label | MadeGraphs]]:
+        """For each layer the composite events, and the streams of their graphs, that higher layers
+        read.
+        """
         return [
-            frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
+            frozenset(
+                stream
+                for stream, targets in self.layout.routes.items()
+                if isinstance(stream, str | MadeGraphs) and targets[-1][0] > layer.number
+            )
             for layer in self.layout.layers
         ]
 
@@ -131,8 +161,8 @@ class CompiledProgram:
 
     @cached_property
     def timed(self) -> bool:
-        """True if time alone can make a rule fire: there are ticks or delayed anchors."""
-        return bool(self.stage_one.ticks) or any(placed.rule.anchor.delay for layer in self.layout.layers for placed in layer.rules)
+        """True if time alone can make a unit fire: there are ticks, delayed anchors or reports."""
+        return bool(self.stage_one.ticks) or any(layer.may_fire_without_events for layer in self.layout.layers)
 
     def router(self, buckets: int = 1) -> Router:
         return Router(self.layout, buckets)
@@ -189,9 +219,18 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     cache of compiled backgrounds (None: in the user's cache folder), or the store to use.
     """
     BOUNDS.characters = LONGEST_TEXT
-    ruleset = compile_rules(spec.rules, spec.prefixes)
+    asked = read_queries(spec.query_documents, spec.prefixes, spec.unit)
+    asked_queries = () if asked is None else asked.queries
+    units = events_of(asked_queries)
+    ruleset = compile_rules(spec.rule_documents, spec.prefixes, units=units)
+    resolved = resolve_queries(asked_queries, ruleset.rules, spec.inputs)
+    found = [*ruleset.diagnostics]
+    if asked is not None:
+        ruleset = replace(ruleset, prefixes={**asked.prefixes, **ruleset.prefixes})
+        is_whole = not asked.errors and not ruleset.errors
+        found = [*asked.diagnostics, *label_problems(units), *found, *(resolved.problems if is_whole else ())]
     allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
-    problems, silenced = without_allowed(ruleset.diagnostics, allowed)
+    problems, silenced = without_allowed(found, allowed)
     datalog: list[DatalogRule] = []
     for document in spec.datalog:
         try:
@@ -204,15 +243,14 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         except Refused as refused:
             problems += refused.diagnostics
         raise Refused(problems)
+    closing_rules = [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog]
     try:
-        closed = open_background(
-            spec.sources, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog], keeping or CachePolicy.default()
-        )
+        closed = open_background(spec.sources, closing_rules, keeping or CachePolicy.default())
     except Refused as refused:
         raise Refused([*problems, *refused.diagnostics]) from None
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share_queries(ruleset.rules), spec.since)
+    layout = lay_out(share_queries(ruleset.rules), spec.since, resolved.queries)
     try:
         stage_one = StageOne(
             knowledge, layout.streams, static.answers, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits
@@ -237,6 +275,8 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         store=closed.store,
         store_made=closed.is_new,
         notices=closed.warnings,
+        queries=resolved.queries,
+        closing_rules=tuple(closing_rules) if resolved.queries else (),
     )
 
 

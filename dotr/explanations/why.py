@@ -289,6 +289,6 @@ def _unchanged(proof: TripleProof) -> TripleProof:
 def _making(firings: Iterable[Firing], name: Term) -> Firing | None:
     """The firing that makes a name: its graph has it, its attributes have not."""
     for firing in firings:
-        if any(name in triple for triple in firing.graph) and all(term != name for _, term in firing.attributes):
+        if any(name in triple for triple in firing.graph or ()) and all(term != name for _, term in firing.attributes):
             return firing
     return None

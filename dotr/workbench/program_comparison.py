@@ -210,7 +210,7 @@ def _written(firing: Firing) -> _Form:
 
 
 def _without_names(firing: Firing) -> _Form:
-    return firing.time, firing.event, comparable_attributes(dict(firing.attributes)), comparable(firing.graph)
+    return firing.time, firing.event, comparable_attributes(dict(firing.attributes)), comparable(firing.graph or ())
 
 
 _FORMS: Final = (_written, _without_names)

@@ -79,7 +79,7 @@ class Case:
         takes_facts = False
 
         def output(firings: Sequence[Firing]) -> list[Item]:
-            return [Item(f.time, f.event, f.rule, comparable_attributes(dict(f.attributes)), comparable(f.graph)) for f in firings]
+            return [Item(f.time, f.event, f.rule, comparable_attributes(dict(f.attributes)), comparable(f.graph or ())) for f in firings]
 
         for time in sorted(self.elements):
             graphs = self.elements[time]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Sequence as Listed
 from fractions import Fraction
 
 from dotr.model.algebra import (
@@ -21,6 +22,7 @@ from dotr.model.algebra import (
     Join,
     LeftJoin,
     Link,
+    MatchPattern,
     Minus,
     Negated,
     Path,
@@ -33,6 +35,7 @@ from dotr.model.algebra import (
     TriplePattern,
     Union,
     Values,
+    WindowBlock,
 )
 from dotr.model.terms import Term, Triple, Variable, literal, literal_parts
 from tests.oracle.expressions import Scope, computed, holds
@@ -44,6 +47,15 @@ Solution = dict[Variable, Term]
 
 class NamesDecide(Exception):
     """A query's answer hangs on nothing but the names of blank nodes, which this oracle chooses in its own way."""
+
+
+class Dataset(list[Triple]):
+    """The default graph of a report of a continuous query, with the graph of each window, and the solutions of each MATCH."""
+
+    def __init__(self, default: Iterable[Triple], windows: Mapping[Term, list[Triple]], matches: Listed[list[Solution]]) -> None:
+        super().__init__(default)
+        self.windows = windows
+        self.matches = matches
 
 
 def select(query: Select, graph: frozenset[Triple]) -> list[Solution]:
@@ -88,6 +100,12 @@ def solutions(pattern: Pattern, graph: list[Triple], outer: Mapping[Variable, Te
             return grouped(pattern, graph, outer)
         case Select():
             return selected(pattern, graph, outer)
+        case WindowBlock(window, inner):
+            assert isinstance(graph, Dataset)
+            return solutions(inner, graph.windows[window], outer)
+        case MatchPattern(number):
+            assert isinstance(graph, Dataset)
+            return [dict(mapping) for mapping in graph.matches[number]]
 
 
 def scope(solution: Solution, graph: list[Triple], outer: Mapping[Variable, Term]) -> Scope:

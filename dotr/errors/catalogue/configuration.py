@@ -288,6 +288,20 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ShownMessage("C308 readings.csv has no column of times: sensor, value\nWrite the configuration by hand: docs/inputs.md."),
     ),
     ErrorCode(
+        "C309",
+        "No language of rule files",
+        "The extension of a file under `rules` is its language: `.dotr` (rules), `.rspql` (continuous queries), `.lars` and `.epsparql`; "
+        "the last two are not there yet.",
+        "Name a file of one of them.",
+        InFiles(
+            (
+                ("example.yaml", "name: example\nrules: [rules.lars]\n" + _INPUT),
+                ("rules.lars", "REPORT a(?x).\n"),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+    ErrorCode(
         "C401",
         "A fallback gave the result",
         "An unforeseen error was caught, and a slower fallback has given the result: for example, queries of a joint evaluation are "

@@ -35,6 +35,10 @@ class RuleCode(StrEnum):
     NEVER_BOUND = "D219"  # warning
     UNUSED_QUERY = "D220"  # warning
     UNUSED_AGGREGATE = "D221"  # warning
+    LABEL_OF_UNIT = "D222"
+    UNREADABLE_LABEL = "D223"  # warning
+    UNKNOWN_STREAM = "D224"
+    NO_GRAPHS = "D225"
 
     # Windows and clauses.
     NO_WINDOW = "D301"
@@ -63,6 +67,7 @@ class RuleCode(StrEnum):
     SAME_INSTANT_CYCLE = "D401"
     SAME_INSTANT_RECURSION = "D402"
     UNFOUNDED = "D403"  # warning
+    CYCLE_OF_UNITS = "D404"
 
     # Reported by the engine.
     BACKGROUND_ALONE = "D501"  # warning

@@ -274,7 +274,7 @@ def reported_events(firings: Sequence[Firing], prefixes: Prefixes) -> list[Repor
             return writer.text(term) if "_:" in term else text_of(term)
 
         attributes = tuple([(name, text(term)) for name, term in firing.attributes])
-        graph = tuple([(text(s), writer.predicate(p), text(o)) for s, p, o in firing.graph])
+        graph = tuple([(text(s), writer.predicate(p), text(o)) for s, p, o in firing.graph or ()])
         return ReportedEvent(firing.time, firing.rule, firing.event, attributes, graph, event_name(firing))
 
     return list(map(reported, firings))
@@ -288,7 +288,7 @@ def event_name(firing: Firing) -> str:
     'urn:dotr:77ffbde2802184a6c638a859667866e8'
     """
     taken = {term for _, term in firing.attributes}
-    terms = (term for triple in firing.graph for term in _ends(triple))
+    terms = (term for triple in firing.graph or () for term in _ends(triple))
     return next((term[1:-1] for term in terms if term.startswith(_FRESH) and term not in taken), "")
 
 

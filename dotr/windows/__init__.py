@@ -1,0 +1,2 @@
+"""Windows over streams: extents, contents and reports of continuous queries (continuous.md, 3,
+4)."""
