@@ -39,6 +39,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
+from itertools import filterfalse
 from typing import Final, NamedTuple
 from weakref import WeakSet
 
@@ -51,6 +52,10 @@ from dotr.horizons.rules import FOREVER, NEVER, STATIC, Changes, Fact, Point, Wi
 from dotr.horizons.views import ClosureView
 from dotr.joins.limits import NO_LIMITS, LimitExceeded
 from dotr.model.datalog import DatalogRule, Not
+
+
+_ANEW: Final = 0.8
+"""The part of the facts that a step may touch, coming and going; beyond it all are closed anew."""
 
 
 class Insertion(NamedTuple):
@@ -173,6 +178,7 @@ class HorizonClosure:
         self._cut_here: set[Fact] = set()  # what was cut at this very point
         self._calendar: dict[Point, list[Fact]] = {}
         self._horizons: list[Point] = []
+        self._settled_per_fact = 1.0
         self._heap: list[Point] = []
         self._inserted: Final = WaitingFacts(self._heap)
         self._concluded: Final = WaitingFacts(self._heap)
@@ -244,6 +250,8 @@ class HorizonClosure:
         settled: list[tuple[Point, list[Fact]]] = []
         if self._keeps_before:
             changes = self._advance_strata(k, starting, expired, settled)
+        elif self._is_cheaper_anew(starting, expired):
+            changes = self._close_anew(k, starting, settled)
         else:
             began: list[Fact] = []
             self._push_inserted(k, starting)
@@ -252,6 +260,9 @@ class HorizonClosure:
             for bucket in expired:
                 ended += self.held.remove_before(bucket, k)
             changes = Changes(began, ended)
+            given = sum(len(each.facts) for each in starting)
+            if given:
+                self._settled_per_fact = sum(len(facts) for _, facts in settled) / given
         for view in self._views:
             view.hear(settled)
         return changes
@@ -378,6 +389,41 @@ class HorizonClosure:
         while self._horizons and self._horizons[0] < k:
             buckets.append(self._calendar.pop(heappop(self._horizons)))
         return buckets
+
+    # --- a point at which nearly all changes ---
+
+    def _is_cheaper_anew(self, starting: Sequence[Insertion], expired: Sequence[list[Fact]]) -> bool:
+        """True where a step would touch about as many facts as a closing anew would settle.
+
+        What a fact brings with it is estimated by the last step.
+        """
+        coming = sum(len(each.facts) for each in starting) * self._settled_per_fact
+        going = sum(map(len, expired))
+        return going > 0 and coming + going > _ANEW * (len(self.held.cells) + coming - going)
+
+    def _close_anew(self, k: Point, starting: Sequence[Insertion], settled: list[tuple[Point, list[Fact]]]) -> Changes:
+        """Settles all that was inserted and still holds, from nothing; all horizons come out equal."""
+        cells = self.held.cells
+        before = cells.copy()
+        inserted: dict[Point, list[Fact]] = {}
+        for fact, cell in before.items():
+            h = cell[INSERTED]
+            if h >= k:
+                facts = inserted.get(h)
+                if facts is None:
+                    inserted[h] = [fact]
+                else:
+                    facts.append(fact)
+        self.held.clear()
+        self._calendar.clear()
+        self._horizons.clear()
+        for h, facts in inserted.items():
+            self._inserted.extend(h, facts)
+        self._push_inserted(k, starting)
+        self._settle(k, self._strata, [], settled)
+        given = sum(map(len, inserted.values())) + sum(len(each.facts) for each in starting)
+        self._settled_per_fact = len(cells) / max(1, given)
+        return Changes(list(filterfalse(before.__contains__, cells)), list(filterfalse(cells.__contains__, before)))
 
     # --- a point where facts may be doubted ---
 

@@ -141,6 +141,19 @@ class HeldFacts:
             self._from.setdefault(triple[0], {})[triple[1:]] = cell
             self._to.setdefault(triple[2], {})[triple[:2]] = cell
 
+    def clear(self) -> None:
+        """Removes all facts; tables stay the same objects."""
+        self.cells.clear()
+        for tables in (self.by_subject, self.by_object):
+            for ends in tables.values():
+                ends.clear()
+        for accesses in self._tables.values():
+            for _, _, table in accesses:
+                table.clear()
+        if self._from is not None and self._to is not None:
+            self._from.clear()
+            self._to.clear()
+
     def triples(self) -> Iterator[tuple[Triple, Cell]]:
         """All triples with their cells."""
         for fact, cell in self.cells.items():
