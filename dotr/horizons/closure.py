@@ -17,9 +17,9 @@ At a point, for each stratum in turn:
    loses its horizon where that derivation may have given it: where its horizon is no greater than
    the derivation's. Backward joins find what still supports it.
 2. *Settle*, in descending order of horizon: a least is no greater than any of its parts, so the
-   horizon with which a fact is first taken is final (Knuth 1977). An unknown fact is joined with all
-   that reaches this point, a known one only with what reaches beyond its old horizon, since nothing
-   else improves.
+   horizon with which a fact is first taken is final (Knuth 1977). An unknown fact is joined with
+   all that reaches this point, a known one only with what reaches beyond its old horizon, since
+   nothing else improves.
 3. *Expire*, by the calendar. What ended under NOT is joined forward, in the strata above.
 
 Invariant: after `advance` the facts that hold are those inserted, and what a rule concludes from
@@ -30,8 +30,8 @@ Cost: a derivation is met once for each premise that comes, or is renewed to its
 neither comes nor goes costs nothing. Horizons of the last point are kept only where a fact has been
 cut or a rule has NOT, since only doubt reads them.
 
-Sources: Barbieri and others, Incremental Reasoning on Streams (ESWC 2010); Bazoobandi, Beck, Urbani,
-Laser (ISWC 2017); Gupta, Mumick, Subrahmanian (DRed, 1993).
+Sources: Barbieri and others, Incremental Reasoning on Streams (ESWC 2010); Bazoobandi, Beck,
+Urbani, Laser (ISWC 2017); Gupta, Mumick, Subrahmanian (DRed, 1993).
 """
 
 from __future__ import annotations
@@ -41,36 +41,36 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import filterfalse
 from typing import Final, NamedTuple
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from dotr.datalog.strata import is_nonmonotonic
-from dotr.horizons.facts import BEFORE, INSERTED, NOW, STEP, Cell, HeldFacts, StaticFacts
+from dotr.horizons.facts import BEFORE, INSERTED, NOW, STEP, HeldFacts, HorizonCell, StaticFacts
 from dotr.horizons.index import HeldIndex
 from dotr.horizons.negation import rule_strata, with_bound_negations
 from dotr.horizons.routes import JoinPart, RuleRoutes
-from dotr.horizons.rules import FOREVER, NEVER, STATIC, Changes, Fact, Point, WindowRule, check_rules
+from dotr.horizons.rules import FOREVER, NEVER, STATIC, FactChanges, Point, SettledFacts, WindowFact, WindowRule, check_rules
 from dotr.horizons.views import ClosureView
 from dotr.joins.limits import NO_LIMITS, LimitExceeded
 from dotr.model.datalog import DatalogRule, Not
 
-
-_ANEW: Final = 0.8
-"""The part of the facts that a step may touch, coming and going; beyond it all are closed anew."""
+_ANEW: Final = 1.2
+"""How many facts a step may touch, coming and going, for each that is left; beyond it all are
+closed anew. To come or go takes about as long as to be settled from nothing."""
 
 
 class Insertion(NamedTuple):
     """Facts that hold from a point to another."""
 
-    facts: Sequence[Fact]
+    facts: Sequence[WindowFact]
     start: Point
     horizon: Point
 
-    def without(self, cut: Container[Fact]) -> Insertion:
+    def without(self, cut: Container[WindowFact]) -> Insertion:
         """The insertion of what was not cut."""
         return Insertion([fact for fact in self.facts if fact not in cut], self.start, self.horizon)
 
 
-class WaitingFacts(dict[Point, Callable[[Fact], object]]):
+class WaitingFacts(dict[Point, Callable[[WindowFact], object]]):
     """Facts that wait to be settled, by horizon: the `append` of a list.
 
     `heap`: the horizons, negated, of all that waits; one may be there more than once.
@@ -83,17 +83,18 @@ class WaitingFacts(dict[Point, Callable[[Fact], object]]):
         self._heap = heap
         self.paths: WaitingFacts = self
 
-    def __missing__(self, h: Point) -> Callable[[Fact], object]:
-        append = self[h] = [].append
+    def __missing__(self, h: Point) -> Callable[[WindowFact], object]:
+        facts: list[WindowFact] = []
+        append = self[h] = facts.append
         heappush(self._heap, -h)
         return append
 
-    def extend(self, h: Point, facts: Iterable[Fact]) -> None:
+    def extend(self, h: Point, facts: Iterable[WindowFact]) -> None:
         """Adds facts of one horizon."""
         _list_of(self[h]).extend(facts)
 
 
-def _list_of(append: Callable[[Fact], object]) -> list[Fact]:
+def _list_of(append: Callable[[WindowFact], object]) -> list[WindowFact]:
     """The list that an `append` belongs to."""
     return append.__self__  # type: ignore[attr-defined,no-any-return]
 
@@ -107,7 +108,7 @@ class Doubts:
 
     __slots__ = ("_cells", "facts")
 
-    def __init__(self, cells: Mapping[Fact, Cell], facts: list[Fact]) -> None:
+    def __init__(self, cells: Mapping[WindowFact, HorizonCell], facts: list[WindowFact]) -> None:
         self.facts = facts
         self._cells = cells
 
@@ -116,10 +117,10 @@ class Doubts:
         """The conclusions of transitive rules, which are doubted like others."""
         return self
 
-    def __getitem__(self, h: Point) -> Callable[[Fact], None]:
+    def __getitem__(self, h: Point) -> Callable[[WindowFact], None]:
         return partial(self._doubt, h)
 
-    def _doubt(self, h: Point, fact: Fact) -> None:
+    def _doubt(self, h: Point, fact: WindowFact) -> None:
         cell = self._cells.get(fact)
         if cell is not None and NEVER < cell[NOW] <= h:
             cell[NOW] = cell[STEP] = NEVER
@@ -133,8 +134,8 @@ class HorizonClosure:
     AGGREGATE, and without NOT where there is a rule set. Raises `ValueError` for others, `Refused`
     for recursion through NOT.
     `static`: facts that always hold, closed under the rules; they must not change.
-    `limit`: the greatest number of facts, beyond which `advance` raises `LimitExceeded`; the closure
-    is of no use afterwards.
+    `limit`: the greatest number of facts, beyond which `advance` raises `LimitExceeded`; the
+    closure is of no use afterwards.
 
     >>> from dotr.model.algebra import Var
     >>> from dotr.model.datalog import RelationAtom
@@ -149,7 +150,7 @@ class HorizonClosure:
     (5, 5, 6)
     >>> closure.insert(("link", ("a", "c")), 4, 8)
     >>> closure.advance(4)
-    Changes(began=[('link', ('a', 'c'))], ended=[])
+    FactChanges(began=[('link', ('a', 'c'))], ended=[])
     >>> sorted(closure.advance(6).ended)
     [('link', ('a', 'b')), ('reach', ('a', 'b'))]
     >>> len(closure.advance(9).ended), closure.next_change()
@@ -173,12 +174,13 @@ class HorizonClosure:
         self._told: list[Insertion] = []
         self._opening: dict[Point, list[Insertion]] = {}
         self._openings: list[Point] = []
-        self._cuts: dict[Fact, None] = {}
+        self._cuts: dict[WindowFact, None] = {}
         self._begun: list[Insertion] = []  # what was inserted from this very point on
-        self._cut_here: set[Fact] = set()  # what was cut at this very point
-        self._calendar: dict[Point, list[Fact]] = {}
+        self._cut_here: set[WindowFact] = set()  # what was cut at this very point
+        self._calendar: dict[Point, list[WindowFact]] = {}
         self._horizons: list[Point] = []
         self._settled_per_fact = 1.0
+        self._unfound: Callable[[], FactChanges | None] = lambda: None
         self._heap: list[Point] = []
         self._inserted: Final = WaitingFacts(self._heap)
         self._concluded: Final = WaitingFacts(self._heap)
@@ -212,24 +214,24 @@ class HorizonClosure:
 
     # --- what is told to it ---
 
-    def insert(self, fact: Fact, start: Point, horizon: Point) -> None:
+    def insert(self, fact: WindowFact, start: Point, horizon: Point) -> None:
         """Inserts a fact at the points from `start` to `horizon`, both included, from the next
         `advance` on.
         """
         self._told.append(Insertion((fact,), start, horizon))
 
-    def insert_all(self, facts: Sequence[Fact], start: Point, horizon: Point) -> None:
+    def insert_all(self, facts: Sequence[WindowFact], start: Point, horizon: Point) -> None:
         """Inserts several facts at the same points; the sequence must not change afterwards."""
         if facts:
             self._told.append(Insertion(facts, start, horizon))
 
-    def cut(self, fact: Fact) -> None:
+    def cut(self, fact: WindowFact) -> None:
         """Ends, before the point of the next `advance`, what was inserted of a fact from an earlier
         point on.
         """
         self._cuts[fact] = None
 
-    def advance(self, k: Point) -> Changes:
+    def advance(self, k: Point) -> FactChanges:
         """Moves to a point, with the inserts and cuts told since the last; returns what began and
         ended since then.
 
@@ -237,6 +239,9 @@ class HorizonClosure:
         """
         if self.point is not None and k < self.point:
             raise ValueError(f"point {k} lies before {self.point}")
+        unfound = self._unfound()
+        if unfound is not None:
+            unfound.find()
         if k != self.point:
             self._begun, self._cut_here = [], set()
         self._cut_here.update(self._cuts)
@@ -247,19 +252,19 @@ class HorizonClosure:
                 cell[BEFORE] = cell[NOW]
         starting = self._starting(k)
         expired = self._expired(k)
-        settled: list[tuple[Point, list[Fact]]] = []
+        settled: SettledFacts = []
         if self._keeps_before:
             changes = self._advance_strata(k, starting, expired, settled)
         elif self._is_cheaper_anew(starting, expired):
             changes = self._close_anew(k, starting, settled)
         else:
-            began: list[Fact] = []
+            began: list[WindowFact] = []
             self._push_inserted(k, starting)
             self._settle(k, self._strata, began, settled)
-            ended: list[Fact] = []
+            ended: list[WindowFact] = []
             for bucket in expired:
                 ended += self.held.remove_before(bucket, k)
-            changes = Changes(began, ended)
+            changes = FactChanges(began, ended)
             given = sum(len(each.facts) for each in starting)
             if given:
                 self._settled_per_fact = sum(len(facts) for _, facts in settled) / given
@@ -267,12 +272,12 @@ class HorizonClosure:
             view.hear(settled)
         return changes
 
-    def horizon(self, fact: Fact) -> Point | None:
+    def horizon(self, fact: WindowFact) -> Point | None:
         """The horizon of a fact; None where it does not hold (a static fact that nothing concludes)."""
         cell = self.held.cells.get(fact)
         return None if cell is None else cell[NOW]
 
-    def facts(self) -> Iterator[tuple[Fact, Point]]:
+    def facts(self) -> Iterator[tuple[WindowFact, Point]]:
         """The facts that hold, each with its horizon."""
         return ((fact, cell[NOW]) for fact, cell in self.held.cells.items() if fact[0] not in self.auxiliary)
 
@@ -326,13 +331,13 @@ class HorizonClosure:
                 self._inserted.extend(min(horizon, FOREVER), facts)
         self._begun += [each for each in starting if each.start == k]
 
-    def _settle(self, k: Point, routes: Sequence[RuleRoutes], began: list[Fact], settled: list[tuple[Point, list[Fact]]]) -> None:
+    def _settle(self, k: Point, routes: Sequence[RuleRoutes], began: list[WindowFact], settled: SettledFacts) -> None:
         """Settles what waits and what follows from it, in descending order of horizon."""
         heap, inserted, concluded, paths = self._heap, self._inserted, self._concluded, self._concluded.paths
         cells, calendar = self.held.cells, self._calendar
         while heap:
             h = -heappop(heap)
-            here: list[Fact] = []
+            here: list[WindowFact] = []
             while True:  # what has this horizon may conclude more of it
                 if inserted and h in inserted:
                     self._settle_some(_list_of(inserted.pop(h)), h, k, h, h, routes, began, here)
@@ -356,34 +361,34 @@ class HorizonClosure:
 
     def _settle_some(
         self,
-        facts: Sequence[Fact],
+        facts: Sequence[WindowFact],
         h: Point,
         k: Point,
         inserted: Point,
         step: Point,
         routes: Sequence[RuleRoutes],
-        began: list[Fact],
-        here: list[Fact],
+        began: list[WindowFact],
+        here: list[WindowFact],
     ) -> None:
         """Settles facts with one horizon, and joins from those to which it is new."""
         new, renewed = self.held.settle(facts, h, inserted, step)
         to = self._concluded
-        if new:
-            began += new
-            here += new
-            part = JoinPart.OTHERS if step == NEVER else JoinPart.ALL
+        part = JoinPart.OTHERS if step == NEVER else JoinPart.ALL
+        for name, group in new.items():
+            began += group
+            here += group
             for each in routes:
-                each.run(new, h, k - 1, NOW, k, to, part)
+                each.run(name, group, h, k - 1, NOW, k, to, part)
         for fact, before, step_before in renewed:
             if before < h:
                 here.append(fact)
                 for each in routes:
-                    each.run((fact,), h, max(before, k - 1), NOW, k, to, JoinPart.OTHERS)
+                    each.run(fact[-2], (fact,), h, max(before, k - 1), NOW, k, to, JoinPart.OTHERS)
             if step_before < step:
                 for each in routes:
-                    each.run((fact,), h, max(step_before, k - 1), NOW, k, to, JoinPart.FIRSTS)
+                    each.run(fact[-2], (fact,), h, max(step_before, k - 1), NOW, k, to, JoinPart.FIRSTS)
 
-    def _expired(self, k: Point) -> list[list[Fact]]:
+    def _expired(self, k: Point) -> list[list[WindowFact]]:
         """Buckets of the calendar with facts that may end before k."""
         buckets = []
         while self._horizons and self._horizons[0] < k:
@@ -392,7 +397,7 @@ class HorizonClosure:
 
     # --- a point at which nearly all changes ---
 
-    def _is_cheaper_anew(self, starting: Sequence[Insertion], expired: Sequence[list[Fact]]) -> bool:
+    def _is_cheaper_anew(self, starting: Sequence[Insertion], expired: Sequence[list[WindowFact]]) -> bool:
         """True where a step would touch about as many facts as a closing anew would settle.
 
         What a fact brings with it is estimated by the last step.
@@ -401,11 +406,11 @@ class HorizonClosure:
         going = sum(map(len, expired))
         return going > 0 and coming + going > _ANEW * (len(self.held.cells) + coming - going)
 
-    def _close_anew(self, k: Point, starting: Sequence[Insertion], settled: list[tuple[Point, list[Fact]]]) -> Changes:
+    def _close_anew(self, k: Point, starting: Sequence[Insertion], settled: SettledFacts) -> FactChanges:
         """Settles all that was inserted and still holds, from nothing; all horizons come out equal."""
         cells = self.held.cells
         before = cells.copy()
-        inserted: dict[Point, list[Fact]] = {}
+        inserted: dict[Point, list[WindowFact]] = {}
         for fact, cell in before.items():
             h = cell[INSERTED]
             if h >= k:
@@ -423,21 +428,23 @@ class HorizonClosure:
         self._settle(k, self._strata, [], settled)
         given = sum(map(len, inserted.values())) + sum(len(each.facts) for each in starting)
         self._settled_per_fact = len(cells) / max(1, given)
-        return Changes(list(filterfalse(before.__contains__, cells)), list(filterfalse(cells.__contains__, before)))
+        changes = FactChanges(find=lambda: (list(filterfalse(before.__contains__, cells)), list(filterfalse(cells.__contains__, before))))
+        self._unfound = ref(changes)
+        return changes
 
     # --- a point where facts may be doubted ---
 
     def _advance_strata(
-        self, k: Point, starting: Sequence[Insertion], expired: Sequence[list[Fact]], settled: list[tuple[Point, list[Fact]]]
-    ) -> Changes:
+        self, k: Point, starting: Sequence[Insertion], expired: Sequence[list[WindowFact]], settled: SettledFacts
+    ) -> FactChanges:
         cells, strata = self.held.cells, self._strata
-        touched: dict[Fact, None] = {}
-        doubted: list[Fact] = []
+        touched: dict[WindowFact, None] = {}
+        doubted: list[WindowFact] = []
         for bucket in expired:
             touched.update(dict.fromkeys(fact for fact in bucket if fact in cells))
 
         doubts = Doubts(cells, doubted)
-        begun: dict[Fact, Point] = {}
+        begun: dict[WindowFact, Point] = {}
         if self._cuts:
             for facts, _, horizon in self._begun:
                 begun.update((fact, horizon) for fact in facts if horizon > begun.get(fact, NEVER))
@@ -465,7 +472,7 @@ class HorizonClosure:
         settled.append((NEVER, doubted))
         return self._finish(k, touched)
 
-    def _doubt_from_lower(self, k: Point, routes: RuleRoutes, touched: Iterable[Fact], doubts: Doubts) -> int:
+    def _doubt_from_lower(self, k: Point, routes: RuleRoutes, touched: Iterable[WindowFact], doubts: Doubts) -> int:
         """Doubts, in a stratum, what lower facts concluded that lost their horizon, and what
         supposed the absence of facts that began; returns the number of facts doubted below.
         """
@@ -473,7 +480,7 @@ class HorizonClosure:
         for fact in doubts.facts[:lower]:
             cell = cells[fact]
             if cell[NOW] < cell[BEFORE] >= k:
-                routes.run((fact,), cell[BEFORE], k - 1, BEFORE, NEVER + 1, doubts)
+                routes.run(fact[-2], (fact,), cell[BEFORE], k - 1, BEFORE, NEVER + 1, doubts)
         for fact in list(touched):
             cell = cells[fact]
             if cell[BEFORE] == NEVER and cell[NOW] >= k:
@@ -490,9 +497,9 @@ class HorizonClosure:
             at += 1
             if h >= k:
                 for routes in strata:
-                    routes.run((fact,), h, k - 1, BEFORE, NEVER + 1, doubts)
+                    routes.run(fact[-2], (fact,), h, k - 1, BEFORE, NEVER + 1, doubts)
 
-    def _support(self, k: Point, strata: Sequence[RuleRoutes], doubted: Sequence[Fact], lower: int) -> None:
+    def _support(self, k: Point, strata: Sequence[RuleRoutes], doubted: Sequence[WindowFact], lower: int) -> None:
         """Joins back from doubted facts: those of lower strata by this one's rules, this one's by all."""
         for number, fact in enumerate(doubted):
             cell = self.held.cells[fact]
@@ -503,19 +510,19 @@ class HorizonClosure:
                     for join in routes.supports(fact):
                         join((fact,), STATIC, k - 1, NOW, k, self._concluded)
 
-    def _join_from_lower(self, k: Point, routes: RuleRoutes, touched: Iterable[Fact]) -> None:
+    def _join_from_lower(self, k: Point, routes: RuleRoutes, touched: Iterable[WindowFact]) -> None:
         """Joins, in a stratum, the lower facts that improved, and from those that ended under NOT."""
         for fact in list(touched):
             cell = self.held.cells[fact]
             now, before = cell[NOW], cell[BEFORE]
             if now >= k:
                 if now > before:
-                    routes.run((fact,), now, max(k - 1, before), NOW, k, self._concluded)
+                    routes.run(fact[-2], (fact,), now, max(k - 1, before), NOW, k, self._concluded)
             elif before != NEVER:
                 for join in routes.negations(fact):
                     join((fact,), STATIC, k - 1, NOW, k, self._concluded)
 
-    def _finish(self, k: Point, touched: Iterable[Fact]) -> Changes:
+    def _finish(self, k: Point, touched: Iterable[WindowFact]) -> FactChanges:
         """Removes what ended, and makes this point the last one of what is left."""
         began, ended = [], []
         for fact in touched:
@@ -531,7 +538,7 @@ class HorizonClosure:
         self.held.remove_before([fact for fact in touched if self.held.cells[fact][NOW] == NEVER], k)
         if self.auxiliary:
             began, ended = ([fact for fact in facts if fact[0] not in self.auxiliary] for facts in (began, ended))
-        return Changes(began, ended)
+        return FactChanges(began, ended)
 
 
 def _has_not(rule: WindowRule) -> bool:

@@ -17,32 +17,32 @@ Cost: five dictionary entries a triple; a constant time each to add, renew and r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final, TypeAlias, cast
 
-from dotr.horizons.rules import NEVER, STATIC, Fact, RelationFact, Row
+from dotr.horizons.rules import NEVER, STATIC, FactRow, RelationFact, WindowFact
 from dotr.model.terms import Term, Triple
 from dotr.store.triples import TripleIndex
 
-Cell: TypeAlias = list[int]
+HorizonCell: TypeAlias = list[int]
 NOW: Final = 0
 BEFORE: Final = 1
 INSERTED: Final = 2
 STEP: Final = 3
 """Places in a cell."""
 
-CellEnds: TypeAlias = dict[Term, dict[Term, Cell]]
-Renewal: TypeAlias = tuple[Fact, int, int]
+CellEnds: TypeAlias = dict[Term, dict[Term, HorizonCell]]
+Renewal: TypeAlias = tuple[WindowFact, int, int]
 """A known fact, with the horizons that it had, and had as a step."""
 
-CellRows: TypeAlias = dict[Any, dict[Row, Cell]]
+CellRows: TypeAlias = dict[Any, dict[FactRow, HorizonCell]]
 
-NEVER_CELL: Final[Cell] = [NEVER] * 4
-STATIC_CELL: Final[Cell] = [STATIC] * 4
+NEVER_CELL: Final[HorizonCell] = [NEVER] * 4
+STATIC_CELL: Final[HorizonCell] = [STATIC] * 4
 
 
-def key_getter(columns: tuple[int, ...]) -> Callable[[Row], Any]:
+def key_getter(columns: tuple[int, ...]) -> Callable[[FactRow], Any]:
     """Function from a row to its key in some columns: a term, a tuple of several, () for none.
 
     >>> key_getter((1,))(("a", "b")), key_getter((1, 0))(("a", "b")), key_getter(())(("a",))
@@ -61,12 +61,12 @@ class StaticFacts:
     {'<a>': [('<a>', '<b>')]}
     """
 
-    def __init__(self, triples: TripleIndex | None = None, rows: Mapping[str, Iterable[Row]] | None = None) -> None:
+    def __init__(self, triples: TripleIndex | None = None, rows: Mapping[str, Iterable[FactRow]] | None = None) -> None:
         self.triples = TripleIndex() if triples is None else triples
-        self.rows = {relation: set(each) for relation, each in (rows or {}).items()}
-        self._tables: dict[tuple[str, tuple[int, ...]], dict[Any, list[Row]]] = {}
+        self.rows: dict[str, Collection[FactRow]] = {relation: set(each) for relation, each in (rows or {}).items()}
+        self._tables: dict[tuple[str, tuple[int, ...]], dict[Any, list[FactRow]]] = {}
 
-    def table(self, relation: str, columns: tuple[int, ...]) -> dict[Any, list[Row]]:
+    def table(self, relation: str, columns: tuple[int, ...]) -> dict[Any, list[FactRow]]:
         """Rows of a relation by their key in some columns."""
         table = self._tables.get((relation, columns))
         if table is None:
@@ -76,7 +76,7 @@ class StaticFacts:
                 table.setdefault(get(row), []).append(row)
         return table
 
-    def __contains__(self, fact: Fact) -> bool:
+    def __contains__(self, fact: WindowFact) -> bool:
         if len(fact) == 3:
             return fact in self.triples.triples
         relation, row = fact
@@ -87,26 +87,30 @@ class HeldFacts:
     """Cells of facts, with the indexes that joins look them up in.
 
     >>> held = HeldFacts()
-    >>> new, renewed = held.settle([("<a>", "<p>", "<b>")], 7, 7, 7)
-    >>> held.by_object["<p>"]["<b>"]["<a>"][NOW], held.remove_before(new, 7), held.remove_before(new, 8)
+    >>> fact = ("<a>", "<p>", "<b>")
+    >>> new, renewed = held.settle([fact], 7, 7, 7)
+    >>> held.by_object["<p>"]["<b>"]["<a>"][NOW], held.remove_before([fact], 7), held.remove_before([fact], 8)
     (7, [], [('<a>', '<p>', '<b>')])
     >>> held.by_object, held.cells
     ({'<p>': {}}, {})
     """
 
     def __init__(self) -> None:
-        self.cells: dict[Fact, Cell] = {}
+        self.cells: dict[WindowFact, HorizonCell] = {}
         self.by_subject: dict[Term, CellEnds] = {}
         self.by_object: dict[Term, CellEnds] = {}
-        self._from: dict[Term, dict[tuple[Term, Term], Cell]] | None = None
-        self._to: dict[Term, dict[tuple[Term, Term], Cell]] | None = None
-        self._tables: dict[str, list[tuple[tuple[int, ...], Callable[[Row], Any], CellRows]]] = {}
+        self._from: dict[Term, dict[tuple[Term, Term], HorizonCell]] | None = None
+        self._to: dict[Term, dict[tuple[Term, Term], HorizonCell]] | None = None
+        self._tables: dict[str, list[tuple[tuple[int, ...], Callable[[FactRow], Any], CellRows]]] = {}
 
     def ends(self, predicate: Term, *, by_subject: bool) -> CellEnds:
         """The table of a predicate, which stays the same object."""
-        self.by_object.setdefault(predicate, {})
-        ends = self.by_subject.setdefault(predicate, {})
-        return ends if by_subject else self.by_object[predicate]
+        tables = self.by_subject if by_subject else self.by_object
+        ends = tables.get(predicate)
+        if ends is None:
+            self.by_subject[predicate], self.by_object[predicate] = {}, {}
+            ends = tables[predicate]
+        return ends
 
     def table(self, relation: str, columns: tuple[int, ...]) -> CellRows:
         """Rows of a relation by their key in some columns, which stays the same object."""
@@ -122,18 +126,18 @@ class HeldFacts:
         return added
 
     @property
-    def edges_from(self) -> dict[Term, dict[tuple[Term, Term], Cell]]:
+    def edges_from(self) -> dict[Term, dict[tuple[Term, Term], HorizonCell]]:
         """Subject -> (predicate, object) -> cell; built at the first use."""
         if self._from is None:
             self._build_edges()
-        return cast("dict[Term, dict[tuple[Term, Term], Cell]]", self._from)
+        return cast("dict[Term, dict[tuple[Term, Term], HorizonCell]]", self._from)
 
     @property
-    def edges_to(self) -> dict[Term, dict[tuple[Term, Term], Cell]]:
+    def edges_to(self) -> dict[Term, dict[tuple[Term, Term], HorizonCell]]:
         """Object -> (subject, predicate) -> cell; built at the first use."""
         if self._to is None:
             self._build_edges()
-        return cast("dict[Term, dict[tuple[Term, Term], Cell]]", self._to)
+        return cast("dict[Term, dict[tuple[Term, Term], HorizonCell]]", self._to)
 
     def _build_edges(self) -> None:
         self._from, self._to = {}, {}
@@ -154,32 +158,34 @@ class HeldFacts:
             self._from.clear()
             self._to.clear()
 
-    def triples(self) -> Iterator[tuple[Triple, Cell]]:
+    def triples(self) -> Iterator[tuple[Triple, HorizonCell]]:
         """All triples with their cells."""
         for fact, cell in self.cells.items():
             if len(fact) == 3:
                 yield fact, cell
 
-    def rows(self, relation: str) -> Iterator[tuple[Row, Cell]]:
+    def rows(self, relation: str) -> Iterator[tuple[FactRow, HorizonCell]]:
         """All rows of a relation with their cells."""
         return iter(self.table(relation, ()).get((), {}).items())
 
-    def settle(self, facts: Iterable[Fact], h: int, inserted: int, step: int) -> tuple[list[Fact], list[Renewal]]:
-        """Gives facts a horizon that is greater than theirs; returns the unknown ones, and those
-        known with what they had.
+    def settle(self, facts: Iterable[WindowFact], h: int, inserted: int, step: int) -> tuple[dict[str, list[WindowFact]], list[Renewal]]:
+        """Gives facts a horizon that is greater than theirs; returns the unknown ones by predicate
+        or relation, and those known with what they had.
 
         `inserted`: h where the facts are inserted, else `NEVER`; `step`: `NEVER` where they are
         paths of a transitive property, else h.
         >>> held = HeldFacts()
         >>> held.settle([("<a>", "<p>", "<b>")], 5, 5, 5), held.settle([("<a>", "<p>", "<b>")], 4, NEVER, 4)
-        (([('<a>', '<p>', '<b>')], []), ([], []))
+        (({'<p>': [('<a>', '<p>', '<b>')]}, []), ({}, []))
         >>> held.settle([("<a>", "<p>", "<b>")], 7, NEVER, 7)
-        ([], [(('<a>', '<p>', '<b>'), 5, 5)])
+        ({}, [(('<a>', '<p>', '<b>'), 5, 5)])
         """
-        cells, by_subject, by_object = self.cells, self.by_subject, self.by_object
-        get, has_edges = cells.get, self._from is not None
-        new: list[Fact] = []
+        cells, has_edges = self.cells, self._from is not None
+        get = cells.get
+        new: dict[str, list[WindowFact]] = {}
         renewed: list[Renewal] = []
+        group: list[WindowFact] = []
+        is_triple, last = False, ""
         for fact in facts:
             cell = get(fact)
             if cell is not None:
@@ -194,33 +200,34 @@ class HeldFacts:
                         cell[STEP] = step
                 continue
             cells[fact] = cell = [h, NEVER, inserted, step]
-            new.append(fact)
-            if len(fact) != 3:
-                self._add_row(fact, cell)
+            name = fact[-2]  # the predicate of a triple, the relation of a row
+            if name != last:
+                last = name
+                group = new.setdefault(name, [])
+                is_triple = len(fact) == 3
+                if is_triple:
+                    to_objects, to_subjects = self.ends(name, by_subject=True), self.ends(name, by_subject=False)
+            group.append(fact)
+            if not is_triple:
+                self._add_row(cast(RelationFact, fact), cell)
                 continue
-            subject, predicate, object = fact
-            ends = by_subject.get(predicate)
-            if ends is None:
-                by_subject[predicate] = {subject: {object: cell}}
-                by_object[predicate] = {object: {subject: cell}}
+            subject, object = fact[0], fact[2]  # type: ignore[misc]
+            others = to_objects.get(subject)
+            if others is None:
+                to_objects[subject] = {object: cell}
             else:
-                others = ends.get(subject)
-                if others is None:
-                    ends[subject] = {object: cell}
-                else:
-                    others[object] = cell
-                ends = by_object[predicate]
-                others = ends.get(object)
-                if others is None:
-                    ends[object] = {subject: cell}
-                else:
-                    others[subject] = cell
+                others[object] = cell
+            others = to_subjects.get(object)
+            if others is None:
+                to_subjects[object] = {subject: cell}
+            else:
+                others[subject] = cell
             if has_edges:
-                self.edges_from.setdefault(subject, {})[predicate, object] = cell
-                self.edges_to.setdefault(object, {})[subject, predicate] = cell
+                self.edges_from.setdefault(subject, {})[name, object] = cell
+                self.edges_to.setdefault(object, {})[subject, name] = cell
         return new, renewed
 
-    def _add_row(self, fact: RelationFact, cell: Cell) -> None:
+    def _add_row(self, fact: RelationFact, cell: HorizonCell) -> None:
         relation, row = fact
         for _, get, table in self._tables.get(relation, ()):
             key = get(row)
@@ -230,11 +237,11 @@ class HeldFacts:
             else:
                 rows[row] = cell
 
-    def remove_before(self, facts: Iterable[Fact], k: int) -> list[Fact]:
+    def remove_before(self, facts: Iterable[WindowFact], k: int) -> list[WindowFact]:
         """Removes, of some facts, those with a horizon before k; returns them, each once."""
         cells, by_subject, by_object = self.cells, self.by_subject, self.by_object
         get, has_edges = cells.get, self._from is not None
-        removed: list[Fact] = []
+        removed: list[WindowFact] = []
         for fact in facts:
             cell = get(fact)
             if cell is None or cell[NOW] >= k:
@@ -264,7 +271,7 @@ class HeldFacts:
         return removed
 
 
-def _discard(table: dict[Any, dict[Any, Cell]], key: Any, item: Any) -> None:
+def _discard(table: dict[Any, dict[Any, HorizonCell]], key: Any, item: Any) -> None:
     items = table[key]
     if len(items) == 1:
         del table[key]

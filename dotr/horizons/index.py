@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from typing import Any, TypeAlias, TypeVar, cast
 
-from dotr.horizons.facts import NOW, Cell, CellEnds, HeldFacts
+from dotr.horizons.facts import NOW, CellEnds, HeldFacts, HorizonCell
 from dotr.horizons.rules import NEVER
 from dotr.model.terms import Term, Triple
 from dotr.store.triples import Edges, Ends, TripleIndex, is_hidden
@@ -27,7 +27,7 @@ class _HeldEnds(Mapping[Any, "list[Any]"]):
 
     __slots__ = ("_cells", "_least")
 
-    def __init__(self, cells: Mapping[Any, dict[Any, Cell]], least: int) -> None:
+    def __init__(self, cells: Mapping[Any, dict[Any, HorizonCell]], least: int) -> None:
         self._cells = cells
         self._least = least
 
@@ -143,12 +143,12 @@ class HeldIndex(TripleIndex):
     @property
     def edges_from(self) -> Edges:
         """Subject -> (predicate, object) without hidden predicates."""
-        return cast(Edges, _VisibleEdges(_HeldEnds(self.held.edges_from, self.least), 0))
+        return cast(Edges, _VisibleHeldEdges(_HeldEnds(self.held.edges_from, self.least), 0))
 
     @property
     def edges_to(self) -> Edges:
         """Object -> (subject, predicate) without hidden predicates."""
-        return cast(Edges, _VisibleEdges(_HeldEnds(self.held.edges_to, self.least), 1))
+        return cast(Edges, _VisibleHeldEdges(_HeldEnds(self.held.edges_to, self.least), 1))
 
     def all_from(self, subject: Term) -> list[tuple[Term, Term]]:
         """(predicate, object) of a subject, hidden predicates included."""
@@ -163,7 +163,7 @@ class HeldIndex(TripleIndex):
         return [p for p, o in self.all_from(subject) if o == object]
 
 
-class _VisibleEdges:
+class _VisibleHeldEdges:
     """Edges by a term without those of hidden predicates."""
 
     __slots__ = ("_edges", "_slot")

@@ -3,10 +3,10 @@ supports them.
 
     join(facts, h, beyond, at, least, to)
 
-A join binds an atom of a rule to each of `facts`, whose horizon is `h`, and looks up the other atoms
-among static facts and facts with a horizon greater than `beyond`; `to[horizon](conclusion)` gets the
-least horizon of the premises. `at` is the place in a cell that is read: the horizons of now, or
-those of the last point, for derivations of then. NOT holds where the place holds less than `least`.
+A join binds an atom of a rule to each of `facts`, whose horizon is `h`, and looks up the other
+atoms among static facts and facts with a horizon greater than `beyond`; `to[horizon](conclusion)`
+gets the least horizon of the premises. `at` is the place in a cell that is read: the horizons of
+now, or those of the last point, for derivations of then. NOT holds where the place holds less than `least`.
 
 `[?x, <p>, ?z] :- [?x, <p>, ?y], [?y, <q>, ?z]` from its first atom:
 
@@ -38,16 +38,16 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 from dotr.codegen import define
 from dotr.codegen.tree import Emit, Return
 from dotr.datalog.derivations import RuleWriter
-from dotr.horizons.facts import NEVER_CELL, STATIC_CELL, STEP, Cell, HeldFacts, StaticFacts
-from dotr.horizons.rules import STATIC, Atom, Fact, WindowRule
+from dotr.horizons.facts import NEVER_CELL, STATIC_CELL, STEP, HeldFacts, HorizonCell, StaticFacts
+from dotr.horizons.rules import STATIC, Atom, WindowFact, WindowRule
 from dotr.joins.compile import Row as JoinRow
 from dotr.joins.order import JoinItem, Side, ordered
-from dotr.model.algebra import Const, Slot, TriplePattern, Var
+from dotr.model.algebra import Slot, TriplePattern, Var
 from dotr.model.datalog import DatalogRule, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Term, Variable
 from dotr.store.triples import HIDDEN, NO_EDGES, NO_ENDS, NO_TERMS
 
-Join: TypeAlias = Callable[[Iterable[Fact], int, int, int, int, "Conclusions"], None]
+HorizonJoin: TypeAlias = Callable[[Iterable[WindowFact], int, int, int, int, "Conclusions"], None]
 
 _ARGUMENTS: Final = ("facts", "h", "beyond", "at", "least", "to")
 _NAMES: Final[dict[str, object]] = {
@@ -65,21 +65,21 @@ _NAMES: Final[dict[str, object]] = {
 
 
 class Conclusions(Protocol):
-    """What joins conclude, by horizon."""
+    """Conclusions of joins, by horizon."""
 
     @property
     def paths(self) -> Conclusions:
-        """What a transitive rule concludes."""
+        """Conclusions of transitive rules."""
 
-    def __getitem__(self, horizon: int, /) -> Callable[[Fact], object]:
+    def __getitem__(self, horizon: int, /) -> Callable[[WindowFact], object]:
         """The function that takes a conclusion with a horizon."""
 
 
 class HorizonWriter(RuleWriter):
     """Writer of one join with horizons over the facts of one closure.
 
-    `is_static_only`: the atoms read static facts alone, and no horizons. `is_path`: the rule makes a
-    property transitive; `of_steps`: the atoms that are looked up are steps.
+    `is_static_only`: the atoms read static facts alone, and no horizons. `is_path`: the rule makes
+    a property transitive; `of_steps`: the atoms that are looked up are steps.
     """
 
     def __init__(
@@ -226,9 +226,8 @@ class HorizonWriter(RuleWriter):
         bound = tuple(number for number, name in enumerate(names) if name is not None)
         in_static = atom.relation in self._static.rows
         if len(bound) == len(names):
-            row = f"({', '.join(map(str, names))}{',' if len(names) == 1 else ''})"
             static = self.parameter("s", self._static.rows[atom.relation]) if in_static else None
-            self._write_membership(f"({self.constant(atom.relation)}, {row})", static, row)
+            self._write_membership(self._fact(atom), static, self._row(atom))
             return
         key = "()" if not bound else str(names[bound[0]]) if len(bound) == 1 else f"({', '.join(str(names[n]) for n in bound)})"
         mine = f"{self.background_parameter(f'held {atom.relation} {bound}', self._held.table(atom.relation, bound))}.get({key}, NOTHING)"
@@ -326,15 +325,12 @@ class HorizonWriter(RuleWriter):
             if (v_s, k0, v_w) in s1 or f2((v_s, k0, v_w), NEVER_CELL)[at] >= least: continue
         """
         assert isinstance(item, Not)
-        (atom,) = item.body
+        atom = cast(Atom, item.body[0])
+        fact = self._fact(atom)
         if isinstance(atom, TriplePattern):
-            fact = f"({self.name_of(atom.subject)}, {self.name_of(atom.predicate)}, {self.name_of(atom.object)})"
             static = f"{fact} in {self.parameter('s', self._static.triples.triples)}"
         else:
-            names = [str(self.name_of(slot)) for slot in cast(RelationAtom, atom).slots]
-            row = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
-            fact = f"({self.constant(cast(RelationAtom, atom).relation)}, {row})"
-            static = f"{row} in {self.parameter('s', self._static.rows.get(cast(RelationAtom, atom).relation, ()))}"
+            static = f"{self._row(atom)} in {self.parameter('s', self._static.rows.get(atom.relation, ()))}"
         self.skip_if(f"{static} or {self.parameter('f', self._held.cells.get)}({fact}, NEVER_CELL)[at] >= least")
 
     def conclude_heads(self, rule: WindowRule, premises: Collection[Atom]) -> None:
@@ -365,11 +361,14 @@ class HorizonWriter(RuleWriter):
     def _fact(self, atom: Atom) -> str:
         if isinstance(atom, TriplePattern):
             return f"({self.name_of(atom.subject)}, {self.name_of(atom.predicate)}, {self.name_of(atom.object)})"
+        return f"({self.constant(atom.relation)}, {self._row(atom)})"
+
+    def _row(self, atom: RelationAtom) -> str:
         names = [str(self.name_of(slot)) for slot in atom.slots]
-        return f"({self.constant(atom.relation)}, ({', '.join(names)}{',' if len(names) == 1 else ''}))"
+        return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
 
 
-def _greatest(cells: Mapping[Fact, Cell]) -> Callable[[int, Sequence[Fact]], int]:
+def _greatest(cells: Mapping[WindowFact, HorizonCell]) -> Callable[[int, Sequence[WindowFact]], int]:
     """Function that gives the greatest horizon of some facts at a place of their cells."""
     return lambda at, facts: max(cells.get(fact, NEVER_CELL)[at] for fact in facts)
 
@@ -382,7 +381,7 @@ def write_join(
     premises: Collection[Atom],
     names: Sequence[Variable] = (),
     rows: tuple[JoinRow, ...] = (),
-) -> Join:
+) -> HorizonJoin:
     """Ends a join that begins with a bound atom: the other items, then the conclusions.
 
     `names`, `rows`: rows of the background's schema that bind variables before.
@@ -402,6 +401,7 @@ def write_join(
 def exists_static(rule: WindowRule, static: StaticFacts, bound: Sequence[Variable]) -> Callable[..., bool]:
     """Test of a body over static facts alone, with some variables bound.
 
+    >>> from dotr.model.algebra import Const
     >>> from dotr.store.triples import TripleIndex
     >>> p, q = (TriplePattern(Var(s), Const(f"<{n}>"), Var(o)) for s, n, o in ("xpy", "yqz"))
     >>> static = StaticFacts(TripleIndex([("<a>", "<p>", "<b>"), ("<b>", "<q>", "<c>")]))

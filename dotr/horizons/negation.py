@@ -19,7 +19,7 @@ from typing import Any, cast
 from dotr.datalog.strata import strata
 from dotr.horizons.facts import StaticFacts
 from dotr.horizons.joins import exists_static
-from dotr.horizons.rules import Atom, Row, WindowRule
+from dotr.horizons.rules import Atom, FactRow, WindowRule
 from dotr.joins.order import JoinItem
 from dotr.model.algebra import Const, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule, Not, RelationAtom
@@ -27,7 +27,7 @@ from dotr.model.terms import Variable
 from dotr.model.traverse import free_variables
 
 
-class StaticMatches(Collection[Row]):
+class StaticMatches(Collection[FactRow]):
     """The rows of an auxiliary relation that static facts alone give, for `in`."""
 
     def __init__(self, test: Callable[..., bool]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from dotr.datalog.closure import BackgroundDispatch, Dispatch, RuleDispatch
 from dotr.datalog.delta_positions import DeltaPosition
@@ -21,8 +21,8 @@ from dotr.datalog.delta_rules import bind_schema
 from dotr.datalog.strata import key_of
 from dotr.datalog.transitive import is_first, transitive_predicate
 from dotr.horizons.facts import HeldFacts, StaticFacts
-from dotr.horizons.joins import Conclusions, HorizonWriter, Join, write_join
-from dotr.horizons.rules import Atom, Fact, WindowRule
+from dotr.horizons.joins import Conclusions, HorizonJoin, HorizonWriter, write_join
+from dotr.horizons.rules import Atom, WindowFact, WindowRule
 from dotr.joins.order import JoinItem
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.datalog import DatalogRule, Not, RelationAtom
@@ -34,12 +34,12 @@ AtomIndexKey: TypeAlias = "tuple[Term | None, Term | None] | str"
 class RouteJoins(NamedTuple):
     """The joins of a route: those from the first step of a transitive rule, the others, and all."""
 
-    firsts: tuple[Join, ...]
-    others: tuple[Join, ...]
-    all: tuple[Join, ...]
+    firsts: tuple[HorizonJoin, ...]
+    others: tuple[HorizonJoin, ...]
+    all: tuple[HorizonJoin, ...]
 
     @classmethod
-    def of(cls, others: Iterable[Join], firsts: Iterable[Join] = ()) -> RouteJoins:
+    def of(cls, others: Iterable[HorizonJoin], firsts: Iterable[HorizonJoin] = ()) -> RouteJoins:
         """The joins of a route."""
         firsts, others = tuple(firsts), tuple(others)
         return cls(firsts, others, firsts + others)
@@ -78,12 +78,12 @@ def positions(rule: WindowRule) -> Iterator[RulePosition]:
 class RuleRoutes:
     """The joins of the rules of one stratum.
 
-    `datalog`: rules over triples without NOT; `rules`: the others. `active`: joins for every triple,
-    since a fact of the schema came.
+    `datalog`: rules over triples without NOT; `rules`: the others. `active`: joins for every
+    triple, since a fact of the schema came.
     """
 
     def __init__(self, datalog: Sequence[DatalogRule], rules: Sequence[WindowRule], static: StaticFacts, held: HeldFacts) -> None:
-        self.active: list[Join] = []
+        self.active: list[HorizonJoin] = []
         self._static: Final = static
         self._held: Final = held
         self._of_text: Final = {id(rule): WindowRule.of(rule) for rule in datalog}
@@ -107,7 +107,7 @@ class RuleRoutes:
             for head in rule.head:
                 self._heads.setdefault(_key(head), []).append((rule, head))
         self._routes: dict[str, FactRoute] = {}
-        self._compiled: dict[object, Join] = {}
+        self._compiled: dict[object, HorizonJoin] = {}
 
     @property
     def has_negations(self) -> bool:
@@ -125,36 +125,33 @@ class RuleRoutes:
 
     # --- forward ---
 
-    def run(self, facts: Sequence[Fact], h: int, beyond: int, at: int, least: int, to: Conclusions, part: JoinPart = JoinPart.ALL) -> None:
-        """Runs the joins that begin with some facts of one horizon; parameters as in `joins`."""
-        if len(facts) == 1:
-            self._run_group(facts[0][-2], facts, h, beyond, at, least, to, part)
-            return
-        by_name: dict[str, list[Fact]] = {}
-        for fact in facts:
-            name = fact[-2]  # the predicate of a triple, the relation of a row
-            group = by_name.get(name)
-            if group is None:
-                by_name[name] = [fact]
-            else:
-                group.append(fact)
-        for name, group in by_name.items():
-            self._run_group(name, group, h, beyond, at, least, to, part)
-
-    def _run_group(
-        self, name: str, facts: Sequence[Fact], h: int, beyond: int, at: int, least: int, to: Conclusions, part: JoinPart
+    def run(
+        self,
+        name: str,
+        facts: Sequence[WindowFact],
+        h: int,
+        beyond: int,
+        at: int,
+        least: int,
+        to: Conclusions,
+        part: JoinPart = JoinPart.ALL,
     ) -> None:
-        """Runs the joins that begin with some facts of one predicate or relation."""
+        """Runs the joins that begin with some facts of one predicate or relation and one horizon.
+
+        Parameters as in `dotr.horizons.joins`.
+        """
         route = self._routes.get(name)
         if route is None:
             route = self._routes[name] = self._route(name, facts[0])
         by_object, plain = route
         rest = facts
         if by_object:
-            by_end: dict[Term, list[Fact]] = {}
-            rest = []
+            by_end: dict[Term, list[WindowFact]] = {}
+            others: list[WindowFact] = []
+            rest = others
             for fact in facts:
-                (by_end.setdefault(fact[2], []) if fact[2] in by_object else rest).append(fact)
+                end = cast(Term, fact[-1])
+                (by_end.setdefault(end, []) if end in by_object else others).append(fact)
             for object, of_object in by_end.items():
                 for join in by_object[object][part]:
                     join(of_object, h, beyond, at, least, to)
@@ -165,7 +162,7 @@ class RuleRoutes:
             for join in self.active:
                 join(facts, h, beyond, at, least, to)
 
-    def _route(self, name: str, fact: Fact) -> FactRoute:
+    def _route(self, name: str, fact: WindowFact) -> FactRoute:
         if len(fact) == 2:
             return FactRoute({}, RouteJoins.of(map(self._of_position, self._of_relation.get(name, ()))))
         objects = {object: None for table in self._tables for object in table.get(name, {}) if object is not None}
@@ -179,13 +176,14 @@ class RuleRoutes:
             if object is not None:
                 dispatches += routes.get(object, [])
         own = [*self._own.get(predicate, ()), *self._own_free]
-        firsts, others = [], [*map(self._of_position, own)]
+        firsts: list[HorizonJoin] = []
+        others = list(map(self._of_position, own))
         for each in dispatches:
             join, is_first_step = self._of_dispatch(each)
             (firsts if is_first_step else others).append(join)
         return RouteJoins.of(others, firsts)
 
-    def _of_position(self, position: RulePosition) -> Join:
+    def _of_position(self, position: RulePosition) -> HorizonJoin:
         key = (id(position.rule), id(position.atom))
         join = self._compiled.get(key)
         if join is None:
@@ -194,7 +192,7 @@ class RuleRoutes:
             join = self._compiled[key] = write_join(writer, position.rule, position.rest, premises=())
         return join
 
-    def _of_dispatch(self, dispatch: Dispatch) -> tuple[Join, bool]:
+    def _of_dispatch(self, dispatch: Dispatch) -> tuple[HorizonJoin, bool]:
         """The join of a position, and whether it is that of the first step of a transitive rule."""
         position = dispatch.position
         if position is None:
@@ -220,7 +218,7 @@ class RuleRoutes:
     def _activate(
         self,
         triggers: Sequence[DeltaPosition],
-        facts: Iterable[Fact],
+        facts: Iterable[WindowFact],
         h: int,
         beyond: int,
         at: int,
@@ -238,7 +236,7 @@ class RuleRoutes:
 
     # --- NOT, and backward ---
 
-    def negations(self, fact: Fact) -> Iterator[Join]:
+    def negations(self, fact: WindowFact) -> Iterator[HorizonJoin]:
         """The joins of rules in which a fact stands under NOT."""
         if self._negated:
             for key in _keys(fact):
@@ -251,7 +249,7 @@ class RuleRoutes:
                         self._compiled[id(position)] = join
                     yield join
 
-    def supports(self, fact: Fact) -> Iterator[Join]:
+    def supports(self, fact: WindowFact) -> Iterator[HorizonJoin]:
         """The joins back from a fact to what concludes it."""
         for key in _keys(fact):
             for rule, head in self._heads.get(key, ()):
@@ -269,7 +267,7 @@ def _key(atom: Atom) -> AtomIndexKey:
     return key_of(atom) if isinstance(atom, TriplePattern) else atom.relation
 
 
-def _keys(fact: Fact) -> Iterable[AtomIndexKey]:
+def _keys(fact: WindowFact) -> Iterable[AtomIndexKey]:
     """The keys of atoms that may match a fact."""
     if len(fact) == 2:
         return (fact[0],)

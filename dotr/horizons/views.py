@@ -9,13 +9,12 @@ Cost: two look-ups for each fact that comes, is renewed or leaves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from dotr.horizons.facts import NOW
 from dotr.horizons.index import HeldIndex
-from dotr.horizons.rules import FOREVER, Changes, Fact, Point
+from dotr.horizons.rules import FOREVER, FactChanges, Point, SettledFacts, WindowFact
 
 if TYPE_CHECKING:
     from dotr.horizons.closure import HorizonClosure
@@ -28,22 +27,22 @@ class ClosureView:
     """
 
     def __init__(self, closure: HorizonClosure) -> None:
-        self.members: set[Fact] = set()
+        self.members: set[WindowFact] = set()
         self.point: Point | None = None
         self.index = HeldIndex(closure.held)
         self._closure = closure
-        self._calendar: dict[Point, list[list[Fact]]] = {}
+        self._calendar: dict[Point, list[list[WindowFact]]] = {}
         self._horizons: list[Point] = []
-        known: dict[Point, list[Fact]] = {}
+        known: dict[Point, list[WindowFact]] = {}
         for fact, h in closure.facts():
             known.setdefault(h, []).append(fact)
-        self._heard: list[tuple[Point, list[Fact]]] = list(known.items())
+        self._heard: SettledFacts = list(known.items())
 
-    def hear(self, settled: Sequence[tuple[Point, list[Fact]]]) -> None:
+    def hear(self, settled: SettledFacts) -> None:
         """Takes the closure's changes: facts settled by horizon, and doubted ones."""
         self._heard += settled
 
-    def advance(self, least: Point) -> Changes:
+    def advance(self, least: Point) -> FactChanges:
         """Moves the view; returns what began and ended in it since its last `advance`.
 
         Raises `ValueError` where `least` lies before the closure's point or the view's.
@@ -54,10 +53,10 @@ class ClosureView:
         self.point = self.index.least = least
         cells, members = self._closure.held.cells, self.members
         auxiliary = self._closure.auxiliary
-        began: list[Fact] = []
-        ended: list[Fact] = []
+        began: list[WindowFact] = []
+        ended: list[WindowFact] = []
         heard, self._heard = self._heard, []
-        gone: list[list[Fact]] = []
+        gone: list[list[WindowFact]] = []
         for h, facts in heard:
             if h < least:  # doubted, or renewed and over by now
                 gone.append(facts)
@@ -84,4 +83,4 @@ class ClosureView:
                     if cell is None or cell[NOW] < least:
                         members.remove(fact)
                         ended.append(fact)
-        return Changes(began, ended)
+        return FactChanges(began, ended)

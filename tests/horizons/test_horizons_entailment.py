@@ -13,7 +13,7 @@ from dotr.datalog.background import Knowledge
 from dotr.datalog.entailment import Entailment, rule_set
 from dotr.horizons.closure import HorizonClosure
 from dotr.horizons.facts import StaticFacts
-from dotr.horizons.rules import CONTRADICTION, Fact, WindowRule
+from dotr.horizons.rules import CONTRADICTION, WindowFact, WindowRule
 from dotr.languages.datalog import parse_datalog
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
@@ -30,7 +30,12 @@ CLASSES, PROPERTIES, NAMES = ["<A>", "<B>", "<C>"], ["<p>", "<q>", "<r>"], ["<a>
 
 
 def schema(source: random.Random, regime: Entailment) -> Triple:
-    kinds = [(CLASSES, SUBCLASS, CLASSES), (PROPERTIES, SUBPROPERTY, PROPERTIES), (PROPERTIES, DOMAIN, CLASSES), (PROPERTIES, RANGE, CLASSES)]
+    kinds = [
+        (CLASSES, SUBCLASS, CLASSES),
+        (PROPERTIES, SUBPROPERTY, PROPERTIES),
+        (PROPERTIES, DOMAIN, CLASSES),
+        (PROPERTIES, RANGE, CLASSES),
+    ]
     if regime is Entailment.OWL2RL:
         kinds += [(PROPERTIES, RDF_TYPE, [TRANSITIVE, SYMMETRIC, FUNCTIONAL]), (PROPERTIES, INVERSE, PROPERTIES)]
     subjects, predicate, objects = source.choice(kinds)
@@ -53,7 +58,7 @@ def run(source: random.Random, rules: tuple[DatalogRule, ...], regime: Entailmen
     static = Knowledge.load(given_static, rules).background
     oracle = WindowOracle([WindowRule.of(rule) for rule in rules if WindowRule.of(rule).atoms], list(static))
     closure = HorizonClosure(rules, StaticFacts(static))
-    held: dict[Fact, float] = {}
+    held: dict[WindowFact, float] = {}
     cuts = source.random() < 0.5
     for point in range(points):
         for _ in range(source.randint(0, 3)):
@@ -82,7 +87,9 @@ def test_rdfs(seed: int) -> None:
 def test_owl2rl(seed: int) -> None:
     """Beyond the background, what has a horizon of l or more is the closure of the items from l on, as of an instant."""
     source, rules = random.Random(seed), rule_set(Entailment.OWL2RL)
-    given_static = [schema(source, Entailment.OWL2RL) for _ in range(source.randint(0, 6))] + [data(source, Entailment.NONE) for _ in range(3)]
+    given_static = [schema(source, Entailment.OWL2RL) for _ in range(source.randint(0, 6))] + [
+        data(source, Entailment.NONE) for _ in range(3)
+    ]
     knowledge = Knowledge.load(given_static, rules)
     closure = HorizonClosure(rules, StaticFacts(knowledge.background))
     items: list[tuple[int, Triple]] = []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dotr.horizons.closure import HorizonClosure
 from dotr.horizons.facts import StaticFacts
-from dotr.horizons.rules import FOREVER, Atom, Fact, WindowRule
+from dotr.horizons.rules import FOREVER, Atom, WindowFact, WindowRule
 from dotr.horizons.views import ClosureView
 from dotr.joins.order import JoinItem
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
@@ -69,7 +69,7 @@ class Random:
         heads = tuple(self.atom(level, bound, head=True) for _ in range(self.random.choice([1, 1, 1, 2])))
         return WindowRule(f"r{number}", heads, tuple(body))
 
-    def fact(self) -> Fact:
+    def fact(self) -> WindowFact:
         level = self.random.choice([0, 0, 0, 1, 2])
         if self.relations and self.random.random() < 0.4:
             relation, arity = self.random.choice(RELATIONS[level])
@@ -81,7 +81,7 @@ def slots(atom: Atom) -> tuple[Slot, ...]:
     return (atom.subject, atom.predicate, atom.object) if isinstance(atom, TriplePattern) else atom.slots
 
 
-def static_facts(facts: Sequence[Fact]) -> StaticFacts:
+def static_facts(facts: Sequence[WindowFact]) -> StaticFacts:
     rows: dict[str, list[tuple[str, ...]]] = {}
     for fact in facts:
         if len(fact) == 2:
@@ -89,11 +89,11 @@ def static_facts(facts: Sequence[Fact]) -> StaticFacts:
     return StaticFacts(TripleIndex(fact for fact in facts if len(fact) == 3), rows)
 
 
-def shown(facts: dict[Fact, float], least: int) -> dict[Fact, float]:
+def shown(facts: dict[WindowFact, float], least: int) -> dict[WindowFact, float]:
     return {fact: (FOREVER if horizon == NO_END else horizon) for fact, horizon in facts.items() if horizon >= least}
 
 
-def check_index(closure: HorizonClosure | ClosureView, facts: dict[Fact, float]) -> None:
+def check_index(closure: HorizonClosure | ClosureView, facts: dict[WindowFact, float]) -> None:
     triples = {fact for fact in facts if len(fact) == 3}
     index = closure.index
     assert set(index) == set(index.triples) == triples
@@ -115,12 +115,12 @@ def run(source: Random, *, as_datalog: bool = False) -> None:
         [DatalogRule(rule.name, rule.head, rule.body) for rule in rules] if as_datalog else [*rules]  # type: ignore[arg-type]
     )
     closure = HorizonClosure(given_rules, static_facts(static))
-    views: list[tuple[ClosureView, dict[Fact, float]]] = []
-    point, held = random.randint(-5, 5), dict[Fact, float]()
+    views: list[tuple[ClosureView, dict[WindowFact, float]]] = []
+    point, held = random.randint(-5, 5), dict[WindowFact, float]()
     cuts = random.choice([0, 0, 0.2, 0.5])
     two_clocks = random.random() < 0.3
     for _ in range(random.randint(2, 9)):
-        told: list[tuple[Fact, int, int] | Fact] = []
+        told: list[tuple[WindowFact, int, int] | WindowFact] = []
         for _ in range(random.randint(0, 5)):
             fact = source.fact()
             start = point + random.choice([0, 0, 0, -2, 1, 3])
@@ -130,15 +130,15 @@ def run(source: Random, *, as_datalog: bool = False) -> None:
             told += [random.choice([source.fact(), *held]) for _ in range(random.randint(1, 3))]
         for each in told:
             if isinstance(each[-1], int):
-                oracle.inserts.append((point, each[0], each[1], NO_END if each[2] == FOREVER else each[2]))  # type: ignore[arg-type]
+                oracle.inserts.append((point, each[0], each[1], NO_END if each[2] == FOREVER else each[2]))
             else:
-                oracle.cuts.append((point, each))  # type: ignore[arg-type]
+                oracle.cuts.append((point, each))
         random.shuffle(told)
         for each in told:
             if isinstance(each[-1], int):
-                closure.insert(*each)  # type: ignore[arg-type]
+                closure.insert(*each)
             else:
-                closure.cut(each)  # type: ignore[arg-type]
+                closure.cut(each)
         changes = closure.advance(point)
         before, held = held, shown(oracle.model(point), -100)
         assert dict(closure.facts()) == held
@@ -150,7 +150,7 @@ def run(source: Random, *, as_datalog: bool = False) -> None:
         for number, (view, members) in enumerate(views):
             if random.random() < 0.8:
                 least = max(point, point if view.point is None else view.point) + random.choice([0, 0, 1, 2])
-                now = shown(held, least)  # type: ignore[arg-type]
+                now = shown(held, least)
                 changes = view.advance(least)
                 assert sorted(map(repr, changes.began)) == sorted(map(repr, now.keys() - members.keys()))
                 assert sorted(map(repr, changes.ended)) == sorted(map(repr, members.keys() - now.keys()))

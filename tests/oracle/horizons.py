@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from dotr.horizons.rules import Atom, Fact, WindowRule
+from dotr.horizons.rules import Atom, WindowFact, WindowRule
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.datalog import Bind, FilterItem, Not, RelationAtom
 from dotr.model.terms import Term
@@ -25,20 +25,20 @@ class WindowOracle:
     """What has been told, each with the point of the `advance` that took it."""
 
     rules: Sequence[WindowRule]
-    static: Collection[Fact] = ()
-    inserts: list[tuple[int, Fact, int, float]] = field(default_factory=list)
-    cuts: list[tuple[int, Fact]] = field(default_factory=list)
+    static: Collection[WindowFact] = ()
+    inserts: list[tuple[int, WindowFact, int, float]] = field(default_factory=list)
+    cuts: list[tuple[int, WindowFact]] = field(default_factory=list)
 
-    def inserted(self, k: int) -> dict[Fact, float]:
+    def inserted(self, k: int) -> dict[WindowFact, float]:
         """The facts that inserts make hold at k, each with the greatest end of these."""
-        result: dict[Fact, float] = {}
+        result: dict[WindowFact, float] = {}
         for told, fact, start, end in self.inserts:
             is_cut = any(each == fact and start < at and told <= at <= k for at, each in self.cuts)
             if told <= k and start <= k <= end and not is_cut:
                 result[fact] = max(end, result.get(fact, end))
         return result
 
-    def model(self, k: int) -> dict[Fact, float]:
+    def model(self, k: int) -> dict[WindowFact, float]:
         """The facts that hold at k with their horizons."""
         held = self.inserted(k)
         levels = strata(self.rules)
@@ -54,7 +54,7 @@ class WindowOracle:
                     break
         return held
 
-    def consequences(self, rule: WindowRule, held: dict[Fact, float], below: set[Fact]) -> Iterator[tuple[Fact, float]]:
+    def consequences(self, rule: WindowRule, held: dict[WindowFact, float], below: set[WindowFact]) -> Iterator[tuple[WindowFact, float]]:
         for binding, horizon, is_held in self.matches(rule.atoms, {}, held):
             if not is_held:
                 continue
@@ -64,16 +64,14 @@ class WindowOracle:
             if any(isinstance(item, FilterItem) and not holds(item.condition, Scope(whole_binding)) for item in rule.body):
                 continue
             known = dict.fromkeys([*below, *self.static], 0.0)
-            if any(
-                isinstance(item, Not) and next(self.matches(item.body, whole_binding, known), None) is not None for item in rule.body
-            ):
+            if any(isinstance(item, Not) and next(self.matches(item.body, whole_binding, known), None) is not None for item in rule.body):
                 continue
             for head in rule.head:
                 fact = made(head, whole_binding)
                 if len(fact) == 2 or whole(*fact) is not None:
                     yield fact, horizon
 
-    def matches(self, atoms: Sequence[Atom], binding: Binding, held: dict[Fact, float]) -> Iterator[tuple[Binding, float, bool]]:
+    def matches(self, atoms: Sequence[Atom], binding: Binding, held: dict[WindowFact, float]) -> Iterator[tuple[Binding, float, bool]]:
         """Substitutions, the least horizon of the premises that are taken as held, and whether there is one."""
         if not atoms:
             yield binding, FOREVER, False
@@ -101,11 +99,11 @@ def slots(atom: Atom) -> tuple[object, ...]:
     return (atom.subject, atom.predicate, atom.object) if isinstance(atom, TriplePattern) else atom.slots
 
 
-def terms(fact: Fact) -> tuple[Term, ...]:
+def terms(fact: WindowFact) -> tuple[Term, ...]:
     return fact if len(fact) == 3 else fact[1]
 
 
-def matched(atom: Atom, fact: Fact, binding: Binding) -> Binding | None:
+def matched(atom: Atom, fact: WindowFact, binding: Binding) -> Binding | None:
     if isinstance(atom, RelationAtom) != (len(fact) == 2) or (isinstance(atom, RelationAtom) and atom.relation != fact[0]):
         return None
     result = dict(binding)
@@ -118,7 +116,7 @@ def matched(atom: Atom, fact: Fact, binding: Binding) -> Binding | None:
     return result
 
 
-def made(head: Atom, binding: Binding) -> Fact:
+def made(head: Atom, binding: Binding) -> WindowFact:
     row = tuple(slot.term if isinstance(slot, Const) else binding[slot.name] for slot in slots(head))  # type: ignore[attr-defined]
     return (row[0], row[1], row[2]) if isinstance(head, TriplePattern) else (head.relation, row)
 
