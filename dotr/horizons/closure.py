@@ -170,7 +170,8 @@ class HorizonClosure:
         self.auxiliary: frozenset[str] = frozenset()
         """Relations of the closure's own, which are shown to nobody."""
         self._strata = self._routes(list(rules))
-        self._keeps_before = len(self._strata) > 1 or any(each.has_negations for each in self._strata)
+        self.may_lose = len(self._strata) > 1 or any(each.has_negations for each in self._strata)
+        """True where facts may lose their horizon: a rule has NOT, or a fact has been cut."""
         self._told: list[Insertion] = []
         self._opening: dict[Point, list[Insertion]] = {}
         self._openings: list[Point] = []
@@ -246,14 +247,14 @@ class HorizonClosure:
             self._begun, self._cut_here = [], set()
         self._cut_here.update(self._cuts)
         self.point = k
-        if self._cuts and not self._keeps_before:
-            self._keeps_before = True
+        if self._cuts and not self.may_lose:
+            self.may_lose = True
             for cell in self.held.cells.values():
                 cell[BEFORE] = cell[NOW]
         starting = self._starting(k)
         expired = self._expired(k)
         settled: SettledFacts = []
-        if self._keeps_before:
+        if self.may_lose:
             changes = self._advance_strata(k, starting, expired, settled)
         elif self._is_cheaper_anew(starting, expired):
             changes = self._close_anew(k, starting, settled)

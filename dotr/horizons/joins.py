@@ -6,7 +6,8 @@ supports them.
 A join binds an atom of a rule to each of `facts`, whose horizon is `h`, and looks up the other
 atoms among static facts and facts with a horizon greater than `beyond`; `to[horizon](conclusion)`
 gets the least horizon of the premises. `at` is the place in a cell that is read: the horizons of
-now, or those of the last point, for derivations of then. NOT holds where the place holds less than `least`.
+now, or those of the last point, for derivations of then. NOT holds where the place holds less than
+`least`.
 
 `[?x, <p>, ?z] :- [?x, <p>, ?y], [?y, <q>, ?z]` from its first atom:
 

@@ -10,6 +10,7 @@ Cost: two look-ups for each fact that comes, is renewed or leaves.
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from itertools import filterfalse
 from typing import TYPE_CHECKING
 
 from dotr.horizons.facts import NOW
@@ -51,7 +52,8 @@ class ClosureView:
             if point is not None and least < point:
                 raise ValueError(f"a view of the facts to {least} and longer: it is at {point} already")
         self.point = self.index.least = least
-        cells, members = self._closure.held.cells, self.members
+        get, members = self._closure.held.cells.get, self.members
+        may_lose = self._closure.may_lose
         auxiliary = self._closure.auxiliary
         began: list[WindowFact] = []
         ended: list[WindowFact] = []
@@ -61,12 +63,11 @@ class ClosureView:
             if h < least:  # doubted, or renewed and over by now
                 gone.append(facts)
                 continue
-            for fact in facts:
-                if fact not in members:
-                    cell = cells.get(fact)
-                    if cell is not None and cell[NOW] >= least and fact[0] not in auxiliary:
-                        members.add(fact)
-                        began.append(fact)
+            fresh = list(filterfalse(members.__contains__, facts))
+            if may_lose:
+                fresh = [fact for fact in fresh if (cell := get(fact)) is not None and cell[NOW] >= least and fact[0] not in auxiliary]
+            members.update(fresh)
+            began += fresh
             if h < FOREVER:
                 known = self._calendar.get(h)
                 if known is None:
@@ -77,10 +78,9 @@ class ClosureView:
         while self._horizons and self._horizons[0] < least:
             gone += self._calendar.pop(heappop(self._horizons))
         for facts in gone:
-            for fact in facts:
-                if fact in members:
-                    cell = cells.get(fact)
-                    if cell is None or cell[NOW] < least:
-                        members.remove(fact)
-                        ended.append(fact)
+            over = [fact for fact in filter(members.__contains__, facts) if (cell := get(fact)) is None or cell[NOW] < least]
+            if len(over) > 1:
+                over = list(dict.fromkeys(over))
+            members.difference_update(over)
+            ended += over
         return FactChanges(began, ended)
