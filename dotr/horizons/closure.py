@@ -44,7 +44,7 @@ from typing import Final, NamedTuple
 from weakref import WeakSet, ref
 
 from dotr.datalog.strata import is_nonmonotonic
-from dotr.horizons.facts import BEFORE, INSERTED, NOW, STEP, HeldFacts, HorizonCell, StaticFacts
+from dotr.horizons.facts import BEFORE, FACT, INSERTED, NOW, STEP, VIEWS, HeldFacts, HorizonCell, StaticFacts
 from dotr.horizons.index import HeldIndex
 from dotr.horizons.negation import rule_strata, with_bound_negations
 from dotr.horizons.routes import JoinPart, RuleRoutes
@@ -178,7 +178,7 @@ class HorizonClosure:
         self._cuts: dict[WindowFact, None] = {}
         self._begun: list[Insertion] = []  # what was inserted from this very point on
         self._cut_here: set[WindowFact] = set()  # what was cut at this very point
-        self._calendar: dict[Point, list[WindowFact]] = {}
+        self._calendar: dict[Point, list[HorizonCell]] = {}
         self._horizons: list[Point] = []
         self._settled_per_fact = 1.0
         self._unfound: Callable[[], FactChanges | None] = lambda: None
@@ -186,6 +186,7 @@ class HorizonClosure:
         self._inserted: Final = WaitingFacts(self._heap)
         self._concluded: Final = WaitingFacts(self._heap)
         self._concluded.paths = WaitingFacts(self._heap)
+        self._made_views = 0
         self._views: WeakSet[ClosureView] = WeakSet()
 
     def _routes(self, rules: list[DatalogRule | WindowRule]) -> list[RuleRoutes]:
@@ -284,13 +285,13 @@ class HorizonClosure:
 
     def next_change(self) -> Point | None:
         """The next point at which something ends or opens by itself; None if nothing will."""
-        cells, calendar, horizons = self.held.cells, self._calendar, self._horizons
+        calendar, horizons = self._calendar, self._horizons
         while horizons:
             h = horizons[0]
-            facts = calendar[h]
-            while facts and ((cell := cells.get(facts[-1])) is None or cell[NOW] != h):
-                facts.pop()  # renewed since, or gone
-            if facts:
+            ending = calendar[h]
+            while ending and ending[-1][NOW] != h:
+                ending.pop()  # renewed since, or gone
+            if ending:
                 break
             heappop(horizons)
             del calendar[h]
@@ -300,7 +301,8 @@ class HorizonClosure:
 
     def view(self) -> ClosureView:
         """A view of the facts with a greater horizon, at first of none."""
-        view = ClosureView(self)
+        view = ClosureView(self, self._made_views)
+        self._made_views += 1
         self._views.add(view)
         return view
 
@@ -338,7 +340,7 @@ class HorizonClosure:
         cells, calendar = self.held.cells, self._calendar
         while heap:
             h = -heappop(heap)
-            here: list[WindowFact] = []
+            here: list[HorizonCell] = []
             while True:  # what has this horizon may conclude more of it
                 if inserted and h in inserted:
                     self._settle_some(_list_of(inserted.pop(h)), h, k, h, h, routes, began, here)
@@ -369,27 +371,25 @@ class HorizonClosure:
         step: Point,
         routes: Sequence[RuleRoutes],
         began: list[WindowFact],
-        here: list[WindowFact],
+        here: list[HorizonCell],
     ) -> None:
         """Settles facts with one horizon, and joins from those to which it is new."""
-        new, renewed = self.held.settle(facts, h, inserted, step)
+        new, renewed = self.held.settle(facts, h, inserted, step, here)
         to = self._concluded
         part = JoinPart.OTHERS if step == NEVER else JoinPart.ALL
         for name, group in new.items():
             began += group
-            here += group
             for each in routes:
                 each.run(name, group, h, k - 1, NOW, k, to, part)
         for fact, before, step_before in renewed:
             if before < h:
-                here.append(fact)
                 for each in routes:
                     each.run(fact[-2], (fact,), h, max(before, k - 1), NOW, k, to, JoinPart.OTHERS)
             if step_before < step:
                 for each in routes:
                     each.run(fact[-2], (fact,), h, max(step_before, k - 1), NOW, k, to, JoinPart.FIRSTS)
 
-    def _expired(self, k: Point) -> list[list[WindowFact]]:
+    def _expired(self, k: Point) -> list[list[HorizonCell]]:
         """Buckets of the calendar with facts that may end before k."""
         buckets = []
         while self._horizons and self._horizons[0] < k:
@@ -398,7 +398,7 @@ class HorizonClosure:
 
     # --- a point at which nearly all changes ---
 
-    def _is_cheaper_anew(self, starting: Sequence[Insertion], expired: Sequence[list[WindowFact]]) -> bool:
+    def _is_cheaper_anew(self, starting: Sequence[Insertion], expired: Sequence[list[HorizonCell]]) -> bool:
         """True where a step would touch about as many facts as a closing anew would settle.
 
         What a fact brings with it is estimated by the last step.
@@ -429,6 +429,11 @@ class HorizonClosure:
         self._settle(k, self._strata, [], settled)
         given = sum(map(len, inserted.values())) + sum(len(each.facts) for each in starting)
         self._settled_per_fact = len(cells) / max(1, given)
+        if self._views:
+            for fact, cell in before.items():
+                cell[NOW] = NEVER  # for calendars of views
+                if cell[VIEWS] and fact in cells:
+                    cells[fact][VIEWS], cell[VIEWS] = cell[VIEWS], 0
         changes = FactChanges(find=lambda: (list(filterfalse(before.__contains__, cells)), list(filterfalse(cells.__contains__, before))))
         self._unfound = ref(changes)
         return changes
@@ -436,13 +441,13 @@ class HorizonClosure:
     # --- a point where facts may be doubted ---
 
     def _advance_strata(
-        self, k: Point, starting: Sequence[Insertion], expired: Sequence[list[WindowFact]], settled: SettledFacts
+        self, k: Point, starting: Sequence[Insertion], expired: Sequence[list[HorizonCell]], settled: SettledFacts
     ) -> FactChanges:
         cells, strata = self.held.cells, self._strata
         touched: dict[WindowFact, None] = {}
         doubted: list[WindowFact] = []
         for bucket in expired:
-            touched.update(dict.fromkeys(fact for fact in bucket if fact in cells))
+            touched.update(dict.fromkeys(cell[FACT] for cell in bucket if cell[NOW] != NEVER))
 
         doubts = Doubts(cells, doubted)
         begun: dict[WindowFact, Point] = {}
@@ -467,10 +472,10 @@ class HorizonClosure:
                 self._push_inserted(k, starting)
             start = len(settled)
             self._settle(k, strata[: number + 1], [], settled)
-            for _, facts in settled[start:]:
-                touched.update(dict.fromkeys(facts))
+            for _, here in settled[start:]:
+                touched.update(dict.fromkeys(cell[FACT] for cell in here))
             touched.update(dict.fromkeys(doubted))
-        settled.append((NEVER, doubted))
+        settled.append((NEVER, [cells[fact] for fact in doubted]))
         return self._finish(k, touched)
 
     def _doubt_from_lower(self, k: Point, routes: RuleRoutes, touched: Iterable[WindowFact], doubts: Doubts) -> int:
@@ -525,7 +530,7 @@ class HorizonClosure:
 
     def _finish(self, k: Point, touched: Iterable[WindowFact]) -> FactChanges:
         """Removes what ended, and makes this point the last one of what is left."""
-        began, ended = [], []
+        began, ended, over = [], [], []
         for fact in touched:
             cell = self.held.cells[fact]
             if cell[NOW] >= k:
@@ -535,8 +540,9 @@ class HorizonClosure:
             else:
                 if cell[BEFORE] != NEVER:
                     ended.append(fact)
-                cell[NOW] = NEVER
-        self.held.remove_before([fact for fact in touched if self.held.cells[fact][NOW] == NEVER], k)
+                cell[NOW] = k - 1
+                over.append(cell)
+        self.held.remove_before(over, k)
         if self.auxiliary:
             began, ended = ([fact for fact in facts if fact[0] not in self.auxiliary] for facts in (began, ended))
         return FactChanges(began, ended)

@@ -1,8 +1,9 @@
 """Facts that hold, with their horizons, indexed for joins.
 
 Idea: a fact has one *cell*, a list of its horizon now, its horizon at the last point, the horizon
-of what was inserted of it, and the horizon of it as a step of a transitive property. All indexes
-share the cell, so that a renewal writes one number.
+of what was inserted of it, the horizon of it as a step of a transitive property, the fact, and a
+bit for each view that it is in. All indexes and calendars share the cell, so that a renewal writes
+one number, and expiry looks nothing up.
 
     by_subject[<p>][<a>] = {<b>: cell of (a, p, b)}     by_object[<p>][<b>] = {<a>: the same cell}
 
@@ -25,11 +26,13 @@ from dotr.horizons.rules import NEVER, STATIC, FactRow, RelationFact, WindowFact
 from dotr.model.terms import Term, Triple
 from dotr.store.triples import TripleIndex
 
-HorizonCell: TypeAlias = list[int]
+HorizonCell: TypeAlias = list[Any]
 NOW: Final = 0
 BEFORE: Final = 1
 INSERTED: Final = 2
 STEP: Final = 3
+FACT: Final = 4
+VIEWS: Final = 5
 """Places in a cell."""
 
 CellEnds: TypeAlias = dict[Term, dict[Term, HorizonCell]]
@@ -38,8 +41,8 @@ Renewal: TypeAlias = tuple[WindowFact, int, int]
 
 CellRows: TypeAlias = dict[Any, dict[FactRow, HorizonCell]]
 
-NEVER_CELL: Final[HorizonCell] = [NEVER] * 4
-STATIC_CELL: Final[HorizonCell] = [STATIC] * 4
+NEVER_CELL: Final[HorizonCell] = [NEVER, NEVER, NEVER, NEVER, None, 0]
+STATIC_CELL: Final[HorizonCell] = [STATIC, STATIC, STATIC, STATIC, None, 0]
 
 
 def key_getter(columns: tuple[int, ...]) -> Callable[[FactRow], Any]:
@@ -88,8 +91,9 @@ class HeldFacts:
 
     >>> held = HeldFacts()
     >>> fact = ("<a>", "<p>", "<b>")
-    >>> new, renewed = held.settle([fact], 7, 7, 7)
-    >>> held.by_object["<p>"]["<b>"]["<a>"][NOW], held.remove_before([fact], 7), held.remove_before([fact], 8)
+    >>> here: list[HorizonCell] = []
+    >>> new, renewed = held.settle([fact], 7, 7, 7, here)
+    >>> held.by_object["<p>"]["<b>"]["<a>"][NOW], held.remove_before(here, 7), held.remove_before(here, 8)
     (7, [], [('<a>', '<p>', '<b>')])
     >>> held.by_object, held.cells
     ({'<p>': {}}, {})
@@ -168,16 +172,18 @@ class HeldFacts:
         """All rows of a relation with their cells."""
         return iter(self.table(relation, ()).get((), {}).items())
 
-    def settle(self, facts: Iterable[WindowFact], h: int, inserted: int, step: int) -> tuple[dict[str, list[WindowFact]], list[Renewal]]:
+    def settle(
+        self, facts: Iterable[WindowFact], h: int, inserted: int, step: int, here: list[HorizonCell]
+    ) -> tuple[dict[str, list[WindowFact]], list[Renewal]]:
         """Gives facts a horizon that is greater than theirs; returns the unknown ones by predicate
         or relation, and those known with what they had.
 
         `inserted`: h where the facts are inserted, else `NEVER`; `step`: `NEVER` where they are
-        paths of a transitive property, else h.
+        paths of a transitive property, else h. The cells that got the horizon are added to `here`.
         >>> held = HeldFacts()
-        >>> held.settle([("<a>", "<p>", "<b>")], 5, 5, 5), held.settle([("<a>", "<p>", "<b>")], 4, NEVER, 4)
+        >>> held.settle([("<a>", "<p>", "<b>")], 5, 5, 5, []), held.settle([("<a>", "<p>", "<b>")], 4, NEVER, 4, [])
         (({'<p>': [('<a>', '<p>', '<b>')]}, []), ({}, []))
-        >>> held.settle([("<a>", "<p>", "<b>")], 7, NEVER, 7)
+        >>> held.settle([("<a>", "<p>", "<b>")], 7, NEVER, 7, [])
         ({}, [(('<a>', '<p>', '<b>'), 5, 5)])
         """
         cells, has_edges = self.cells, self._from is not None
@@ -196,10 +202,12 @@ class HeldFacts:
                     renewed.append((fact, now, as_step))
                     if now < h:
                         cell[NOW] = h
+                        here.append(cell)
                     if as_step < step:
                         cell[STEP] = step
                 continue
-            cells[fact] = cell = [h, NEVER, inserted, step]
+            cells[fact] = cell = [h, NEVER, inserted, step, fact, 0]
+            here.append(cell)
             name = fact[-2]  # the predicate of a triple, the relation of a row
             if name != last:
                 last = name
@@ -237,15 +245,19 @@ class HeldFacts:
             else:
                 rows[row] = cell
 
-    def remove_before(self, facts: Iterable[WindowFact], k: int) -> list[WindowFact]:
-        """Removes, of some facts, those with a horizon before k; returns them, each once."""
+    def remove_before(self, some: Iterable[HorizonCell], k: int) -> list[WindowFact]:
+        """Removes, of the facts of some cells, those with a horizon before k; returns them.
+
+        The cell of a fact that was removed has the horizon `NEVER`.
+        """
         cells, by_subject, by_object = self.cells, self.by_subject, self.by_object
-        get, has_edges = cells.get, self._from is not None
+        has_edges = self._from is not None
         removed: list[WindowFact] = []
-        for fact in facts:
-            cell = get(fact)
-            if cell is None or cell[NOW] >= k:
+        for cell in some:
+            if not NEVER < cell[NOW] < k:
                 continue
+            cell[NOW] = NEVER
+            fact: WindowFact = cell[FACT]
             removed.append(fact)
             del cells[fact]
             if len(fact) != 3:

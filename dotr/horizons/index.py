@@ -112,7 +112,7 @@ class HeldIndex(TripleIndex):
     """The triples of a closure with a horizon of at least `least`; it cannot be added to.
 
     >>> held = HeldFacts()
-    >>> found = [held.settle([("<a>", "<p>", object)], h, h, h) for object, h in (("<b>", 3), ("<c>", 5))]
+    >>> found = [held.settle([("<a>", "<p>", object)], h, h, h, []) for object, h in (("<b>", 3), ("<c>", 5))]
     >>> index = HeldIndex(held)
     >>> index.by_subject["<p>"]["<a>"], index.by_object["<p>"].get("<x>", []), len(index)
     (['<b>', '<c>'], [], 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dotr.joins.order import JoinItem
 from dotr.model.algebra import Const, TriplePattern, slots_of
@@ -22,8 +22,8 @@ RelationFact: TypeAlias = tuple[str, FactRow]
 WindowFact: TypeAlias = Triple | RelationFact
 Atom: TypeAlias = TriplePattern | RelationAtom
 
-SettledFacts: TypeAlias = "list[tuple[Point, list[WindowFact]]]"
-"""Facts that got a horizon, by it, in descending order."""
+SettledFacts: TypeAlias = "list[tuple[Point, list[list[Any]]]]"
+"""Cells of the facts that got a horizon, by it, in descending order."""
 
 FOREVER: Final = sys.maxsize - 1
 """The horizon of what ends by a cut alone."""
