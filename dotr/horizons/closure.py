@@ -36,95 +36,25 @@ Urbani, Laser (ISWC 2017); Gupta, Mumick, Subrahmanian (DRed, 1993).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import filterfalse
-from typing import Final, NamedTuple
+from typing import Final
 from weakref import WeakSet, ref
 
-from dotr.datalog.strata import is_nonmonotonic
-from dotr.horizons.facts import BEFORE, FACT, INSERTED, NOW, STEP, VIEWS, HeldFacts, HorizonCell, StaticFacts
+from dotr.horizons.facts import BEFORE, FACT, INSERTED, NOW, VIEWS, HeldFacts, HorizonCell, StaticFacts
 from dotr.horizons.index import HeldIndex
-from dotr.horizons.negation import rule_strata, with_bound_negations
+from dotr.horizons.negation import strata_of
 from dotr.horizons.routes import JoinPart, RuleRoutes
-from dotr.horizons.rules import FOREVER, NEVER, STATIC, FactChanges, Point, SettledFacts, WindowFact, WindowRule, check_rules
+from dotr.horizons.rules import FOREVER, NEVER, STATIC, FactChanges, Point, SettledFacts, WindowFact, WindowRule
 from dotr.horizons.views import ClosureView
+from dotr.horizons.waiting import Doubts, Insertion, WaitingFacts, list_of
 from dotr.joins.limits import NO_LIMITS, LimitExceeded
-from dotr.model.datalog import DatalogRule, Not
+from dotr.model.datalog import DatalogRule
 
 _ANEW: Final = 1.2
 """How many facts a step may touch, coming and going, for each that is left; beyond it all are
 closed anew. To come or go takes about as long as to be settled from nothing."""
-
-
-class Insertion(NamedTuple):
-    """Facts that hold from a point to another."""
-
-    facts: Sequence[WindowFact]
-    start: Point
-    horizon: Point
-
-    def without(self, cut: Container[WindowFact]) -> Insertion:
-        """The insertion of what was not cut."""
-        return Insertion([fact for fact in self.facts if fact not in cut], self.start, self.horizon)
-
-
-class WaitingFacts(dict[Point, Callable[[WindowFact], object]]):
-    """Facts that wait to be settled, by horizon: the `append` of a list.
-
-    `heap`: the horizons, negated, of all that waits; one may be there more than once.
-    """
-
-    __slots__ = ("_heap", "paths")
-
-    def __init__(self, heap: list[Point]) -> None:
-        super().__init__()
-        self._heap = heap
-        self.paths: WaitingFacts = self
-
-    def __missing__(self, h: Point) -> Callable[[WindowFact], object]:
-        facts: list[WindowFact] = []
-        append = self[h] = facts.append
-        heappush(self._heap, -h)
-        return append
-
-    def extend(self, h: Point, facts: Iterable[WindowFact]) -> None:
-        """Adds facts of one horizon."""
-        _list_of(self[h]).extend(facts)
-
-
-def _list_of(append: Callable[[WindowFact], object]) -> list[WindowFact]:
-    """The list that an `append` belongs to."""
-    return append.__self__  # type: ignore[attr-defined,no-any-return]
-
-
-class Doubts:
-    """Facts whose derivation is gone, in the order of discovery; they lose their horizon at once.
-
-    `doubts[h](fact)`: a derivation with horizon h of the fact is gone; where the fact has a greater
-    one, it has another derivation.
-    """
-
-    __slots__ = ("_cells", "facts")
-
-    def __init__(self, cells: Mapping[WindowFact, HorizonCell], facts: list[WindowFact]) -> None:
-        self.facts = facts
-        self._cells = cells
-
-    @property
-    def paths(self) -> Doubts:
-        """The conclusions of transitive rules, which are doubted like others."""
-        return self
-
-    def __getitem__(self, h: Point) -> Callable[[WindowFact], None]:
-        return partial(self._doubt, h)
-
-    def _doubt(self, h: Point, fact: WindowFact) -> None:
-        cell = self._cells.get(fact)
-        if cell is not None and NEVER < cell[NOW] <= h:
-            cell[NOW] = cell[STEP] = NEVER
-            self.facts.append(fact)
 
 
 class HorizonClosure:
@@ -167,9 +97,10 @@ class HorizonClosure:
         self.static: Final = StaticFacts() if static is None else StaticFacts(static.triples, static.rows)
         self.index: Final = HeldIndex(self.held)
         """The triples that hold, for queries."""
-        self.auxiliary: frozenset[str] = frozenset()
+        strata, auxiliary = strata_of(list(rules), self.static, self.held)
+        self._strata: Final = strata
+        self.auxiliary: Final = auxiliary
         """Relations of the closure's own, which are shown to nobody."""
-        self._strata = self._routes(list(rules))
         self.may_lose = len(self._strata) > 1 or any(each.has_negations for each in self._strata)
         """True where facts may lose their horizon: a rule has NOT, or a fact has been cut."""
         self._told: list[Insertion] = []
@@ -188,31 +119,6 @@ class HorizonClosure:
         self._concluded.paths = WaitingFacts(self._heap)
         self._made_views = 0
         self._views: WeakSet[ClosureView] = WeakSet()
-
-    def _routes(self, rules: list[DatalogRule | WindowRule]) -> list[RuleRoutes]:
-        rules = [rule for rule in rules if not isinstance(rule, DatalogRule) or WindowRule.of(rule).atoms]
-        datalog = [rule for rule in rules if isinstance(rule, DatalogRule)]
-        has_negation = any(map(is_nonmonotonic, datalog)) or any(not isinstance(rule, DatalogRule) and _has_not(rule) for rule in rules)
-        window_rules = [rule if isinstance(rule, WindowRule) else WindowRule.of(rule) for rule in rules]
-        check_rules(window_rules)
-        if not has_negation:
-            own = [rule for rule in rules if isinstance(rule, WindowRule)]
-            return [RuleRoutes(datalog, own, self.static, self.held)]
-        if any(rule.of_rule_set for rule in rules):
-            raise ValueError("a rule set is closed in every stratum: close rules with NOT and a rule set anew")
-        known = set(self.static.rows)
-        bound = with_bound_negations(window_rules, self.static)
-        self.auxiliary = frozenset(self.static.rows.keys() - known)
-        numbers = rule_strata(bound)
-        of_text = {id(window): rule for window, rule in zip(window_rules, rules, strict=True)}
-        strata = []
-        for stratum in range(max(numbers) + 1):
-            mine = [rule for rule, number in zip(bound, numbers, strict=True) if number == stratum]
-            texts = {id(rule): of_text.get(id(rule)) for rule in mine}
-            plain = [text for rule in mine if isinstance(text := texts[id(rule)], DatalogRule) and not is_nonmonotonic(text)]
-            own = [rule for rule in mine if not (isinstance(text := texts[id(rule)], DatalogRule) and not is_nonmonotonic(text))]
-            strata.append(RuleRoutes(plain, own, self.static, self.held))
-        return strata
 
     # --- what is told to it ---
 
@@ -343,11 +249,11 @@ class HorizonClosure:
             here: list[HorizonCell] = []
             while True:  # what has this horizon may conclude more of it
                 if inserted and h in inserted:
-                    self._settle_some(_list_of(inserted.pop(h)), h, k, h, h, routes, began, here)
+                    self._settle_some(list_of(inserted.pop(h)), h, k, h, h, routes, began, here)
                 elif h in concluded:
-                    self._settle_some(_list_of(concluded.pop(h)), h, k, NEVER, h, routes, began, here)
+                    self._settle_some(list_of(concluded.pop(h)), h, k, NEVER, h, routes, began, here)
                 elif paths and h in paths:
-                    self._settle_some(_list_of(paths.pop(h)), h, k, NEVER, NEVER, routes, began, here)
+                    self._settle_some(list_of(paths.pop(h)), h, k, NEVER, NEVER, routes, began, here)
                 else:
                     break
                 if len(cells) > self.limit:
@@ -546,7 +452,3 @@ class HorizonClosure:
         if self.auxiliary:
             began, ended = ([fact for fact in facts if fact[0] not in self.auxiliary] for facts in (began, ended))
         return FactChanges(began, ended)
-
-
-def _has_not(rule: WindowRule) -> bool:
-    return any(isinstance(item, Not) for item in rule.body)

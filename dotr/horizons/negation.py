@@ -17,9 +17,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 from dotr.datalog.strata import strata
-from dotr.horizons.facts import StaticFacts
+from dotr.horizons.facts import HeldFacts, StaticFacts
 from dotr.horizons.joins import exists_static
-from dotr.horizons.rules import Atom, FactRow, WindowRule
+from dotr.horizons.routes import RuleRoutes
+from dotr.horizons.rules import Atom, FactRow, WindowRule, check_rules
 from dotr.joins.order import JoinItem
 from dotr.model.algebra import Const, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule, Not, RelationAtom
@@ -87,3 +88,37 @@ def rule_strata(rules: Sequence[WindowRule]) -> list[int]:
         return DatalogRule(rule.name, tuple(map(pattern, rule.head)), (*map(pattern, rule.atoms), *negated))
 
     return strata(list(map(as_datalog, rules)))
+
+
+def strata_of(rules: Sequence[DatalogRule | WindowRule], static: StaticFacts, held: HeldFacts) -> tuple[list[RuleRoutes], frozenset[str]]:
+    """The rules by strata, and the auxiliary relations.
+
+    Raises `ValueError` for a rule that the closure does not take, `Refused` for recursion through NOT.
+    """
+    rules = [rule for rule in rules if not isinstance(rule, DatalogRule) or WindowRule.of(rule).atoms]
+    window_rules = [rule if isinstance(rule, WindowRule) else WindowRule.of(rule) for rule in rules]
+    check_rules(window_rules)
+    if not any(map(_has_not, window_rules)):
+        datalog = [rule for rule in rules if isinstance(rule, DatalogRule)]
+        return [RuleRoutes(datalog, [rule for rule in rules if isinstance(rule, WindowRule)], static, held)], frozenset()
+    if any(rule.of_rule_set for rule in rules):
+        raise ValueError("a rule set is closed in every stratum: close rules with NOT and a rule set anew")
+    known = set(static.rows)
+    bound = with_bound_negations(window_rules, static)
+    # Rules of `.dlog` files without NOT keep their form, which the static schema specialises.
+    texts = {id(window): rule for window, rule in zip(window_rules, rules, strict=True) if isinstance(rule, DatalogRule)}
+    strata: dict[int, tuple[list[DatalogRule], list[WindowRule]]] = {}
+    for rule, number in zip(bound, rule_strata(bound), strict=True):
+        of_text, others = strata.setdefault(number, ([], []))
+        text = texts.get(id(rule))
+        if text is None or _has_not(rule):
+            others.append(rule)
+        else:
+            of_text.append(text)
+    return [RuleRoutes(*strata.get(number, ([], [])), static, held) for number in range(max(strata) + 1)], frozenset(
+        static.rows.keys() - known
+    )
+
+
+def _has_not(rule: WindowRule) -> bool:
+    return any(isinstance(item, Not) for item in rule.body)
