@@ -48,7 +48,7 @@ from dotr.model.algebra import (
     WindowBlock,
     slots_of,
 )
-from dotr.model.datalog import Bind, BodyItem, FilterItem, GroupAggregate, Not
+from dotr.model.datalog import Bind, BodyItem, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Variable
 
 AlgebraNode: TypeAlias = Expression | Pattern | BgpItem | Path | BodyItem
@@ -247,7 +247,7 @@ def _arguments(aggregates: tuple[tuple[Variable, AggregateCall], ...]) -> Iterat
 # --- variables ---
 
 
-def free_variables(node: Expression | BgpItem | BodyItem) -> tuple[Variable, ...]:
+def free_variables(node: Expression | BgpItem | BodyItem | RelationAtom) -> tuple[Variable, ...]:
     """Return the variables that an expression or an item reads, each once, in order of appearance.
 
     Not counted: variables inside EXISTS, and the variable that a BIND binds. Those of an AGGREGATE
@@ -271,6 +271,8 @@ def free_variables(node: Expression | BgpItem | BodyItem) -> tuple[Variable, ...
             names = [name for atom in body for name in free_variables(atom)]
         case GroupAggregate(_, keys, _):
             return tuple(dict.fromkeys(keys))
+        case RelationAtom(_, slots):
+            names = [slot.name for slot in slots if isinstance(slot, Var)]
         case _:
             assert_never(node)
     return tuple(dict.fromkeys(names))
