@@ -11,10 +11,10 @@ from dotr.config.files import matching_files as matching_files
 from dotr.config.files import read_document as read_document
 from dotr.config.reading import Config as Config
 from dotr.config.reading import read_config as read_config
+from dotr.config.section import Section as Section
 from dotr.config.sections import UNITS as UNITS
 from dotr.config.sections import InputSection as InputSection
 from dotr.config.sections import KnowledgeSection as KnowledgeSection
-from dotr.config.sections import Section as Section
 from dotr.config.sections import Settings as Settings
 from dotr.config.sections import TimeSection as TimeSection
 from dotr.config.sections import schema as schema

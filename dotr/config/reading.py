@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from dotr.config.files import ConfigFiles, read_document
 from dotr.config.sections import Settings, validated
+from dotr.config.transports import TRANSPORTS, Transport
 from dotr.config.tree import read_tree, set_values
 from dotr.datalog.compiled_cache import MIN_BYTES, CachePolicy, default_folder
 from dotr.engine.spec import ProgramSpec
@@ -31,6 +33,11 @@ class Config:
     def path(self) -> str:
         """The path of the configuration file."""
         return self.files.tree.document.name
+
+    def transport(self, key: Literal["input", "output"], number: int) -> Transport:
+        """The transport of an input or output, by its number from 0 on."""
+        section = self.settings.input[number] if key == "input" else self.settings.output[number]
+        return next(transport for transport in TRANSPORTS if section.is_given(transport))
 
     def program(self) -> ProgramSpec:
         """The program of the configuration. Raises `Refused` with every unreadable file."""

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
+from dotr.config.section import Section
+from dotr.config.transports import (
+    TRANSPORTS,
+    HttpInputSection,
+    HttpOutputSection,
+    KafkaInputSection,
+    KafkaOutputSection,
+    MqttInputSection,
+    MqttOutputSection,
+)
 from dotr.config.tree import Location, Tree
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.joins.limits import LIMITS
@@ -27,25 +37,33 @@ UNITS: Final[Mapping[str, Unit]] = {
 }
 
 
-class Section(BaseModel):
-    """Base of all sections: unknown keys and wrong types are errors, values are immutable."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    def is_given(self, key: str) -> bool:
-        """True if a document has a value for a key."""
-        return key in self.model_fields_set
-
-
 _Section = TypeVar("_Section", bound=Section)
 
 
 def validated(model: type[_Section], data: object, tree: Tree) -> _Section:
     """The section of a document's data; raises `Refused` with all its schema errors."""
+    problems = list(_transport_problems(tree)) if model is Settings else []
     try:
-        return model.model_validate(data)
+        section = model.model_validate(data)
     except ValidationError as error:
-        raise Refused(schema_problems(error, tree, model)) from None
+        problems += schema_problems(error, tree, model)
+    if problems:
+        raise Refused(sorted(problems, key=lambda problem: problem.span.start if problem.span else 0))
+    return section
+
+
+def _transport_problems(tree: Tree) -> Iterator[Diagnostic]:
+    """Problems of inputs and outputs without a transport (C202), or with several (C204)."""
+    kinds = f"{', '.join(TRANSPORTS[:-1])} or {TRANSPORTS[-1]}"
+    for key in ("input", "output"):
+        sections = tree.data.get(key) if isinstance(tree.data, dict) else None
+        for number, section in enumerate(sections if isinstance(sections, list) else ()):
+            given = [transport for transport in TRANSPORTS if isinstance(section, dict) and transport in section]
+            if isinstance(section, dict) and not given:
+                yield Diagnostic("C202", f"{key}.{number}.path is missing", tree.span((key, number)), f"Write one of {kinds}.")
+            elif len(given) > 1:
+                place = tree.key_span((key, number, given[1]))
+                yield Diagnostic("C204", f"{given[0]} and {given[1]} exclude each other", place, f"An {key} has one of {kinds}.")
 
 
 class TimeSection(Section):
@@ -89,11 +107,14 @@ class LimitsSection(Section):
 
 
 class InputSection(Section):
-    """Input stream of elements, from one or several files."""
+    """Input stream of elements, from one or several files, a broker, or a server of its own."""
 
     name: str = Field(min_length=1, description="the name in dead letters and messages")
     format: Literal["ndjson", "trig", "nquads", "csv", "json"] = Field(description="the format of elements (inputs.md)")
-    path: str = Field(min_length=1, description="a file or a glob; .gz too; - is standard input")
+    path: str = Field(default="", min_length=1, description="a file or a glob; .gz too; - is standard input")
+    kafka: KafkaInputSection | None = Field(default=None, description="topics of a Kafka cluster, in place of a path")
+    mqtt: MqttInputSection | None = Field(default=None, description="topics of an MQTT broker, in place of a path")
+    http: HttpInputSection | None = Field(default=None, description="an address that accepts messages, in place of a path")
     watch: bool = Field(default=False, description="read new files too, until stopped; the path is a glob")
     settle: str | int | None = Field(
         default=None,
@@ -164,9 +185,13 @@ class OutputSection(Section):
         description="ndjson, trig and nquads can be read as inputs; csv and parquet have a column for each attribute (operation.md)",
     )
     path: str = Field(
+        default="",
         min_length=1,
         description="a file in process (.gz compresses it; /dev/stdout prints it); on Spark a folder with a file for each batch",
     )
+    kafka: KafkaOutputSection | None = Field(default=None, description="a topic of a Kafka cluster, in place of a path")
+    mqtt: MqttOutputSection | None = Field(default=None, description="a topic of an MQTT broker, in place of a path")
+    http: HttpOutputSection | None = Field(default=None, description="an address that batches are posted to, in place of a path")
 
 
 class SparkSection(Section):
@@ -302,7 +327,7 @@ def keys_of(model: type[BaseModel], location: Location) -> list[str]:
     """The keys of the section at a location of the schema; empty if no section is there.
 
     >>> keys_of(Settings, ("output", 0))
-    ['format', 'path']
+    ['format', 'path', 'kafka', 'mqtt', 'http']
     """
     current: object = model
     for number, part in enumerate(location):

@@ -1,6 +1,7 @@
 """Reader of YAML to plain data with the span of every key and value.
 
-Environment variables are substituted while reading: `${NAME}`, `${NAME:-default}`.
+Environment variables are substituted while reading: `${NAME}`, `${NAME:-default}`; but for secrets
+(`dotr.config.secrets`), which stay `${NAME}`, and whose values no message shows.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final, TypeAlias
 
 import yaml
 
+from dotr.config.secrets import is_secret, is_variable, secret_ranges
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Document, Span
 
@@ -90,33 +92,58 @@ _ENVIRONMENT: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-def read_tree(document: Document) -> Tree:
+_SECRET_TEXT: Final = re.compile(r"((?:password|passphrase|secret|tokens?|pem|jaas\.config)[\"']?\s*[:=]\s*)([^\s#][^\n]*)", re.IGNORECASE)
+
+
+def read_tree(document: Document, base: Location = ()) -> Tree:
     """Read YAML with environment variables substituted. Raises `Refused` with all problems.
+
+    `base` is the location of the document's value in the configuration, where it is a part of one.
 
     >>> read_tree(Document("c.yaml", "a: [1, x]")).data
     {'a': [1, 'x']}
     """
-    reading = _Reading(document)
+    reading = _Reading(document, base)
     try:
         node = reading.loader.get_single_node()
         data = reading.value(node, ()) if node is not None else None
     except yaml.YAMLError as error:
-        raise Refused([_yaml_error(error, document)]) from None
+        raise Refused([_yaml_error(error, _without_secrets(document))]) from None
     except RecursionError:
         raise Refused([Diagnostic("C102", f"{document.name} is nested too deeply", reading.current_span)]) from None
     except (ValueError, OverflowError):  # an escape beyond U+10FFFF
         hint = "An escape is \\u00E9 or \\U0001F525; a backslash itself is \\\\, or stands in 'single quotes'."
         raise Refused([Diagnostic("C102", "this is no character", reading.current_span, hint)]) from None
     if reading.problems:
+        if reading.written_secrets:
+            hidden = Document(document.name, _masked(document.text, reading.written_secrets))
+            raise Refused(replace(problem, span=problem.span and replace(problem.span, document=hidden)) for problem in reading.problems)
         raise Refused(reading.problems)
     return Tree(document, data, reading.spans, reading.scalar_text)
 
 
-class _Reading:
-    """Traversal of the nodes of a document."""
+def _masked(text: str, ranges: Sequence[tuple[int, int]]) -> str:
+    """A text with asterisks in place of the characters of some ranges; lines stay lines."""
+    for start, end in ranges:
+        text = text[:start] + re.sub(r"[^\n]", "*", text[start:end]) + text[end:]
+    return text
 
-    def __init__(self, document: Document) -> None:
+
+def _without_secrets(document: Document) -> Document:
+    """A document that is no YAML, with asterisks behind keys of secrets."""
+    return Document(document.name, _masked(document.text, [found.span(2) for found in _SECRET_TEXT.finditer(document.text)]))
+
+
+class _Reading:
+    """Traversal of the nodes of a document.
+
+    `written_secrets` are the ranges of the text in which a secret is written as it is.
+    """
+
+    def __init__(self, document: Document, base: Location = ()) -> None:
         self.document = document
+        self.base = base
+        self.written_secrets: list[tuple[int, int]] = []
         self.loader = _Loader("")
         self.problems: list[Diagnostic] = []
         self.spans: dict[Location, Span] = {}
@@ -126,7 +153,7 @@ class _Reading:
         try:
             self.loader = _Loader(document.text)
         except yaml.YAMLError as error:
-            raise Refused([_yaml_error(error, document)]) from None
+            raise Refused([_yaml_error(error, _without_secrets(document))]) from None
 
     @property
     def current_span(self) -> Span:
@@ -182,13 +209,27 @@ class _Reading:
                     )
                     return None
                 if isinstance(scalar, str):
-                    return self._substituted(scalar, span)
+                    return self._substituted(scalar, span, (*self.base, *location))
                 if scalar is not None:
+                    if is_secret((*self.base, *location) or ("",)):
+                        self._refuse_written_secret(span)
                     self.scalar_text[location] = node.value
                 return scalar
 
-    def _substituted(self, text: str, span: Span) -> str:
+    def _refuse_written_secret(self, span: Span) -> None:
+        hint = "Write the environment variable that holds it, and nothing else: ${NAME}"
+        self.problems.append(Diagnostic("C225", "a secret is written into the configuration", span, hint))
+        self.written_secrets.append((span.start, span.end))
+
+    def _substituted(self, text: str, span: Span, location: Location) -> str:
+        secrets = secret_ranges(location, text)
+        if any(not is_variable(text[start:end]) for start, end in secrets):
+            self._refuse_written_secret(span)
+            return ""
+
         def expand(variable: re.Match[str]) -> str:
+            if (variable.start(), variable.end()) in secrets:
+                return variable[0]
             value: str | None = os.environ.get(variable[1], variable[2])
             if value is None:
                 hint = f"Set it, or give a default: ${{{variable[1]}:-…}}"
@@ -243,9 +284,9 @@ def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Loca
             problems.append(Diagnostic("C105", f"--set {option} is not key.path=value", None, "For example --set output.0.path=x"))
             continue
         document = Document("--set", option)
-        keys: Location = tuple(int(key) if key.isdecimal() else key for key in path.split("."))
+        keys = _keys_of(path)
         try:
-            value = _option_value(document, len(path) + 1)
+            value = _option_value(document, len(path) + 1, keys)
         except Refused as refused:
             problems += refused.diagnostics
             continue
@@ -262,17 +303,33 @@ def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Loca
     return Tree(tree.document, data, spans), frozenset(overridden)
 
 
-def _option_value(document: Document, start: int) -> object:
+def _keys_of(path: str) -> Location:
+    """The keys of a path. Those of a Kafka section have dots in them.
+
+    >>> _keys_of("input.0.path"), _keys_of("input.0.kafka.sasl.password")
+    (('input', 0, 'path'), ('input', 0, 'kafka', 'sasl.password'))
+    """
+    outer, kafka, inner = path.partition(".kafka.")
+    keys = [*outer.split("."), *(("kafka", inner) if kafka else ())]
+    return tuple(int(key) if key.isdecimal() else key for key in keys)
+
+
+def _option_value(document: Document, start: int, location: Location) -> object:
     """The text behind the equals sign as YAML; an empty text is a string, and so is `-`."""
     text = document.text[start:]
     if text == "-":
         return text
     try:
-        return read_tree(Document("--set", text)).data if text.strip() else ""
+        return read_tree(Document("--set", text), location).data if text.strip() else ""
     except Refused as refused:
+        shown = {d.span.document.text for d in refused.diagnostics if d.span}
+        hidden = Document("--set", document.text[:start] + shown.pop()) if shown and not is_secret(location) else None
+        hidden = hidden or Document("--set", document.text[:start] + "***")
         raise Refused(
             replace(
-                d, span=d.span and Span(document, start + d.span.start, start + d.span.end), hint=f"It is read as YAML. {d.hint}".strip()
+                d,
+                span=d.span and Span(hidden, min(start + d.span.start, len(hidden.text)), min(start + d.span.end, len(hidden.text))),
+                hint=d.hint if d.code == "C225" else f"It is read as YAML. {d.hint}".strip(),
             )
             for d in refused.diagnostics
         ) from None

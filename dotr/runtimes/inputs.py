@@ -85,6 +85,8 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
 
 def _input(config: Config, section: InputSection, number: int) -> tuple[list[InputFile], list[GrowingInput]]:
     at = ("input", number)
+    if (transport := config.transport("input", number)) != "path":
+        raise refuse("C204", f"inputs by {transport} cannot be read yet", config.span(*at, transport), "Name files: path.")
     unit = UNITS[config.settings.time.unit]
     problems: list[Diagnostic] = []
     delay: Micros = 0

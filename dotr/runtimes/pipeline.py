@@ -13,7 +13,7 @@ from typing import Final
 
 from dotr.config import UNITS, Config
 from dotr.engine.program import CompiledProgram, compile_program
-from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Span
 from dotr.model.time import Clock, Micros
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND
@@ -175,6 +175,11 @@ def with_clock(pipeline: Pipeline, received: FirstHasDates) -> Pipeline:
 def targets_of(config: Config) -> tuple[Target, ...]:
     """Targets of a pipeline: outputs in order, dead letters if configured, the checkpoint last."""
     settings = config.settings
+    for number in range(len(settings.output)):
+        if (transport := config.transport("output", number)) != "path":
+            raise refuse(
+                "C204", f"outputs by {transport} cannot be written yet", config.span("output", number, transport), "Name a file: path."
+            )
     targets = [
         Target("output", config.files.path(section.path, ("output", number, "path")), config.span("output", number, "path"))
         for number, section in enumerate(settings.output)

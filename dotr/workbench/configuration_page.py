@@ -70,11 +70,21 @@ def page() -> str:
     sections: Mapping[str, Any] = whole["$defs"]
     parts = [_HEAD, "## The whole file\n", *_table(_keys(whole, ""))]
     for name, described in whole["properties"].items():
-        section = _section_of(described)
-        if section:
-            listed = " A list of these." if described.get("type") == "array" else ""
-            parts += [f"\n## {name}\n", f"{sections[section]['description']}{listed}\n", *_table(_keys(sections[section], name))]
+        parts += _section_parts(name, described, sections)
     return "\n".join(parts) + "\n"
+
+
+def _section_parts(name: str, described: Mapping[str, Any], sections: Mapping[str, Any]) -> Iterator[str]:
+    """The heading, text and table of a key's section, if it has one, then those of its own keys."""
+    section = _section_of(described)
+    if not section:
+        return
+    listed = " A list of these." if described.get("type") == "array" else ""
+    yield f"\n## {name}\n"
+    yield f"{sections[section]['description']}{listed}\n".replace("\n\n", "\n").replace("\n", " ").rstrip() + "\n"
+    yield from _table(_keys(sections[section], name))
+    for key, inner in sections[section]["properties"].items():
+        yield from _section_parts(f"{name}.{key}", inner, sections)
 
 
 def _table(keys: Iterator[DescribedKey]) -> Iterator[str]:
@@ -88,12 +98,14 @@ def _keys(section: Mapping[str, Any], parent: str) -> Iterator[DescribedKey]:
     required: Sequence[str] = section.get("required", ())
     for name, described in section["properties"].items():
         default = "required" if name in required else _default_text(described)
-        yield DescribedKey(name, _values_text(described, name if not parent else ""), default, described["description"])
+        yield DescribedKey(name, _values_text(described, f"{parent}.{name}" if parent else name), default, described["description"])
 
 
 def _section_of(described: Mapping[str, Any]) -> str:
     """The name of the section that is a key's value, or that its items are; else empty."""
     reference: str = described.get("$ref") or described.get("items", {}).get("$ref", "")
+    for other in described.get("anyOf", ()):
+        reference = reference or other.get("$ref", "")
     return reference.rpartition("/")[2]
 
 
@@ -121,7 +133,7 @@ def _values_text(described: Mapping[str, Any], anchor: str) -> str:
     """
     if _section_of(described):
         listed = "a list of " if described.get("type") == "array" else ""
-        return f"{listed}[{anchor}](#{anchor})"
+        return f"{listed}[{anchor}](#{anchor.replace('.', '')})"
     if "enum" in described:
         return ", ".join(f"`{value}`" if value != "," else '`","`' for value in described["enum"])
     if "anyOf" in described:

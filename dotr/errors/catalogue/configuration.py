@@ -238,6 +238,17 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "C225",
+        "A secret in the configuration",
+        "Passwords, tokens, keys and the password of a URL are written as `${NAME}`: the name travels, and each process reads the value "
+        "from its own environment when it needs it. The value stands in no message, log, checkpoint or task.",
+        "Set an environment variable, and write its name.",
+        _config(
+            "name: example\nrules: [rules.dotr]\n"
+            "input: [{ name: a, format: ndjson, kafka: { bootstrap.servers: b1, subscribe: a, sasl.password: abc } }]\n" + _OUTPUT
+        ),
+    ),
+    ErrorCode(
         "C301",
         "There is no such file",
         "The path does not exist, or no file matches the pattern.",

@@ -271,4 +271,16 @@ SPARK: tuple[ErrorCode, ...] = (
             "On Spark several tasks read at once, and a batch is written as a whole. Run with --engine local."
         ),
     ),
+    ErrorCode(
+        "S124",
+        "No such secret in the environment",
+        "A secret is written as `${NAME}`, and the process that needs it reads its own environment: the command, "
+        "and on Spark every worker.",
+        "Set the variable where dotr runs. Workers on other machines get it from the cluster: "
+        "`spark.executorEnv.NAME` would show the value.",
+        ShownMessage(
+            "S124 the environment of this process has no variable KAFKA_PASSWORD\n"
+            "Set KAFKA_PASSWORD where dotr runs, and for the workers of Spark."
+        ),
+    ),
 )

@@ -1,0 +1,139 @@
+"""Secrets of a configuration: passwords, tokens and keys, as the environment variables that hold them.
+
+Invariant: the value of a secret is in no object of a configuration, and so in no message, log,
+checkpoint or task. `${NAME}` is what travels; the process that needs the value reads its own
+environment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from dotr.errors.diagnostics import refuse
+
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SECTIONS: Final = frozenset(("input", "output", "dead_letter"))
+_SECRET_KEY: Final = re.compile(r"(?:.*[._-])?(?:password|passphrase|secret|tokens?|pem|jaas\.config)", re.IGNORECASE)
+_USER_INFORMATION: Final = re.compile(r"://[^/?#@:\s]*:([^/?#\s]*)@")
+
+
+class Secret:
+    """A secret, by the environment variable that holds the value.
+
+    >>> password = Secret("${KAFKA_PASSWORD}")
+    >>> password
+    Secret('${KAFKA_PASSWORD}')
+    >>> os.environ["KAFKA_PASSWORD"] = "x7"
+    >>> password.reveal()
+    'x7'
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        """`text` is `${NAME}`; raises ValueError without the text."""
+        if not _VARIABLE.fullmatch(text):
+            raise ValueError("a secret is written as ${NAME}, the environment variable that holds the value")
+        self.text = text
+
+    @property
+    def variable(self) -> str:
+        """The name of the environment variable."""
+        return self.text[2:-1]
+
+    def reveal(self) -> str:
+        """The value, from the environment of this process; raises `Refused` (S124) without one."""
+        return _value_of(self.variable)
+
+    def __repr__(self) -> str:
+        return f"Secret({self.text!r})"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(_secret_of, serialization=core_schema.to_string_ser_schema())
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^{_VARIABLE.pattern}$"}
+
+
+def _secret_of(value: object) -> Secret:
+    if isinstance(value, Secret):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("a secret is written as ${NAME}, the environment variable that holds the value")
+    return Secret(value)
+
+
+def _value_of(variable: str) -> str:
+    value = os.environ.get(variable)
+    if value is None:
+        raise refuse(
+            "S124",
+            f"the environment of this process has no variable {variable}",
+            None,
+            f"Set {variable} where dotr runs, and for the workers of Spark.",
+        )
+    return value
+
+
+def reveal_url(url: str) -> str:
+    """A URL with the value of its password; raises `Refused` (S124) where the environment lacks it.
+
+    >>> os.environ["BROKER_PASSWORD"] = "x7"
+    >>> reveal_url("mqtts://dotr:${BROKER_PASSWORD}@b:8883"), reveal_url("http://localhost/in")
+    ('mqtts://dotr:x7@b:8883', 'http://localhost/in')
+    """
+    found = _USER_INFORMATION.search(url)
+    variable = _VARIABLE.fullmatch(found[1]) if found else None
+    if found is None or variable is None:
+        return url
+    return url[: found.start(1)] + _value_of(variable[1]) + url[found.end(1) :]
+
+
+def is_secret(location: Iterable[str | int]) -> bool:
+    """Test for a location of a configuration whose value is a secret.
+
+    >>> is_secret(("input", 0, "kafka", "sasl.password")), is_secret(("output", 1, "http", "tokens", 0)), is_secret(("name",))
+    (True, True, False)
+    """
+    section, *keys = location
+    return section in _SECTIONS and any(isinstance(key, str) and _SECRET_KEY.fullmatch(key) for key in keys)
+
+
+def secret_ranges(location: Iterable[str | int], text: str) -> list[tuple[int, int]]:
+    """The ranges of a value that are secret: all of a secret's, the password of a URL.
+
+    >>> secret_ranges(("input", 0, "mqtt", "url"), "mqtt://a:b@c")
+    [(9, 10)]
+    """
+    keys = tuple(location)
+    if not keys or keys[0] not in _SECTIONS:
+        return []
+    if is_secret(keys):
+        return [(0, len(text))]
+    return [found.span(1) for found in _USER_INFORMATION.finditer(text) if found[1]]
+
+
+def is_variable(text: str) -> bool:
+    """Test for `${NAME}`, an environment variable without a default.
+
+    >>> is_variable("${A}"), is_variable("${A:-b}"), is_variable("a${A}")
+    (True, False, False)
+    """
+    return _VARIABLE.fullmatch(text) is not None
