@@ -7,11 +7,11 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from dotr.config import UNITS, Config, InputSection, glob_files, matching_files
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
@@ -255,15 +255,22 @@ def wait_until_stable(inputs: Inputs) -> None:
         stable_files([file.path for file in inputs.files if growing.pattern and file.input == growing.like.input], growing.settle)
 
 
-def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic]) -> Clock:
+FirstHasDates: TypeAlias = Callable[[], bool | None]
+"""True where the first readable message received has a date-time, False for an integer, None where
+there is none yet; raises the error that ended a receiver."""
+
+
+def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic], received: FirstHasDates | None = None) -> Clock:
     """Clock of a pipeline: time format of the existing files, or of the first record, for which the
     call waits.
 
-    `unit` is that of integer times; notices about times are added to `notices`.
+    `unit` is that of integer times; notices about times are added to `notices`; `received` looks at
+    the messages of inputs that have a source.
     """
     if inputs.files or not inputs.growing:
         return clock_of(inputs.files, unit, notices)
-    sources = [(each, None if each.standard else Folder(each.pattern, each.settle, ())) for each in inputs.growing]
+    files = [each for each in inputs.growing if each.source is None]
+    sources = [(each, None if each.standard else Folder(each.pattern, each.settle, ())) for each in files]
     while True:
         for growing, folder in sources:
             if folder is None:
@@ -279,8 +286,11 @@ def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic]) -> Cl
                 )
             if has_dates is not None:
                 return Clock(unit, has_dates)
-        if all(folder is None for _, folder in sources):  # standard input has ended without a record
-            return Clock(unit, dated=False)
+        if received is None:
+            if all(folder is None for _, folder in sources):  # standard input has ended without a record
+                return Clock(unit, dated=False)
+        elif (has_dates := received()) is not None:
+            return Clock(unit, has_dates)
         time.sleep(0.05)
 
 

@@ -31,14 +31,15 @@ from dotr.monitoring.totals import ReportTotals, RunFailed, Totals
 from dotr.outputs.external_sort import FIRING_FORMAT, RUN_SIZE, SortedRuns, blocks
 from dotr.outputs.external_sort import merge_runs as sorted_runs
 from dotr.patterns.rule_counts import RuleCounts
-from dotr.runtimes.channels import channels_of
-from dotr.runtimes.pipeline import Pipeline
+from dotr.runtimes.channels import channels_of, first_has_dates, receiving_in_process
+from dotr.runtimes.pipeline import Pipeline, with_clock
 from dotr.runtimes.stopping import Stop, stoppable
 from dotr.sinks.dead_letters import dead_letter_line
 from dotr.sinks.events import EventSink, open_sink
 from dotr.sinks.files import FileSink, WriteFailed
 from dotr.sources.live_merge import Channel, live_instants
 from dotr.sources.merge import merged
+from dotr.sources.receivers import MessageQueue, ReceivingFailed
 from dotr.sources.records import SourcedElement
 
 _REPORT_SECONDS = 0.25
@@ -58,9 +59,11 @@ def run_local(
     input or output cannot be opened or an output exists already; `RunFailed` where an output cannot
     be written to its end.
     """
-    with stoppable() as stop:
+    with stoppable() as stop, receiving_in_process(pipeline) as received:
+        if pipeline.clock_pending:
+            pipeline = _with_first_clock(pipeline, received, stop)
         sinks, rejected = _open_outputs(pipeline)
-        run = _LocalRun(pipeline, sinks, rejected, stop, report_progress, head)
+        run = _LocalRun(pipeline, sinks, rejected, stop, report_progress, head, received)
         try:
             with ExitStack() as stack:
                 for sink in sinks:
@@ -71,7 +74,7 @@ def run_local(
                 run.run(report)
         except KeyboardInterrupt:  # a second one, while the files were closed
             raise RunFailed("stopped at once: the last instant may not be whole") from None
-        except WriteFailed as error:
+        except (WriteFailed, ReceivingFailed) as error:
             raise RunFailed(f"{error} (the output before that is kept)") from None
         finally:
             run.remove_temporary_files()
@@ -79,6 +82,16 @@ def run_local(
     run.report_progress()
     report(totals)
     return totals
+
+
+def _with_first_clock(pipeline: Pipeline, received: Sequence[MessageQueue], stop: Stop) -> Pipeline:
+    """The pipeline with the format of times of its first message; raises KeyboardInterrupt where a
+    signal comes first."""
+    stop.end_write()
+    try:
+        return with_clock(pipeline, lambda: first_has_dates(received))
+    finally:
+        stop.is_writing = True
 
 
 @contextmanager
@@ -119,7 +132,9 @@ class _LocalRun:
         stop: Stop,
         report_progress: ReportProgress,
         head: int | None,
+        received: Sequence[MessageQueue] = (),
     ) -> None:
+        self._received = received
         self.engine = Engine(pipeline.program, pipeline.clock, emit=self._buffer)
         self._folder: Path | None = None
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
@@ -243,7 +258,7 @@ class _LocalRun:
                 report(self.totals())
             time.sleep(seconds)
 
-        channels = channels_of(pipeline)
+        channels = channels_of(pipeline, self._received)
         names = [file.input for file in pipeline.inputs] + [each.like.input for each in pipeline.growing]
         self._channels = list(zip(names, channels, strict=True))
         return live_instants(channels, self.reject_record, wait=wait)

@@ -17,7 +17,16 @@ from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Span
 from dotr.model.time import Clock, Micros
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND
-from dotr.runtimes.inputs import checkpoint_clock, clock_of_inputs, files_of, read_inputs, spool_problems, wait_until_stable
+from dotr.runtimes.inputs import (
+    FirstHasDates,
+    Inputs,
+    checkpoint_clock,
+    clock_of_inputs,
+    files_of,
+    read_inputs,
+    spool_problems,
+    wait_until_stable,
+)
 from dotr.runtimes.output_locks import OutputLocks
 from dotr.runtimes.removal import Target, remove
 from dotr.sinks.events import OutputFormat, OutputTerms, TableFormat, output_format
@@ -61,7 +70,8 @@ class Pipeline:
 
     `inputs`: existing files; `growing`: watched folders and standard input; `rates`: greatest
     number of records a second, by name of input; `dead_letter_warnings`: number of dead letters of
-    a kind that are logged; `notices`: notices on the inputs.
+    a kind that are logged; `notices`: notices on the inputs; `clock_pending`: the format of times
+    depends on the first message, which a runtime waits for (`with_clock`).
     """
 
     name: str
@@ -76,6 +86,7 @@ class Pipeline:
     rates: Mapping[str, int] = field(default_factory=dict)
     dead_letter_warnings: int = WARNINGS_PER_KIND
     notices: Sequence[Diagnostic] = ()
+    clock_pending: bool = False
 
     @cached_property
     def output_paths(self) -> tuple[str, ...]:
@@ -124,7 +135,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     unit = UNITS[settings.time.unit]
     clock = checkpoint_clock(targets[-1].path) if on_spark else None
     notices: list[Diagnostic] = []
-    clock = clock or (clock_of_inputs(inputs, unit, notices) if wait else Clock(unit, dated=False))
+    pending = clock is None and wait and not inputs.files and any(each.source is not None for each in inputs.growing)
+    clock = clock or (clock_of_inputs(inputs, unit, notices) if wait and not pending else Clock(unit, dated=False))
     outputs = tuple(
         Output(output_format(section.format), target.path, target.span) for section, target in zip(settings.output, targets, strict=False)
     )
@@ -146,7 +158,18 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         inputs.rates,
         settings.report.dead_letters,
         notices,
+        pending,
     )
+
+
+def with_clock(pipeline: Pipeline, received: FirstHasDates) -> Pipeline:
+    """A pipeline with the format of times of its first record, for which the call waits.
+
+    `received` looks at the messages received so far, as `clock_of_inputs` calls it.
+    """
+    notices: list[Diagnostic] = []
+    clock = clock_of_inputs(Inputs(pipeline.inputs, pipeline.growing), pipeline.clock.unit, notices, received)
+    return replace(pipeline, clock=clock, clock_pending=False)
 
 
 def targets_of(config: Config) -> tuple[Target, ...]:

@@ -73,6 +73,7 @@ class InputFile:
     `single`: every element is an instant.
     `nesting` and `record` are limits (`dotr.joins.limits`): depth of brackets, and bytes of a
     record.
+    `framed`: the file is a segment of spooled messages (`dotr.sources.message_segments`).
     """
 
     input: str
@@ -85,6 +86,7 @@ class InputFile:
     single: bool = False
     nesting: int = LIMITS.nesting
     record: int = LIMITS.record
+    framed: bool = False
 
     def to_json(self) -> str:
         """Specification as JSON, for another process. Limits at their defaults are omitted, as in
@@ -97,14 +99,16 @@ class InputFile:
         7
         """
         mapped = self.map and self.map.to_list()
-        limits = [] if (self.nesting, self.record) == (LIMITS.nesting, LIMITS.record) else [self.nesting, self.record]
+        further: list[int | bool] = [self.nesting, self.record, *([True] if self.framed else ())]
+        if further == [LIMITS.nesting, LIMITS.record]:
+            further = []
         unit = self.unit.written
-        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, mapped, self.single, *limits])
+        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, mapped, self.single, *further])
 
     @staticmethod
     def from_json(text: str) -> InputFile:
         """Inverse of `to_json`."""
-        name, path, form, unit, delay, prefixes, items, single, *limits = json.loads(text)
+        name, path, form, unit, delay, prefixes, items, single, *further = json.loads(text)
         mapped = ElementMap.from_list(items) if items else None
         return InputFile(
             name,
@@ -115,7 +119,7 @@ class InputFile:
             tuple((prefix, iri) for prefix, iri in prefixes),
             mapped,
             single,
-            *limits,
+            *further,
         )
 
 

@@ -22,6 +22,8 @@ from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint_damage import check_logs
 from dotr.runtimes.spark.planner import BEGINNING, Offset
 from dotr.sinks.files import is_transient
+from dotr.sources.message_segments import RECEIVED
+from dotr.sources.watched_folders import GrowingInput
 from dotr.state.state_migration import StateChange, state_change
 from dotr.state.state_schema import StateSchema, state_schema
 
@@ -36,7 +38,8 @@ class CheckpointLayout:
     """Fixed properties of a checkpoint.
 
     `pipeline` is the name, `program` the fingerprint, `inputs` are (name, delay in µs, file), and
-    `growing` the growing inputs as (name, delay, pattern; none for standard input). The state has
+    `growing` the growing inputs as (name, delay, pattern; none for standard input, and
+    `message_segments.RECEIVED` for messages). The state has
     `layers` (0: no state), `buckets` per layer and Spark `partitions`. `clock` is the time unit and
     whether times are date-times. `holdings` is the schema of the state (None in format 1). Each
     migration of state begins a new `generation` of the query, at the offset `start`, with the batch
@@ -316,7 +319,11 @@ def required_layout(pipeline: Pipeline) -> CheckpointLayout:
     """The layout that a pipeline requires; buckets and partitions are set once there is a
     session."""
     inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
-    growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)
+    growing = tuple((each.like.input, each.like.delay, _pattern_of(each)) for each in pipeline.growing)
     clock = pipeline.program.spec.unit.written, pipeline.clock.dated
     layout = pipeline.program.layout
     return CheckpointLayout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layout.stateful_operators, 0, 0, growing, clock)
+
+
+def _pattern_of(growing: GrowingInput) -> str:
+    return RECEIVED if growing.source is not None else growing.pattern and os.path.abspath(growing.pattern)

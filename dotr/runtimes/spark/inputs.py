@@ -21,6 +21,7 @@ from dotr.runtimes.spark.worker_cache import input_of
 from dotr.sources.feeds import InputPoint, unopened
 from dotr.sources.lateness import Lateness
 from dotr.sources.lines import open_lines
+from dotr.sources.message_segments import open_segment
 from dotr.sources.reading import _READERS as READERS
 from dotr.sources.reading import Reader
 from dotr.sources.records import START, InputFile, Position, Record, with_sources
@@ -38,6 +39,18 @@ def scan_inputs(job: Job) -> ScanTimes:
                 yield record.offset, record.line, record.time
 
     return scan
+
+
+def _messages(file: InputFile, point: InputPoint, stop: int) -> Iterator[Record]:
+    """The records of a segment of spooled messages from a position on."""
+    segment = open_segment(file, point, elements=True)
+    bound = segment.size() if stop == END else stop
+    with segment.stream:
+        while (records := segment.reader.next(bound)) is not None:
+            for record in records:
+                if record.offset >= stop != END:
+                    return
+                yield record
 
 
 def _records(file: InputFile, offset: int, line: int, stop: int) -> Iterator[Record]:
@@ -83,7 +96,7 @@ def _range_files(like: InputFile, input_range: InputRange) -> FileRecords:
         point = InputPoint(number, input_range.offset, input_range.line) if number == input_range.file else InputPoint(number, *START)
         stop = input_range.stop if number == input_range.stop_file else END
         file = replace(like, path=path)
-        yield number, file, _open_records(file, point, stop)
+        yield number, file, _messages(file, point, stop) if file.framed else _open_records(file, point, stop)
 
 
 def _open_records(file: InputFile, point: InputPoint, stop: int) -> Iterator[Record]:

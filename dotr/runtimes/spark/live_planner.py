@@ -15,8 +15,9 @@ from dotr.runtimes.spark.planner import END, Cut, Offset
 from dotr.runtimes.spark.task import PathsOfInput
 from dotr.runtimes.spark.watermarks import EVERY_SECONDS, write_watermarks
 from dotr.runtimes.spark.worker_cache import input_of
-from dotr.sources.feeds import FilesFeed, InputPoint, OneFile
+from dotr.sources.feeds import Feed, FilesFeed, InputPoint, OneFile
 from dotr.sources.file_journal import SPOOL, Journal, Journaled, Spooled
+from dotr.sources.message_segments import RECEIVED, Segments, SegmentsFeed, spool_folder
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 from dotr.sources.watched_folders import GrowingInput
 
@@ -37,10 +38,11 @@ class GrowingInputs:
         done = {files[number].input: start.positions[number].file for number in range(singles, len(files))}
         journal = Journal(folder, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
-        self._growing: dict[int, Journaled | Spooled] = {}
+        self._growing: dict[int, Journaled | Spooled | Segments] = {}
         scanned = []
         for number, (file, position) in enumerate(zip(files, start.positions, strict=True)):
             idle = None
+            feed: Feed
             bounded = number < singles
             if bounded:
                 ended = position.offset == END
@@ -53,9 +55,14 @@ class GrowingInputs:
                 pattern, settle, idle, watching = json.loads(job.growing[number - singles])
                 known = [other.path for other in files[:singles] if other.input == file.input]
                 growing = GrowingInput(file, pattern, settle, idle)
-                source = Journaled(growing, journal, known, watching=watching) if pattern else Spooled(file, folder / SPOOL)
-                self._growing[number] = source
-                feed = FilesFeed(source, InputPoint(position.file, position.offset, position.line), elements=False)
+                start_point = InputPoint(position.file, position.offset, position.line)
+                if pattern == RECEIVED:
+                    segments = self._growing[number] = Segments(file, spool_folder(folder, file.input))
+                    feed = SegmentsFeed(segments, start_point)
+                else:
+                    source = Journaled(growing, journal, known, watching=watching) if pattern else Spooled(file, folder / SPOOL)
+                    self._growing[number] = source
+                    feed = FilesFeed(source, start_point, elements=False)
             pace = paces.setdefault(file.input, NoRateLimit())
             scanned.append(ScannedInput.starting_at(position, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded))
         self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
@@ -70,9 +77,9 @@ class GrowingInputs:
         return paths
 
     def release(self, before: Offset) -> None:
-        """Release copied standard input before an offset; no earlier batch is planned again."""
+        """Release what was copied before an offset; no earlier batch is planned again."""
         for number, source in self._growing.items():
-            if isinstance(source, Spooled) and number < len(before.positions):
+            if isinstance(source, Spooled | Segments) and number < len(before.positions):
                 source.remove(before.positions[number].file)
 
     def close(self) -> None:

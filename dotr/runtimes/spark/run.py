@@ -23,12 +23,13 @@ from dotr.layout.layers import lay_out
 from dotr.model.stream import DeadLetter, Firing
 from dotr.monitoring.progress import ReportProgress, ignore_progress
 from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
-from dotr.runtimes.pipeline import Pipeline
+from dotr.runtimes.pipeline import Pipeline, with_clock
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.display_paths import DisplayPaths
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.keys import bucket_keys
+from dotr.runtimes.spark.message_spool import Reception, receiving
 from dotr.runtimes.spark.progress import FirstBatchProgress, SparkProgress
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.rows import BucketSize
@@ -41,6 +42,7 @@ from dotr.runtimes.spark.state_moves import OldQuery, move_state
 from dotr.sinks.dead_letters import dead_letter_line
 from dotr.sinks.events import open_batch
 from dotr.sinks.files import BatchFile, WriteFailed, check_new
+from dotr.sources.message_segments import RECEIVED
 from dotr.sources.records import InputFile
 from dotr.state.state_migration import StateChange, StateFate
 from dotr.state.state_schema import state_schema
@@ -74,6 +76,24 @@ def run_spark(
         if change.knowledge_warning is not None:
             _LOG.warning("%s", change.knowledge_warning)
     checkpoint.create()
+    with receiving(pipeline.growing, checkpoint.folder) as reception:
+        if pipeline.clock_pending:
+            show("waiting for the first message")
+            pipeline = with_clock(pipeline, reception.first_has_dates)
+            layout = replace(layout, clock=required_layout(pipeline).clock) if checkpoint.layout is None else layout
+        return _run_in_session(pipeline, checkpoint, layout, change, reception, progress, on_progress, show)
+
+
+def _run_in_session(
+    pipeline: Pipeline,
+    checkpoint: Checkpoint,
+    layout: CheckpointLayout,
+    change: StateChange | None,
+    reception: Reception,
+    progress: ReportTotals,
+    on_progress: ReportProgress,
+    show: ReportActivity,
+) -> Totals:
     settings, before = pipeline.spark, SparkContext._active_spark_context
     show("starting Spark")
     try:
@@ -118,8 +138,8 @@ def run_spark(
             with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext(SpoolState()) as spool:
 
                 def poll_query() -> None:
-                    if spool.failure is not None:
-                        raise spool.failure
+                    if (failure := spool.failure or reception.failure) is not None:
+                        raise failure
                     if has_listener:
                         poll()
 
@@ -165,7 +185,7 @@ def _inputs(pipeline: Pipeline, layout: CheckpointLayout) -> tuple[list[InputFil
     inputs = [replace(templates[name], path=path) for name, _, path in layout.inputs]
     settings = []
     for name, _, pattern in layout.growing:
-        inputs.append(replace(templates[name], path=""))
+        inputs.append(replace(templates[name], path="", framed=pattern == RECEIVED))
         each = watched.get(name)
         settings.append(json.dumps([pattern, each.settle, each.idle, True] if each else [pattern, 0, None, False]))
     return inputs, settings
