@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final, Self
 
 import pytest
-from paho.mqtt.client import Client, MQTTMessage, MQTTProtocolVersion
-from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.client import Client, MQTTMessage
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
@@ -50,14 +50,21 @@ def wait_until(holds: Callable[[], object], what: str = "", seconds: float = SEC
 
 
 class Mosquitto:
-    """A broker whose every change of a session is on the disk at once, so that a kill loses nothing.
+    """A broker with queues without bounds.
 
-    `users` are names with passwords, without whom nobody is let in; `tls` is a folder with `server.crt` and `server.key` (`make_certificates`);
-    `settings` are further lines of its configuration; with `keeps=False` nothing outlives the process.
+    `users` are names with passwords, without whom nobody is let in; `tls` is a folder with `server.crt` and `server.key`
+    (`make_certificates`); `settings` are further lines of its configuration. With `keeps`, sessions and messages are on the disk after each
+    change, which takes it some ms, so that a kill loses nothing; else nothing outlives the process.
     """
 
     def __init__(
-        self, folder: Path, users: Mapping[str, str] | None = None, tls: Path | None = None, settings: Sequence[str] = (), *, keeps: bool = True
+        self,
+        folder: Path,
+        users: Mapping[str, str] | None = None,
+        tls: Path | None = None,
+        settings: Sequence[str] = (),
+        *,
+        keeps: bool = False,
     ) -> None:
         assert PROGRAM is not None, MISSING
         folder.mkdir(parents=True, exist_ok=True)
@@ -116,10 +123,6 @@ class Mosquitto:
             self._process.wait()
             self._process = None
 
-    def forget(self) -> None:
-        """Remove what it has kept of sessions and messages, while it is down."""
-        (self.folder / "mosquitto.db").unlink(missing_ok=True)
-
     def __enter__(self) -> Self:
         return self.start()
 
@@ -148,7 +151,7 @@ class Mosquitto:
         headers: Sequence[tuple[str, str]] = (),
     ) -> None:
         """Publish messages (topic, payload) in this order, and wait until the broker has them."""
-        properties = Properties(PacketTypes.PUBLISH)
+        properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
         if content_type:
             properties.ContentType = content_type
         if headers:
