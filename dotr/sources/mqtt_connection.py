@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from dotr.errors.diagnostics import DotrError, refuse
+from dotr.sources.mqtt_addresses import PORTS
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from paho.mqtt.reasoncodes import ReasonCode
 
 LOG: Final = logging.getLogger("dotr")
-
-PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
-"""Ports where a URL names none, by scheme."""
 
 _KEEPALIVE_SECONDS: Final = 60
 _CONNECT_SECONDS: Final = 10.0
@@ -178,10 +176,9 @@ def paho_problem() -> str | None:
     """Reason why the library for MQTT cannot be used; None where it can."""
     try:
         from paho.mqtt.enums import CallbackAPIVersion
-
-        return None if CallbackAPIVersion.VERSION2 else ""
     except ImportError:
-        return "paho-mqtt 2 is missing"
+        return "the Python package paho-mqtt 2, which is not installed"
+    return None if hasattr(CallbackAPIVersion, "VERSION2") else "paho-mqtt 2"
 
 
 class MqttConnection:
@@ -222,13 +219,13 @@ class MqttConnection:
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"dotr {purpose}")
 
     def start(self) -> None:
-        """Begin to connect, and wait for the outcome of the first try. Raises `Refused` (I113) where
+        """Begin to connect, and wait for the outcome of the first try. Raises `Refused` (S128) where
         connecting can never succeed, S124 where the environment lacks a secret."""
         self._broker.credentials()
         self._thread.start()
         self._tried.wait()
         if self.failure is not None:
-            raise refuse("I113", self.failure.message, None, self.failure.hint)
+            raise refuse("S128", self.failure.message, None, self.failure.hint)
 
     def confirm(self) -> None:
         """Say that the connection is of use."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.sources.messages import Message
+from dotr.sources.mqtt_addresses import unshared
 from dotr.sources.mqtt_connection import MqttBroker, MqttConnection, SessionLimits, paho_problem
 from dotr.sources.receivers import Inbox, ReceivingFailed
 
@@ -40,7 +41,6 @@ _BLOCK: Final = 1_000
 
 _ROOM_SECONDS: Final = 0.5
 _REFUSED_SECONDS: Final = 0.01
-_SHARED: Final = "$share/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class MqttSource:
         return self.broker.address
 
     def receiver(self) -> MqttReceiver:
-        """A receiver, not yet started; raises `Refused` (C216) where paho-mqtt is missing."""
+        """A receiver, not yet started; raises `Refused` (C226) where paho-mqtt is missing."""
         if (problem := paho_problem()) is not None:
-            raise refuse("C216", f"input {self.name} cannot be read: {problem}", None, "pip install 'dotr[mqtt]'")
+            raise refuse("C226", f"MQTT needs {problem}", None, "pip install 'dotr[mqtt]'")
         return MqttReceiver(self)
 
 
@@ -114,7 +114,7 @@ class MqttReceiver:
         return None if failure is None else ReceivingFailed(str(failure))
 
     def start(self, inbox: Inbox) -> None:
-        """Connect and subscribe; raises `Refused` (I113) where that can never succeed.
+        """Connect and subscribe; raises `Refused` (S128) where that can never succeed.
 
         A broker that does not answer yet is tried again for as long as it takes.
         """
@@ -214,7 +214,7 @@ class MqttReceiver:
         if known is None:
             from paho.mqtt.client import topic_matches_sub
 
-            known = any(topic_matches_sub(_unshared(each), topic) for each in self._source.topics)
+            known = any(topic_matches_sub(unshared(each), topic) for each in self._source.topics)
             if len(self._known_topics) < RECEIVE_MAXIMUM:
                 self._known_topics[topic] = known
             if not known:
@@ -257,12 +257,3 @@ def _headers(properties: Properties | None) -> tuple[tuple[str, bytes], ...]:
     headers = [] if content_type is None else [("content-type", content_type.encode())]
     headers += [(name, value.encode()) for name, value in getattr(properties, "UserProperty", ())]
     return tuple(headers)
-
-
-def _unshared(topic: str) -> str:
-    """The filter of a shared subscription.
-
-    >>> _unshared("$share/dotr/site/+/temp"), _unshared("site/#")
-    ('site/+/temp', 'site/#')
-    """
-    return topic.split("/", 2)[2] if topic.startswith(_SHARED) and topic.count("/") > 1 else topic

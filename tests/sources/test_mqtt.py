@@ -238,7 +238,7 @@ def test_wrong_credentials_end_the_start_without_showing_them(tmp_path: Path, ca
             started(
                 MqttSource("site", MqttBroker(broker.url, "dotr", credentials=lambda: Credentials("dotr", "wrong-word")), ("a",)), Inbox()
             )
-        assert "I113 input site: mqtt://localhost:" in str(refused.value)
+        assert "S128 input site: mqtt://localhost:" in str(refused.value)
         assert "the user is not authorized" in str(refused.value)
         assert "-word" not in str(refused.value) + caplog.text + repr(refused.value)
         receiver = started(with_password(broker, "right-word"), Inbox())
