@@ -61,6 +61,7 @@ def spool_folder(checkpoint: Path, name: str) -> Path:
 def encode_frame(message: Message) -> bytes:
     """Frame of a message.
 
+    >>> import io
     >>> message = Message(b"x", 7, None, 12, b"k", (("a", b"b"),), "t", 3)
     >>> frame = encode_frame(message)
     >>> read_frame(io.BytesIO(frame), 0) == (message, len(frame)), read_frame(io.BytesIO(frame[:-1]), 0)
