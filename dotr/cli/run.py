@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dotr.monitoring.latest_figures import LatestFigures
     from dotr.monitoring.totals import ReportTotals, Totals
     from dotr.runtimes.pipeline import Pipeline
+    from dotr.sinks.destinations import Destination
 
 
 def add_parser(commands: Commands) -> None:
@@ -56,7 +57,7 @@ def execute(options: argparse.Namespace) -> int:
                 place = config.span("metrics", "prometheus")
                 stack.enter_context(serve_metrics(config.settings.metrics.prometheus, figures.read, place))
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=stack.enter_context(OutputLocks()))
-            figures.clock, dead_letters = pipeline.clock, pipeline.dead_letter_path
+            figures.clock, dead_letters = pipeline.clock, pipeline.dead_letters
             figures.rules = tuple(rule.name for rule in pipeline.program.rules.rules)
             print_notices([*pipeline.program.notices, *pipeline.notices], print_message)
             warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
@@ -82,10 +83,10 @@ def execute(options: argparse.Namespace) -> int:
 
             for each in rule_lines(pipeline.program, overall, options.config, every=options.rules):
                 print_stderr(each)
-    return _exit_code(totals, pipeline.dead_letter_path, print_message)
+    return _exit_code(totals, pipeline.dead_letters, print_message)
 
 
-def _exit_code(totals: Totals, dead_letters: str | None, print_message: PrintMessage) -> int:
+def _exit_code(totals: Totals, dead_letters: Destination | None, print_message: PrintMessage) -> int:
     """Exit code of a finished or stopped run: 1 where every element was rejected."""
     from dotr.monitoring.display import dead_letters_line
 
@@ -176,11 +177,11 @@ def summary(totals: Totals, pipeline: Pipeline) -> str:
 
     lines = [
         f"{count_text(totals.elements, 'element')}, {count_text(totals.instants, 'instant')}, {count_text(totals.facts, 'fact')}, "
-        f"{count_text(totals.events, 'event')} -> {', '.join(pipeline.output_paths)}"
+        f"{count_text(totals.events, 'event')} -> {', '.join(str(output.destination) for output in pipeline.outputs)}"
     ]
     if any(totals.dead_letters.values()):
         lines.append(
-            f"Dead letters: {dead_letters_line(totals)} -> {pipeline.dead_letter_path or 'not kept (no dead_letter in the configuration)'}"
+            f"Dead letters: {dead_letters_line(totals)} -> {pipeline.dead_letters or 'not kept (no dead_letter in the configuration)'}"
         )
     if totals.inconsistent:
         lines.append(f"{count_text(totals.inconsistent, 'instant')} contradicted the background or themselves.")

@@ -20,7 +20,6 @@ from pathlib import Path
 
 from dotr.engine.driver import Engine, Rejection, close_instant, inconsistency_line
 from dotr.engine.stage_one import InstantFacts
-from dotr.errors.diagnostics import Refused
 from dotr.errors.fallbacks import drain_fallbacks
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import LAST_MICRO, Micros
@@ -34,9 +33,9 @@ from dotr.patterns.rule_counts import RuleCounts
 from dotr.runtimes.channels import channels_of, first_has_dates, receiving_in_process
 from dotr.runtimes.pipeline import Pipeline, with_clock
 from dotr.runtimes.stopping import Stop, stoppable
-from dotr.sinks.dead_letters import dead_letter_line
-from dotr.sinks.events import EventSink, open_sink
-from dotr.sinks.files import FileSink, WriteFailed
+from dotr.sinks.batches import RunSink
+from dotr.sinks.files import WriteFailed
+from dotr.sinks.opening import open_sinks
 from dotr.sources.live_merge import Channel, live_instants
 from dotr.sources.merge import merged
 from dotr.sources.receivers import MessageQueue, ReceivingFailed
@@ -62,7 +61,8 @@ def run_local(
     with stoppable() as stop, receiving_in_process(pipeline) as received:
         if pipeline.clock_pending:
             pipeline = _with_first_clock(pipeline, received, stop)
-        sinks, rejected = _open_outputs(pipeline)
+        opened = open_sinks(pipeline.outputs, pipeline.dead_letters, pipeline.output_terms)
+        sinks, rejected = opened.events, opened.dead_letters
         run = _LocalRun(pipeline, sinks, rejected, stop, report_progress, head, received)
         try:
             with ExitStack() as stack:
@@ -106,29 +106,14 @@ def _frozen_heap() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _open_outputs(pipeline: Pipeline) -> tuple[list[EventSink], FileSink | None]:
-    """Open the outputs and the file of dead letters: all of them, or none."""
-    opened: list[EventSink] = []
-    try:
-        for output in pipeline.outputs:
-            # those opened are discarded if a later one fails
-            opened.append(open_sink(output.path, output.format, pipeline.output_terms, output.span))  # noqa: PERF401
-        dead_letter_path = pipeline.dead_letter_path
-        return opened, FileSink(dead_letter_path, pipeline.dead_letter_span) if dead_letter_path else None
-    except Refused:
-        for sink in opened:
-            sink.discard()
-        raise
-
-
 class _LocalRun:
     """A run and its counts so far."""
 
     def __init__(
         self,
         pipeline: Pipeline,
-        sinks: list[EventSink],
-        dead_letter_sink: FileSink | None,
+        sinks: Sequence[RunSink[Firing]],
+        dead_letter_sink: RunSink[DeadLetter] | None,
         stop: Stop,
         report_progress: ReportProgress,
         head: int | None,
@@ -280,7 +265,7 @@ class _LocalRun:
         self.events += len(firings)
         self.dropped += sum([firing.dropped for firing in firings])
         for sink in self._sinks:
-            sink.write_firings(firings)
+            sink.write_items(firings)
 
     def _write_sorted(self, firings: list[Firing]) -> None:
         """Write and count the firings of an instant that has many: all of them, or none where a
@@ -301,7 +286,7 @@ class _LocalRun:
             events += len(block)
             dropped += sum([firing.dropped for firing in block])
             for sink in self._sinks:
-                sink.write_firings(block)
+                sink.write_items(block)
         self.events += events
         self.dropped += dropped
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
@@ -363,7 +348,7 @@ class _LocalRun:
         self._unflushed = True
         self._warnings.report_dead_letter(letter)
         if self._dead_letter_sink is not None:
-            self._dead_letter_sink.write([dead_letter_line(letter, self._clock) + "\n"])
+            self._dead_letter_sink.write_items([letter])
 
     def report_progress(self) -> None:
         """Report the progress of the run. Complete files are read no further than needed, so all of

@@ -22,7 +22,7 @@ from dotr.explanations.replay import ElementPlace, InputProgress, RejectedElemen
 from dotr.model.stream import DeadLetter
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.inputs import Inputs, read_inputs
-from dotr.runtimes.pipeline import targets_of
+from dotr.runtimes.outputs import targets_of
 from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END, Spooled
 from dotr.sources.lateness import Lateness
 from dotr.sources.lines import STANDARD_INPUT

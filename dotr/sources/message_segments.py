@@ -28,8 +28,8 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.time import Micros
 from dotr.sources.feeds import BEGIN, FeedRecords, InputPoint
 from dotr.sources.file_journal import SEGMENT, SPOOL
-from dotr.sources.messages import Message, message_decoder
-from dotr.sources.records import Format, InputFile, Position, Record
+from dotr.sources.messages import message_decoder
+from dotr.sources.records import Format, InputFile, Message, Position, Record
 
 RECEIVED: Final = "received"
 """Mark of a spooled input, where a watched folder has its pattern: no pattern, since those are absolute."""
@@ -61,6 +61,7 @@ def spool_folder(checkpoint: Path, name: str) -> Path:
 def encode_frame(message: Message) -> bytes:
     """Frame of a message.
 
+    >>> import io
     >>> message = Message(b"x", 7, None, 12, b"k", (("a", b"b"),), "t", 3)
     >>> frame = encode_frame(message)
     >>> read_frame(io.BytesIO(frame), 0) == (message, len(frame)), read_frame(io.BytesIO(frame[:-1]), 0)
@@ -124,9 +125,13 @@ def _time(written: int) -> Micros | None:
     return None if written == _NONE else written
 
 
+_SINGLE: Final = (Format.NDJSON, Format.TURTLE, Format.NTRIPLES)
+"""Formats of which a message is one record."""
+
+
 def has_several(spec: InputFile) -> bool:
     """True where a message of an input may be several records."""
-    return spec.format in (Format.TRIG, Format.NQUADS) or (spec.map is not None and bool(spec.map.each))
+    return bool(spec.map.each) if spec.format is Format.JSON and spec.map is not None else spec.format not in _SINGLE
 
 
 class SegmentReader:

@@ -20,8 +20,8 @@ from typing import Final, Protocol
 from dotr.errors.diagnostics import DotrError, Refused
 from dotr.model.time import Micros, Unit
 from dotr.sources.feeds import BEGIN, FeedRecords, InputPoint
-from dotr.sources.messages import Message, message_decoder
-from dotr.sources.records import InputFile, Record
+from dotr.sources.messages import message_decoder
+from dotr.sources.records import InputFile, Message, Record
 
 QUEUED_MESSAGES: Final = 10_000
 """Messages of an input that wait in process, at most."""

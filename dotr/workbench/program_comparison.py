@@ -22,7 +22,7 @@ from dotr.explanations.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.model.stream import Firing
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.inputs import Inputs, read_inputs
-from dotr.runtimes.pipeline import targets_of
+from dotr.runtimes.outputs import targets_of
 from dotr.runtimes.replaying import replay_of_inputs
 from dotr.state.renamed_rules import renamed_rules
 from dotr.state.state_schema import state_schema

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from dotr.monitoring.totals import RunFailed
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint_damage import check_logs
 from dotr.runtimes.spark.planner import BEGINNING, Offset
+from dotr.sinks.batches import BatchHistory
+from dotr.sinks.destinations import needs_identity
 from dotr.sinks.files import is_transient
 from dotr.sources.message_segments import RECEIVED
 from dotr.sources.watched_folders import GrowingInput
@@ -43,7 +46,8 @@ class CheckpointLayout:
     `layers` (0: no state), `buckets` per layer and Spark `partitions`. `clock` is the time unit and
     whether times are date-times. `holdings` is the schema of the state (None in format 1). Each
     migration of state begins a new `generation` of the query, at the offset `start`, with the batch
-    number `first`.
+    number `first`. `identity` is the ID by which outputs know the checkpoint; empty where none
+    needs it.
     """
 
     pipeline: str
@@ -58,6 +62,7 @@ class CheckpointLayout:
     generation: int = 0
     start: dict[str, object] | None = None
     first: int = 0
+    identity: str = ""
 
     def to_json(self) -> dict[str, object]:
         """The members of `dotr.json` under fixed names."""
@@ -74,6 +79,7 @@ class CheckpointLayout:
             "generation": self.generation,
             "start": self.start,
             "first": self.first,
+            **({"identity": self.identity} if self.identity else {}),
         }
 
     @staticmethod
@@ -99,6 +105,7 @@ class CheckpointLayout:
             generation=int(data.get("generation", 0)),
             start=start,
             first=int(data.get("first", 0)),
+            identity=str(data.get("identity", "")),
         )
 
 
@@ -167,6 +174,17 @@ class Checkpoint:
     def committed_batch(self) -> int | None:
         """Spark's number of the last written batch."""
         return last_number(Path(self.query) / "commits")
+
+    def batch_history(self, identity: str, last_written: int | None = None) -> BatchHistory:
+        """The batches written and planned so far, numbered over all generations.
+
+        `identity` is the checkpoint's ID, `last_written` the user's word on the last batch written.
+        """
+        if self.layout is None:
+            return BatchHistory(identity, last_written=last_written)
+        first, committed, planned = self.layout.first, self.committed_batch(), self.planned_batch
+        written = first + (0 if committed is None else committed + 1)
+        return BatchHistory(identity, written, max(written, first + (0 if planned is None else planned + 1)), last_written)
 
     def state_change(self, program: CompiledProgram) -> StateChange:
         """The change of the state for a program. Raises Refused where the meaning of the state is
@@ -261,7 +279,8 @@ class Checkpoint:
         _check_inputs(self, fixed, [entry for entry in required.inputs if entry[0] not in names])
         self._check_growing(stored, required)
         new = tuple(entry for entry in required.growing if entry not in stored.growing)
-        return replace(stored, growing=(*stored.growing, *new), program=required.program, holdings=change.after)
+        identity = stored.identity or required.identity
+        return replace(stored, growing=(*stored.growing, *new), program=required.program, holdings=change.after, identity=identity)
 
     def _check_growing(self, stored: CheckpointLayout, required: CheckpointLayout) -> None:
         """Refuse a growing input with another delay or pattern, and any addition to an ended
@@ -322,7 +341,10 @@ def required_layout(pipeline: Pipeline) -> CheckpointLayout:
     growing = tuple((each.like.input, each.like.delay, _pattern_of(each)) for each in pipeline.growing)
     clock = pipeline.program.spec.unit.written, pipeline.clock.dated
     layout = pipeline.program.layout
-    return CheckpointLayout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layout.stateful_operators, 0, 0, growing, clock)
+    identity = secrets.token_hex(8) if any(needs_identity(each) for each in pipeline.destinations) else ""
+    return CheckpointLayout(
+        pipeline.name, pipeline.program.spec.fingerprint, inputs, layout.stateful_operators, 0, 0, growing, clock, identity=identity
+    )
 
 
 def _pattern_of(growing: GrowingInput) -> str:

@@ -34,9 +34,8 @@ from dotr.sources.message_segments import (
     segment_names,
     spool_folder,
 )
-from dotr.sources.messages import Message
 from dotr.sources.receivers import QUEUED_BYTES, QUEUED_MESSAGES, Receiver, ReceivingFailed, ReceptionClock, dates_of
-from dotr.sources.records import InputFile
+from dotr.sources.records import InputFile, Message
 from dotr.sources.watched_folders import GrowingInput
 
 _SEGMENT_BYTES: Final = 16 << 20

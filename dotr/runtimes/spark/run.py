@@ -6,11 +6,11 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, nullcontext, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.engine.multi_query import share_queries
 from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import refuse
 from dotr.layout.layers import lay_out
 from dotr.model.stream import DeadLetter, Firing
 from dotr.monitoring.progress import ReportProgress, ignore_progress
@@ -34,14 +35,14 @@ from dotr.runtimes.spark.progress import FirstBatchProgress, SparkProgress
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.session import cores, is_local, start
-from dotr.runtimes.spark.sink import Sink, WriteBatch
+from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.spark_errors import failure_of
 from dotr.runtimes.spark.spilled_rows import remove_runs, run_folder
 from dotr.runtimes.spark.spool import SpoolState, spooling
 from dotr.runtimes.spark.state_moves import OldQuery, move_state
-from dotr.sinks.dead_letters import dead_letter_line
-from dotr.sinks.events import open_batch
-from dotr.sinks.files import BatchFile, WriteFailed, check_new
+from dotr.sinks.batches import BatchHistory, Check
+from dotr.sinks.files import WriteFailed
+from dotr.sinks.opening import check_free, dead_letter_batches, event_batches
 from dotr.sources.message_segments import RECEIVED
 from dotr.sources.records import InputFile
 from dotr.state.state_migration import StateChange, StateFate
@@ -65,10 +66,8 @@ def run_spark(
     layout = required_layout(pipeline)
     change: StateChange | None = None
     if checkpoint.layout is None:
-        for output in pipeline.outputs:
-            check_new(output.path, output.span)
-        if pipeline.dead_letter_path is not None:
-            check_new(pipeline.dead_letter_path)
+        for destination in pipeline.destinations:
+            check_free(destination)
     else:
         checkpoint.check()
         change = checkpoint.state_change(pipeline.program)
@@ -80,20 +79,40 @@ def run_spark(
         if pipeline.clock_pending:
             show("waiting for the first message")
             pipeline = with_clock(pipeline, reception.first_has_dates)
-            layout = replace(layout, clock=required_layout(pipeline).clock) if checkpoint.layout is None else layout
-        return _run_in_session(pipeline, checkpoint, layout, change, reception, progress, on_progress, show)
+            layout = replace(layout, clock=required_layout(pipeline).clock)
+        history = checkpoint.batch_history(layout.identity)
+        with _BatchSinks(pipeline, history) as sinks:
+            last = sinks.open(lambda: None)
+            if change is not None and change.moves and last is not None and last >= history.written:
+                raise _unfinished(checkpoint, last)
+            return _run_on_spark(pipeline, checkpoint, layout, change, reception, sinks, Reports(progress, on_progress, show))
 
 
-def _run_in_session(
+def _unfinished(checkpoint: Checkpoint, number: int) -> Exception:
+    hint = "Run the rules as they were once more, which finishes that batch, then change them; or start over with --fresh."
+    message = f"batch {number} of the rules as they were is in an output and not yet in the checkpoint {checkpoint.folder}"
+    return refuse("S126", message, hint=hint)
+
+
+class Reports(NamedTuple):
+    """Callbacks of a run: its totals, its progress, and its activity before the first batch."""
+
+    progress: ReportTotals
+    on_progress: ReportProgress
+    show: ReportActivity
+
+
+def _run_on_spark(
     pipeline: Pipeline,
     checkpoint: Checkpoint,
     layout: CheckpointLayout,
     change: StateChange | None,
     reception: Reception,
-    progress: ReportTotals,
-    on_progress: ReportProgress,
-    show: ReportActivity,
+    sinks: _BatchSinks,
+    reports: Reports,
 ) -> Totals:
+    """Start Spark, and run the query into sinks that are open."""
+    progress, on_progress, show = reports
     settings, before = pipeline.spark, SparkContext._active_spark_context
     show("starting Spark")
     try:
@@ -113,8 +132,12 @@ def _run_in_session(
         if change is not None and change.moves:
             show("moving the state to where the changed rules look for it")
             spark_progress.state_moved(_move_state(session, checkpoint, change, layout, job))
+
+        def write(number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter]) -> None:
+            sinks.write(number, firings, letters, sink.check_abandoned)
+
         sink = Sink(
-            _batch_writer(pipeline),
+            write,
             progress,
             DisplayPaths(pipeline, checkpoint.folder),
             pipeline.clock,
@@ -227,21 +250,46 @@ def _ship_background(store: CompiledStore, context: SparkContext) -> None:
             context.addFile(str(path))
 
 
-def _batch_writer(pipeline: Pipeline) -> WriteBatch:
-    """A function that writes a batch to all outputs; an output without data gets no file."""
-    clock = pipeline.clock
-    dead = pipeline.dead_letter_path
-    terms = pipeline.output_terms
+class _BatchSinks:
+    """The sinks of all outputs and of dead letters, written one behind the other."""
 
-    def write(number: int, firings: Iterator[Sequence[Firing]], dead_letters: Iterator[DeadLetter]) -> None:
-        with ExitStack() as stack:
-            files = [stack.enter_context(open_batch(output.path, number, output.format, terms)) for output in pipeline.outputs]
-            for block_of_firings in firings:
-                for file in files:
-                    file.write_firings(block_of_firings)
-        with BatchFile(dead, number, ".ndjson") if dead is not None else nullcontext() as rejected:
-            while block := list(islice(dead_letters, _DEAD_LETTERS_PER_WRITE)):
-                if rejected is not None:
-                    rejected.write([dead_letter_line(letter, clock) + "\n" for letter in block])
+    def __init__(self, pipeline: Pipeline, history: BatchHistory) -> None:
+        terms = pipeline.output_terms
+        self._events = event_batches(pipeline.outputs, terms, history)
+        dead_letters = pipeline.dead_letters
+        self._dead_letters = None if dead_letters is None else dead_letter_batches(dead_letters, terms, history)
 
-    return write
+    def open(self, check: Check) -> int | None:
+        """Connect all sinks; the greatest number of a batch that one of them is known to have."""
+        last = [sink.open(check) for sink in self._events]
+        if self._dead_letters is not None:
+            last.append(self._dead_letters.open(check))
+        return max((number for number in last if number is not None), default=None)
+
+    def write(self, number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter], check: Check) -> None:
+        """Write a batch to all sinks."""
+        for sink in self._events:
+            sink.write_batch(number, firings, check)
+        if self._dead_letters is not None:
+            self._dead_letters.write_batch(number, _LetterBlocks(letters), check)
+
+    def __enter__(self) -> _BatchSinks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for sink in self._events:
+            sink.close()
+        if self._dead_letters is not None:
+            self._dead_letters.close()
+
+
+class _LetterBlocks:
+    """Dead letters in blocks, which can be read several times."""
+
+    def __init__(self, letters: Iterable[DeadLetter]) -> None:
+        self._letters = letters
+
+    def __iter__(self) -> Iterator[Sequence[DeadLetter]]:
+        letters = iter(self._letters)
+        while block := list(islice(letters, _DEAD_LETTERS_PER_WRITE)):
+            yield block

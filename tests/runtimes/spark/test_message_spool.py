@@ -15,9 +15,8 @@ from dotr.errors.diagnostics import Refused
 from dotr.runtimes.spark.message_spool import MessageSpool
 from dotr.sources.feeds import BEGIN, InputPoint
 from dotr.sources.message_segments import MAGIC, PUBLISHED, Segments, SegmentsFeed, open_segment, published, segment_names
-from dotr.sources.messages import Message
 from dotr.sources.receivers import MessageQueue, deliver
-from dotr.sources.records import Format, InputFile, Record
+from dotr.sources.records import Format, InputFile, Message, Record
 
 pytestmark = pytest.mark.core
 

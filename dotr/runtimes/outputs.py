@@ -1,0 +1,85 @@
+"""Outputs of a configuration: destinations of events and dead letters, and the paths among them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dotr.config import Config
+from dotr.errors.diagnostics import Diagnostic, refuse
+from dotr.runtimes.inputs import collect_problems
+from dotr.runtimes.removal import Target
+from dotr.sinks.destinations import Destination, PathDestination
+from dotr.sinks.events import TableFormat, output_format
+from dotr.sinks.opening import Output
+from dotr.sinks.parquet import parquet_problem
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Outputs of a run; `dead_letters` is None where they are only counted."""
+
+    events: tuple[Output, ...]
+    dead_letters: Destination | None = None
+
+
+def read_outputs(config: Config, problems: list[Diagnostic], *, on_spark: bool | None = None) -> Outputs:
+    """Read the outputs of a configuration. Problems are added to `problems`, and their outputs left
+    out. `on_spark` is the runtime, None where it is not known.
+    """
+    events: list[Output] = []
+    dead_letters: Destination | None = None
+    for number, section in enumerate(config.settings.output):
+        with collect_problems(problems):
+            destination = _destination(config, number, on_spark)
+            form = output_format(section.format)
+            if form is TableFormat.PARQUET and isinstance(destination, PathDestination):
+                problem = parquet_problem(destination.path, destination.span)
+                if problem is not None:
+                    problems.append(problem)
+            events.append(Output(form, destination))
+    if config.settings.dead_letter:
+        path = config.files.path(config.settings.dead_letter, ("dead_letter",))
+        dead_letters = PathDestination(path, config.span("dead_letter"))
+    return Outputs(tuple(events), dead_letters)
+
+
+def _destination(config: Config, number: int, on_spark: bool | None) -> Destination:
+    """The destination of output `number`; raises `Refused` where its section cannot be used."""
+    at = ("output", number)
+    match config.transport("output", number):
+        case "path":
+            section = config.settings.output[number]
+            return PathDestination(config.files.path(section.path, (*at, "path")), config.span(*at, "path"))
+        case transport:
+            raise refuse("C204", f"outputs by {transport} cannot be written yet", config.span(*at, transport), "Name a file: path.")
+
+
+def targets_of(config: Config) -> tuple[Target, ...]:
+    """Paths that a pipeline writes to: outputs in order, dead letters if configured, the checkpoint
+    last.
+
+    The checkpoint is beside the first of these where no place is named, and beside the
+    configuration where there is none.
+    """
+    targets = [*_paths(config)]
+    settings, section = config.settings, config.settings.spark
+    if section.checkpoint:
+        where = ("spark", "checkpoint")
+        return *targets, Target("checkpoint", config.files.path(section.checkpoint, where), config.span(*where), checkpoint=True)
+    name = re.sub(r"[^\w.-]+", "-", settings.name) + "-checkpoint"
+    path = str(Path(targets[0].path).parent / name) if targets else config.files.path(name, ("name",))
+    return *targets, Target("checkpoint", path, config.span("name"), checkpoint=True)
+
+
+def _paths(config: Config) -> Iterator[Target]:
+    """The paths of outputs and dead letters."""
+    settings = config.settings
+    for number, section in enumerate(settings.output):
+        if config.transport("output", number) == "path":
+            where = ("output", number, "path")
+            yield Target("output", config.files.path(section.path, where), config.span(*where))
+    if settings.dead_letter:
+        yield Target("dead letters", config.files.path(settings.dead_letter, ("dead_letter",)), config.span("dead_letter"))
