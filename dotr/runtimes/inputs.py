@@ -65,7 +65,7 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
     """Existing files of input `number`; raises `Refused` where a required file or watched folder is
     missing."""
     at = ("input", number, "path")
-    if section.path == STANDARD_INPUT:
+    if section.path == STANDARD_INPUT or config.transport("input", number) != "path":
         return []
     path, place = config.files.path(section.path, at), config.span(*at)
     if not section.watch:
@@ -85,7 +85,7 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
 
 def _input(config: Config, section: InputSection, number: int) -> tuple[list[InputFile], list[GrowingInput]]:
     at = ("input", number)
-    if (transport := config.transport("input", number)) != "path":
+    if (transport := config.transport("input", number)) not in ("path", "mqtt"):
         raise refuse("C204", f"inputs by {transport} cannot be read yet", config.span(*at, transport), "Name files: path.")
     unit = UNITS[config.settings.time.unit]
     problems: list[Diagnostic] = []
@@ -114,6 +114,11 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
             check_input(file, config.span(*at))
     if problems:
         raise Refused(dict.fromkeys(_with_place(problem, config, number) for problem in problems))
+    if transport == "mqtt":
+        from dotr.runtimes.mqtt_sections import mqtt_source
+
+        source = mqtt_source(config, number)
+        return [], [GrowingInput(replace(like, path=source.address), idle=idle, source=source)]
     if section.path == STANDARD_INPUT:
         return [], [GrowingInput(replace(like, path=STANDARD_INPUT), idle=idle)]
     if section.watch:
@@ -157,7 +162,7 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
         return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
 
     watches = section.is_given("watch")  # also true for `watch: false`, set for one run
-    grows = watches or section.path == STANDARD_INPUT
+    grows = watches or section.path == STANDARD_INPUT or section.mqtt is not None
     if section.one_per_instant and delay:
         yield problem(
             "one_per_instant",
@@ -168,6 +173,8 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
         yield problem("settle", "settle says when a file of a watched folder is complete", "Write watch: true, or leave it out.")
     if section.idle is not None and not grows:
         yield problem("idle", "an input that is there in full is never idle", "Leave it out, or write watch: true.")
+    if section.watch and not section.path:
+        yield problem("watch", "watch is of files", "Leave watch out.")
     if section.watch and section.path == STANDARD_INPUT:
         yield problem("watch", "standard input is no folder to watch", "Leave watch out.")
 

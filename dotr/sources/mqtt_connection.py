@@ -102,8 +102,8 @@ class MqttBroker:
     """Address of a broker, and the way in.
 
     - `url`: `mqtt://HOST:PORT`, or `mqtts://` with TLS; what it says of a user is not used.
-    - `client_id`: the name of the session; the broker ends a connection that another one of the same
-      name follows.
+    - `client_id`: the name of the session; the broker ends a connection when another client of the
+      same name connects.
     - `tls_files`: paths of certificates, where the URL has TLS.
     - `credentials`: name and password, read at each connection.
 
