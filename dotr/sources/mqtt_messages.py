@@ -21,7 +21,7 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.sources.messages import Message
 from dotr.sources.mqtt_addresses import unshared
 from dotr.sources.mqtt_connection import MqttBroker, MqttConnection, SessionLimits, paho_problem
-from dotr.sources.receivers import Inbox, ReceivingFailed
+from dotr.sources.receivers import Inbox, MessageQueue, ReceivingFailed
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
@@ -119,6 +119,8 @@ class MqttReceiver:
         A broker that does not answer yet is tried again for as long as it takes.
         """
         self._inbox = inbox
+        if isinstance(inbox, MessageQueue):
+            inbox.keep_once_read()
         self._offering.start()
         try:
             self._connection.start()

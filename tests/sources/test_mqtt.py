@@ -12,10 +12,13 @@ from dotr.errors.diagnostics import Refused
 from dotr.sources.messages import Message
 from dotr.sources.mqtt_connection import Credentials, MqttBroker, TlsFiles
 from dotr.sources.mqtt_messages import RECEIVE_MAXIMUM, MqttReceiver, MqttSource
-from dotr.sources.receivers import ReceivingFailed
+from dotr.sources.receivers import MessageQueue, ReceivingFailed
+from dotr.sources.records import Format, InputFile
 from tests.support.mosquitto import Mosquitto, free_port, make_certificates, wait_until
 
 pytestmark = pytest.mark.mosquitto
+
+LIKE = InputFile("site", "mqtt://localhost", Format.NDJSON)
 
 
 class Inbox:
@@ -134,6 +137,29 @@ def test_a_broker_killed_and_started_again_gives_each_message_once_to_a_run_that
     wait_until(lambda: later.messages)
     assert later.bodies == ["last"], "all before it were acknowledged, over the second connection"
     receiver.stop()
+
+
+def test_in_process_a_message_is_acknowledged_once_it_is_read(broker: Mosquitto) -> None:
+    queue = MessageQueue(LIKE, source(broker).receiver())
+    queue.start()
+    broker.publish(*[("a", f'{{"time": {number}, "graph": ""}}') for number in range(5)])
+    assert [next_time(queue) for _ in range(2)] == [0, 1_000_000]
+    queue.close()
+    queue = MessageQueue(LIKE, source(broker).receiver())
+    queue.start()
+    again = [next_time(queue)]
+    while again[-1] != 4_000_000:
+        again.append(next_time(queue))
+    assert again[-3:] == [2_000_000, 3_000_000, 4_000_000], "what was not read comes again"
+    queue.close()
+
+
+def next_time(queue: MessageQueue) -> int | None:
+    """The time of the next record."""
+    chunks = [queue.read(1)]
+    wait_until(lambda: chunks[-1] is not None or chunks.append(queue.read(1)))
+    assert chunks[-1] is not None
+    return chunks[-1].records[0].time
 
 
 def test_a_lost_session_is_told_and_the_subscription_made_again(broker: Mosquitto, caplog: pytest.LogCaptureFixture) -> None:
