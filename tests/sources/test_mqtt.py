@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -156,10 +157,11 @@ def test_in_process_a_message_is_acknowledged_once_it_is_read(broker: Mosquitto)
 
 def next_time(queue: MessageQueue) -> int | None:
     """The time of the next record."""
-    chunks = [queue.read(1)]
-    wait_until(lambda: chunks[-1] is not None or chunks.append(queue.read(1)))
-    assert chunks[-1] is not None
-    return chunks[-1].records[0].time
+    deadline = time.monotonic() + 20
+    while (chunk := queue.read(1)) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return chunk.records[0].time
 
 
 def test_a_lost_session_is_told_and_the_subscription_made_again(broker: Mosquitto, caplog: pytest.LogCaptureFixture) -> None:
