@@ -317,4 +317,4 @@ def _response(status: int, content: dict[str, int | str], headers: dict[str, str
     from aiohttp import web
 
     text = json.dumps(content, ensure_ascii=False) + "\n"
-    return web.Response(status=status, text=text, content_type="application/json", headers=headers)
+    return web.Response(status=status, text=text, content_type="application/json", headers={"Server": "dotr", **headers})
