@@ -24,6 +24,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.joins.limits import LIMITS
 from dotr.model.time import Unit
 from dotr.sources.encodings import encoding_name
+from dotr.sources.sizes import parse_size
 from dotr.sources.time_formats import check_time_format, check_time_zone
 from dotr.sources.times import parse_delay
 
@@ -123,8 +124,12 @@ class InputSection(Section):
     )
     idle: str | int | None = Field(
         default=None,
-        description="watch, standard input: after this long without an element, instants close without waiting for this input; "
+        description="watch, standard input, http: after this long without an element, instants close without waiting for this input; "
         "never if none; an integer is in seconds",
+    )
+    spool: str | int = Field(
+        default="10 GiB",
+        description="http, on Spark: the size, at most, of the copy of what has been received and is not yet part of a batch",
     )
     one_per_instant: bool = Field(
         default=False, description="every element is an instant: it closes at once, and a second one is a dead letter"
@@ -149,6 +154,12 @@ class InputSection(Section):
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
     decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals; with a comma, 20,5 is the decimal 20.5")
     encoding: str = Field(default="utf-8", min_length=1, description="csv: the encoding of the text, such as latin-1")
+
+    @field_validator("spool")
+    @classmethod
+    def _check_spool(cls, value: str | int) -> str | int:
+        parse_size(value)
+        return value
 
     @field_validator("time_format")
     @classmethod

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from dotr.config.secrets import Secret
 from dotr.config.section import Section
+from dotr.sources.http_addresses import listen_address
 from dotr.sources.mqtt_addresses import check_broker_url, check_topic, check_topic_filter
 from dotr.sources.times import parse_delay
 
@@ -141,9 +142,19 @@ class MqttOutputSection(MqttSection):
 
 
 class HttpInputSection(Section):
-    """Address at which messages are accepted."""
+    """Address at which messages are accepted, each by a POST."""
 
-    listen: str = Field(min_length=1, description="HOST:PORT/PATH; a port alone is on loopback")
+    listen: str | int = Field(description="HOST:PORT/PATH; a port alone is on loopback")
+    tokens: Secret | None = Field(
+        default=None, description="the tokens of senders, separated by commas or spaces, as ${NAME}; one of them is sent as Bearer token"
+    )
+    open: bool = Field(default=False, description="accept messages without a token from other machines, too")
+
+    @field_validator("listen")
+    @classmethod
+    def _check_listen(cls, value: str | int) -> str | int:
+        listen_address(value)
+        return value
 
 
 class HttpOutputSection(Section):

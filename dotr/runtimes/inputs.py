@@ -17,9 +17,12 @@ from dotr.config import UNITS, Config, InputSection, glob_files, matching_files
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Document, Span
 from dotr.model.time import Clock, Micros, Unit
+from dotr.runtimes.message_sources import message_source
 from dotr.sources.lines import STANDARD_INPUT, standard_bytes
 from dotr.sources.reading import check_input, clock_of, has_date_times
+from dotr.sources.receivers import MessageSource
 from dotr.sources.records import ElementMap, Format, InputFile
+from dotr.sources.sizes import parse_size
 from dotr.sources.times import parse_delay
 from dotr.sources.watched_folders import Folder, GrowingInput, stable_files
 
@@ -85,8 +88,7 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
 
 def _input(config: Config, section: InputSection, number: int) -> tuple[list[InputFile], list[GrowingInput]]:
     at = ("input", number)
-    if (transport := config.transport("input", number)) not in ("path", "mqtt"):
-        raise refuse("C204", f"inputs by {transport} cannot be read yet", config.span(*at, transport), "Name files: path.")
+    source: MessageSource | None = None
     unit = UNITS[config.settings.time.unit]
     problems: list[Diagnostic] = []
     delay: Micros = 0
@@ -104,6 +106,8 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
         mapped = _element_map(config, section, number)
     with collect_problems(problems):
         paths = files_of(config, section, number)
+    with collect_problems(problems):
+        source = message_source(config, number)
     problems += _setting_conflicts(config, section, number, delay)
     if problems:
         raise Refused(problems)
@@ -114,11 +118,8 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
             check_input(file, config.span(*at))
     if problems:
         raise Refused(dict.fromkeys(_with_place(problem, config, number) for problem in problems))
-    if transport == "mqtt":
-        from dotr.runtimes.mqtt_sections import mqtt_source
-
-        source = mqtt_source(config, number)
-        return [], [GrowingInput(replace(like, path=source.address), idle=idle, source=source)]
+    if source is not None:
+        return [], [GrowingInput(replace(like, path=source.address), idle=idle, source=source, spool=parse_size(section.spool))]
     if section.path == STANDARD_INPUT:
         return [], [GrowingInput(replace(like, path=STANDARD_INPUT), idle=idle)]
     if section.watch:
@@ -162,7 +163,7 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
         return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
 
     watches = section.is_given("watch")  # also true for `watch: false`, set for one run
-    grows = watches or section.path == STANDARD_INPUT or section.mqtt is not None
+    grows = watches or section.path == STANDARD_INPUT or section.http is not None or section.mqtt is not None
     if section.one_per_instant and delay:
         yield problem(
             "one_per_instant",
@@ -175,6 +176,8 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
         yield problem("idle", "an input that is there in full is never idle", "Leave it out, or write watch: true.")
     if section.watch and not section.path:
         yield problem("watch", "watch is of files", "Leave watch out.")
+    if section.is_given("spool") and section.http is None and section.mqtt is None:
+        yield problem("spool", "spool is the size of the copy of what is received", "Leave it out: what can be read again is not copied.")
     if section.watch and section.path == STANDARD_INPUT:
         yield problem("watch", "standard input is no folder to watch", "Leave watch out.")
 
