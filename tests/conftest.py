@@ -15,6 +15,7 @@ from dotr.cli import main
 from dotr.errors import fallbacks
 from dotr.runtimes.spark.java import java_problem
 from tests.support import kafka_broker
+from tests.support.mosquitto import skip_without_mosquitto
 
 os.environ[fallbacks.RAISE] = "raise"  # here, and in every process that a test starts
 
@@ -199,6 +200,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("kafka"):
                 item.add_marker(pytest.mark.skip(reason=missing))
+    skip_without_mosquitto(items)
     for item in items:
         if isinstance(item, pytest.DoctestItem):
             item.add_marker("core")

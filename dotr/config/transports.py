@@ -9,6 +9,8 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from dotr.config.secrets import Secret
 from dotr.config.section import Section
 from dotr.sources.http_addresses import listen_address
+from dotr.sources.mqtt_addresses import check_broker_url, check_topic, check_topic_filter
+from dotr.sources.times import parse_delay
 
 Transport = Literal["path", "kafka", "mqtt", "http"]
 
@@ -55,24 +57,88 @@ class KafkaOutputSection(KafkaSection):
     topic: str = Field(min_length=1, description="the topic")
 
 
-class MqttSection(Section):
-    """Connection to an MQTT broker."""
+class TlsFilesSection(Section):
+    """Certificates of a connection with TLS."""
 
-    url: str = Field(min_length=1, description="mqtt://HOST:PORT, or mqtts:// with TLS")
+    ca: str | None = Field(
+        default=None, min_length=1, description="a file with the certificates of the authorities to trust; the system's if none"
+    )
+    certificate: str | None = Field(
+        default=None, min_length=1, description="a file with the client's own certificate, for brokers that want one"
+    )
+    key: str | None = Field(default=None, min_length=1, description="the file with the key of `certificate`, where that does not hold it")
+
+
+class MqttSection(Section):
+    """Connection to an MQTT broker (MQTT 5)."""
+
+    url: str = Field(min_length=1, description="mqtt://HOST:PORT, or mqtts://HOST:PORT with TLS; the ports are 1883 and 8883 if none")
     username: str | None = Field(default=None, min_length=1, description="the user")
-    password: Secret | None = Field(default=None, description="the password, as ${NAME}")
+    password: Secret | None = Field(default=None, description="the password of the user, as ${NAME}")
+    tls: TlsFilesSection = Field(default=TlsFilesSection(), description="certificates; `tls.ca: FILE` may be written on one line, too")
+    client_id: str | None = Field(
+        default=None,
+        min_length=1,
+        description="the name of the client and its session at the broker, one for each run; made from the names of pipeline and input "
+        "(output) if none",
+    )
+    qos: Literal[0, 1] = Field(default=1, description="1: at least once; 0: promises nothing")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nest_tls_keys(cls, data: object) -> object:
+        """`tls.ca: FILE` as `tls: { ca: FILE }`."""
+        if not isinstance(data, dict):
+            return data
+        flat = {key.removeprefix("tls."): value for key, value in data.items() if isinstance(key, str) and key.startswith("tls.")}
+        if not flat:
+            return data
+        nested = data.get("tls")
+        rest = {key: value for key, value in data.items() if not (isinstance(key, str) and key.startswith("tls."))}
+        return {**rest, "tls": {**(nested if isinstance(nested, dict) else {}), **flat}}
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, value: str) -> str:
+        check_broker_url(value)
+        return value
 
 
 class MqttInputSection(MqttSection):
-    """Subscription of an MQTT broker."""
+    """Subscription of an MQTT broker; its messages are an input in the order of their arrival."""
 
-    topics: list[str] = Field(min_length=1, description="topic filters, such as site/+/temp")
+    topics: list[str] = Field(min_length=1, description="topic filters, such as site/+/temp or $share/GROUP/site/#")
+    session: str | int = Field(
+        default="1 h",
+        description="how long the broker keeps the subscription, and the messages that come meanwhile, while no run is connected; "
+        "0 s: not at all; an integer is in seconds",
+    )
+
+    @field_validator("topics")
+    @classmethod
+    def _check_topics(cls, value: list[str]) -> list[str]:
+        for topic in value:
+            check_topic_filter(topic)
+        return value
+
+    @field_validator("session")
+    @classmethod
+    def _check_session(cls, value: str | int) -> str | int:
+        parse_delay(value)
+        return value
 
 
 class MqttOutputSection(MqttSection):
-    """Topic of an MQTT broker."""
+    """Topic of an MQTT broker; an event is a message."""
 
     topic: str = Field(min_length=1, description="the topic")
+    retain: bool = Field(default=False, description="the broker keeps the last event, for those who subscribe later")
+
+    @field_validator("topic")
+    @classmethod
+    def _check_topic(cls, value: str) -> str:
+        check_topic(value)
+        return value
 
 
 class HttpInputSection(Section):

@@ -96,7 +96,7 @@ class HttpReceiver:
     def start(self, inbox: Inbox) -> None:
         """Listen; raises `Refused` where the address is taken (C228) or the tokens are missing."""
         try:
-            handler = _Handler(self._source, _digests(self._source), inbox)
+            handler = _Requests(self._source, _digests(self._source), inbox)
             listening = _bound(self._source)
         except BaseException:
             self._loop.close()
@@ -105,7 +105,7 @@ class HttpReceiver:
         self._thread.start()
         self.connected = True
 
-    def _run(self, handler: _Handler, listening: socket.socket) -> None:
+    def _run(self, handler: _Requests, listening: socket.socket) -> None:
         try:
             self._loop.run_until_complete(self._serve(handler, listening))
         except Exception as error:  # nothing that a client sends ends the server
@@ -114,7 +114,7 @@ class HttpReceiver:
             self.connected = False
             self._loop.close()
 
-    async def _serve(self, handler: _Handler, listening: socket.socket) -> None:
+    async def _serve(self, handler: _Requests, listening: socket.socket) -> None:
         from aiohttp import web
 
         silent = logging.Logger("aiohttp", logging.CRITICAL + 1)  # what clients do wrong is no news
@@ -124,7 +124,7 @@ class HttpReceiver:
         )
 
         def protocol() -> asyncio.Protocol:
-            return manager() if len(manager.connections) < CLIENTS else _Turned()
+            return manager() if len(manager.connections) < CLIENTS else _TurnedAway()
 
         server = await self._loop.create_server(protocol, sock=listening, backlog=_BACKLOG)
         try:
@@ -145,7 +145,7 @@ class HttpReceiver:
         self.connected = False
 
 
-class _Turned(asyncio.Protocol):
+class _TurnedAway(asyncio.Protocol):
     """Connection beyond the limit: told so, and closed."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -198,7 +198,7 @@ class _Answer(Exception):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-class _Handler:
+class _Requests:
     """Handler of requests."""
 
     def __init__(self, source: HttpListen, digests: tuple[bytes, ...], inbox: Inbox) -> None:

@@ -131,7 +131,8 @@ class MessageQueue:
         self._decode = message_decoder(like)
         self._receiver = receiver
         self._most = most
-        self._waiting: deque[Message] = deque()
+        self._waiting: deque[tuple[Message, Callable[[], None] | None]] = deque()
+        self._kept_once_read = False
         self._bytes = 0
         self._place = 0
         self._clock = ReceptionClock()
@@ -153,6 +154,14 @@ class MessageQueue:
         if self._receiver is not None:
             self._receiver.start(self)
 
+    def keep_once_read(self) -> None:
+        """From now on, messages count as kept when they are read, and not when they are queued.
+
+        It suits senders that keep a message until it is acknowledged, and send it again to the next
+        run: what waits in the queue of a killed run is not lost.
+        """
+        self._kept_once_read = True
+
     def _has_room(self, messages: int, size: int) -> bool:
         waiting = len(self._waiting)
         return not waiting or (waiting + messages <= self._most and self._bytes + size <= QUEUED_BYTES)
@@ -164,11 +173,14 @@ class MessageQueue:
             if not self._has_room(len(messages), size):
                 return False
             received = self._clock.read()
-            for message in messages:
+            last = len(messages) - 1
+            for number, message in enumerate(messages):
                 self._place += 1
-                self._waiting.append(message._replace(place=self._place, received=received))
+                placed = message._replace(place=self._place, received=received)
+                self._waiting.append((placed, kept if self._kept_once_read and number == last else None))
             self._bytes += size
-        kept()
+        if not self._kept_once_read:
+            kept()
         return True
 
     def wait_for_room(self, seconds: float, size: int = 0) -> bool:
@@ -190,9 +202,11 @@ class MessageQueue:
         if not self._waiting:
             return None
         with self._changed:
-            message = self._waiting.popleft()
+            message, kept = self._waiting.popleft()
             self._bytes -= len(message.body)
             self._changed.notify_all()
+        if kept is not None:
+            kept()
         return message
 
     def first_has_dates(self) -> bool | None:
@@ -203,7 +217,7 @@ class MessageQueue:
         if self._receiver is not None and self._receiver.failure is not None:
             raise self._receiver.failure
         with self._changed:
-            waiting = list(self._waiting)
+            waiting = [message for message, _ in self._waiting]
         return next((dates for message in waiting if (dates := has_dates(self._file, message)) is not None), None)
 
     def close(self) -> None:
