@@ -1,9 +1,10 @@
 """HTTP server of an input: a POST is a message, or several, acknowledged once the inbox has them.
 
-Idea: aiohttp serves in a thread with an event loop of its own. A request waits for the inbox without
-holding up others, and an inbox without room refuses at once, so that no client can hold up the run.
-Bounds: connections, bytes of bodies that are being read, bytes of a body, and the time that a client
-may take for headers and body.
+Idea: aiohttp serves in a thread with an event loop of its own. A request waits for the inbox
+without holding up others, and an inbox without room refuses at once, so that no client can hold up
+the run.
+Bounds: connections, bytes of bodies that are being read, bytes of a body, and the time that a
+client may take for headers and body.
 Cost: about 0.3 ms a request.
 """
 
