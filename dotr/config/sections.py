@@ -124,12 +124,12 @@ class InputSection(Section):
     )
     idle: str | int | None = Field(
         default=None,
-        description="watch, standard input, http: after this long without an element, instants close without waiting for this input; "
+        description="watch, standard input, http, mqtt: after this long without an element, instants close without waiting for this input; "
         "never if none; an integer is in seconds",
     )
     spool: str | int = Field(
         default="10 GiB",
-        description="http, on Spark: the size, at most, of the copy of what has been received and is not yet part of a batch",
+        description="http, mqtt, on Spark: the size, at most, of the copy of what has been received and is not yet part of a batch",
     )
     one_per_instant: bool = Field(
         default=False, description="every element is an instant: it closes at once, and a second one is a dead letter"

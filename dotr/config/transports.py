@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from dotr.config.secrets import Secret
 from dotr.config.section import Section
-from dotr.sources.http_addresses import listen_address
+from dotr.sources.http_addresses import check_post_url, listen_address
 from dotr.sources.mqtt_addresses import check_broker_url, check_topic, check_topic_filter
 from dotr.sources.times import parse_delay
 
@@ -157,7 +157,23 @@ class HttpInputSection(Section):
         return value
 
 
+class TlsTrustSection(Section):
+    """Authorities to trust in a connection with TLS."""
+
+    ca: str | None = Field(
+        default=None, min_length=1, description="a file with the certificates of the authorities to trust; the system's if none"
+    )
+
+
 class HttpOutputSection(Section):
     """Address to which batches are posted."""
 
-    url: str = Field(min_length=1, description="https://HOST/PATH")
+    url: str = Field(min_length=1, description="https://HOST/PATH; a password in it is written as ${NAME}")
+    token: Secret | None = Field(default=None, description="the token that is sent as Bearer token, as ${NAME}")
+    tls: TlsTrustSection = Field(default=TlsTrustSection(), description="the authorities to trust")
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, value: str) -> str:
+        check_post_url(value)
+        return value

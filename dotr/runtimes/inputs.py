@@ -163,7 +163,8 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
         return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
 
     watches = section.is_given("watch")  # also true for `watch: false`, set for one run
-    grows = watches or section.path == STANDARD_INPUT or section.http is not None or section.mqtt is not None
+    receives = section.http is not None or section.mqtt is not None
+    grows = watches or section.path == STANDARD_INPUT or receives
     if section.one_per_instant and delay:
         yield problem(
             "one_per_instant",
@@ -176,7 +177,7 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
         yield problem("idle", "an input that is there in full is never idle", "Leave it out, or write watch: true.")
     if section.watch and not section.path:
         yield problem("watch", "watch is of files", "Leave watch out.")
-    if section.is_given("spool") and section.http is None and section.mqtt is None:
+    if section.is_given("spool") and not receives:
         yield problem("spool", "spool is the size of the copy of what is received", "Leave it out: what can be read again is not copied.")
     if section.watch and section.path == STANDARD_INPUT:
         yield problem("watch", "standard input is no folder to watch", "Leave watch out.")

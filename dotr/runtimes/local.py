@@ -61,7 +61,7 @@ def run_local(
     with stoppable() as stop, receiving_in_process(pipeline) as received:
         if pipeline.clock_pending:
             pipeline = _with_first_clock(pipeline, received, stop)
-        opened = open_sinks(pipeline.outputs, pipeline.dead_letters, pipeline.output_terms)
+        opened = open_sinks(pipeline.outputs, pipeline.dead_letters, pipeline.output_terms, stop.check)
         sinks, rejected = opened.events, opened.dead_letters
         run = _LocalRun(pipeline, sinks, rejected, stop, report_progress, head, received)
         try:

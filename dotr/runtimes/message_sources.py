@@ -6,7 +6,6 @@ from typing import assert_never
 
 from dotr.config import Config
 from dotr.errors.diagnostics import refuse
-from dotr.runtimes.http_inputs import http_source
 from dotr.sources.receivers import MessageSource
 
 
@@ -19,13 +18,15 @@ def message_source(config: Config, number: int) -> MessageSource | None:
         case "path":
             return None
         case "http":
+            from dotr.runtimes.http_inputs import http_source
+
             return http_source(config, number)
         case "mqtt":
             from dotr.runtimes.mqtt_sections import mqtt_source
 
             return mqtt_source(config, number)
-        case "kafka" as transport:
-            place = config.span("input", number, transport)
-            raise refuse("C204", f"inputs by {transport} cannot be read yet", place, "Name files: path.")
+        case "kafka":
+            place = config.span("input", number, "kafka")
+            raise refuse("C204", "inputs by kafka cannot be read yet", place, "Name files: path.")
         case other:
             assert_never(other)

@@ -11,7 +11,7 @@ from dotr.config import Config
 from dotr.errors.diagnostics import Diagnostic, refuse
 from dotr.runtimes.inputs import collect_problems
 from dotr.runtimes.removal import Target
-from dotr.sinks.destinations import Destination, PathDestination
+from dotr.sinks.destinations import Destination, HttpDestination, PathDestination
 from dotr.sinks.events import TableFormat, output_format
 from dotr.sinks.opening import Output
 from dotr.sinks.parquet import parquet_problem
@@ -39,6 +39,10 @@ def read_outputs(config: Config, problems: list[Diagnostic], *, on_spark: bool |
                 problem = parquet_problem(destination.path, destination.span)
                 if problem is not None:
                     problems.append(problem)
+            if isinstance(form, TableFormat) and isinstance(destination, HttpDestination):
+                place = config.span("output", number, "format")
+                hint = "Write format: ndjson, trig, nquads or csv; or name a file: path."
+                raise refuse("C204", f"{section.format} is a file, and cannot be posted", place, hint)
             events.append(Output(form, destination))
     if config.settings.dead_letter:
         path = config.files.path(config.settings.dead_letter, ("dead_letter",))
@@ -53,6 +57,10 @@ def _destination(config: Config, number: int, on_spark: bool | None) -> Destinat
         case "path":
             section = config.settings.output[number]
             return PathDestination(config.files.path(section.path, (*at, "path")), config.span(*at, "path"))
+        case "http":
+            from dotr.runtimes.http_outputs import http_destination
+
+            return http_destination(config, number)
         case transport:
             raise refuse("C204", f"outputs by {transport} cannot be written yet", config.span(*at, transport), "Name a file: path.")
 

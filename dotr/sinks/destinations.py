@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dotr.model.places import Span
@@ -20,9 +21,31 @@ class PathDestination:
         return self.path
 
 
-Destination: TypeAlias = PathDestination
+@dataclass(frozen=True, slots=True)
+class HttpDestination:
+    """Address that batches are posted to.
+
+    - `shown`: the URL without user, password and query.
+    - `number`: the number of the output, from 0 on.
+    - `url`, `token`: functions that reveal the whole URL and the token (None: none) when they are
+      needed.
+    - `ca`: a file with the certificates of the authorities to trust; empty: the system's.
+    """
+
+    shown: str
+    number: int
+    url: Callable[[], str] = field(compare=False)
+    token: Callable[[], str] | None = field(default=None, compare=False)
+    ca: str = ""
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+Destination: TypeAlias = PathDestination | HttpDestination
 
 
 def needs_identity(destination: Destination) -> bool:
-    """Test for a destination that knows a checkpoint by its ID: it writes batches exactly once."""
-    return False
+    """Test for a destination that knows a checkpoint by its ID: what it has of one is not of another."""
+    return isinstance(destination, HttpDestination)

@@ -6,6 +6,7 @@ import ipaddress
 import re
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit, urlunsplit
 
 _LISTEN: Final = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.%\w]+\]|[\w.-]+):)?(?P<port>[0-9]{1,5})(?P<path>/[^\s?#]*)?", re.ASCII)
 _LOOPBACK: Final = "127.0.0.1"
@@ -49,3 +50,34 @@ def listen_address(text: str | int) -> ListenAddress:
     if found is None or not 0 < int(found["port"]) <= _LAST_PORT:
         raise ValueError(f"{text} is no address to listen at: write it like 127.0.0.1:8081/in")
     return ListenAddress((found["host"] or _LOOPBACK).strip("[]"), int(found["port"]), found["path"] or "/")
+
+
+def check_post_url(url: str) -> None:
+    """Check a URL to which batches are posted; raises ValueError without its password.
+
+    >>> check_post_url("https://user:${PASSWORD}@h:8443/in?a=b")
+    >>> check_post_url("ftp://h")
+    Traceback (most recent call last):
+    ValueError: it begins with neither http:// nor https://
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("it is no URL") from None
+    if parts.scheme not in ("http", "https"):
+        raise ValueError("it begins with neither http:// nor https://")
+    if not parts.hostname or port == 0 or re.search(r"[\x00-\x20\x7f-\U0010ffff]", url):
+        raise ValueError("it is no URL")
+    if parts.fragment:
+        raise ValueError("a fragment (#) is sent to no server")
+
+
+def shown_url(url: str) -> str:
+    """A URL without user and password, and without its query, which may hold a secret, too.
+
+    >>> shown_url("https://user:${PASSWORD}@h:8443/in?token=b")
+    'https://h:8443/in'
+    """
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -1,7 +1,7 @@
 """Bodies of requests: bounded, decompressed, and cut into messages.
 
-Idea: each line of NDJSON is a message, and so is each line of JSON or JSON-LD that is sent as lines;
-any other body is one message. A body is read no further than its limit, compressed or not.
+Idea: each line of NDJSON is a message, and so is each line of JSON or JSON-LD that is sent as
+lines; any other body is one message. A body is read no further than its limit, compressed or not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """HTTP server of an input: a POST is a message, or several, acknowledged once the inbox has them.
 
-Idea: aiohttp serves in a thread with an event loop of its own. A request waits for the inbox without
-holding up others, and an inbox without room refuses at once, so that no client can hold up the run.
-Bounds: connections, bytes of bodies that are being read, bytes of a body, and the time that a client
-may take for headers and body.
+Idea: aiohttp serves in a thread with an event loop of its own. A request waits for the inbox
+without holding up others, and an inbox without room refuses at once, so that no client can hold up
+the run.
+Bounds: connections, bytes of bodies that are being read, bytes of a body, and the time that a
+client may take for headers and body.
 Cost: about 0.3 ms a request.
 """
 
@@ -96,7 +97,7 @@ class HttpReceiver:
     def start(self, inbox: Inbox) -> None:
         """Listen; raises `Refused` where the address is taken (C228) or the tokens are missing."""
         try:
-            handler = _Handler(self._source, _digests(self._source), inbox)
+            handler = _Requests(self._source, _digests(self._source), inbox)
             listening = _bound(self._source)
         except BaseException:
             self._loop.close()
@@ -105,7 +106,7 @@ class HttpReceiver:
         self._thread.start()
         self.connected = True
 
-    def _run(self, handler: _Handler, listening: socket.socket) -> None:
+    def _run(self, handler: _Requests, listening: socket.socket) -> None:
         try:
             self._loop.run_until_complete(self._serve(handler, listening))
         except Exception as error:  # nothing that a client sends ends the server
@@ -114,7 +115,7 @@ class HttpReceiver:
             self.connected = False
             self._loop.close()
 
-    async def _serve(self, handler: _Handler, listening: socket.socket) -> None:
+    async def _serve(self, handler: _Requests, listening: socket.socket) -> None:
         from aiohttp import web
 
         silent = logging.Logger("aiohttp", logging.CRITICAL + 1)  # what clients do wrong is no news
@@ -124,7 +125,7 @@ class HttpReceiver:
         )
 
         def protocol() -> asyncio.Protocol:
-            return manager() if len(manager.connections) < CLIENTS else _Turned()
+            return manager() if len(manager.connections) < CLIENTS else _TurnedAway()
 
         server = await self._loop.create_server(protocol, sock=listening, backlog=_BACKLOG)
         try:
@@ -145,7 +146,7 @@ class HttpReceiver:
         self.connected = False
 
 
-class _Turned(asyncio.Protocol):
+class _TurnedAway(asyncio.Protocol):
     """Connection beyond the limit: told so, and closed."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -198,7 +199,7 @@ class _Answer(Exception):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-class _Handler:
+class _Requests:
     """Handler of requests."""
 
     def __init__(self, source: HttpListen, digests: tuple[bytes, ...], inbox: Inbox) -> None:
