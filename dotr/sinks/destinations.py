@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.model.places import Span
+
+if TYPE_CHECKING:
+    from dotr.sources.mqtt_connection import MqttBroker
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,21 @@ class HttpDestination:
         return self.shown
 
 
-Destination: TypeAlias = PathDestination | HttpDestination
+@dataclass(frozen=True, slots=True)
+class MqttDestination:
+    """Topic of an MQTT broker; `retain`: the broker keeps the last message for later subscribers."""
+
+    broker: MqttBroker
+    topic: str
+    qos: int = 1
+    retain: bool = False
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} of {self.broker.address}"
+
+
+Destination: TypeAlias = PathDestination | HttpDestination | MqttDestination
 
 
 def needs_identity(destination: Destination) -> bool:

@@ -139,14 +139,16 @@ class Mosquitto:
     def __exit__(self, *reason: object) -> None:
         self.stop()
 
-    def client(self, name: str = "", **connect: object) -> Client:
-        """A connected client, whose thread runs; the first of the users, where there are some."""
+    def client(self, name: str = "", received: list[MQTTMessage] | None = None, **connect: object) -> Client:
+        """A connected client, whose thread runs; the first of the users, where there are some. `received` gets its messages."""
         client = Client(CallbackAPIVersion.VERSION2, name, protocol=MQTTProtocolVersion.MQTTv5)
         client.max_inflight_messages_set(1000)
         if self._user is not None:
             client.username_pw_set(*self._user)
         if self._tls is not None:
             client.tls_set_context(ssl.create_default_context(cafile=str(self._tls / "ca.crt")))
+        if received is not None:
+            client.on_message = lambda client, data, message: received.append(message)
         client.connect("localhost", self.port, **connect)  # type: ignore[arg-type]
         client.loop_start()
         wait_until(client.is_connected, "the broker lets nobody in")
@@ -177,12 +179,13 @@ class Mosquitto:
             client.loop_stop()
 
     @contextmanager
-    def subscribed(self, *topics: str, qos: int = 1) -> Iterator[list[MQTTMessage]]:
-        """What comes on these topics while the context is open."""
+    def subscribed(self, *topics: str, qos: int = 1, client_id: str = "") -> Iterator[list[MQTTMessage]]:
+        """What comes on these topics while the context is open; with a `client_id`, and what came since it was open last."""
         received: list[MQTTMessage] = []
         ready: list[int] = []
-        client = self.client()
-        client.on_message = lambda client, data, message: received.append(message)
+        session = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        session.SessionExpiryInterval = 3600 if client_id else 0
+        client = self.client(client_id, received, clean_start=not client_id, properties=session)
         client.on_subscribe = lambda client, data, mid, codes, properties: ready.append(mid)
         client.subscribe([(topic, qos) for topic in topics])
         wait_until(lambda: ready)
