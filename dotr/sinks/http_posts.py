@@ -1,8 +1,8 @@
 """Sinks that post: a batch is the body of one request, which is sent until it is accepted.
 
-Idea: a body is a function of its firings, and its key of pipeline, output and batch, so that a batch
-that is sent again is the same request, which a server recognises by the key. Bodies beyond a few
-megabytes wait in a temporary file.
+Idea: a body is a function of its firings, and its key of pipeline, output and batch, so that a
+batch that is sent again is the same request, which a server recognises by the key. Bodies beyond a
+few megabytes wait in a temporary file.
 Promise: each batch is accepted at least once, one behind the other. A batch without a firing is not
 sent.
 """
