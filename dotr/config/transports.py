@@ -48,10 +48,36 @@ class KafkaInputSection(KafkaSection):
     subscribe: str | None = Field(default=None, min_length=1, description="topics, separated by commas")
 
 
-class KafkaOutputSection(KafkaSection):
+Delivery = Literal["exactly_once", "at_least_once"]
+
+
+class KafkaTopicSection(KafkaSection):
+    """Topic of a Kafka cluster that is written to."""
+
+    topic: str = Field(min_length=1, description="the topic, which must be there")
+    delivery: Delivery | None = Field(
+        default=None,
+        description="exactly_once: a batch is a transaction, on Spark only, and the default there; at_least_once: a batch that was cut off "
+        "is written again",
+    )
+
+
+class KafkaOutputSection(KafkaTopicSection):
     """Topic of a Kafka cluster."""
 
-    topic: str = Field(min_length=1, description="the topic")
+    key: str | None = Field(
+        default=None, min_length=1, description="the attribute whose value, in N-Triples, is the key of a record; no key if none"
+    )
+    timestamp: Literal["clock", "event"] = Field(
+        default="clock",
+        description="the time of a record: event needs a topic with retention.ms and message.timestamp.after.max.ms that allow for it",
+    )
+
+
+class DeadLetterSection(Section):
+    """Destination of dead letters that is no file."""
+
+    kafka: KafkaTopicSection = Field(description="a topic of a Kafka cluster")
 
 
 class MqttSection(Section):

@@ -33,9 +33,8 @@ from dotr.patterns.rule_counts import RuleCounts
 from dotr.runtimes.channels import channels_of
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.stopping import Stop, stoppable
-from dotr.sinks.batches import RunSink
 from dotr.sinks.files import WriteFailed
-from dotr.sinks.opening import open_sinks
+from dotr.sinks.opening import OpenedSinks, open_sinks
 from dotr.sources.live_merge import Channel, live_instants
 from dotr.sources.merge import merged
 from dotr.sources.records import SourcedElement
@@ -58,9 +57,9 @@ def run_local(
     be written to its end.
     """
     with stoppable() as stop:
-        opened = open_sinks(pipeline.outputs, pipeline.dead_letters, pipeline.output_terms)
+        opened = open_sinks(pipeline.outputs, pipeline.dead_letters, pipeline.output_terms, stop.check)
         sinks, rejected = opened.events, opened.dead_letters
-        run = _LocalRun(pipeline, sinks, rejected, stop, report_progress, head)
+        run = _LocalRun(pipeline, opened, stop, report_progress, head)
         try:
             with ExitStack() as stack:
                 for sink in sinks:
@@ -99,8 +98,7 @@ class _LocalRun:
     def __init__(
         self,
         pipeline: Pipeline,
-        sinks: Sequence[RunSink[Firing]],
-        dead_letter_sink: RunSink[DeadLetter] | None,
+        opened: OpenedSinks,
         stop: Stop,
         report_progress: ReportProgress,
         head: int | None,
@@ -123,8 +121,9 @@ class _LocalRun:
         self._progress_reported_at = 0.0
         self._second_pass: Iterator[tuple[Micros, list[Element]]] | None = None
         self._clock = pipeline.clock
-        self._sinks = sinks
-        self._dead_letter_sink = dead_letter_sink
+        self._sinks = opened.events
+        self._dead_letter_sink = opened.dead_letters
+        self._refused = opened.refused
         self._stop = stop
         self._dead_letter_counts: Counter[Reason] = Counter()
         self._warnings = WarningLimiter(pipeline.dead_letter_warnings)
@@ -251,6 +250,14 @@ class _LocalRun:
         self.dropped += sum([firing.dropped for firing in firings])
         for sink in self._sinks:
             sink.write_items(firings)
+        if self._refused:
+            self._write_refused()
+
+    def _write_refused(self) -> None:
+        """Write the dead letters of events that a sink cannot take."""
+        for letter in self._refused:
+            self._write_dead_letter(letter)
+        self._refused.clear()
 
     def _write_sorted(self, firings: list[Firing]) -> None:
         """Write and count the firings of an instant that has many: all of them, or none where a
@@ -274,6 +281,7 @@ class _LocalRun:
                 sink.write_items(block)
         self.events += events
         self.dropped += dropped
+        self._write_refused()
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
         self.remove_temporary_files()
 

@@ -186,5 +186,5 @@ def check_files(config: Config) -> list[Diagnostic]:
     """Problems of a configuration's inputs and outputs that a check without a run can detect."""
     problems: list[Diagnostic] = []
     read_inputs(config, problems)
-    read_outputs(config, problems)
+    read_outputs(config, problems, on_spark=config.settings.engine == "spark")
     return [*problems, *_path_conflicts(config, targets_of(config))]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from functools import partial
+from typing import TypeVar, assert_never
 
-from dotr.errors.diagnostics import Refused
 from dotr.model.stream import DeadLetter, Firing
-from dotr.model.time import Clock
-from dotr.sinks.batches import BatchHistory, BatchSink, RunSink
+from dotr.model.terms import Variable
+from dotr.outputs.writing import StreamFormat
+from dotr.sinks.batches import BatchHistory, BatchSink, Check, Reject, RunSink, check_nothing
 from dotr.sinks.dead_letters import DeadLetterFile, DeadLetterFiles
-from dotr.sinks.destinations import Destination, PathDestination
+from dotr.sinks.destinations import Destination, KafkaDestination, PathDestination
 from dotr.sinks.events import FileBatches, OutputFormat, OutputTerms, open_file
 from dotr.sinks.files import check_new
+from dotr.sinks.messages import Encoder, MessageFormat, dead_letter_encoder, event_encoder
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +34,21 @@ def check_free(destination: Destination) -> None:
         check_new(destination.path, destination.span)
 
 
-def open_sinks(outputs: Sequence[Output], dead_letters: Destination | None, terms: OutputTerms) -> OpenedSinks:
-    """Open the sinks of a run in process: all of them, or none. Raises `Refused`."""
+def open_sinks(
+    outputs: Sequence[Output], dead_letters: Destination | None, terms: OutputTerms, check: Check = check_nothing
+) -> OpenedSinks:
+    """Open the sinks of a run in process: all of them, or none. Raises `Refused`, or what `check`
+    raises while a broker is waited for.
+    """
     opened: list[RunSink[Firing]] = []
+    refused: list[DeadLetter] = []
     try:
-        for number, output in enumerate(outputs):
-            opened.append(_event_sink(number, output, terms))  # those opened are discarded if a later one fails
-        return OpenedSinks(opened, None if dead_letters is None else _dead_letter_sink(dead_letters, terms.clock))
-    except Refused:
+        for output in outputs:
+            # those opened are discarded if a later one fails
+            opened.append(_event_sink(output, terms, check, refused.append))  # noqa: PERF401
+        rejected = None if dead_letters is None else _dead_letter_sink(dead_letters, terms, check)
+        return OpenedSinks(opened, rejected, refused)
+    except BaseException:
         for sink in opened:
             sink.discard()
         raise
@@ -45,27 +56,48 @@ def open_sinks(outputs: Sequence[Output], dead_letters: Destination | None, term
 
 @dataclass(frozen=True, slots=True)
 class OpenedSinks:
-    """The sinks of a run in process; `dead_letters` is None where they are only counted."""
+    """The sinks of a run in process; `dead_letters` is None where they are only counted. `refused`
+    gets the dead letters of events that a sink cannot take.
+    """
 
     events: Sequence[RunSink[Firing]]
     dead_letters: RunSink[DeadLetter] | None
+    refused: list[DeadLetter]
 
 
-def _event_sink(number: int, output: Output, terms: OutputTerms) -> RunSink[Firing]:
-    """The sink of output `number`, from 0 on."""
-    match output.destination:
-        case PathDestination(path, span):
-            return open_file(path, output.format, terms, span)
-        case _:
-            assert_never(output.destination)
-
-
-def _dead_letter_sink(destination: Destination, clock: Clock) -> RunSink[DeadLetter]:
+def _event_sink(output: Output, terms: OutputTerms, check: Check, reject: Reject) -> RunSink[Firing]:
+    destination = output.destination
     match destination:
         case PathDestination(path, span):
-            return DeadLetterFile(path, clock, span)
+            return open_file(path, output.format, terms, span)
+        case KafkaDestination():
+            from dotr.sinks.kafka.producing import TopicSink
+
+            return TopicSink(destination, _encoder(output, terms, destination.key), check, reject)
         case _:
             assert_never(destination)
+
+
+def _dead_letter_sink(destination: Destination, terms: OutputTerms, check: Check) -> RunSink[DeadLetter]:
+    match destination:
+        case PathDestination(path, span):
+            return DeadLetterFile(path, terms.clock, span)
+        case KafkaDestination():
+            from dotr.sinks.kafka.producing import TopicSink
+
+            return TopicSink(destination, partial(dead_letter_encoder, terms), check, ignore_letter)
+        case _:
+            assert_never(destination)
+
+
+def ignore_letter(letter: DeadLetter) -> None:
+    """Discard the dead letter of a dead letter."""
+
+
+def _encoder(output: Output, terms: OutputTerms, key: Variable | None) -> Callable[[], Encoder[Firing]]:
+    """The maker of encoders of an output whose items are messages."""
+    assert isinstance(output.format, StreamFormat), "a table is refused when the configuration is read"
+    return partial(event_encoder, MessageFormat(output.format, terms, key))
 
 
 def event_batches(outputs: Sequence[Output], terms: OutputTerms, history: BatchHistory) -> list[BatchSink[Firing]]:
@@ -73,12 +105,15 @@ def event_batches(outputs: Sequence[Output], terms: OutputTerms, history: BatchH
     other output."""
     files: list[tuple[str, OutputFormat]] = []
     others: list[BatchSink[Firing]] = []
-    for output in outputs:
-        match output.destination:
+    for number, output in enumerate(outputs):
+        destination = output.destination
+        match destination:
             case PathDestination(path):
                 files.append((path, output.format))
+            case KafkaDestination():
+                others.append(_topic_batches(destination, str(number), _encoder(output, terms, destination.key), terms, history))
             case _:
-                assert_never(output.destination)
+                assert_never(destination)
     return [FileBatches(files, terms), *others] if files else others
 
 
@@ -87,5 +122,19 @@ def dead_letter_batches(destination: Destination, terms: OutputTerms, history: B
     match destination:
         case PathDestination(path):
             return DeadLetterFiles(path, terms.clock)
+        case KafkaDestination():
+            return _topic_batches(destination, "dead", partial(dead_letter_encoder, terms), terms, history)
         case _:
             assert_never(destination)
+
+
+def _topic_batches(
+    destination: KafkaDestination, number: str, new_encoder: Callable[[], Encoder[T]], terms: OutputTerms, history: BatchHistory
+) -> BatchSink[T]:
+    """The sink of a topic; `number` is that of the output."""
+    from dotr.sinks.kafka.producing import RepeatedBatches
+    from dotr.sinks.kafka.transactions import TransactionBatches, transaction_name
+
+    if not destination.exactly_once:
+        return RepeatedBatches(destination, new_encoder)
+    return TransactionBatches(destination, transaction_name(terms.pipeline, number, history.identity), new_encoder, history)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from pyspark import SparkContext
@@ -125,8 +125,8 @@ def _run_on_spark(
             show("moving the state to where the changed rules look for it")
             spark_progress.state_moved(_move_state(session, checkpoint, change, layout, job))
 
-        def write(number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter]) -> None:
-            sinks.write(number, firings, letters, sink.check_abandoned)
+        def write(number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter]) -> Sequence[DeadLetter]:
+            return sinks.write(number, firings, letters, sink.check_abandoned)
 
         sink = Sink(
             write,
@@ -258,12 +258,16 @@ class _BatchSinks:
             last.append(self._dead_letters.open(check))
         return max((number for number in last if number is not None), default=None)
 
-    def write(self, number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter], check: Check) -> None:
-        """Write a batch to all sinks."""
+    def write(self, number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter], check: Check) -> Sequence[DeadLetter]:
+        """Write a batch to all sinks; returns the dead letters of firings that one of them cannot take,
+        which are written behind the others.
+        """
+        refused: list[DeadLetter] = []
         for sink in self._events:
-            sink.write_batch(number, firings, check)
+            refused += sink.write_batch(number, firings, check)
         if self._dead_letters is not None:
-            self._dead_letters.write_batch(number, _LetterBlocks(letters), check)
+            self._dead_letters.write_batch(number, _LetterBlocks(letters, refused), check)
+        return refused
 
     def __enter__(self) -> _BatchSinks:
         return self
@@ -278,10 +282,10 @@ class _BatchSinks:
 class _LetterBlocks:
     """Dead letters in blocks, which can be read several times."""
 
-    def __init__(self, letters: Iterable[DeadLetter]) -> None:
+    def __init__(self, *letters: Iterable[DeadLetter]) -> None:
         self._letters = letters
 
     def __iter__(self) -> Iterator[Sequence[DeadLetter]]:
-        letters = iter(self._letters)
+        letters = chain.from_iterable(self._letters)
         while block := list(islice(letters, _DEAD_LETTERS_PER_WRITE)):
             yield block
