@@ -66,7 +66,7 @@ class Reason(Enum):
     """Reason for which an element became a dead letter.
 
     IDLE: the instant had closed while the input was declared idle. SECOND: another element had the
-    same time, in an input where every element is an instant.
+    same time, in an input where every element is an instant. LOST: a broker dropped it unread.
     """
 
     LATE = "late"
@@ -76,6 +76,7 @@ class Reason(Enum):
     FAILED = "failed"
     IDLE = "idle"
     SECOND = "second"
+    LOST = "lost"
 
 
 class DeadLetter(NamedTuple):

@@ -18,11 +18,13 @@ from dotr.model.places import Span
 from dotr.model.time import Clock, Micros
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND
 from dotr.runtimes.inputs import checkpoint_clock, clock_of_inputs, files_of, read_inputs, spool_problems, wait_until_stable
+from dotr.runtimes.kafka_inputs import idle_warnings, open_topics
 from dotr.runtimes.output_locks import OutputLocks
 from dotr.runtimes.removal import Target, remove
 from dotr.sinks.events import OutputFormat, OutputTerms, TableFormat, output_format
 from dotr.sinks.files import check_new, keeps_nothing
 from dotr.sinks.parquet import parquet_problem
+from dotr.sources.kafka.channels import OpenedTopics
 from dotr.sources.records import InputFile
 from dotr.sources.times import parse_delay
 from dotr.sources.watched_folders import GrowingInput
@@ -60,7 +62,7 @@ class Pipeline:
     """Compiled program with inputs and outputs.
 
     `inputs`: existing files; `growing`: watched folders and standard input; `rates`: greatest
-    number of records a second, by name of input; `dead_letter_warnings`: number of dead letters of
+    number of records a second, by name of input; `topics`: Kafka inputs; `dead_letter_warnings`: number of dead letters of
     a kind that are logged; `notices`: notices on the inputs.
     """
 
@@ -74,6 +76,7 @@ class Pipeline:
     dead_letter_span: Span | None = None
     growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
+    topics: tuple[OpenedTopics, ...] = ()
     dead_letter_warnings: int = WARNINGS_PER_KIND
     notices: Sequence[Diagnostic] = ()
 
@@ -117,6 +120,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         raise Refused([*refused.diagnostics, *problems]) from None
     if problems:
         raise Refused(problems)
+    topics = open_topics(config, inputs.topics) if wait else ()
     if fresh:
         remove(targets)
     if inputs.growing and wait:
@@ -124,7 +128,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     unit = UNITS[settings.time.unit]
     clock = checkpoint_clock(targets[-1].path) if on_spark else None
     notices: list[Diagnostic] = []
-    clock = clock or (clock_of_inputs(inputs, unit, notices) if wait else Clock(unit, dated=False))
+    clock = clock or (clock_of_inputs(inputs, unit, notices, topics) if wait else Clock(unit, dated=False))
     outputs = tuple(
         Output(output_format(section.format), target.path, target.span) for section, target in zip(settings.output, targets, strict=False)
     )
@@ -144,6 +148,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         dead_letters.span,
         inputs.growing,
         inputs.rates,
+        topics,
         settings.report.dead_letters,
         notices,
     )
@@ -238,4 +243,4 @@ def check_files(config: Config) -> list[Diagnostic]:
     problems: list[Diagnostic] = []
     read_inputs(config, problems)
     targets = targets_of(config)
-    return [*problems, *_path_conflicts(config, targets), *_table_problems(config, targets)]
+    return [*problems, *_path_conflicts(config, targets), *_table_problems(config, targets), *idle_warnings(config)]
