@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.support.kafka_broker import Broker, Sent
@@ -114,10 +117,8 @@ class Running:
 
     def kill(self) -> None:
         """End all its processes with -9."""
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self.process.pid, 9)
-        except ProcessLookupError:
-            pass
         self.process.wait(30)
 
     def __enter__(self) -> Running:
@@ -125,6 +126,22 @@ class Running:
 
     def __exit__(self, *reason: object) -> None:
         self.kill()
+
+
+def free_port() -> int:
+    """A port of loopback that nothing listens on."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def metric(port: int, name: str) -> float | None:
+    """A metric of a run without further labels; None where there is none."""
+    with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
+        for text in page.read().decode().splitlines():
+            if text.startswith(f"{name}{{"):
+                return float(text.rpartition(" ")[2])
+    return None
 
 
 def written(path: Path) -> list[str]:
