@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Final
 
 from pyspark import SparkContext
@@ -19,6 +20,7 @@ from pyspark.sql import SparkSession
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.engine.multi_query import share_queries
 from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import Refused
 from dotr.layout.layers import lay_out
 from dotr.model.stream import DeadLetter, Firing
 from dotr.monitoring.progress import ReportProgress, ignore_progress
@@ -41,6 +43,9 @@ from dotr.runtimes.spark.state_moves import OldQuery, move_state
 from dotr.sinks.dead_letters import dead_letter_line
 from dotr.sinks.events import open_batch
 from dotr.sinks.files import BatchFile, WriteFailed, check_new
+from dotr.sources.failures import InputFailed
+from dotr.sources.kafka.journal import PartitionJournal
+from dotr.sources.kafka.watch import check_identities
 from dotr.sources.records import InputFile
 from dotr.state.state_migration import StateChange, StateFate
 from dotr.state.state_schema import state_schema
@@ -84,6 +89,7 @@ def run_spark(
         tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
             layout = checkpoint.claim(replace(layout, buckets=tasks, partitions=tasks, holdings=state_schema(pipeline.program)))
+        _journal_partitions(pipeline, checkpoint.folder)
         job = _job(pipeline, layout, tasks, checkpoint.folders(layout.generation))
         remove_runs(run_folder(job))
         if pipeline.program.store is not None:
@@ -197,7 +203,27 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         moved=folders[1] if layout.start is not None else "",
         start=json.dumps(layout.start) if layout.start is not None else "",
         trigger=pipeline.spark.trigger_interval,
+        topics=tuple(each.topics.to_json() for each in pipeline.topics),
     )
+
+
+def _journal_partitions(pipeline: Pipeline, folder: Path) -> None:
+    """Number the partitions of Kafka inputs that the checkpoint does not know; those of the others
+    that have appeared since are found by the planner. Raises `Refused` (S121) where a topic is not
+    the one that it was."""
+    if not pipeline.topics:
+        return
+    journal = PartitionJournal(folder)
+    for opened in pipeline.topics:
+        name = opened.topics.name
+        known = [partition for own, partition in journal.entries if own == name]
+        if not known:
+            journal.add(name, opened.partitions)
+            continue
+        try:
+            check_identities(opened.cluster, known, {each.key: each.identity for each in opened.partitions})
+        except InputFailed as failed:
+            raise Refused([failed.diagnostic]) from None
 
 
 def _ship_background(store: CompiledStore, context: SparkContext) -> None:

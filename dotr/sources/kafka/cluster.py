@@ -206,8 +206,9 @@ def data_lost(topics: KafkaInput, place: Partition, first: int, end: int) -> Inp
         f"input {topics.name}: the records {first:,} to {end - 1:,} of partition {place.number} of {place.topic} are lost: "
         "the broker has deleted them before they were read"
     )
-    hint = (
-        "Give the topic a longer retention (retention.ms, retention.bytes). With failOnDataLoss: false a run goes on behind them, "
-        "with one dead letter (reason lost)."
-    )
+    hint = "Give the topic a longer retention (retention.ms, retention.bytes). "
+    if topics.fails_on_loss:
+        hint += "With failOnDataLoss: false a run goes on behind them, with one dead letter (reason lost)."
+    else:
+        hint += "A batch that was planned is never done again smaller: start over with --fresh, or from a copy of the checkpoint."
     return InputFailed("S120", message, hint)

@@ -98,6 +98,11 @@ class KafkaFeed:
         """Position behind the last record."""
         return InputPoint(0, self._queue.next, self._queue.next)
 
+    @property
+    def is_at_end(self) -> bool:
+        """True if all that the broker had was fetched, and taken."""
+        return self._queue.is_at_end and not self._queue.messages
+
     def is_behind(self) -> bool:
         """True if records may be there that were not fetched yet, so that silence means nothing."""
         return self._reader.events.is_connected and not self._queue.is_at_end
