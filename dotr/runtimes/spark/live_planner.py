@@ -42,7 +42,7 @@ class GrowingInputs:
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
         self._growing: dict[int, Journaled | Spooled] = {}
         scanned = []
-        for number, (file, position) in enumerate(zip(files, start.positions, strict=True)):
+        for number, (file, position) in enumerate(zip(files, start.positions[: len(files)], strict=True)):
             idle = None
             bounded = number < singles
             if bounded:
