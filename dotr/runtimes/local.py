@@ -30,11 +30,12 @@ from dotr.monitoring.totals import ReportTotals, RunFailed, Totals
 from dotr.outputs.external_sort import FIRING_FORMAT, RUN_SIZE, SortedRuns, blocks
 from dotr.outputs.external_sort import merge_runs as sorted_runs
 from dotr.patterns.rule_counts import RuleCounts
-from dotr.runtimes.channels import channels_of
+from dotr.runtimes.channels import PipelineChannels
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.stopping import Stop, stoppable
 from dotr.sinks.files import WriteFailed
 from dotr.sinks.opening import OpenedSinks, open_sinks
+from dotr.sources.failures import InputFailed
 from dotr.sources.live_merge import Channel, live_instants
 from dotr.sources.merge import merged
 from dotr.sources.records import SourcedElement
@@ -72,7 +73,10 @@ def run_local(
             raise RunFailed("stopped at once: the last instant may not be whole") from None
         except WriteFailed as error:
             raise RunFailed(f"{error} (the output before that is kept)") from None
+        except InputFailed as failed:
+            raise RunFailed(f"{failed} (the output before that is kept)") from None
         finally:
+            run.close_inputs()
             run.remove_temporary_files()
     totals = run.totals(latest=True)
     run.report_progress()
@@ -113,7 +117,8 @@ class _LocalRun:
         self._unflushed = False
         self._report_progress = report_progress
         self._labels = port_labels(pipeline.program.layout.layers)
-        self._channels: list[tuple[str, Channel]] = []
+        self._channels: list[Channel] = []
+        self._open: PipelineChannels | None = None
         self._closed: Micros | None = None
         self._ended = False
         self._head = head
@@ -180,6 +185,11 @@ class _LocalRun:
             LOG.warning("Stopped: the output holds all instants so far.")
         stop.is_writing = True  # so that files are closed before a signal is handled
 
+    def close_inputs(self) -> None:
+        """Close the clients of brokers."""
+        if self._open is not None:
+            self._open.close()
+
     def _first(self, instants: Iterator[tuple[Micros, list[Element]]], head: int) -> Iterator[tuple[Micros, list[Element]]]:
         """The instants up to the one of element number `head`."""
         for instant in instants:
@@ -212,7 +222,7 @@ class _LocalRun:
 
     def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
         """The instants of the inputs as they close; dead letters are written while inputs are read."""
-        if not pipeline.growing and not pipeline.rates:
+        if not (pipeline.growing or pipeline.rates or pipeline.topics):
             return merged(pipeline.inputs, self.reject_record, trace=self._keeps_records)
 
         def wait(seconds: float) -> None:
@@ -227,10 +237,9 @@ class _LocalRun:
                 report(self.totals())
             time.sleep(seconds)
 
-        channels = channels_of(pipeline)
-        names = [file.input for file in pipeline.inputs] + [each.like.input for each in pipeline.growing]
-        self._channels = list(zip(names, channels, strict=True))
-        return live_instants(channels, self.reject_record, wait=wait)
+        self._open = opened = PipelineChannels(pipeline)
+        self._channels = opened.channels
+        return live_instants(opened.channels, self.reject_record, wait=wait, appeared=opened.appeared)
 
     def flush(self) -> None:
         """Flush all files, before the run waits."""
@@ -351,13 +360,16 @@ class _LocalRun:
         if self._report_progress is ignore_progress:
             return
         files: list[tuple[str, Micros, bool]] = [
-            (name, channel.lateness.passed, channel.feed.ended or self._ended) for name, channel in self._channels
+            (channel.name, channel.lateness.passed, channel.feed.ended or self._ended) for channel in self._channels
         ]
         if not self._channels:
             passed = -LAST_MICRO if self._closed is None else self._closed
             files = [(file.input, passed, self._ended) for file in self._pipeline.inputs]
+        connections = {} if self._open is None else self._open.connections()
         self._report_progress(
-            RunProgress(self._closed, progress_by_input(files, self._closed), stored_events(self._labels, self.engine.event_counts))
+            RunProgress(
+                self._closed, progress_by_input(files, self._closed, connections), stored_events(self._labels, self.engine.event_counts)
+            )
         )
 
     def totals(self, *, latest: bool = False) -> Totals:

@@ -15,6 +15,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.time import Clock, Micros
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND
 from dotr.runtimes.inputs import checkpoint_clock, clock_of_inputs, files_of, read_inputs, spool_problems, wait_until_stable
+from dotr.runtimes.kafka_inputs import idle_warnings, open_topics
 from dotr.runtimes.output_locks import OutputLocks
 from dotr.runtimes.outputs import read_outputs, targets_of
 from dotr.runtimes.removal import Target, remove
@@ -22,6 +23,7 @@ from dotr.sinks.destinations import Destination
 from dotr.sinks.events import OutputTerms
 from dotr.sinks.files import check_new, keeps_nothing
 from dotr.sinks.opening import Output
+from dotr.sources.kafka.channels import OpenedTopics
 from dotr.sources.records import InputFile
 from dotr.sources.times import parse_delay
 from dotr.sources.watched_folders import GrowingInput
@@ -49,7 +51,7 @@ class Pipeline:
     """Compiled program with inputs and outputs.
 
     `inputs`: existing files; `growing`: watched folders and standard input; `rates`: greatest
-    number of records a second, by name of input; `dead_letter_warnings`: number of dead letters of
+    number of records a second, by name of input; `topics`: Kafka inputs; `dead_letter_warnings`: number of dead letters of
     a kind that are logged; `notices`: notices on the inputs.
     """
 
@@ -62,6 +64,7 @@ class Pipeline:
     spark: SparkSettings
     growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
+    topics: tuple[OpenedTopics, ...] = ()
     dead_letter_warnings: int = WARNINGS_PER_KIND
     notices: Sequence[Diagnostic] = ()
 
@@ -105,6 +108,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         raise Refused([*refused.diagnostics, *problems]) from None
     if problems:
         raise Refused(problems)
+    topics = open_topics(config, inputs.topics) if wait else ()
     if fresh:
         remove(targets)
     if inputs.growing and wait:
@@ -112,7 +116,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     unit = UNITS[settings.time.unit]
     clock = checkpoint_clock(targets[-1].path) if on_spark else None
     notices: list[Diagnostic] = []
-    clock = clock or (clock_of_inputs(inputs, unit, notices) if wait else Clock(unit, dated=False))
+    clock = clock or (clock_of_inputs(inputs, unit, notices, topics) if wait else Clock(unit, dated=False))
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
     section = settings.spark
     trigger = parse_delay(section.trigger)
@@ -127,6 +131,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         spark,
         inputs.growing,
         inputs.rates,
+        topics,
         settings.report.dead_letters,
         notices,
     )
@@ -187,4 +192,4 @@ def check_files(config: Config) -> list[Diagnostic]:
     problems: list[Diagnostic] = []
     read_inputs(config, problems)
     read_outputs(config, problems, on_spark=config.settings.engine == "spark")
-    return [*problems, *_path_conflicts(config, targets_of(config))]
+    return [*problems, *_path_conflicts(config, targets_of(config)), *idle_warnings(config)]

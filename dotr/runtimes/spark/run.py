@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from pyspark import SparkContext
@@ -19,7 +20,7 @@ from pyspark.sql import SparkSession
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.engine.multi_query import share_queries
 from dotr.engine.spec import ProgramSpec
-from dotr.errors.diagnostics import refuse
+from dotr.errors.diagnostics import Refused, refuse
 from dotr.layout.layers import lay_out
 from dotr.model.stream import DeadLetter, Firing
 from dotr.monitoring.progress import ReportProgress, ignore_progress
@@ -39,9 +40,12 @@ from dotr.runtimes.spark.spark_errors import failure_of
 from dotr.runtimes.spark.spilled_rows import remove_runs, run_folder
 from dotr.runtimes.spark.spool import SpoolState, spooling
 from dotr.runtimes.spark.state_moves import OldQuery, move_state
-from dotr.sinks.batches import BatchHistory, Check
+from dotr.sinks.batches import BatchHistory, Check, check_nothing
 from dotr.sinks.files import WriteFailed
 from dotr.sinks.opening import check_free, dead_letter_batches, event_batches
+from dotr.sources.failures import InputFailed
+from dotr.sources.kafka.journal import PartitionJournal
+from dotr.sources.kafka.watch import check_identities
 from dotr.sources.records import InputFile
 from dotr.state.state_migration import StateChange, StateFate
 from dotr.state.state_schema import state_schema
@@ -52,12 +56,17 @@ _DEAD_LETTERS_PER_WRITE: Final = 1_000
 
 
 def run_spark(
-    pipeline: Pipeline, progress: ReportTotals, on_progress: ReportProgress = ignore_progress, show: ReportActivity = ignore_activity
+    pipeline: Pipeline,
+    progress: ReportTotals,
+    on_progress: ReportProgress = ignore_progress,
+    show: ReportActivity = ignore_activity,
+    last_written: int | None = None,
 ) -> Totals:
     """Run a pipeline to the end of its input, from its checkpoint on.
 
     `progress` receives the totals after each batch, `on_progress` the progress of the run, and
-    `show` the activity before the first batch. Returns the totals of this run. Raises Refused for
+    `show` the activity before the first batch. `last_written` is the last batch that is in an output
+    whose broker has forgotten it, where the user says so. Returns the totals of this run. Raises Refused for
     errors of the user, RunFailed for failures of Spark, and KeyboardInterrupt after a stop.
     """
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
@@ -73,9 +82,9 @@ def run_spark(
         if change.knowledge_warning is not None:
             _LOG.warning("%s", change.knowledge_warning)
     checkpoint.create()
-    history = checkpoint.batch_history(layout.identity)
+    history = checkpoint.batch_history(layout.identity, last_written)
     with _BatchSinks(pipeline, history) as sinks:
-        last = sinks.open(lambda: None)
+        last = sinks.open(check_nothing)
         if change is not None and change.moves and last is not None and last >= history.written:
             raise _unfinished(checkpoint, last)
         return _run_on_spark(pipeline, checkpoint, layout, change, sinks, Reports(progress, on_progress, show))
@@ -115,6 +124,7 @@ def _run_on_spark(
         tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
             layout = checkpoint.claim(replace(layout, buckets=tasks, partitions=tasks, holdings=state_schema(pipeline.program)))
+        _journal_partitions(pipeline, checkpoint.folder)
         job = _job(pipeline, layout, tasks, checkpoint.folders(layout.generation))
         remove_runs(run_folder(job))
         if pipeline.program.store is not None:
@@ -232,7 +242,27 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         moved=folders[1] if layout.start is not None else "",
         start=json.dumps(layout.start) if layout.start is not None else "",
         trigger=pipeline.spark.trigger_interval,
+        topics=tuple(each.topics.to_json() for each in pipeline.topics),
     )
+
+
+def _journal_partitions(pipeline: Pipeline, folder: Path) -> None:
+    """Number the partitions of Kafka inputs that the checkpoint does not know; those of the others
+    that have appeared since are found by the planner. Raises `Refused` (S121) where a topic is not
+    the one that it was."""
+    if not pipeline.topics:
+        return
+    journal = PartitionJournal(folder)
+    for opened in pipeline.topics:
+        name = opened.topics.name
+        known = [partition for own, partition in journal.entries if own == name]
+        if not known:
+            journal.add(name, opened.partitions)
+            continue
+        try:
+            check_identities(opened.cluster, known, {each.key: each.identity for each in opened.partitions})
+        except InputFailed as failed:
+            raise Refused([failed.diagnostic]) from None
 
 
 def _ship_background(store: CompiledStore, context: SparkContext) -> None:
