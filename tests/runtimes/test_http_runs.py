@@ -281,7 +281,7 @@ class TestOutput:
         project.change("c.yaml", OUTPUT, "- { format: parquet, http: { url: 'http://h/' } }")
         answer = project.dotr("check", "c.yaml")
         assert answer.code == 2
-        assert "C204 parquet is a file, and cannot be posted" in answer.err
+        assert "C204 parquet is a table, and a message holds one event" in answer.err
 
 
 def test_input_and_output_are_one_chain(project: Project) -> None:
