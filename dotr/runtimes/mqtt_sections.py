@@ -25,7 +25,8 @@ def mqtt_source(config: Config, number: int) -> MqttSource:
     assert section.mqtt is not None
     broker = _broker(config, ("input", number, "mqtt"), section.mqtt, section.name)
     session = min(parse_delay(section.mqtt.session, Unit.SECOND) // 1_000_000, _LONGEST_SESSION)
-    return MqttSource(section.name, broker, tuple(dict.fromkeys(section.mqtt.topics)), section.mqtt.qos, session)
+    topics = tuple(dict.fromkeys(section.mqtt.topics))
+    return MqttSource(section.name, broker, topics, section.mqtt.qos, session, config.span("input", number, "mqtt", "url"))
 
 
 def _broker(config: Config, at: tuple[str | int, ...], section: MqttSection, name: str) -> MqttBroker:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from dotr.errors.diagnostics import DotrError, refuse
+from dotr.model.places import Span
 from dotr.sources.mqtt_addresses import PORTS
 
 if TYPE_CHECKING:
@@ -191,6 +192,7 @@ class MqttConnection:
             use, or `fail`.
         limits: the properties of the session.
         has_room: False while no packet shall be read.
+        span: the place of the broker in the configuration.
     """
 
     def __init__(
@@ -200,6 +202,7 @@ class MqttConnection:
         opened: Opened,
         limits: SessionLimits,
         has_room: Callable[[], bool] = lambda: True,
+        span: Span | None = None,
     ) -> None:
         self.connected = False
         self.failure: ConnectionFailed | None = None
@@ -208,6 +211,7 @@ class MqttConnection:
         self._opened = opened
         self._limits = limits
         self._has_room = has_room
+        self._span = span
         self._tried = threading.Event()
         self._stopped = threading.Event()
         self._told = False
@@ -225,7 +229,7 @@ class MqttConnection:
         self._thread.start()
         self._tried.wait()
         if self.failure is not None:
-            raise refuse("S128", self.failure.message, None, self.failure.hint)
+            raise refuse("S128", self.failure.message, self._span, self.failure.hint)
 
     def confirm(self) -> None:
         """Say that the connection is of use."""

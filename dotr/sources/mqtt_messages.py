@@ -13,11 +13,12 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dotr.errors.diagnostics import Refused, refuse
+from dotr.model.places import Span
 from dotr.sources.messages import Message
 from dotr.sources.mqtt_addresses import unshared
 from dotr.sources.mqtt_connection import MqttBroker, MqttConnection, SessionLimits, paho_problem
@@ -51,6 +52,7 @@ class MqttSource:
     - `topics`: filters; `$share/GROUP/FILTER` shares the messages with other clients.
     - `qos`: 1: at least once; 0: as often as the connection allows.
     - `session`: seconds for which the broker keeps the session after the end of a connection.
+    - `span`: its place in the configuration.
     """
 
     name: str
@@ -58,6 +60,7 @@ class MqttSource:
     topics: tuple[str, ...]
     qos: int = 1
     session: int = 3600
+    span: Span | None = field(default=None, compare=False)
 
     @property
     def address(self) -> str:
@@ -67,7 +70,7 @@ class MqttSource:
     def receiver(self) -> MqttReceiver:
         """A receiver, not yet started; raises `Refused` (C226) where paho-mqtt is missing."""
         if (problem := paho_problem()) is not None:
-            raise refuse("C226", f"MQTT needs {problem}", None, "pip install 'dotr[mqtt]'")
+            raise refuse("C226", f"MQTT needs {problem}", self.span, "pip install 'dotr[mqtt]'")
         return MqttReceiver(self)
 
 
@@ -100,7 +103,7 @@ class MqttReceiver:
         self._known_topics: dict[str, bool] = {}
         self._was_connected = False
         limits = SessionLimits(source.session, RECEIVE_MAXIMUM)
-        self._connection = MqttConnection(source.broker, f"input {source.name}", self._opened, limits, self._has_room)
+        self._connection = MqttConnection(source.broker, f"input {source.name}", self._opened, limits, self._has_room, source.span)
 
     @property
     def connected(self) -> bool:

@@ -75,21 +75,27 @@ class Mosquitto:
         self._user = next(iter(users.items()), None) if users else None
         lines = [f"listener {self.port} 127.0.0.1", f"user {os.environ.get('USER', 'root') if os.getuid() else 'root'}"]
         if users:
-            passwords = folder / "passwords"
-            passwords.write_text("".join(f"{name}:{word}\n" for name, word in users.items()))
-            subprocess.run(["mosquitto_passwd", "-U", str(passwords)], check=True)
-            lines += ["allow_anonymous false", f"password_file {passwords}"]
+            self.set_users(users)
+            lines += ["allow_anonymous false", f"password_file {folder / 'passwords'}"]
         else:
             lines.append("allow_anonymous true")
         if keeps:
             lines += ["persistence true", f"persistence_location {folder}/", "autosave_interval 1", "autosave_on_changes true"]
         if tls:
             lines += [f"certfile {tls / 'server.crt'}", f"keyfile {tls / 'server.key'}"]
+        lines += [f"log_type {kind}" for kind in ("error", "warning", "notice", "subscribe")]
         if not any(line.startswith("max_queued_messages") for line in settings):
             lines.append("max_queued_messages 0")
         self._configuration = folder / "mosquitto.conf"
         self._configuration.write_text("\n".join([*lines, *settings, ""]))
         self._process: subprocess.Popen[bytes] | None = None
+
+    def set_users(self, users: Mapping[str, str]) -> None:
+        """Other names with passwords, from the next start on."""
+        passwords = self.folder / "passwords"
+        passwords.write_text("".join(f"{name}:{word}\n" for name, word in users.items()))
+        subprocess.run(["mosquitto_passwd", "-U", str(passwords)], check=True)
+        self._user = next(iter(users.items()))
 
     def start(self) -> Self:
         """Start the broker, and wait until it listens."""
@@ -108,6 +114,10 @@ class Mosquitto:
     @property
     def log(self) -> str:
         return (self.folder / "mosquitto.log").read_text(errors="replace")
+
+    def wait_for_subscription(self, client_id: str, times: int = 1) -> None:
+        """Wait until a client has subscribed so many times since the first start."""
+        wait_until(lambda: self.log.count(f": {client_id} ") >= times, f"{client_id} does not subscribe")
 
     def kill(self) -> None:
         """End it with -9."""

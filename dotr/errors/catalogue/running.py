@@ -283,4 +283,16 @@ SPARK: tuple[ErrorCode, ...] = (
             "Set KAFKA_PASSWORD where dotr runs, and for the workers of Spark."
         ),
     ),
+    ErrorCode(
+        "S128",
+        "An MQTT broker refuses",
+        "The broker refuses the connection or the subscription, or its certificate cannot be verified, and to try again would not help. "
+        "At the start the command ends with 2; a run that has begun ends with 1.",
+        "Correct the user, the password (an environment variable), the rights of the user at the broker, or `tls.ca`. "
+        "A broker that does not answer, or not yet, is tried again without end.",
+        ShownMessage(
+            "S128 input site: mqtts://broker.example:8883 refuses the connection: the user is not authorized\n"
+            "Correct username, password (its environment variable) or the rights of the user."
+        ),
+    ),
 )
