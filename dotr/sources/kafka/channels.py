@@ -1,4 +1,5 @@
-"""Kafka inputs of a run in process: their partitions as channels of the merge, also those that appear later."""
+"""Kafka inputs of a run in process: their partitions as channels of the merge, also those that
+appear later."""
 
 from __future__ import annotations
 
