@@ -292,8 +292,8 @@ SPARK: tuple[ErrorCode, ...] = (
         "S120",
         "Records were deleted before they were read",
         "The broker's retention has removed offsets of a partition that the run still needs; the message tells the range. The run ends "
-        "with 1. With `failOnDataLoss: false` it goes on behind them, and one dead letter (reason `lost`) tells the range; but a batch that was "
-        "planned on Spark is never done again smaller.",
+        "with 1. With `failOnDataLoss: false` it goes on behind them, and one dead letter (reason `lost`) tells the range; but a batch "
+        "that was planned on Spark is never done again smaller.",
         "Give the topic a longer retention, or set `failOnDataLoss: false`.",
         ShownMessage(
             "S120 input sensors: the records 5 to 11 of partition 0 of readings are lost: the broker has deleted them before they were "
@@ -346,5 +346,16 @@ SPARK: tuple[ErrorCode, ...] = (
         "deleted while it is read ends the run with 1.",
         "Correct the name, or make the topic first.",
         ShownMessage("S126 input sensors: b1:9092 has no topic reading\nDid you mean readings?"),
+    ),
+    ErrorCode(
+        "S127",
+        "No broker answers",
+        "A command that reads a topic up to its present end (`dotr check --data`, `dotr why-not`, `dotr replay`) does not wait for a "
+        "broker. A run does: it tries again without end.",
+        "Correct `bootstrap.servers`, or start the broker.",
+        ShownMessage(
+            "S127 input sensors: no answer from b1:9092: b1:9092/bootstrap: Connect to ipv4#10.0.0.7:9092 failed: Connection refused\n"
+            "Is bootstrap.servers right, and does the broker run?"
+        ),
     ),
 )
