@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from dotr.cli.common import Commands, PrintMessage, add_config, count_noun, positive, print_json, print_notices
+from dotr.cli.common import Commands, PrintMessage, add_config, count_noun, not_negative, positive, print_json, print_notices
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.errors.terminal import print_stderr
 
@@ -30,6 +30,12 @@ def add_parser(commands: Commands) -> None:
     run.add_argument("--quiet", action="store_true", help="no progress on stderr")
     run.add_argument("--progress", choices=("text", "json"), default="text", help="text (default), or a JSON object a line, on stderr")
     run.add_argument("--head", type=positive, metavar="N", help="stop after N elements, at the end of the N-th one's instant (in process)")
+    run.add_argument(
+        "--last-written",
+        type=not_negative,
+        metavar="N",
+        help="the number of the last batch that is in an output whose broker has forgotten it (S122; on Spark)",
+    )
     run.add_argument("--rules", action="store_true", help="end with a line for every rule, not only for those without an event")
 
 
@@ -63,8 +69,9 @@ def execute(options: argparse.Namespace) -> int:
             warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
             if warnings and not options.quiet:
                 print_message(f"{count_noun(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
-            stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
-            totals = _run_engine(pipeline, engine, figures, quiet=options.quiet, as_json=options.progress == "json", head=options.head)
+            if engine == "spark":
+                stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
+            totals = _run_engine(pipeline, engine, figures, options)
         except RunFailed as failure:
             if print_message is print_stderr:
                 print_message(f"The run failed: {failure}")
@@ -132,10 +139,11 @@ def _engine(requested: str | None, config: Config, print_message: PrintMessage) 
     return "local"
 
 
-def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quiet: bool, as_json: bool, head: int | None) -> Totals:
+def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, options: argparse.Namespace) -> Totals:
     from dotr.monitoring.display import json_progress, progress_line
     from dotr.monitoring.totals import ignore_activity
 
+    quiet, as_json = options.quiet, options.progress == "json"
     with ExitStack() as stack:
         reports: list[ReportTotals] = [figures.update_totals]
         report_activity: PrintMessage = ignore_activity
@@ -153,10 +161,10 @@ def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quie
         if engine == "spark":
             from dotr.runtimes.spark.run import run_spark
 
-            return run_spark(pipeline, report, figures.update_progress, report_activity)
+            return run_spark(pipeline, report, figures.update_progress, report_activity, options.last_written)
         from dotr.runtimes.local import run_local
 
-        return run_local(pipeline, report, figures.update_progress, head)
+        return run_local(pipeline, report, figures.update_progress, options.head)
 
 
 def _overall_totals(pipeline: Pipeline) -> Totals:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, field_validator
 
 from dotr.config.section import Section
 from dotr.config.transports import (
     TRANSPORTS,
+    DeadLetterSection,
     HttpInputSection,
     HttpOutputSection,
     KafkaInputSection,
@@ -256,6 +257,19 @@ class ReportSection(Section):
         return value
 
 
+UNION_TAGS: Final = ("(text)", "(list)", "(mapping)")
+"""Tags of the members of a union in the locations of pydantic's errors."""
+
+
+def _dead_letter_tag(data: object) -> str:
+    return UNION_TAGS[2 if isinstance(data, dict | DeadLetterSection) else 0]
+
+
+DeadLetter = Annotated[
+    Annotated[str | None, Tag(UNION_TAGS[0])] | Annotated[DeadLetterSection, Tag(UNION_TAGS[2])], Discriminator(_dead_letter_tag)
+]
+
+
 class Settings(Section):
     """Whole configuration of a pipeline."""
 
@@ -269,8 +283,9 @@ class Settings(Section):
     limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
     input: list[InputSection] = Field(min_length=1, description="input streams, merged by time")
     output: list[OutputSection] = Field(min_length=1, description="output streams; all have the same events")
-    dead_letter: str | None = Field(
-        default=None, description="a file (a folder on Spark) for what cannot be processed; only counted if none"
+    dead_letter: DeadLetter = Field(
+        default=None,
+        description="a file (a folder on Spark) for what cannot be processed, or { kafka: … } (connectors.md); only counted if none",
     )
     engine: Literal["spark", "local"] = Field(default="spark", description="the runtime of `dotr run`; local: in this process")
     spark: SparkSection = Field(default=SparkSection(), description="the Spark runtime")
@@ -290,10 +305,6 @@ _TYPE_MESSAGES: Final = {
     "string_too_short": ("is empty", "Write what it is to be."),
     "string_too_long": ("should be a single character", ""),
 }
-
-
-UNION_TAGS: Final = ("(list)", "(mapping)")
-"""Tags of the members of a union in the locations of pydantic's errors."""
 
 
 def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) -> list[Diagnostic]:

@@ -30,12 +30,12 @@ from dotr.monitoring.totals import ReportTotals, RunFailed, Totals
 from dotr.outputs.external_sort import FIRING_FORMAT, RUN_SIZE, SortedRuns, blocks
 from dotr.outputs.external_sort import merge_runs as sorted_runs
 from dotr.patterns.rule_counts import RuleCounts
-from dotr.runtimes.channels import channels_of, first_has_dates, receiving_in_process
+from dotr.runtimes.channels import PipelineChannels, first_has_dates, receiving_in_process
 from dotr.runtimes.pipeline import Pipeline, with_clock
 from dotr.runtimes.stopping import Stop, stoppable
-from dotr.sinks.batches import RunSink
 from dotr.sinks.files import WriteFailed
-from dotr.sinks.opening import open_sinks
+from dotr.sinks.opening import OpenedSinks, open_sinks
+from dotr.sources.failures import InputFailed
 from dotr.sources.live_merge import Channel, live_instants
 from dotr.sources.merge import merged
 from dotr.sources.receivers import MessageQueue, ReceivingFailed
@@ -63,7 +63,7 @@ def run_local(
             pipeline = _with_first_clock(pipeline, received, stop)
         opened = open_sinks(pipeline.outputs, pipeline.dead_letters, pipeline.output_terms, stop.check)
         sinks, rejected = opened.events, opened.dead_letters
-        run = _LocalRun(pipeline, sinks, rejected, stop, report_progress, head, received)
+        run = _LocalRun(pipeline, opened, stop, report_progress, head, received)
         try:
             with ExitStack() as stack:
                 for sink in sinks:
@@ -76,7 +76,10 @@ def run_local(
             raise RunFailed("stopped at once: the last instant may not be whole") from None
         except (WriteFailed, ReceivingFailed) as error:
             raise RunFailed(f"{error} (the output before that is kept)") from None
+        except InputFailed as failed:
+            raise RunFailed(f"{failed} (the output before that is kept)") from None
         finally:
+            run.close_inputs()
             run.remove_temporary_files()
     totals = run.totals(latest=True)
     run.report_progress()
@@ -112,8 +115,7 @@ class _LocalRun:
     def __init__(
         self,
         pipeline: Pipeline,
-        sinks: Sequence[RunSink[Firing]],
-        dead_letter_sink: RunSink[DeadLetter] | None,
+        opened: OpenedSinks,
         stop: Stop,
         report_progress: ReportProgress,
         head: int | None,
@@ -130,7 +132,8 @@ class _LocalRun:
         self._unflushed = False
         self._report_progress = report_progress
         self._labels = port_labels(pipeline.program.layout.layers)
-        self._channels: list[tuple[str, Channel]] = []
+        self._channels: list[Channel] = []
+        self._open: PipelineChannels | None = None
         self._closed: Micros | None = None
         self._ended = False
         self._head = head
@@ -138,8 +141,9 @@ class _LocalRun:
         self._progress_reported_at = 0.0
         self._second_pass: Iterator[tuple[Micros, list[Element]]] | None = None
         self._clock = pipeline.clock
-        self._sinks = sinks
-        self._dead_letter_sink = dead_letter_sink
+        self._sinks = opened.events
+        self._dead_letter_sink = opened.dead_letters
+        self._refused = opened.refused
         self._stop = stop
         self._dead_letter_counts: Counter[Reason] = Counter()
         self._warnings = WarningLimiter(pipeline.dead_letter_warnings)
@@ -196,6 +200,11 @@ class _LocalRun:
             LOG.warning("Stopped: the output holds all instants so far.")
         stop.is_writing = True  # so that files are closed before a signal is handled
 
+    def close_inputs(self) -> None:
+        """Close the clients of brokers."""
+        if self._open is not None:
+            self._open.close()
+
     def _first(self, instants: Iterator[tuple[Micros, list[Element]]], head: int) -> Iterator[tuple[Micros, list[Element]]]:
         """The instants up to the one of element number `head`."""
         for instant in instants:
@@ -228,7 +237,7 @@ class _LocalRun:
 
     def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
         """The instants of the inputs as they close; dead letters are written while inputs are read."""
-        if not pipeline.growing and not pipeline.rates:
+        if not (pipeline.growing or pipeline.rates or pipeline.topics):
             return merged(pipeline.inputs, self.reject_record, trace=self._keeps_records)
 
         def wait(seconds: float) -> None:
@@ -243,10 +252,9 @@ class _LocalRun:
                 report(self.totals())
             time.sleep(seconds)
 
-        channels = channels_of(pipeline, self._received)
-        names = [file.input for file in pipeline.inputs] + [each.like.input for each in pipeline.growing]
-        self._channels = list(zip(names, channels, strict=True))
-        return live_instants(channels, self.reject_record, wait=wait)
+        self._open = opened = PipelineChannels(pipeline, self._received)
+        self._channels = opened.channels
+        return live_instants(opened.channels, self.reject_record, wait=wait, appeared=opened.appeared)
 
     def flush(self) -> None:
         """Flush all files, before the run waits."""
@@ -266,6 +274,14 @@ class _LocalRun:
         self.dropped += sum([firing.dropped for firing in firings])
         for sink in self._sinks:
             sink.write_items(firings)
+        if self._refused:
+            self._write_refused()
+
+    def _write_refused(self) -> None:
+        """Write the dead letters of events that a sink cannot take."""
+        for letter in self._refused:
+            self._write_dead_letter(letter)
+        self._refused.clear()
 
     def _write_sorted(self, firings: list[Firing]) -> None:
         """Write and count the firings of an instant that has many: all of them, or none where a
@@ -289,6 +305,7 @@ class _LocalRun:
                 sink.write_items(block)
         self.events += events
         self.dropped += dropped
+        self._write_refused()
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
         self.remove_temporary_files()
 
@@ -358,13 +375,16 @@ class _LocalRun:
         if self._report_progress is ignore_progress:
             return
         files: list[tuple[str, Micros, bool]] = [
-            (name, channel.lateness.passed, channel.feed.ended or self._ended) for name, channel in self._channels
+            (channel.name, channel.lateness.passed, channel.feed.ended or self._ended) for channel in self._channels
         ]
         if not self._channels:
             passed = -LAST_MICRO if self._closed is None else self._closed
             files = [(file.input, passed, self._ended) for file in self._pipeline.inputs]
+        connections = {} if self._open is None else self._open.connections()
         self._report_progress(
-            RunProgress(self._closed, progress_by_input(files, self._closed), stored_events(self._labels, self.engine.event_counts))
+            RunProgress(
+                self._closed, progress_by_input(files, self._closed, connections), stored_events(self._labels, self.engine.event_counts)
+            )
         )
 
     def totals(self, *, latest: bool = False) -> Totals:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import assert_never
 
 from dotr.config import Config
-from dotr.errors.diagnostics import refuse
 from dotr.sources.receivers import MessageSource
 
 
@@ -15,7 +14,7 @@ def message_source(config: Config, number: int) -> MessageSource | None:
     Raises `Refused` with every problem of its section that is found without a connection.
     """
     match config.transport("input", number):
-        case "path":
+        case "path" | "kafka":
             return None
         case "http":
             from dotr.runtimes.http_inputs import http_source
@@ -25,8 +24,5 @@ def message_source(config: Config, number: int) -> MessageSource | None:
             from dotr.runtimes.mqtt_sections import mqtt_source
 
             return mqtt_source(config, number)
-        case "kafka":
-            place = config.span("input", number, "kafka")
-            raise refuse("C204", "inputs by kafka cannot be read yet", place, "Name files: path.")
         case other:
             assert_never(other)

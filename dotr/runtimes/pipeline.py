@@ -24,6 +24,7 @@ from dotr.runtimes.inputs import (
     spool_problems,
     wait_until_stable,
 )
+from dotr.runtimes.kafka_inputs import idle_warnings, open_topics
 from dotr.runtimes.output_locks import OutputLocks
 from dotr.runtimes.outputs import read_outputs, targets_of
 from dotr.runtimes.removal import Target, remove
@@ -31,6 +32,7 @@ from dotr.sinks.destinations import Destination
 from dotr.sinks.events import OutputTerms
 from dotr.sinks.files import check_new, keeps_nothing
 from dotr.sinks.opening import Output
+from dotr.sources.kafka.channels import OpenedTopics
 from dotr.sources.records import InputFile
 from dotr.sources.times import parse_delay
 from dotr.sources.watched_folders import GrowingInput
@@ -58,9 +60,10 @@ class Pipeline:
     """Compiled program with inputs and outputs.
 
     `inputs`: existing files; `growing`: watched folders and standard input; `rates`: greatest
-    number of records a second, by name of input; `dead_letter_warnings`: number of dead letters of
-    a kind that are logged; `notices`: notices on the inputs; `clock_pending`: the format of times
-    depends on the first message, which a runtime waits for (`with_clock`).
+    number of records a second, by name of input; `topics`: Kafka inputs; `dead_letter_warnings`:
+    number of dead letters of a kind that are logged; `notices`: notices on the inputs;
+    `clock_pending`: the format of times depends on the first message, which a runtime waits for
+    (`with_clock`).
     """
 
     name: str
@@ -72,6 +75,7 @@ class Pipeline:
     spark: SparkSettings
     growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
+    topics: tuple[OpenedTopics, ...] = ()
     dead_letter_warnings: int = WARNINGS_PER_KIND
     notices: Sequence[Diagnostic] = ()
     clock_pending: bool = False
@@ -116,6 +120,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         raise Refused([*refused.diagnostics, *problems]) from None
     if problems:
         raise Refused(problems)
+    topics = open_topics(config, inputs.topics) if wait else ()
     if fresh:
         remove(targets)
     if inputs.growing and wait:
@@ -124,7 +129,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     clock = checkpoint_clock(targets[-1].path) if on_spark else None
     notices: list[Diagnostic] = []
     pending = clock is None and wait and not inputs.files and any(each.source is not None for each in inputs.growing)
-    clock = clock or (clock_of_inputs(inputs, unit, notices) if wait and not pending else Clock(unit, dated=False))
+    clock = clock or (clock_of_inputs(inputs, unit, notices, topics) if wait and not pending else Clock(unit, dated=False))
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
     section = settings.spark
     trigger = parse_delay(section.trigger)
@@ -139,6 +144,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         spark,
         inputs.growing,
         inputs.rates,
+        topics,
         settings.report.dead_letters,
         notices,
         pending,
@@ -151,7 +157,7 @@ def with_clock(pipeline: Pipeline, received: FirstHasDates) -> Pipeline:
     `received` looks at the messages received so far, as `clock_of_inputs` calls it.
     """
     notices: list[Diagnostic] = []
-    clock = clock_of_inputs(Inputs(pipeline.inputs, pipeline.growing), pipeline.clock.unit, notices, received)
+    clock = clock_of_inputs(Inputs(pipeline.inputs, pipeline.growing), pipeline.clock.unit, notices, pipeline.topics, received)
     return replace(pipeline, clock=clock, clock_pending=False)
 
 
@@ -209,5 +215,5 @@ def check_files(config: Config) -> list[Diagnostic]:
     """Problems of a configuration's inputs and outputs that a check without a run can detect."""
     problems: list[Diagnostic] = []
     read_inputs(config, problems)
-    read_outputs(config, problems)
-    return [*problems, *_path_conflicts(config, targets_of(config))]
+    read_outputs(config, problems, on_spark=config.settings.engine == "spark")
+    return [*problems, *_path_conflicts(config, targets_of(config)), *idle_warnings(config)]

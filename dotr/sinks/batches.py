@@ -14,10 +14,16 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, TypeVar
 
+from dotr.model.stream import DeadLetter
+
 T_contra = TypeVar("T_contra", contravariant=True)
 
 Check: TypeAlias = Callable[[], None]
 """Called while a sink waits for a broker or server; raises where the run has been stopped."""
+
+
+Reject: TypeAlias = Callable[[DeadLetter], None]
+"""Called with the dead letter of an item that a sink cannot take: a message that is too long."""
 
 
 def check_nothing() -> None:
@@ -55,13 +61,14 @@ class BatchSink(Protocol[T_contra]):
     succeed, and waits for what may, calling `check`.
     `write_batch` writes the blocks of items of a batch in order, and returns when they are there; a
     batch that is there already is left as it is, or written again with the same bytes. The blocks
-    can be read again, for another attempt. Raises `WriteFailed`, `Refused`, or what `check` raises.
+    can be read again, for another attempt. It returns the dead letters of items that the sink
+    cannot take, the same ones each time. Raises `WriteFailed`, `Refused`, or what `check` raises.
     `close` ends the connection.
     """
 
     def open(self, check: Check) -> int | None: ...
 
-    def write_batch(self, number: int, blocks: Iterable[Sequence[T_contra]], check: Check) -> None: ...
+    def write_batch(self, number: int, blocks: Iterable[Sequence[T_contra]], check: Check) -> Sequence[DeadLetter]: ...
 
     def close(self) -> None: ...
 

@@ -59,11 +59,12 @@ class DeadLetterFiles:
         """None: a batch replaces the file of its number."""
         return None
 
-    def write_batch(self, number: int, blocks: Iterable[Sequence[DeadLetter]], check: Check) -> None:
+    def write_batch(self, number: int, blocks: Iterable[Sequence[DeadLetter]], check: Check) -> Sequence[DeadLetter]:
         """Write the file of a batch."""
         with BatchFile(self._folder, number, ".ndjson") as file:
             for block in blocks:
                 file.write([dead_letter_line(letter, self._clock) + "\n" for letter in block])
+        return ()
 
     def close(self) -> None:
         """Nothing."""

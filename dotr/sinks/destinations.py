@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from dotr.model.places import Span
+from dotr.model.terms import Variable
 
 if TYPE_CHECKING:
     from dotr.sources.mqtt_connection import MqttBroker
@@ -60,9 +61,38 @@ class MqttDestination:
         return f"topic {self.topic} of {self.broker.address}"
 
 
-Destination: TypeAlias = PathDestination | HttpDestination | MqttDestination
+@dataclass(frozen=True, slots=True)
+class KafkaDestination:
+    """A topic of a Kafka cluster.
+
+    - `properties`: names and texts of librdkafka's properties; secrets are `${NAME}`.
+    - `key`: the attribute whose value is the key of a message; None: messages have none.
+    - `exactly_once`: batches are transactions (on Spark); else they are written at least once.
+    - `event_time`: messages have the time of the event; else that of the clock.
+    """
+
+    topic: str
+    properties: tuple[tuple[str, str], ...]
+    key: Variable | None = None
+    exactly_once: bool = False
+    event_time: bool = False
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} of Kafka at {dict(self.properties)['bootstrap.servers']}"
+
+
+Destination: TypeAlias = PathDestination | KafkaDestination | HttpDestination | MqttDestination
 
 
 def needs_identity(destination: Destination) -> bool:
-    """Test for a destination that knows a checkpoint by its ID: what it has of one is not of another."""
-    return isinstance(destination, HttpDestination)
+    """Test for a destination that knows a checkpoint by its ID, so that it tells two of them apart."""
+    match destination:
+        case PathDestination() | MqttDestination():
+            return False
+        case KafkaDestination():
+            return destination.exactly_once
+        case HttpDestination():
+            return True
+        case _:
+            assert_never(destination)

@@ -9,10 +9,10 @@ from enum import Enum
 from typing import TypeAlias
 
 from dotr.model.places import Span
-from dotr.model.stream import Firing
+from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Prefixes, Variable
 from dotr.model.time import Clock
-from dotr.outputs.writing import StreamFormat, Writer, compile_writer
+from dotr.outputs.writing import StreamFormat, Writer, compile_message_writer, compile_writer
 from dotr.sinks.batches import Check
 from dotr.sinks.files import BatchFile, FileSink
 from dotr.sinks.parquet import ParquetBatch, ParquetFile
@@ -50,6 +50,10 @@ class OutputTerms:
     def writer(self, form: StreamFormat) -> Writer:
         """A new writer of a text format."""
         return compile_writer(form, self.clock, self.attributes, self.prefixes)
+
+    def message_writer(self, form: StreamFormat) -> Writer:
+        """A new writer of texts that are each complete in themselves, without line end."""
+        return compile_message_writer(form, self.clock, self.attributes, self.prefixes)
 
 
 class TextEvents(FileSink):
@@ -107,7 +111,7 @@ class FileBatches:
         """None: folders are made by their first batches, and a batch replaces the files of its number."""
         return None
 
-    def write_batch(self, number: int, blocks: Iterable[Sequence[Firing]], check: Check) -> None:
+    def write_batch(self, number: int, blocks: Iterable[Sequence[Firing]], check: Check) -> Sequence[DeadLetter]:
         """Write the files of a batch; an output without a firing gets none."""
         with ExitStack() as stack:
             files: list[TextBatch | ParquetBatch] = []
@@ -118,6 +122,7 @@ class FileBatches:
             for block in blocks:
                 for file in files:
                     file.write_items(block)
+        return ()
 
     def close(self) -> None:
         """Nothing."""

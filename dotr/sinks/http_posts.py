@@ -1,8 +1,8 @@
 """Sinks that post: a batch is the body of one request, which is sent until it is accepted.
 
-Idea: a body is a function of its firings, and its key of pipeline, output and batch, so that a batch
-that is sent again is the same request, which a server recognises by the key. Bodies beyond a few
-megabytes wait in a temporary file.
+Idea: a body is a function of its firings, and its key of pipeline, output and batch, so that a
+batch that is sent again is the same request, which a server recognises by the key. Bodies beyond a
+few megabytes wait in a temporary file.
 Promise: each batch is accepted at least once, one behind the other. A batch without a firing is not
 sent.
 """
@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import IO, Final, Self
 from urllib.parse import quote
 
-from dotr.model.stream import Firing
+from dotr.model.stream import DeadLetter, Firing
 from dotr.outputs.writing import StreamFormat
 from dotr.sinks.batches import Check
 from dotr.sinks.destinations import HttpDestination
@@ -127,8 +127,8 @@ class PostedBatches:
         self._poster = _Poster(self._destination, self._form, self._terms, self._run)
         return None
 
-    def write_batch(self, number: int, blocks: Iterable[Sequence[Firing]], check: Check) -> None:
-        """Post a batch; returns once it is accepted."""
+    def write_batch(self, number: int, blocks: Iterable[Sequence[Firing]], check: Check) -> Sequence[DeadLetter]:
+        """Post a batch; returns once it is accepted. No event is too long."""
         assert self._poster is not None, "it is open"
         write = self._terms.writer(self._form)
         with _body() as body:
@@ -136,6 +136,7 @@ class PostedBatches:
                 body.write("".join(write(block)).encode())
             if body.tell():
                 self._poster.post(body, str(number), check)
+        return ()
 
     def close(self) -> None:
         """End the connection."""

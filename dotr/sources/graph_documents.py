@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from pyoxigraph import QuadParser, RdfFormat, parse
@@ -17,7 +16,7 @@ from dotr.languages.turtle.graphs import PrefixHeader, error_location, parser_me
 from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
 from dotr.model.time import Micros
-from dotr.sources.graph_messages import EMPTY_MESSAGE, MessageText, graph_records
+from dotr.sources.graph_messages import GraphReader, MessageText
 from dotr.sources.records import Format, InputFile, Message, Record
 
 RDF_TEXT: Final[Mapping[Format, RdfFormat]] = {
@@ -50,45 +49,35 @@ def is_message_log(start: bytes) -> bool:
     return found is not None and (found[1] or found[2] or b"").endswith(_MESSAGES)
 
 
-@dataclass
 class DocumentReader:
-    """Reader of the records of one RDF text after the other, with prefixes and base declared before.
+    """Reader of the records of one RDF text after the other.
 
-    Texts of Turtle and TriG add to the declarations, of which `added` calls the last ones, where
-    there were any.
+    In a message log, prefixes and base go on from text to text: `header` has those declared so far.
     """
 
-    spec: InputFile
-    header: PrefixHeader = field(default_factory=lambda: PrefixHeader({}))
-    added: tuple[Mapping[str, str], str] = field(default=({}, ""))
-
-    def __post_init__(self) -> None:
-        self._format = RDF_TEXT[self.spec.format]
-        self._lines = self.spec.format in LINE_FORMATS
-        self._quads = self.spec.format in (Format.TRIG, Format.NQUADS)
+    def __init__(self, spec: InputFile, header: PrefixHeader | None = None) -> None:
+        quads = spec.format in (Format.TRIG, Format.NQUADS)
+        self.header = header
+        self._records = GraphReader(spec, datasets=quads, empty_graphs=quads).records
+        self._format = RDF_TEXT[spec.format]
+        self._lines = spec.format in LINE_FORMATS
+        self._nesting = spec.nesting
 
     def records(self, text: MessageText, elements: bool, sent: Micros | None = None) -> list[Record]:
-        """Records of a text, of one unreadable record where it cannot be read."""
-        spec = self.spec
+        """Records of a text: a single unreadable one where it cannot be read."""
         skipped = 0
         parser: QuadParser | None = None
-        self.added = {}, ""
         try:
-            if len(text.raw) > spec.nesting:
-                check_nesting(text.raw, spec.nesting)
-            content = text.raw.decode().removeprefix(_BOM)
+            if len(text.raw) > self._nesting:
+                check_nesting(text.raw, self._nesting)
+            document = text.raw.decode().removeprefix(_BOM)
             if self._lines:
-                document = _VERSION_LINE.sub("", content) if "VERSION" in content else content
-            else:
-                document = self.header.prepend_to(content)
+                document = _VERSION_LINE.sub("", document) if "VERSION" in document else document
+            elif self.header is not None:
+                content, document = document, self.header.prepend_to(document)
                 skipped = len(document) - len(content)
             parser = parse(document, self._format)
-            if elements or sent is None:
-                return graph_records(parser, text, spec.graphs, spec.unit, elements, sent, empty_graphs=self._quads)
-            count = 0
-            for count, _ in enumerate(parser, 1):  # noqa: B007 (the whole text is to be readable)
-                pass
-            return [text.record(sent, None) if count else text.unreadable(EMPTY_MESSAGE, reason=Reason.EMPTY)]
+            return self._records(parser, text, elements, sent)
         except SyntaxError as error:
             return [text.unreadable(parser_message(error) + error_location(error, skipped, text.first_line))]
         except UnicodeDecodeError as error:
@@ -100,8 +89,8 @@ class DocumentReader:
         except ValueError as error:
             return [text.unreadable(str(error))]
         finally:
-            if parser is not None and not self._lines and _DECLARES.search(text.raw):
-                self.added = parser.prefixes, parser.base_iri or ""
+            if self.header is not None and parser is not None and _DECLARES.search(text.raw):
+                self.header.declare(parser.prefixes, parser.base_iri or "")
 
 
 def document_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]:

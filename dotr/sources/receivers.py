@@ -145,6 +145,11 @@ class MessageQueue:
         return BEGIN
 
     @property
+    def name(self) -> str:
+        """The name of the input."""
+        return self._file.input
+
+    @property
     def connected(self) -> bool:
         """True while messages can arrive."""
         return self._receiver is not None and self._receiver.connected

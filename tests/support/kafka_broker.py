@@ -8,6 +8,7 @@ The fixture `kafka` (tests/conftest.py) is one broker a test session and xdist w
 
 from __future__ import annotations
 
+import ctypes
 import os
 import secrets
 import shutil
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -37,6 +38,8 @@ PASSWORD: Final = "correct-horse-7c1f"
 """Of the listener with SASL/PLAIN: what no output may hold."""
 _JAVA: Final = ("java", "-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", str(JARS / "*"))
 _SECONDS: Final = 60.0
+_SIGNAL_AT_PARENTS_END: Final = 1
+"""PR_SET_PDEATHSIG of prctl(2)."""
 _CONFIGURATION: Final = """\
 process.roles=broker,controller
 node.id=1
@@ -122,6 +125,12 @@ def _free_ports(number: int) -> list[int]:
             one.close()
 
 
+def _end_with_parent() -> None:
+    """Ask Linux for SIGKILL when the process that started this one ends, however it ends."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SIGNAL_AT_PARENTS_END, signal.SIGKILL)
+
+
 @dataclass
 class Broker:
     """A broker that runs, or was killed and may be started again with all that it holds: `folder` has its configuration, log and data.
@@ -151,7 +160,8 @@ class Broker:
         """Starts the broker and waits until it answers."""
         assert self._process is None
         with (self.folder / "broker.log").open("ab") as log:
-            self._process = subprocess.Popen([*_JAVA, "kafka.Kafka", str(self.folder / "server.properties")], stdout=log, stderr=log)
+            command = [*_JAVA, "kafka.Kafka", str(self.folder / "server.properties")]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_end_with_parent)
         until = time.monotonic() + _SECONDS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > until:

@@ -256,6 +256,17 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ShownMessage("C226 HTTP needs the Python package aiohttp, which is not installed\npip install 'dotr[http]'"),
     ),
     ErrorCode(
+        "C227",
+        "A property of a Kafka client cannot be used",
+        "A key with a dot is a property of librdkafka, which does not know this one, or does not take its value.",
+        "Correct the name or the value: librdkafka's CONFIGURATION.md lists both.",
+        _config(
+            "name: example\nrules: [rules.dotr]\n"
+            "input: [{ name: a, format: ndjson, idle: 5 s, kafka: { bootstrap.servers: b1, subscribe: a, securty.protocol: x } }]\n"
+            + _OUTPUT
+        ),
+    ),
+    ErrorCode(
         "C228",
         "An input cannot listen there",
         "The address of `http: { listen: … }` is used by another program, perhaps another run, or does not belong to this machine.",

@@ -46,8 +46,8 @@ class CheckpointLayout:
     `layers` (0: no state), `buckets` per layer and Spark `partitions`. `clock` is the time unit and
     whether times are date-times. `holdings` is the schema of the state (None in format 1). Each
     migration of state begins a new `generation` of the query, at the offset `start`, with the batch
-    number `first`. `identity` is the ID by which outputs know the checkpoint; empty where none
-    needs it.
+    number `first`. `topics` are the Kafka inputs as (name, delay, subscription). `identity` is the
+    ID by which outputs know the checkpoint; empty where none needs it.
     """
 
     pipeline: str
@@ -62,6 +62,7 @@ class CheckpointLayout:
     generation: int = 0
     start: dict[str, object] | None = None
     first: int = 0
+    topics: tuple[tuple[str, int, str], ...] = ()
     identity: str = ""
 
     def to_json(self) -> dict[str, object]:
@@ -79,6 +80,7 @@ class CheckpointLayout:
             "generation": self.generation,
             "start": self.start,
             "first": self.first,
+            **({"topics": self.topics} if self.topics else {}),
             **({"identity": self.identity} if self.identity else {}),
         }
 
@@ -86,8 +88,8 @@ class CheckpointLayout:
     def of_json(data: Mapping[str, Any]) -> CheckpointLayout:
         """The inverse of `to_json`, also for older releases. Raises KeyError, TypeError or
         ValueError."""
-        inputs, growing = (
-            tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing")
+        inputs, growing, topics = (
+            tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing", "topics")
         )
         start = data.get("start")
         if start is not None:
@@ -105,6 +107,7 @@ class CheckpointLayout:
             generation=int(data.get("generation", 0)),
             start=start,
             first=int(data.get("first", 0)),
+            topics=topics,
             identity=str(data.get("identity", "")),
         )
 
@@ -279,8 +282,18 @@ class Checkpoint:
         _check_inputs(self, fixed, [entry for entry in required.inputs if entry[0] not in names])
         self._check_growing(stored, required)
         new = tuple(entry for entry in required.growing if entry not in stored.growing)
-        identity = stored.identity or required.identity
-        return replace(stored, growing=(*stored.growing, *new), program=required.program, holdings=change.after, identity=identity)
+        self._check_topics(stored, required)
+        if new and stored.topics:
+            raise self._refused(f"the input {new[0][0]} was not there when it was made, and its partitions are numbered behind the others")
+        topics = (*stored.topics, *[entry for entry in required.topics if entry not in stored.topics])
+        return replace(
+            stored,
+            growing=(*stored.growing, *new),
+            topics=topics,
+            program=required.program,
+            holdings=change.after,
+            identity=stored.identity or required.identity,
+        )
 
     def _check_growing(self, stored: CheckpointLayout, required: CheckpointLayout) -> None:
         """Refuse a growing input with another delay or pattern, and any addition to an ended
@@ -299,6 +312,23 @@ class Checkpoint:
                 f"the stream in the checkpoint {self.folder} has ended, and nothing can be added to it",
                 hint="Its inputs came to an end in a run without watch, and all instants closed. Start over with --fresh, or name another "
                 "spark.checkpoint.",
+            )
+
+    def _check_topics(self, stored: CheckpointLayout, required: CheckpointLayout) -> None:
+        """Refuse a Kafka input with another delay or subscription, one that is missing, and a new
+        one where the stream has ended."""
+        now = {name: (delay, subscription) for name, delay, subscription in required.topics}
+        for name, delay, subscription in stored.topics:
+            if name not in now:
+                raise self._refused(f"the input {name}, which it reads from Kafka, is missing")
+            if now[name] != (delay, subscription):
+                raise self._refused(f"the input {name} has other topics, another end or another lateness than when it was made")
+        offset = self.offset() if required.topics != stored.topics else None
+        if offset is not None and offset.ended:
+            raise refuse(
+                "S106",
+                f"the stream in the checkpoint {self.folder} has ended, and nothing can be added to it",
+                hint="Start over with --fresh, or name another spark.checkpoint.",
             )
 
     def _write(self, layout: CheckpointLayout) -> None:
@@ -339,12 +369,12 @@ def required_layout(pipeline: Pipeline) -> CheckpointLayout:
     session."""
     inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
     growing = tuple((each.like.input, each.like.delay, _pattern_of(each)) for each in pipeline.growing)
+    topics = tuple((each.topics.name, each.topics.like.delay, each.topics.subscription) for each in pipeline.topics)
     clock = pipeline.program.spec.unit.written, pipeline.clock.dated
     layout = pipeline.program.layout
+    fingerprint, operators = pipeline.program.spec.fingerprint, layout.stateful_operators
     identity = secrets.token_hex(8) if any(needs_identity(each) for each in pipeline.destinations) else ""
-    return CheckpointLayout(
-        pipeline.name, pipeline.program.spec.fingerprint, inputs, layout.stateful_operators, 0, 0, growing, clock, identity=identity
-    )
+    return CheckpointLayout(pipeline.name, fingerprint, inputs, operators, 0, 0, growing, clock, topics=topics, identity=identity)
 
 
 def _pattern_of(growing: GrowingInput) -> str:

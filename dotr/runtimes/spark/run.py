@@ -9,7 +9,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from pyspark import SparkContext
@@ -19,7 +20,7 @@ from pyspark.sql import SparkSession
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.engine.multi_query import share_queries
 from dotr.engine.spec import ProgramSpec
-from dotr.errors.diagnostics import refuse
+from dotr.errors.diagnostics import Refused, refuse
 from dotr.layout.layers import lay_out
 from dotr.model.stream import DeadLetter, Firing
 from dotr.monitoring.progress import ReportProgress, ignore_progress
@@ -40,9 +41,12 @@ from dotr.runtimes.spark.spark_errors import failure_of
 from dotr.runtimes.spark.spilled_rows import remove_runs, run_folder
 from dotr.runtimes.spark.spool import SpoolState, spooling
 from dotr.runtimes.spark.state_moves import OldQuery, move_state
-from dotr.sinks.batches import BatchHistory, Check
+from dotr.sinks.batches import BatchHistory, Check, check_nothing
 from dotr.sinks.files import WriteFailed
 from dotr.sinks.opening import check_free, dead_letter_batches, event_batches
+from dotr.sources.failures import InputFailed
+from dotr.sources.kafka.journal import PartitionJournal
+from dotr.sources.kafka.watch import check_identities
 from dotr.sources.message_segments import RECEIVED
 from dotr.sources.records import InputFile
 from dotr.state.state_migration import StateChange, StateFate
@@ -54,12 +58,17 @@ _DEAD_LETTERS_PER_WRITE: Final = 1_000
 
 
 def run_spark(
-    pipeline: Pipeline, progress: ReportTotals, on_progress: ReportProgress = ignore_progress, show: ReportActivity = ignore_activity
+    pipeline: Pipeline,
+    progress: ReportTotals,
+    on_progress: ReportProgress = ignore_progress,
+    show: ReportActivity = ignore_activity,
+    last_written: int | None = None,
 ) -> Totals:
     """Run a pipeline to the end of its input, from its checkpoint on.
 
     `progress` receives the totals after each batch, `on_progress` the progress of the run, and
-    `show` the activity before the first batch. Returns the totals of this run. Raises Refused for
+    `show` the activity before the first batch. `last_written` is the last batch that is in an output
+    whose broker has forgotten it, where the user says so. Returns the totals of this run. Raises Refused for
     errors of the user, RunFailed for failures of Spark, and KeyboardInterrupt after a stop.
     """
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
@@ -80,9 +89,9 @@ def run_spark(
             show("waiting for the first message")
             pipeline = with_clock(pipeline, reception.first_has_dates)
             layout = replace(layout, clock=required_layout(pipeline).clock)
-        history = checkpoint.batch_history(layout.identity)
+        history = checkpoint.batch_history(layout.identity, last_written)
         with _BatchSinks(pipeline, history) as sinks:
-            last = sinks.open(lambda: None)
+            last = sinks.open(check_nothing)
             if change is not None and change.moves and last is not None and last >= history.written:
                 raise _unfinished(checkpoint, last)
             return _run_on_spark(pipeline, checkpoint, layout, change, reception, sinks, Reports(progress, on_progress, show))
@@ -123,6 +132,7 @@ def _run_on_spark(
         tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
             layout = checkpoint.claim(replace(layout, buckets=tasks, partitions=tasks, holdings=state_schema(pipeline.program)))
+        _journal_partitions(pipeline, checkpoint.folder)
         job = _job(pipeline, layout, tasks, checkpoint.folders(layout.generation))
         remove_runs(run_folder(job))
         if pipeline.program.store is not None:
@@ -133,8 +143,8 @@ def _run_on_spark(
             show("moving the state to where the changed rules look for it")
             spark_progress.state_moved(_move_state(session, checkpoint, change, layout, job))
 
-        def write(number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter]) -> None:
-            sinks.write(number, firings, letters, sink.check_abandoned)
+        def write(number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter]) -> Sequence[DeadLetter]:
+            return sinks.write(number, firings, letters, sink.check_abandoned)
 
         sink = Sink(
             write,
@@ -240,7 +250,27 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         moved=folders[1] if layout.start is not None else "",
         start=json.dumps(layout.start) if layout.start is not None else "",
         trigger=pipeline.spark.trigger_interval,
+        topics=tuple(each.topics.to_json() for each in pipeline.topics),
     )
+
+
+def _journal_partitions(pipeline: Pipeline, folder: Path) -> None:
+    """Number the partitions of Kafka inputs that the checkpoint does not know; those of the others
+    that have appeared since are found by the planner. Raises `Refused` (S121) where a topic is not
+    the one that it was."""
+    if not pipeline.topics:
+        return
+    journal = PartitionJournal(folder)
+    for opened in pipeline.topics:
+        name = opened.topics.name
+        known = [partition for own, partition in journal.entries if own == name]
+        if not known:
+            journal.add(name, opened.partitions)
+            continue
+        try:
+            check_identities(opened.cluster, known, {each.key: each.identity for each in opened.partitions})
+        except InputFailed as failed:
+            raise Refused([failed.diagnostic]) from None
 
 
 def _ship_background(store: CompiledStore, context: SparkContext) -> None:
@@ -266,12 +296,16 @@ class _BatchSinks:
             last.append(self._dead_letters.open(check))
         return max((number for number in last if number is not None), default=None)
 
-    def write(self, number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter], check: Check) -> None:
-        """Write a batch to all sinks."""
+    def write(self, number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter], check: Check) -> Sequence[DeadLetter]:
+        """Write a batch to all sinks; returns the dead letters of firings that one of them cannot take,
+        which are written behind the others.
+        """
+        refused: list[DeadLetter] = []
         for sink in self._events:
-            sink.write_batch(number, firings, check)
+            refused += sink.write_batch(number, firings, check)
         if self._dead_letters is not None:
-            self._dead_letters.write_batch(number, _LetterBlocks(letters), check)
+            self._dead_letters.write_batch(number, _LetterBlocks(letters, refused), check)
+        return refused
 
     def __enter__(self) -> _BatchSinks:
         return self
@@ -286,10 +320,10 @@ class _BatchSinks:
 class _LetterBlocks:
     """Dead letters in blocks, which can be read several times."""
 
-    def __init__(self, letters: Iterable[DeadLetter]) -> None:
+    def __init__(self, *letters: Iterable[DeadLetter]) -> None:
         self._letters = letters
 
     def __iter__(self) -> Iterator[Sequence[DeadLetter]]:
-        letters = iter(self._letters)
+        letters = chain.from_iterable(self._letters)
         while block := list(islice(letters, _DEAD_LETTERS_PER_WRITE)):
             yield block

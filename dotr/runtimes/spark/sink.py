@@ -3,6 +3,7 @@ writes files named by the batch number."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -26,9 +27,10 @@ from dotr.runtimes.spark.rows import (
 )
 from dotr.runtimes.spark.spilled_rows import DEAD_LETTERS, FIRINGS, MergedRuns, blocks, remove_runs, run_path
 
-WriteBatch = Callable[[int, Iterable[Sequence[Firing]], Iterable[DeadLetter]], None]
+WriteBatch = Callable[[int, Iterable[Sequence[Firing]], Iterable[DeadLetter]], Sequence[DeadLetter] | None]
 """Writes a batch by number; the firings come in blocks of whole instants. Firings and dead letters
-can be read several times. Idempotent: the number tells whether the batch is there."""
+can be read several times. Idempotent: the number tells whether the batch is there. Returns the dead
+letters of firings that a sink cannot take, which are among those written."""
 
 OnBatchWritten = Callable[[int, Totals, Sequence[BucketSize]], None]
 """Called after a batch is written, with its number, its totals, and the sizes of the buckets that
@@ -122,13 +124,17 @@ class Sink:
                 counted += decode_totals(payload)
         written = _CountedFirings(MergedRuns(FIRINGS, firings, runs), self.check_abandoned)
         reported = _ReportedLetters(MergedRuns(DEAD_LETTERS, dead_letters, dead_runs), self._display, self._warnings)
-        self._write(self._first + number, written, reported)
+        refused = self._write(self._first + number, written, reported) or ()
         written.count()
         reported.report()
         for folder in {path.parent for path in (*runs, *dead_runs)}:
             remove_runs(folder)
         for each in fallbacks:
             self._warnings.report_fallback(each)
+        for letter in refused:
+            self._warnings.report_dead_letter(letter)
+        if refused:
+            counted += Totals(dead_letters=Counter(letter.reason for letter in refused))
         counted += Totals(events=written.events, dropped=written.dropped, fallbacks=sum(each.times for each in fallbacks))
         if self._last is None or self._last[0] != number:
             self._last = number, self.totals
