@@ -72,6 +72,7 @@ class Mosquitto:
         self.port = free_port()
         self.url = f"{'mqtts' if tls else 'mqtt'}://localhost:{self.port}"
         self._tls = tls
+        self._keeps = keeps
         self._user = next(iter(users.items()), None) if users else None
         lines = [f"listener {self.port} 127.0.0.1", f"user {os.environ.get('USER', 'root') if os.getuid() else 'root'}"]
         if users:
@@ -120,7 +121,12 @@ class Mosquitto:
         wait_until(lambda: self.log.count(f": {client_id} ") >= times, f"{client_id} does not subscribe")
 
     def kill(self) -> None:
-        """End it with -9."""
+        """End it with -9. What it has acknowledged before is on the disk with `keeps`: it acknowledges a little earlier than it writes."""
+        if self._process is not None and self._keeps:
+            saved = self.folder / "mosquitto.db"
+            before = saved.stat().st_mtime_ns if saved.exists() else 0
+            self._process.send_signal(signal.SIGUSR1)
+            wait_until(lambda: saved.exists() and saved.stat().st_mtime_ns > before, "mosquitto does not save")
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
