@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, field_validator
 
 from dotr.config.section import Section
 from dotr.config.transports import (
     TRANSPORTS,
+    DeadLetterSection,
     HttpInputSection,
     HttpOutputSection,
     KafkaInputSection,
@@ -24,6 +25,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.joins.limits import LIMITS
 from dotr.model.time import Unit
 from dotr.sources.encodings import encoding_name
+from dotr.sources.sizes import parse_size
 from dotr.sources.time_formats import check_time_format, check_time_zone
 from dotr.sources.times import parse_delay
 
@@ -123,8 +125,12 @@ class InputSection(Section):
     )
     idle: str | int | None = Field(
         default=None,
-        description="watch, standard input: after this long without an element, instants close without waiting for this input; "
+        description="watch, standard input, http, mqtt: after this long without an element, instants close without waiting for this input; "
         "never if none; an integer is in seconds",
+    )
+    spool: str | int = Field(
+        default="10 GiB",
+        description="http, mqtt, on Spark: the size, at most, of the copy of what has been received and is not yet part of a batch",
     )
     one_per_instant: bool = Field(
         default=False, description="every element is an instant: it closes at once, and a second one is a dead letter"
@@ -149,6 +155,12 @@ class InputSection(Section):
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
     decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals; with a comma, 20,5 is the decimal 20.5")
     encoding: str = Field(default="utf-8", min_length=1, description="csv: the encoding of the text, such as latin-1")
+
+    @field_validator("spool")
+    @classmethod
+    def _check_spool(cls, value: str | int) -> str | int:
+        parse_size(value)
+        return value
 
     @field_validator("time_format")
     @classmethod
@@ -245,6 +257,19 @@ class ReportSection(Section):
         return value
 
 
+UNION_TAGS: Final = ("(text)", "(list)", "(mapping)")
+"""Tags of the members of a union in the locations of pydantic's errors."""
+
+
+def _dead_letter_tag(data: object) -> str:
+    return UNION_TAGS[2 if isinstance(data, dict | DeadLetterSection) else 0]
+
+
+DeadLetter = Annotated[
+    Annotated[str | None, Tag(UNION_TAGS[0])] | Annotated[DeadLetterSection, Tag(UNION_TAGS[2])], Discriminator(_dead_letter_tag)
+]
+
+
 class Settings(Section):
     """Whole configuration of a pipeline."""
 
@@ -258,8 +283,9 @@ class Settings(Section):
     limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
     input: list[InputSection] = Field(min_length=1, description="input streams, merged by time")
     output: list[OutputSection] = Field(min_length=1, description="output streams; all have the same events")
-    dead_letter: str | None = Field(
-        default=None, description="a file (a folder on Spark) for what cannot be processed; only counted if none"
+    dead_letter: DeadLetter = Field(
+        default=None,
+        description="a file (a folder on Spark) for what cannot be processed, or { kafka: … } (connectors.md); only counted if none",
     )
     engine: Literal["spark", "local"] = Field(default="spark", description="the runtime of `dotr run`; local: in this process")
     spark: SparkSection = Field(default=SparkSection(), description="the Spark runtime")
@@ -279,10 +305,6 @@ _TYPE_MESSAGES: Final = {
     "string_too_short": ("is empty", "Write what it is to be."),
     "string_too_long": ("should be a single character", ""),
 }
-
-
-UNION_TAGS: Final = ("(list)", "(mapping)")
-"""Tags of the members of a union in the locations of pydantic's errors."""
 
 
 def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) -> list[Diagnostic]:

@@ -76,3 +76,8 @@ def ignore_activity(activity: str) -> None:
 class RunFailed(DotrError):
     """Failure of a run for a reason outside the user's files; the message is one sentence and the
     place of the log."""
+
+
+class InputLost(RunFailed):
+    """Failure of a run whose input cannot be read any further, so that another try would fail
+    too."""

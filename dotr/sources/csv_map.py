@@ -41,7 +41,8 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
     """Check that every column of `time` and `map` is in the header exactly once; raises `Refused`."""
     assert file.map is not None
     problems: list[Diagnostic] = []
-    for use, column in dict.fromkeys([("time", file.map.time), *(("map", column) for column in columns_of(template_of(file)))]):
+    timed = [] if file.map.sent_time else [("time", file.map.time)]
+    for use, column in dict.fromkeys([*timed, *(("map", column) for column in columns_of(template_of(file)))]):
         if header.count(column) == 1:
             continue
         if column in header:

@@ -13,7 +13,7 @@ read-ahead of the others.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -41,6 +41,9 @@ class Channel:
     `growing`: read whenever records are there, not only when other inputs wait.
     `quiet`: time (s) of the first empty read after the last record.
     `waiting`: number of elements read whose instants are open.
+    `ahead`: greatest number of those while other inputs are behind.
+    `is_behind`: true while records may be there that an empty read has not found.
+    `name`: the input's.
     """
 
     feed: Feed
@@ -50,6 +53,9 @@ class Channel:
     growing: bool = True
     quiet: float | None = None
     waiting: int = 0
+    ahead: int = _AHEAD
+    is_behind: Callable[[], bool] | None = None
+    name: str = ""
 
     def is_idle(self, now: float) -> bool:
         """True if no record has come for the declared duration."""
@@ -64,7 +70,7 @@ class Channel:
         if chunk is not None:
             self.pace.consume(len(chunk.records))
             self.quiet = None
-        elif self.quiet is None:
+        elif self.quiet is None and not (self.is_behind is not None and self.is_behind()):
             self.quiet = now
         return chunk
 
@@ -82,26 +88,29 @@ def closing_bound(channels: Sequence[Channel], now: float, last: Micros) -> Micr
 
 
 def live_instants(
-    channels: Sequence[Channel],
+    channels: list[Channel],
     on_reject: OnReject,
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
+    appeared: Callable[[], Iterable[Channel]] | None = None,
 ) -> Iterator[tuple[Micros, list[Element]]]:
     """Instants of the channels in time order, each with its elements, which are `SourcedElement`.
 
     Rejected records go to the callback as dead letters. The iteration ends when all inputs have
-    ended.
+    ended. `appeared` gives the channels that have come since its last call; they join the others.
     """
     waiting: list[tuple[Micros, int, int, Element]] = []
     closed = -LAST_MICRO
     numbers = count()
     last = -LAST_MICRO
     while True:
+        if appeared is not None:
+            channels += appeared()
         now = clock()
         read = False
         slowest = closing_bound(channels, now, LAST_MICRO)
         for number, channel in enumerate(channels):
-            behind = channel.lateness.passed <= slowest or (channel.growing and channel.waiting < _AHEAD)
+            behind = channel.lateness.passed <= slowest or (channel.growing and channel.waiting < channel.ahead)
             if channel.feed.ended or not behind:
                 continue
             chunk = channel.read(_CHUNK, now)

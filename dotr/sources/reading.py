@@ -32,6 +32,15 @@ _READERS: Final[dict[Format, _Records]] = {
 }
 
 
+def _reader_of(file: InputFile) -> _Records:
+    """The reader of a file's records."""
+    if file.framed:
+        from dotr.sources.message_segments import segment_records
+
+        return segment_records
+    return _READERS[file.format]
+
+
 class Reader:
     """An open file, read forward from a position: the start of the file or of a record.
 
@@ -47,7 +56,7 @@ class Reader:
         self._lines = open_lines(file.path, position)
         self._ahead: Record | None = None
         try:
-            self._records = _READERS[file.format](self._lines, file, position, elements)
+            self._records = _reader_of(file)(self._lines, file, position, elements)
         except BaseException:
             self._lines.close()
             raise
@@ -75,7 +84,7 @@ class Reader:
         if ahead is None or (ahead.offset, ahead.line) != position:
             self._ahead = None
             self._lines.seek(position.offset)
-            self._records = _READERS[self.file.format](self._lines, self.file, position, self._elements)
+            self._records = _reader_of(self.file)(self._lines, self.file, position, self._elements)
 
     def close(self) -> None:
         """Close the file."""

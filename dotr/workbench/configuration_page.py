@@ -104,7 +104,7 @@ def _keys(section: Mapping[str, Any], parent: str) -> Iterator[DescribedKey]:
 def _section_of(described: Mapping[str, Any]) -> str:
     """The name of the section that is a key's value, or that its items are; else empty."""
     reference: str = described.get("$ref") or described.get("items", {}).get("$ref", "")
-    for other in described.get("anyOf", ()):
+    for other in described.get("anyOf", described.get("oneOf", ())):
         reference = reference or other.get("$ref", "")
     return reference.rpartition("/")[2]
 

@@ -33,6 +33,8 @@ class Job:
     - `rates`: rate limits by input name.
     - `moved`, `start`: folder of the initial states and start offset, where state was moved from
       another query.
+    - `topics`: the Kafka inputs as JSON; their partitions follow the other inputs, in the order of
+      the journal of partitions.
     - `trigger`: shortest time between batches of growing inputs, in µs.
     """
 
@@ -54,11 +56,12 @@ class Job:
     moved: str = ""
     start: str = ""
     trigger: Micros = 0
+    topics: tuple[str, ...] = ()
 
     @property
     def live(self) -> bool:
         """True if batches end as soon as instants close: inputs grow, or are limited in rate."""
-        return bool(self.growing or self.rates)
+        return bool(self.growing or self.rates or self.topics)
 
     def to_json(self) -> str:
         """JSON text with fixed names of members."""
@@ -82,6 +85,7 @@ class Job:
                 "moved": self.moved,
                 "start": self.start,
                 "trigger": self.trigger,
+                "topics": self.topics,
             }
         )
 
@@ -114,6 +118,7 @@ class Job:
             moved=data["moved"],
             start=data["start"],
             trigger=data["trigger"],
+            topics=tuple(data["topics"]),
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:

@@ -43,7 +43,8 @@ from dotr.runtimes.spark.jvm_errors import JVM_ERRORS
 from dotr.runtimes.spark.planner import END, Offset
 from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.totals_file import PortTotals, StoredTotals, read_totals, write_totals
-from dotr.runtimes.spark.watermarks import read_watermarks
+from dotr.runtimes.spark.watermarks import read_connections, read_watermarks
+from dotr.sources.kafka.journal import PartitionJournal
 
 
 class SparkProgress:
@@ -104,11 +105,14 @@ def _frozen(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ..
 def progress_of(folder: Path, layout: CheckpointLayout, offset: Offset | None) -> tuple[Micros | None, tuple[InputProgress, ...]]:
     """The last closed time (µs; None: none yet) and the progress of the inputs, at an offset, or as
     far as the planner of growing inputs has read."""
-    ahead = read_watermarks(folder) if layout.growing else []
+    ahead = read_watermarks(folder) if layout.growing or layout.topics else []
     closed = None if offset is None or offset.time == -LAST_MICRO else offset.time
     if ahead:
-        return closed, progress_by_input(ahead, closed)
+        return closed, progress_by_input(ahead, closed, read_connections(folder))
     names = [(name, delay) for name, delay, _ in (*layout.inputs, *layout.growing)]
+    if layout.topics:
+        delays = {name: delay for name, delay, _ in layout.topics}
+        names += [(name, delays[name]) for name in PartitionJournal(folder).names() if name in delays]
     files = []
     positions = offset.padded(len(names)).positions if offset is not None else Offset.start(len(names)).positions
     for (name, delay), position in zip(names, positions, strict=False):
