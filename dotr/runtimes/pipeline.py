@@ -17,7 +17,7 @@ from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND
 from dotr.runtimes.inputs import checkpoint_clock, clock_of_inputs, files_of, read_inputs, spool_problems, wait_until_stable
 from dotr.runtimes.kafka_inputs import idle_warnings, open_topics
 from dotr.runtimes.output_locks import OutputLocks
-from dotr.runtimes.outputs import read_outputs, targets_of
+from dotr.runtimes.outputs import key_problems, read_outputs, targets_of
 from dotr.runtimes.removal import Target, remove
 from dotr.sinks.destinations import Destination
 from dotr.sinks.events import OutputTerms
@@ -106,6 +106,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         program = compile_program(config.program(), config.cache_policy(0) if on_spark else config.cache_policy())
     except Refused as refused:
         raise Refused([*refused.diagnostics, *problems]) from None
+    problems += key_problems(config, program.all_attributes)
     if problems:
         raise Refused(problems)
     topics = open_topics(config, inputs.topics) if wait else ()
