@@ -44,7 +44,7 @@ class KafkaSection(Section):
 
 
 class KafkaInputSection(KafkaSection):
-    """Topics of a Kafka cluster; each partition is an input of its own, in the order of its offsets."""
+    """Topics of a Kafka cluster; each partition is an input of its own, in order of offsets."""
 
     subscribe: str | None = Field(default=None, min_length=1, description="topics, separated by commas")
     subscribePattern: str | None = Field(

@@ -51,8 +51,8 @@ class Pipeline:
     """Compiled program with inputs and outputs.
 
     `inputs`: existing files; `growing`: watched folders and standard input; `rates`: greatest
-    number of records a second, by name of input; `topics`: Kafka inputs; `dead_letter_warnings`: number of dead letters of
-    a kind that are logged; `notices`: notices on the inputs.
+    number of records a second, by name of input; `topics`: Kafka inputs; `dead_letter_warnings`:
+    number of dead letters of a kind that are logged; `notices`: notices on the inputs.
     """
 
     name: str

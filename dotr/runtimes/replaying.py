@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.inputs import Inputs, read_inputs
 from dotr.runtimes.outputs import targets_of
 from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END, Spooled
+from dotr.sources.kafka.bounded import BoundedTopics
 from dotr.sources.lateness import Lateness
 from dotr.sources.lines import STANDARD_INPUT
 from dotr.sources.merge import RecordSource, instants
@@ -61,9 +62,15 @@ def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, n
     standard = [each.like for each in inputs.growing if each.standard]
     sequences += [_Sequence(_copied_input(config, like, spool), str(spool)) for like in standard]
     files = [file for sequence in sequences for file in sequence.files]
+    topics = [BoundedTopics(each) for each in inputs.topics]
+    sequences += [_Sequence((file,), topics=each) for each in topics for file in each.files]
+    growing |= {each.name for each in inputs.topics if not each.is_bounded}
+    clock = clock_of(files, program.spec.unit)
+    if not clock.dated and any(each.has_date_times() for each in topics):
+        clock = replace(clock, dated=True)
     source = _InputReplay(sequences, growing)
     prefixes = program.rules.prefixes
-    return Replay(name or config.path, program, clock_of(files, program.spec.unit), prefixes, source.read, lambda: source.progress)
+    return Replay(name or config.path, program, clock, prefixes, source.read, lambda: source.progress)
 
 
 def _copied_input(config: Config, like: InputFile, spool: Path) -> tuple[InputFile, ...]:
@@ -96,10 +103,14 @@ class _Sequence:
 
     files: tuple[InputFile, ...]
     spool: str = ""
+    topics: BoundedTopics | None = None
 
     def records(self, stack: ExitStack, *, elements: bool = True) -> Iterator[Record]:
         """The records of all files. Each file is closed at its end, at the latest with the stack."""
         for file in self.files:
+            if self.topics is not None:
+                yield from with_sources(file, self.topics.records(file, elements=elements))
+                continue
             reader = stack.enter_context(Reader(file, elements=elements))
             yield from with_sources(file, reader.records())
             reader.close()

@@ -1,4 +1,5 @@
-"""Values of secrets: `${NAME}` is what travels, and the process that needs a value reads its own environment."""
+"""Values of secrets: `${NAME}` is what travels, and the process that needs a value reads its own
+environment."""
 
 from __future__ import annotations
 

@@ -116,7 +116,8 @@ def _are_same(configs: Sequence[Config], inputs: Sequence[Inputs]) -> bool:
     """True if both configurations read the same elements."""
     (one, other), (a, b) = configs, inputs
     copied = any(each.standard for each in a.growing)
-    return a.files == b.files and a.growing == b.growing and (not copied or targets_of(one)[-1].path == targets_of(other)[-1].path)
+    same = a.files == b.files and a.growing == b.growing and a.topics == b.topics
+    return same and (not copied or targets_of(one)[-1].path == targets_of(other)[-1].path)
 
 
 def compare(pair: ProgramPair, *, show: int = 0) -> list[RuleDifference]:

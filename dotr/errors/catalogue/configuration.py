@@ -249,6 +249,24 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "C226",
+        "A library for a broker or server is not installed",
+        "Kafka, MQTT and HTTP need a Python package each, which is an extra of dotr: `dotr[kafka]`, `dotr[mqtt]`, `dotr[http]`.",
+        "Install the extra that the message names.",
+        ShownMessage("C226 HTTP needs the Python package aiohttp, which is not installed\npip install 'dotr[http]'"),
+    ),
+    ErrorCode(
+        "C227",
+        "A property of a Kafka client cannot be used",
+        "A key with a dot is a property of librdkafka, which does not know this one, or does not take its value.",
+        "Correct the name or the value: librdkafka's CONFIGURATION.md lists both.",
+        _config(
+            "name: example\nrules: [rules.dotr]\n"
+            "input: [{ name: a, format: ndjson, idle: 5 s, kafka: { bootstrap.servers: b1, subscribe: a, securty.protocol: x } }]\n"
+            + _OUTPUT
+        ),
+    ),
+    ErrorCode(
         "C301",
         "There is no such file",
         "The path does not exist, or no file matches the pattern.",

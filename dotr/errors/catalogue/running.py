@@ -122,6 +122,23 @@ INPUTS: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "I113",
+        "A partition may hold up all others",
+        "An instant closes when every partition of a topic has passed it. One that is empty, or silent, never does, so nothing would "
+        "close; without `idle` it is waited for without end.",
+        "Say how long a silent partition is waited for, such as `idle: 1 min`: what it brings later for instants that have closed is a "
+        "dead letter (idle). Where every partition always has records, accept the warning: `report: { accept: [I113] }`.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    _CONFIG.format("http://example.org/", "format: ndjson, kafka: { bootstrap.servers: b1, subscribe: a }"),
+                ),
+                ("rules.dotr", RULE),
+            )
+        ),
+    ),
+    ErrorCode(
         "I201",
         "The output exists already",
         "A run never mixes its output with that of an older run.",
@@ -272,6 +289,32 @@ SPARK: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "S120",
+        "Records were deleted before they were read",
+        "The broker's retention has removed offsets of a partition that the run still needs; the message tells the range. The run ends "
+        "with 1. With `failOnDataLoss: false` it goes on behind them, and one dead letter (reason `lost`) tells the range; but a batch "
+        "that was planned on Spark is never done again smaller.",
+        "Give the topic a longer retention, or set `failOnDataLoss: false`.",
+        ShownMessage(
+            "S120 input sensors: the records 5 to 11 of partition 0 of readings are lost: the broker has deleted them before they were "
+            "read\n"
+            "Give the topic a longer retention (retention.ms, retention.bytes). With failOnDataLoss: false a run goes on behind them, with "
+            "one dead letter (reason lost)."
+        ),
+    ),
+    ErrorCode(
+        "S121",
+        "Another topic under the name",
+        "The topic was deleted and made again, or an offset lies beyond its end, so the offsets of the configuration or the checkpoint are "
+        "not this topic's.",
+        "Start over with `--fresh` to read the new topic from its beginning.",
+        ShownMessage(
+            "S121 input sensors: partition 0 of readings is not what it was: its topic has another id\n"
+            "Was the topic deleted and made again? To read it from its beginning start over with --fresh (it removes this pipeline's "
+            "output and checkpoint)."
+        ),
+    ),
+    ErrorCode(
         "S124",
         "No such secret in the environment",
         "A secret is written as `${NAME}`, and the process that needs it reads its own environment: the command, "
@@ -281,6 +324,38 @@ SPARK: tuple[ErrorCode, ...] = (
         ShownMessage(
             "S124 the environment of this process has no variable KAFKA_PASSWORD\n"
             "Set KAFKA_PASSWORD where dotr runs, and for the workers of Spark."
+        ),
+    ),
+    ErrorCode(
+        "S125",
+        "A Kafka broker refuses",
+        "The broker refuses the credentials or the reading of a topic, or its certificate cannot be verified, and to try again would not "
+        "help. At the start the command ends with 2; a run that has begun ends with 1.",
+        "Correct the mechanism, the user, the password (an environment variable), the rights of the user, or `ssl.ca.location`. A broker "
+        "that does not answer is tried again without end.",
+        ShownMessage(
+            "S125 input sensors: b1:9093 refuses: sasl_ssl://b1:9093/bootstrap: SASL authentication error: Authentication failed: Invalid "
+            "username or password (after 301ms in state AUTH_REQ)\n"
+            "Are sasl.mechanism, sasl.username and sasl.password right?"
+        ),
+    ),
+    ErrorCode(
+        "S126",
+        "No such topic",
+        "The cluster has no topic or partition of this name, or no topic that matches the pattern. A run makes no topics. A topic that is "
+        "deleted while it is read ends the run with 1.",
+        "Correct the name, or make the topic first.",
+        ShownMessage("S126 input sensors: b1:9092 has no topic reading\nDid you mean readings?"),
+    ),
+    ErrorCode(
+        "S127",
+        "No broker answers",
+        "A command that reads a topic up to its present end (`dotr check --data`, `dotr why-not`, `dotr replay`) does not wait for a "
+        "broker. A run does: it tries again without end.",
+        "Correct `bootstrap.servers`, or start the broker.",
+        ShownMessage(
+            "S127 input sensors: no answer from b1:9092: b1:9092/bootstrap: Connect to ipv4#10.0.0.7:9092 failed: Connection refused\n"
+            "Is bootstrap.servers right, and does the broker run?"
         ),
     ),
 )

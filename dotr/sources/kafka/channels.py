@@ -1,11 +1,13 @@
-"""Kafka inputs of a run in process: their partitions as channels of the merge, also those that appear later."""
+"""Kafka inputs of a run in process: their partitions as channels of the merge, also those that
+appear later."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dotr.sources.failures import InputFailed
 from dotr.sources.kafka.client import ClientEvents
-from dotr.sources.kafka.cluster import Cluster
+from dotr.sources.kafka.cluster import Cluster, NoAnswer
 from dotr.sources.kafka.feed import KafkaFeed
 from dotr.sources.kafka.reader import TopicReader
 from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
@@ -21,14 +23,20 @@ _AHEAD = 10_000
 class OpenedTopics:
     """A Kafka input whose cluster has answered: its partitions, with their first offsets.
 
-    Making one waits until a broker answers. Raises `InputFailed` for what cannot succeed.
+    Making one waits until a broker answers, if it is `patient`. Raises `InputFailed` for what
+    cannot succeed, or (S127) where nobody answers.
     """
 
-    def __init__(self, topics: KafkaInput) -> None:
+    def __init__(self, topics: KafkaInput, *, patient: bool = True) -> None:
         self.topics = topics
         self.events = ClientEvents(topics)
         self.cluster = Cluster(topics, self.events)
-        self.partitions: list[Partition] = self.cluster.ask(lambda: self.cluster.resolved(self.cluster.partitions()))
+        ask = self.cluster.ask if patient else self.cluster.once
+        try:
+            self.partitions: list[Partition] = ask(lambda: self.cluster.resolved(self.cluster.partitions()))
+        except NoAnswer as missing:
+            message = f"input {topics.name}: no answer from {topics.servers}: {missing}"
+            raise InputFailed("S127", message, "Is bootstrap.servers right, and does the broker run?") from None
 
 
 class TopicChannels:

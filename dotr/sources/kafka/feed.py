@@ -29,12 +29,17 @@ def partition_file(topics: KafkaInput, place: str) -> InputFile:
 def record_decoder(file: InputFile) -> RecordDecoder:
     """The decoder of a client's messages: `decode(message, elements)`."""
     decode_message = message_decoder(file)
+    plain = file.map is None and file.graphs.sent_time is None  # who sent it, and when, decides nothing
 
     def decode(message: KafkaMessage, elements: bool) -> list[Record]:
         value, offset = message.value(), message.offset()
         assert isinstance(offset, int)
         if value is None:
             return [Record(offset, offset + 1, offset, None, None, b"", "it has no value")]
+        headers = message.headers()
+        if plain:
+            bare = Message(value, offset) if headers is None else Message(value, offset, headers=tuple(headers))  # type: ignore[arg-type]
+            return decode_message(bare, elements)
         kind, milliseconds = message.timestamp()
         return decode_message(
             Message(
@@ -43,7 +48,7 @@ def record_decoder(file: InputFile) -> RecordDecoder:
                 None if kind == _NO_TIMESTAMP else milliseconds * 1_000,
                 None,
                 message.key(),
-                tuple(message.headers() or ()),  # type: ignore[arg-type]
+                tuple(headers or ()),  # type: ignore[arg-type]
                 message.topic() or "",
                 message.partition() or 0,
             ),

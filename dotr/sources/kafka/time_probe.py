@@ -39,6 +39,10 @@ class TimeProbe:
                         return True
         return None
 
+    def wait(self, seconds: float) -> None:
+        """Wait so long for a first message."""
+        self._reader.fetch(seconds)
+
     @property
     def is_ended(self) -> bool:
         """True if nothing follows."""

@@ -1,4 +1,5 @@
-"""Watch over the topics of an input while it is read: new partitions, topics made anew, lost connections."""
+"""Watch over the topics of an input while it is read: new partitions, topics made anew, lost
+connections."""
 
 from __future__ import annotations
 

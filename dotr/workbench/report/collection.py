@@ -160,7 +160,7 @@ class _Collector:
             self._add(instant.time, LaneKind.FACT, label, len(rows))
 
     def _input(self, file: str) -> str:
-        name = self._input_of.get(file, file)
+        name = self._input_of.get(file) or self._input_of.get(file.rpartition("/")[0], file)  # TOPIC/PARTITION
         self._files.setdefault(name, {})[file] = None
         return name
 
