@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 LOG: Final = logging.getLogger("dotr")
 
+_SILENT: Final = logging.getLogger("dotr.librdkafka")
+"""Takes what librdkafka would print by itself: that it is fenced. Its errors come as exceptions."""
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
 REFUSED: Final[Mapping[str, str]] = {
     "group.id": "the number of the last batch stands in a group of dotr's own",
     "enable.auto.commit": "the number of the last batch stands in a group of dotr's own",
@@ -172,7 +177,7 @@ def producer(destination: KafkaDestination, events: ProducerEvents, further: Map
     """A client that writes; raises `Refused` (C227) where its properties cannot be used."""
     library = kafka()
     try:
-        return library.Producer({**properties_of(destination), **further, "error_cb": events.on_error})  # type: ignore[no-any-return]
+        return library.Producer({**properties_of(destination), **further, "error_cb": events.on_error, "logger": _SILENT})  # type: ignore[no-any-return]
     except library.KafkaException as error:
         raise _unusable(destination, error.args[0]) from None
 
