@@ -236,6 +236,11 @@ class Segments:
             raise self._missing(number)
         return file
 
+    def complete(self) -> tuple[InputFile, ...]:
+        """All segments from the first message on; none where that is not there any more."""
+        numbers = list(segment_names(self._folder))
+        return tuple(self.open(number) for number in numbers) if numbers[:1] == [0] else ()
+
     def remove(self, before: int) -> None:
         """Remove the segments before a number."""
         for number, name in segment_names(self._folder).items():
@@ -260,6 +265,20 @@ def published(folder: Path) -> tuple[int, int]:
         number, length = map(int, (folder / PUBLISHED).read_text().split())
         return number, length
     return -1, 0
+
+
+def last_place(folder: Path) -> int:
+    """The place of the last whole message of a folder; 0 without any."""
+    names = segment_names(folder)
+    if not names:
+        return 0
+    name = names[max(names)]
+    place = int(name.split("-")[1].removesuffix(SUFFIX)) - 1
+    with (folder / name).open("rb") as file:
+        end = len(file.read(len(MAGIC)))
+        while (frame := read_frame(file, end)) is not None:
+            end, place = frame.end, frame.message.place
+    return place
 
 
 class SegmentsFeed:

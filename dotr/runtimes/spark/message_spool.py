@@ -238,10 +238,14 @@ def _size(folder: Path) -> int:
 
 @dataclass
 class Reception:
-    """The receivers of a run on Spark, each with its spool."""
+    """The receivers of a run on Spark by name of input, each with its spool."""
 
     spools: list[MessageSpool] = field(default_factory=list)
-    receivers: list[Receiver] = field(default_factory=list)
+    receivers: dict[str, Receiver] = field(default_factory=dict)
+
+    def connections(self) -> dict[str, bool]:
+        """Whether messages can arrive, by name of input."""
+        return {name: receiver.connected for name, receiver in self.receivers.items()}
 
     @property
     def failure(self) -> Refused | RunFailed | None:
@@ -249,7 +253,7 @@ class Reception:
         for spool in self.spools:
             if spool.failure is not None:
                 return spool.failure
-        for receiver in self.receivers:
+        for receiver in self.receivers.values():
             match receiver.failure:
                 case ReceivingFailed() as failure:
                     return RunFailed(f"{failure} (what has come is kept: the same command goes on from it)")
@@ -268,7 +272,7 @@ class Reception:
 
     def stop(self) -> None:
         """End the receivers, then the spools."""
-        for receiver in self.receivers:
+        for receiver in self.receivers.values():
             receiver.stop()
         for spool in self.spools:
             spool.close()
@@ -287,7 +291,7 @@ def receiving(growing: Sequence[GrowingInput], checkpoint: Path) -> Iterator[Rec
                 spool = MessageSpool(each.like, spool_folder(checkpoint, each.like.input), each.spool)
                 reception.spools.append(spool)
                 receiver = each.source.receiver()
-                reception.receivers.append(receiver)
+                reception.receivers[each.like.input] = receiver
                 receiver.start(spool)
         yield reception
     finally:

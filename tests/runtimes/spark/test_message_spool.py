@@ -14,7 +14,7 @@ import pytest
 from dotr.errors.diagnostics import Refused
 from dotr.runtimes.spark.message_spool import MessageSpool
 from dotr.sources.feeds import BEGIN, InputPoint
-from dotr.sources.message_segments import MAGIC, PUBLISHED, Segments, SegmentsFeed, open_segment, published, segment_names
+from dotr.sources.message_segments import MAGIC, PUBLISHED, Segments, SegmentsFeed, last_place, open_segment, published, segment_names
 from dotr.sources.receivers import MessageQueue, deliver
 from dotr.sources.records import Format, InputFile, Message, Record
 
@@ -75,6 +75,7 @@ def test_messages_are_read_while_they_come_and_after_restarts(tmp_path: Path) ->
         assert places(read(feed)) == [(5, 9)]
     feed.close()
     assert places(read_all(tmp_path)) == [(1, 5), (2, 6), (3, 7), (4, 8), (5, 9)]
+    assert (last_place(tmp_path), last_place(tmp_path / "none")) == (5, 0)
     assert list(segment_names(tmp_path).values()) == ["000000000000-000000000001.messages", "000000000001-000000000005.messages"]
 
 
