@@ -129,9 +129,9 @@ class GraphReader:
 
     def _dataset(self, quads: Sequence[Quad], text: MessageText, elements: bool, sent: Micros | None) -> list[Record]:
         """Records of quads: one a named graph where one has its time, else one of all of them."""
-        if sent is None and (self._empty_graphs or any([quad[3].__class__ is not DefaultGraph for quad in quads])):
+        if sent is None and (self._empty_graphs or any(quad[3].__class__ is not DefaultGraph for quad in quads)):
             named, has_graphs, only_times = _named_graphs(quads, elements)
-            if any([each.filled and each.times for each in named.values()]) or (self._empty_graphs and only_times and not has_graphs):
+            if any(each.filled and each.times for each in named.values()) or (self._empty_graphs and only_times and not has_graphs):
                 return [each.record(text, self._unit, elements) for each in named.values()]
         if sent is None:
             predicate = self._predicate

@@ -16,7 +16,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.languages.turtle.graphs import parser_message
 from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
-from dotr.sources import csv_rows, json_records, ndjson, nquads, trig
+from dotr.sources import csv_rows, json_records, jsonld, message_logs, ndjson
 from dotr.sources.csv_map import template_of
 from dotr.sources.lines import open_lines
 from dotr.sources.records import START, Format, InputFile, Position, Record
@@ -25,10 +25,13 @@ _Records: TypeAlias = Callable[[BinaryIO, InputFile, Position, bool], Iterator[R
 
 _READERS: Final[dict[Format, _Records]] = {
     Format.NDJSON: ndjson.records,
-    Format.TRIG: trig.records,
-    Format.NQUADS: nquads.records,
+    Format.TRIG: message_logs.trig_file_records,
+    Format.NQUADS: message_logs.nquads_file_records,
     Format.CSV: csv_rows.records,
     Format.JSON: json_records.records,
+    Format.TURTLE: message_logs.graph_file_records,
+    Format.NTRIPLES: message_logs.graph_file_records,
+    Format.JSONLD: jsonld.records,
 }
 
 
