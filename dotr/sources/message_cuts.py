@@ -137,8 +137,9 @@ class _Cutter:
             if self.quotes:
                 inside = _LONG_END[self.quotes].match(raw, at)
                 assert inside is not None
-                at = inside.end()
-                self.quotes = b"" if inside["closed"] else self.quotes
+                if not inside["closed"]:
+                    break
+                self.quotes, at = b"", inside.end()
                 continue
             plain = _PLAIN.match(raw, at)
             assert plain is not None
