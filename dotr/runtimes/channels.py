@@ -6,6 +6,7 @@ from dotr.runtimes.pipeline import Pipeline
 from dotr.sources.feeds import AppearingFiles, Feed, FilesFeed, OneFile, StandardInput
 from dotr.sources.lateness import Lateness
 from dotr.sources.live_merge import Channel
+from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 from dotr.sources.records import InputFile
 from dotr.sources.watched_folders import GrowingInput
@@ -27,5 +28,10 @@ def channels_of(pipeline: Pipeline) -> list[Channel]:
         known = [file.path for file in pipeline.inputs if file.input == growing.like.input]
         return FilesFeed(AppearingFiles(growing, known))
 
-    channels = [channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
-    return channels + [channel(growing.like, feed(growing), growing) for growing in pipeline.growing]
+    clocks = {name: EventClock(pace) for name, pace in pipeline.paces.items()}
+
+    def paced(name: str, feed: Feed) -> Feed:
+        return PacedFeed(feed, clocks[name]) if name in clocks else feed
+
+    channels = [channel(file, paced(file.input, FilesFeed(OneFile(file)))) for file in pipeline.inputs]
+    return channels + [channel(growing.like, paced(growing.like.input, feed(growing)), growing) for growing in pipeline.growing]

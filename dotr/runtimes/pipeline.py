@@ -60,7 +60,7 @@ class Pipeline:
     """Compiled program with inputs and outputs.
 
     `inputs`: existing files; `growing`: watched folders and standard input; `rates`: greatest
-    number of records a second, by name of input; `dead_letter_warnings`: number of dead letters of
+    number of records a second, and `paces`: of seconds of event time, by name of input; `dead_letter_warnings`: number of dead letters of
     a kind that are logged; `notices`: notices on the inputs.
     """
 
@@ -76,6 +76,7 @@ class Pipeline:
     rates: Mapping[str, int] = field(default_factory=dict)
     dead_letter_warnings: int = WARNINGS_PER_KIND
     notices: Sequence[Diagnostic] = ()
+    paces: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def output_paths(self) -> tuple[str, ...]:
@@ -146,6 +147,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         inputs.rates,
         settings.report.dead_letters,
         notices,
+        paces=inputs.paces,
     )
 
 

@@ -17,6 +17,8 @@ from functools import lru_cache
 from io import BufferedReader
 from typing import BinaryIO, Final, NamedTuple
 
+from dotr.errors.diagnostics import refuse
+from dotr.model.places import Span
 from dotr.model.stream import Reason
 from dotr.sources import nquads, trig
 from dotr.sources.graph_documents import LINE_FORMATS, DocumentReader, is_message_log
@@ -43,6 +45,15 @@ def trig_file_records(lines: BinaryIO, spec: InputFile, position: Position, elem
 def nquads_file_records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
     """Records of an N-Quads file, or of a log in N-Quads."""
     return (_log_records if _is_log(lines, spec) else nquads.records)(lines, spec, position, elements)
+
+
+def check_is_log(file: InputFile, place: Span | None) -> None:
+    """Raise `Refused` where a TriG or N-Quads file with a predicate of times is no log: its times are
+    those of its graphs.
+    """
+    if file.path != STANDARD_INPUT and not _log_of(file.path).found:
+        hint = "Leave time out: in such a file each graph has its prov:generatedAtTime beside it."
+        raise refuse("C204", f"time belongs to logs of RDF messages, and {file.path} is none", place, hint)
 
 
 def _is_log(lines: BinaryIO, spec: InputFile) -> bool:

@@ -108,10 +108,11 @@ def check_prefixes(prefixes: Iterable[tuple[str, str]]) -> None:
         raise Refused(problems)
 
 
-def check_input(file: InputFile, place: Span | None = None) -> None:
+def check_input(file: InputFile, place: Span | None = None, *, sent: bool = False) -> None:
     """Check an input before a record is read; raises `Refused` with all errors found.
 
-    Without a path only the errors common to all files like it are found.
+    Without a path only the errors common to all files like it are found. `sent`: it is a broker's
+    or a server's.
     """
     problems: list[Diagnostic] = []
     checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes)]
@@ -119,10 +120,12 @@ def check_input(file: InputFile, place: Span | None = None) -> None:
         checks.append(lambda: open_lines(file.path, START, place).close())
     if file.format is Format.CSV:
         checks.append(lambda: template_of(file))
-        if file.path:
+        if file.path or (file.map is not None and file.map.columns):
             checks.append(lambda: csv_rows.header_of(file, place))
     if file.format is Format.JSON:
-        checks.append(lambda: json_records.check_paths(file, place))
+        checks.append(lambda: json_records.check_paths(file, place, sent=sent))
+    if file.path and file.graphs.time and file.format in (Format.TRIG, Format.NQUADS):
+        checks.append(lambda: message_logs.check_is_log(file, place))
     for check in checks:
         try:
             check()

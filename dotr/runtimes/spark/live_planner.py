@@ -17,6 +17,7 @@ from dotr.runtimes.spark.watermarks import EVERY_SECONDS, write_watermarks
 from dotr.runtimes.spark.worker_cache import input_of
 from dotr.sources.feeds import FilesFeed, InputPoint, OneFile
 from dotr.sources.file_journal import SPOOL, Journal, Journaled, Spooled
+from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 from dotr.sources.watched_folders import GrowingInput
 
@@ -37,6 +38,7 @@ class GrowingInputs:
         done = {files[number].input: start.positions[number].file for number in range(singles, len(files))}
         journal = Journal(folder, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
+        clocks = {name: EventClock(pace) for name, pace in job.paces}
         self._growing: dict[int, Journaled | Spooled] = {}
         scanned = []
         for number, (file, position) in enumerate(zip(files, start.positions, strict=True)):
@@ -57,6 +59,8 @@ class GrowingInputs:
                 self._growing[number] = source
                 feed = FilesFeed(source, InputPoint(position.file, position.offset, position.line), elements=False)
             pace = paces.setdefault(file.input, NoRateLimit())
+            if file.input in clocks:
+                feed = PacedFeed(feed, clocks[file.input])
             scanned.append(ScannedInput.starting_at(position, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded))
         self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
 
