@@ -51,9 +51,8 @@ def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
         problems.append(
             Diagnostic("C204", "standard input can be read by one input only", config.span("input"), "Name files for the others.")
         )
-    return Inputs(
-        tuple(files), tuple(growing), {section.name: section.rate for section in sections if section.rate is not None}, paces_of(sections)
-    )
+    rates = {section.name: section.rate for section in sections if section.rate is not None}
+    return Inputs(tuple(files), tuple(growing), rates, paces=paces_of(sections))
 
 
 def paces_of(sections: Sequence[InputSection]) -> dict[str, float]:

@@ -75,8 +75,8 @@ class _NamedGraph:
 class GraphReader:
     """Reader of the records of a message's quads.
 
-    `datasets`: messages may have named graphs. `empty_graphs`: times without anything else are those
-    of empty graphs, as in TriG and N-Quads.
+    `datasets`: messages may have named graphs. `empty_graphs`: times without anything else are
+    those of empty graphs, as in TriG and N-Quads.
 
     >>> from pyoxigraph import RdfFormat, parse
     >>> from dotr.sources.records import Format, GraphSettings

@@ -1,8 +1,8 @@
 """JSON-LD documents: a message each, in a file a line each.
 
-Invariant: a document is unreadable in a scan exactly if it is unreadable when read, so a scan parses
-it too. The depth of brackets is counted before the parser sees the text, and contexts are there
-before: nothing is ever fetched (`dotr.sources.jsonld_contexts`).
+Invariant: a document is unreadable in a scan exactly if it is unreadable when read, so a scan
+parses it too. The depth of brackets is counted before the parser sees the text, and contexts are
+there before: nothing is ever fetched (`dotr.sources.jsonld_contexts`).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ document before the parser sees it. Nothing is ever fetched.
 Idea: a document whose contexts are all objects is left as it is. In any other, a context's IRI is
 replaced by the declared context, without the terms that the document does not use, so that a large
 vocabulary costs as little as a small one.
-Cost: a search of the text; for a document with a remote context, that of `json.loads` and `json.dumps`.
+Cost: a search of the text; with a remote context, that of `json.loads` and `json.dumps`.
 """
 
 from __future__ import annotations

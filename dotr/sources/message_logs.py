@@ -1,5 +1,5 @@
-"""Files of RDF messages: Turtle and N-Triples files are a message each, and a file of any RDF text that
-begins with a VERSION label of RDF Messages is a log of messages.
+"""Files of RDF messages: Turtle and N-Triples files are a message each, and a file of any RDF text
+that begins with a VERSION label of RDF Messages is a log of messages.
 
 Invariant: a message has the prefixes and the base declared before it. A reader that starts in the
 middle cuts the log from the last message that this process has noted before. Record n of the

@@ -15,7 +15,7 @@ from dotr.runtimes.spark.planner import END, Cut, Offset
 from dotr.runtimes.spark.task import PathsOfInput
 from dotr.runtimes.spark.watermarks import EVERY_SECONDS, write_watermarks
 from dotr.runtimes.spark.worker_cache import input_of
-from dotr.sources.feeds import FilesFeed, InputPoint, OneFile
+from dotr.sources.feeds import Feed, FilesFeed, InputPoint, OneFile
 from dotr.sources.file_journal import SPOOL, Journal, Journaled, Spooled
 from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
@@ -46,7 +46,7 @@ class GrowingInputs:
             bounded = number < singles
             if bounded:
                 ended = position.offset == END
-                feed = (
+                feed: Feed = (
                     FilesFeed(OneFile(file), elements=False, ended=ended)
                     if ended
                     else FilesFeed(OneFile(file), InputPoint(0, position.offset, position.line), elements=False)
