@@ -23,6 +23,7 @@ from dotr.sources.feeds import Feed, InputPoint
 from dotr.sources.kafka.feed import KafkaFeed
 from dotr.sources.lateness import Lateness
 from dotr.sources.live_merge import Channel, closing_bound
+from dotr.sources.paces import PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 
 _CHUNK: Final = 1_024
@@ -72,6 +73,7 @@ class ScannedInput:
         partition is waited for until its end."""
         while not self.scan(_CHUNK, now, closed):
             feed = self.channel.feed
+            feed = feed.inner if isinstance(feed, PacedFeed) else feed
             if not isinstance(feed, KafkaFeed) or feed.is_at_end:
                 return False
             time.sleep(_WAIT_SECONDS)
@@ -242,9 +244,10 @@ class GrowingPlan:
                 stops.append(max((floor.file, floor.offset), position.point))
                 continue
             channel = each.channel
-            while not channel.feed.ended and (channel.lateness.passed < until.time or channel.feed.end[:2] < position.point):
-                if not each.await_records(self._clock(), until.time):
-                    break
+            with channel.unlimited():  # what was planned before waits for nothing
+                while not channel.feed.ended and (channel.lateness.passed < until.time or channel.feed.end[:2] < position.point):
+                    if not each.await_records(self._clock(), until.time):
+                        break
             over = each.bounded and channel.feed.ended
             stops.append((0, END) if over else (channel.feed.end.file, channel.feed.end.offset))
         self.offset = until

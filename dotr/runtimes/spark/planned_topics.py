@@ -8,7 +8,7 @@ the offset before, and a batch can be planned again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 
 from dotr.model.time import Micros
@@ -16,6 +16,7 @@ from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.live_batches import ScannedInput
 from dotr.runtimes.spark.planner import BEGINNING, END, Floor, InputPosition, Offset
 from dotr.runtimes.spark.task import RangePartition
+from dotr.sources.feeds import Feed
 from dotr.sources.kafka.client import ClientEvents
 from dotr.sources.kafka.cluster import Cluster, data_lost
 from dotr.sources.kafka.feed import KafkaFeed
@@ -23,6 +24,7 @@ from dotr.sources.kafka.journal import PartitionJournal
 from dotr.sources.kafka.reader import TopicReader
 from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
 from dotr.sources.kafka.watch import TopicWatch, check_identities
+from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 
 
@@ -56,14 +58,21 @@ class PlannedTopics:
         new = known[len(offset.positions) - self._first : None if count is None else count - self._first]
         return Offset(offset.time, (*offset.positions, *[_first_position(each, offset.time) for each in new]))
 
-    def scanned(self, number: int, position: InputPosition, paces: MutableMapping[str, RateLimit | NoRateLimit]) -> ScannedInput:
+    def scanned(
+        self,
+        number: int,
+        position: InputPosition,
+        paces: MutableMapping[str, RateLimit | NoRateLimit],
+        clocks: Mapping[str, EventClock],
+    ) -> ScannedInput:
         """A partition as a scanned input from a position on."""
         assert self._journal is not None
         name, partition = self._journal.entries[number - self._first]
         planned = self._inputs[name]
         like = planned.topics.like
         start = (partition.end or 0) if position.offset == END else position.offset
-        feed = KafkaFeed(planned.reader, partition, start, self._journal.lost(number - self._first), elements=False)
+        feed: Feed = KafkaFeed(planned.reader, partition, start, self._journal.lost(number - self._first), elements=False)
+        feed = PacedFeed(feed, clocks[name]) if name in clocks else feed
         pace = paces.setdefault(name, NoRateLimit())
         return ScannedInput.starting_at(
             position,
