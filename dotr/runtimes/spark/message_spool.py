@@ -238,10 +238,15 @@ def _size(folder: Path) -> int:
 
 @dataclass
 class Reception:
-    """The receivers of a run on Spark, each with its spool."""
+    """The receivers of a run on Spark, each with its spool and the name of its input."""
 
     spools: list[MessageSpool] = field(default_factory=list)
     receivers: list[Receiver] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def connections(self) -> dict[str, bool]:
+        """Whether a broker answers, or a server listens, by name of input."""
+        return {name: receiver.connected for name, receiver in zip(self.names, self.receivers, strict=False)}
 
     @property
     def failure(self) -> Refused | RunFailed | None:
@@ -288,6 +293,7 @@ def receiving(growing: Sequence[GrowingInput], checkpoint: Path) -> Iterator[Rec
                 reception.spools.append(spool)
                 receiver = each.source.receiver()
                 reception.receivers.append(receiver)
+                reception.names.append(each.like.input)
                 receiver.start(spool)
         yield reception
     finally:

@@ -8,7 +8,7 @@ rows of a batch.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -49,9 +49,16 @@ from dotr.sources.kafka.journal import PartitionJournal
 
 class SparkProgress:
     """Reports progress after each batch and on request. `layers` are those of the job, in which
-    rules added amid the stream have their own stores; `on_progress` receives the reports."""
+    rules added amid the stream have their own stores; `on_progress` receives the reports;
+    `connections` tells whether receivers in this process are connected, by name of input."""
 
-    def __init__(self, layers: Sequence[Layer], checkpoint: Checkpoint, on_progress: ReportProgress) -> None:
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        checkpoint: Checkpoint,
+        on_progress: ReportProgress,
+        connections: Callable[[], Mapping[str, bool]] = dict,
+    ) -> None:
         ports = [
             [PortTotals(label, port.key_position) for label, port in zip(labels, layer.ports, strict=True)]
             for labels, layer in zip(port_labels(layers), layers, strict=True)
@@ -62,6 +69,7 @@ class SparkProgress:
         )
         self._checkpoint = checkpoint
         self._on_progress = on_progress
+        self._connections = connections
         self._batch: BatchFigures | None = None
         self._number: int | None = None
         self.listener = _Listener(self)
@@ -94,6 +102,8 @@ class SparkProgress:
         except (OSError, ValueError):
             return
         closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, offset)
+        connections = self._connections()
+        inputs = tuple(replace(each, connected=connections.get(each.name, each.connected)) for each in inputs)
         labels = [[port.label for port in layer] for layer in totals.ports]
         self._on_progress(RunProgress(closed, inputs, stored_events(labels, totals.event_counts), totals.bytes, self._batch))
 

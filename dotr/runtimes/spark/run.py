@@ -138,7 +138,7 @@ def _run_on_spark(
         if pipeline.program.store is not None:
             _ship_background(pipeline.program.store, session.sparkContext)
         layers = lay_out(share_queries(pipeline.program.rules.rules), layout.holdings.since if layout.holdings else {}).layers
-        spark_progress = SparkProgress(layers, checkpoint, on_progress)
+        spark_progress = SparkProgress(layers, checkpoint, on_progress, reception.connections)
         if change is not None and change.moves:
             show("moving the state to where the changed rules look for it")
             spark_progress.state_moved(_move_state(session, checkpoint, change, layout, job))
