@@ -84,7 +84,7 @@ class RunCollector(Collector):
             family("dotr_input_watermark_timestamp_seconds", "Event time that an input has passed.", watermarks, "input"),
             family("dotr_input_lag_seconds", "Distance of an input's watermark from the furthest one.", lags, "input"),
             family("dotr_input_ended", "1 where all of an input is read.", ended, "input"),
-            family("dotr_input_connected", "1 while the broker of an input answers.", connected, "input"),
+            family("dotr_input_connected", "1 while the broker of an input answers, or its own server listens.", connected, "input"),
             family("dotr_state_events", "Events stored, by layer of rules and label.", stored, "layer", "label"),
             family("dotr_state_bytes", "Bytes of the state as written (Spark).", progress.state_bytes),
         ]

@@ -85,6 +85,8 @@ def _read(sample: InputSample, section: InputSection, inputs: Inputs) -> str:
     if topics is not None:
         sample_topics(sample, topics)
         return "" if sample.count or sample.unreadable.count else "its topics have no records."
+    if any(each.source is not None and each.like.input == section.name for each in inputs.growing):
+        return "its messages are received in a run, and none are there to be read now."
     files = [file for file in inputs.files if file.input == section.name]
     if not files:
         return f"no file matches {section.path} yet."

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dotr.errors.diagnostics import Refused, refuse
@@ -25,6 +25,7 @@ from dotr.runtimes.spark.progress import progress_of
 from dotr.runtimes.spark.spool import copied_lines
 from dotr.runtimes.spark.state_moves import moved_states
 from dotr.runtimes.spark.totals_file import StoredTotals, read_totals
+from dotr.sources.message_segments import RECEIVED, last_place, spool_folder
 from dotr.state.state_log import Manifest
 from dotr.state.state_log import live_events as events_that_count
 
@@ -67,7 +68,7 @@ class CheckpointStatus:
     written yet. `written_at` is the file time of the last batch or migration, in seconds since
     1970. `closed` is the last closed time (µs; the greatest time where the stream has `ended`).
     `totals` is None where none are stored. `copied_lines` is the number of copied lines of standard
-    input.
+    input, and `received` that of the messages of each input that receives them.
     """
 
     folder: Path
@@ -82,6 +83,7 @@ class CheckpointStatus:
     positions: tuple[ReadPosition, ...]
     totals: StoredTotals | None
     copied_lines: int | None = None
+    received: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_moved_state(self) -> bool:
@@ -123,7 +125,10 @@ def status_of(folder: str) -> CheckpointStatus:
     totals = read_totals(checkpoint.folder)
     last = batch if batch >= 0 else None
     copied = copied_lines(checkpoint.folder)
-    return CheckpointStatus(checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, positions, totals, copied)
+    received = {name: last_place(spool_folder(checkpoint.folder, name)) for name, _, pattern in layout.growing if pattern == RECEIVED}
+    return CheckpointStatus(
+        checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, positions, totals, copied, received
+    )
 
 
 def _no_checkpoint(folder: str) -> Refused:

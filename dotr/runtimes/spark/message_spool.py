@@ -25,12 +25,12 @@ from dotr.sources.message_segments import (
     MAGIC,
     PUBLISHED,
     SUFFIX,
+    FrameReader,
     Segments,
     SegmentsFeed,
     damaged_segment,
     encode_frame,
     published,
-    read_frame,
     segment_names,
     spool_folder,
 )
@@ -195,9 +195,10 @@ def _recover(folder: Path) -> tuple[int, int, int]:
     place, received = int(names[number].split("-")[1].removesuffix(SUFFIX)) - 1, 0
     with path.open("r+b") as file:
         if file.read(len(MAGIC)) == MAGIC:
-            end = len(MAGIC)
-            while (frame := read_frame(file, end)) is not None:
-                end, place, received = frame.end, frame.message.place, frame.message.received or 0
+            frames = FrameReader(file, len(MAGIC))
+            while (frame := frames.next()) is not None:
+                place, received = frame.message.place, frame.message.received or 0
+            end = frames.offset
         if (number, end) < published(folder):
             raise damaged_segment(path, end)
         _cut_off(file.fileno(), end)
@@ -238,15 +239,14 @@ def _size(folder: Path) -> int:
 
 @dataclass
 class Reception:
-    """The receivers of a run on Spark, each with its spool and the name of its input."""
+    """The receivers of a run on Spark by name of input, each with its spool."""
 
     spools: list[MessageSpool] = field(default_factory=list)
-    receivers: list[Receiver] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
+    receivers: dict[str, Receiver] = field(default_factory=dict)
 
     def connections(self) -> dict[str, bool]:
-        """Whether a broker answers, or a server listens, by name of input."""
-        return {name: receiver.connected for name, receiver in zip(self.names, self.receivers, strict=False)}
+        """Whether messages can arrive, by name of input."""
+        return {name: receiver.connected for name, receiver in self.receivers.items()}
 
     @property
     def failure(self) -> Refused | RunFailed | None:
@@ -254,7 +254,7 @@ class Reception:
         for spool in self.spools:
             if spool.failure is not None:
                 return spool.failure
-        for receiver in self.receivers:
+        for receiver in self.receivers.values():
             match receiver.failure:
                 case ReceivingFailed() as failure:
                     return RunFailed(f"{failure} (what has come is kept: the same command goes on from it)")
@@ -273,7 +273,7 @@ class Reception:
 
     def stop(self) -> None:
         """End the receivers, then the spools."""
-        for receiver in self.receivers:
+        for receiver in self.receivers.values():
             receiver.stop()
         for spool in self.spools:
             spool.close()
@@ -292,8 +292,7 @@ def receiving(growing: Sequence[GrowingInput], checkpoint: Path) -> Iterator[Rec
                 spool = MessageSpool(each.like, spool_folder(checkpoint, each.like.input), each.spool)
                 reception.spools.append(spool)
                 receiver = each.source.receiver()
-                reception.receivers.append(receiver)
-                reception.names.append(each.like.input)
+                reception.receivers[each.like.input] = receiver
                 receiver.start(spool)
         yield reception
     finally:

@@ -50,7 +50,7 @@ from dotr.sources.kafka.journal import PartitionJournal
 class SparkProgress:
     """Reports progress after each batch and on request. `layers` are those of the job, in which
     rules added amid the stream have their own stores; `on_progress` receives the reports;
-    `connections` tells whether receivers in this process are connected, by name of input."""
+    `connections` tells whether messages can arrive, by name of the input that receives them."""
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class SparkProgress:
         on_progress: ReportProgress,
         connections: Callable[[], Mapping[str, bool]] = dict,
     ) -> None:
+        self._connections = connections
         ports = [
             [PortTotals(label, port.key_position) for label, port in zip(labels, layer.ports, strict=True)]
             for labels, layer in zip(port_labels(layers), layers, strict=True)
@@ -69,7 +70,6 @@ class SparkProgress:
         )
         self._checkpoint = checkpoint
         self._on_progress = on_progress
-        self._connections = connections
         self._batch: BatchFigures | None = None
         self._number: int | None = None
         self.listener = _Listener(self)
@@ -101,9 +101,7 @@ class SparkProgress:
             offset = checkpoint.offset(self._number)
         except (OSError, ValueError):
             return
-        closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, offset)
-        connections = self._connections()
-        inputs = tuple(replace(each, connected=connections.get(each.name, each.connected)) for each in inputs)
+        closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, offset, self._connections())
         labels = [[port.label for port in layer] for layer in totals.ports]
         self._on_progress(RunProgress(closed, inputs, stored_events(labels, totals.event_counts), totals.bytes, self._batch))
 
@@ -112,13 +110,17 @@ def _frozen(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ..
     return tuple(map(tuple, ports))
 
 
-def progress_of(folder: Path, layout: CheckpointLayout, offset: Offset | None) -> tuple[Micros | None, tuple[InputProgress, ...]]:
+def progress_of(
+    folder: Path, layout: CheckpointLayout, offset: Offset | None, connections: Mapping[str, bool] | None = None
+) -> tuple[Micros | None, tuple[InputProgress, ...]]:
     """The last closed time (µs; None: none yet) and the progress of the inputs, at an offset, or as
-    far as the planner of growing inputs has read."""
+    far as the planner of growing inputs has read. `connections`: those that the planner does not
+    know."""
+    connections = {**read_connections(folder), **(connections or {})}
     ahead = read_watermarks(folder) if layout.growing or layout.topics else []
     closed = None if offset is None or offset.time == -LAST_MICRO else offset.time
     if ahead:
-        return closed, progress_by_input(ahead, closed, read_connections(folder))
+        return closed, progress_by_input(ahead, closed, connections)
     names = [(name, delay) for name, delay, _ in (*layout.inputs, *layout.growing)]
     if layout.topics:
         delays = {name: delay for name, delay, _ in layout.topics}
@@ -127,7 +129,7 @@ def progress_of(folder: Path, layout: CheckpointLayout, offset: Offset | None) -
     positions = offset.padded(len(names)).positions if offset is not None else Offset.start(len(names)).positions
     for (name, delay), position in zip(names, positions, strict=False):
         files.append((name, position.greatest - delay, position.offset == END or (offset is not None and offset.ended)))
-    return closed, progress_by_input(files, closed)
+    return closed, progress_by_input(files, closed, connections)
 
 
 class FirstBatchProgress:
