@@ -124,7 +124,7 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
         source = message_source(config, number, like)
     for file in files or [like]:
         with collect_problems(problems):
-            check_input(file, config.span(*at))
+            check_input(file, config.span(*at), sent=config.transport("input", number) != "path")
     if problems:
         raise Refused(dict.fromkeys(_with_place(problem, config, number) for problem in problems))
     if source is not None:

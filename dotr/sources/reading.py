@@ -114,10 +114,11 @@ def check_prefixes(prefixes: Iterable[tuple[str, str]]) -> None:
         raise Refused(problems)
 
 
-def check_input(file: InputFile, place: Span | None = None) -> None:
+def check_input(file: InputFile, place: Span | None = None, *, sent: bool = False) -> None:
     """Check an input before a record is read; raises `Refused` with all errors found.
 
-    Without a path only the errors common to all files like it are found.
+    Without a path only the errors common to all files like it are found. `sent`: it is a broker's
+    or a server's.
     """
     problems: list[Diagnostic] = []
     checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes)]
@@ -128,7 +129,7 @@ def check_input(file: InputFile, place: Span | None = None) -> None:
         if file.path:
             checks.append(lambda: csv_rows.header_of(file, place))
     if file.format is Format.JSON:
-        checks.append(lambda: json_records.check_paths(file, place))
+        checks.append(lambda: json_records.check_paths(file, place, sent=sent))
     for check in checks:
         try:
             check()
