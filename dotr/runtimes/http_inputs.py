@@ -9,13 +9,13 @@ from dotr.config import Config
 from dotr.errors.diagnostics import refuse
 from dotr.sources.http_addresses import listen_address
 from dotr.sources.http_listener import HttpListen
-from dotr.sources.records import Format
+from dotr.sources.records import InputFile
 
 _HEADER_CELL: Final = re.compile(r"\$header\.(?:\"([^\"]+)\"|([\w-]+))")
 
 
-def http_source(config: Config, number: int) -> HttpListen:
-    """The source of an HTTP input; raises `Refused` (C204) where everybody could send to it."""
+def http_source(config: Config, number: int, like: InputFile) -> HttpListen:
+    """The source of an HTTP input, whose messages are read like a file; raises `Refused` (C204) where everybody could send to it."""
     section = config.settings.input[number]
     http = section.http
     assert http is not None
@@ -28,6 +28,5 @@ def http_source(config: Config, number: int) -> HttpListen:
         hint = "Write tokens: ${NAME}; or open: true, where a proxy or a firewall decides who may; or listen at 127.0.0.1."
         raise refuse("C204", f"{address.host} is not loopback: everybody who reaches it could send", config.span(*at, "listen"), hint)
     headers = {(quoted or plain).lower() for quoted, plain in _HEADER_CELL.findall(section.map or "")}
-    most = config.settings.limits.record
     tokens = None if http.tokens is None else http.tokens.reveal
-    return HttpListen(section.name, address, Format(section.format), most, tokens, frozenset(headers), config.span(*at, "listen"))
+    return HttpListen(section.name, address, like.format, like.record, tokens, frozenset(headers), config.span(*at, "listen"))

@@ -126,13 +126,13 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
         graphs = graph_settings(config, section, number)
     with collect_problems(problems):
         paths = files_of(config, section, number)
-    with collect_problems(problems):
-        source = message_source(config, number)
     problems += _setting_conflicts(config, section, number, delay)
     if problems:
         raise Refused(problems)
     like = _file_like(config, number, "", delay, mapped, graphs)
     files = [replace(like, path=path) for path in paths]
+    with collect_problems(problems):
+        source = message_source(config, number, like)
     for file in files or [like]:
         with collect_problems(problems):
             check_input(file, config.span(*at), sent=config.transport("input", number) != "path")

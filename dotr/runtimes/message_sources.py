@@ -6,10 +6,12 @@ from typing import assert_never
 
 from dotr.config import Config
 from dotr.sources.receivers import MessageSource
+from dotr.sources.records import InputFile
 
 
-def message_source(config: Config, number: int) -> MessageSource | None:
-    """The source of input `number`; None where its elements are not received.
+def message_source(config: Config, number: int, like: InputFile) -> MessageSource | None:
+    """The source of input `number`, whose messages are read like a file; None where its elements are
+    not received.
 
     Raises `Refused` with every problem of its section that is found without a connection.
     """
@@ -19,7 +21,7 @@ def message_source(config: Config, number: int) -> MessageSource | None:
         case "http":
             from dotr.runtimes.http_inputs import http_source
 
-            return http_source(config, number)
+            return http_source(config, number, like)
         case "mqtt":
             from dotr.runtimes.mqtt_sections import mqtt_source
 

@@ -91,7 +91,8 @@ class MqttPublisher:
         self._thread = threading.Thread(target=self._send_all, daemon=True, name=f"dotr {purpose}")
 
     def open(self) -> None:
-        """Connect; raises `Refused` (S128) where that can never succeed. A broker that does not answer yet is waited for later."""
+        """Connect; raises `Refused` (S128) where that can never succeed. A broker that does not answer
+        yet is waited for later."""
         try:
             self._connection.start()
         except Refused:

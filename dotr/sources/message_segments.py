@@ -25,7 +25,6 @@ from typing import BinaryIO, Final, NamedTuple
 from urllib.parse import quote
 
 from dotr.errors.diagnostics import Refused, refuse
-from dotr.model.time import Micros
 from dotr.sources.feeds import BEGIN, FeedRecords, InputPoint
 from dotr.sources.file_journal import SEGMENT, SPOOL
 from dotr.sources.messages import message_decoder
@@ -45,6 +44,7 @@ _HEADER: Final = struct.Struct("<IIIqqq")
 """Checksum of what follows; lengths of description and body; place; received; timestamp."""
 
 _CHECKSUM: Final = 4
+_BLOCK: Final = 1 << 16
 _NONE: Final = -(1 << 63)
 """A time that is not there."""
 
@@ -64,7 +64,7 @@ def encode_frame(message: Message) -> bytes:
     >>> import io
     >>> message = Message(b"x", 7, None, 12, b"k", (("a", b"b"),), "t", 3)
     >>> frame = encode_frame(message)
-    >>> read_frame(io.BytesIO(frame), 0) == (message, len(frame)), read_frame(io.BytesIO(frame[:-1]), 0)
+    >>> FrameReader(io.BytesIO(frame), 0).next() == (message, len(frame)), FrameReader(io.BytesIO(frame[:-1]), 0).next()
     (True, None)
     """
     description = b""
@@ -74,14 +74,8 @@ def encode_frame(message: Message) -> bytes:
         description = json.dumps([key, headers, message.topic, message.partition]).encode()
     times = (_NONE if time is None else time for time in (message.received, message.timestamp))
     header = _HEADER.pack(0, len(description), len(message.body), message.place, *times)
-    return b"".join((struct.pack("<I", _checksum(header, description, message.body)), header[_CHECKSUM:], description, message.body))
-
-
-def _checksum(header: bytes, *rest: bytes) -> int:
-    value = zlib.crc32(memoryview(header)[_CHECKSUM:])
-    for part in rest:
-        value = zlib.crc32(part, value)
-    return value
+    checked = b"".join((memoryview(header)[_CHECKSUM:], description, message.body))
+    return zlib.crc32(checked).to_bytes(_CHECKSUM, "little") + checked
 
 
 class Frame(NamedTuple):
@@ -91,38 +85,54 @@ class Frame(NamedTuple):
     end: int
 
 
-def read_frame(stream: BinaryIO, offset: int, wanted: int = 0) -> Frame | None:
-    """The frame at the position of a stream, which is `offset`; None where it is not whole.
+class FrameReader:
+    """Reader of the frames of a segment from an offset on, which is the beginning of one.
 
-    A frame that ends at `wanted` or before is passed by: its message has no body.
+    Invariant: the stream is behind the bytes of the buffer, of which `_at` is the next one's.
     """
-    header = stream.read(_HEADER.size)
-    if len(header) < _HEADER.size:
-        return None
-    _, described, size, place, *_ = _HEADER.unpack(header)
-    end = offset + _HEADER.size + described + size
-    if end <= wanted:
-        stream.seek(end)
-        return Frame(Message(b"", place), end)
-    rest = stream.read(described + size)
-    return _frame(header, rest[:described], rest[described:], end) if len(rest) == described + size else None
+
+    __slots__ = ("_at", "_data", "_stream", "offset")
+
+    def __init__(self, stream: BinaryIO, offset: int) -> None:
+        stream.seek(offset)
+        self._stream = stream
+        self._data = b""
+        self._at = 0
+        self.offset = offset
+
+    def next(self, bound: int | None = None) -> Frame | None:
+        """The next frame; None where it is not whole, before the offset `bound` if that is given."""
+        if len(self._data) - self._at < _HEADER.size and not self._fill(_HEADER.size, bound):
+            return None
+        checksum, described, size, place, received, timestamp = _HEADER.unpack_from(self._data, self._at)
+        length = _HEADER.size + described + size
+        if len(self._data) - self._at < length and not self._fill(length, bound):
+            return None
+        data, at, end = self._data, self._at, self._at + length
+        if zlib.crc32(memoryview(data)[at + _CHECKSUM : end]) != checksum:
+            return None
+        self._at = end
+        self.offset += length
+        body = data[end - size : end]
+        message = Message(body, place, None if timestamp == _NONE else timestamp, None if received == _NONE else received)
+        if described:
+            message = _with_description(message, data[at + _HEADER.size : end - size])
+        return Frame(message, self.offset)
+
+    def _fill(self, needed: int, bound: int | None) -> bool:
+        """Read ahead until so many bytes are in the buffer; False where there are fewer."""
+        rest = self._data[self._at :]
+        most = max(_BLOCK, needed - len(rest))
+        if bound is not None:
+            most = min(most, bound - self.offset - len(rest))
+        self._data, self._at = rest + self._stream.read(max(0, most)), 0
+        return len(self._data) >= needed
 
 
-def _frame(header: bytes, description: bytes, body: bytes, end: int) -> Frame | None:
-    checksum, _, _, place, received, timestamp = _HEADER.unpack(header)
-    if checksum != _checksum(header, description, body):
-        return None
-    message = Message(body, place, _time(timestamp), _time(received))
-    if not description:
-        return Frame(message, end)
+def _with_description(message: Message, description: bytes) -> Message:
     key, headers, topic, partition = json.loads(description)
     pairs = tuple((name, base64.b64decode(value)) for name, value in headers)
-    message = message._replace(key=None if key is None else base64.b64decode(key), headers=pairs, topic=topic, partition=partition)
-    return Frame(message, end)
-
-
-def _time(written: int) -> Micros | None:
-    return None if written == _NONE else written
+    return message._replace(key=None if key is None else base64.b64decode(key), headers=pairs, topic=topic, partition=partition)
 
 
 _SINGLE: Final = (Format.NDJSON, Format.TURTLE, Format.NTRIPLES)
@@ -142,34 +152,38 @@ class SegmentReader:
     """
 
     def __init__(self, stream: BinaryIO, spec: InputFile, position: Position, *, elements: bool) -> None:
-        self._stream = stream
         self._spec = spec
         self._decode = message_decoder(spec)
         self._elements = elements
         self._first = position.offset
         self.line = position.line
-        self.offset = len(MAGIC) if position.offset <= len(MAGIC) or has_several(spec) else position.offset
-        stream.seek(self.offset)
+        start = len(MAGIC) if position.offset <= len(MAGIC) or has_several(spec) else position.offset
+        self._frames = FrameReader(stream, start)
+
+    @property
+    def offset(self) -> int:
+        """The offset of the next frame."""
+        return self._frames.offset
 
     def next(self, bound: int | None = None) -> list[Record] | None:
         """The records of the next message; None at the offset `bound`, or at the end.
 
         Raises Refused (S114) where a frame before the bound is damaged.
         """
-        while bound is None or self.offset < bound:
-            start = self.offset
-            frame = read_frame(self._stream, start, self._first)
+        frames, first = self._frames, self._first
+        while bound is None or frames.offset < bound:
+            start = frames.offset
+            frame = frames.next(bound)
             if frame is None:
-                self._stream.seek(start)
                 if bound is None:
                     return None
                 raise damaged_segment(self._spec.path, start)
-            self.offset = frame.end
-            self.line = frame.message.place + 1
-            if frame.end <= self._first:
+            message, end = frame
+            self.line = message.place + 1
+            if end <= first:
                 continue
-            records = _placed(self._decode(frame.message, self._elements), start, frame.end)
-            return records if start >= self._first else [record for record in records if record.offset >= self._first]
+            records = _placed(self._decode(message, self._elements), start, end)
+            return records if start >= first else [record for record in records if record.offset >= first]
         return None
 
 
@@ -183,10 +197,10 @@ def damaged_segment(path: Path | str, offset: int) -> Refused:
 
 def _placed(records: list[Record], start: int, end: int) -> list[Record]:
     """Records of a message with their offsets in the segment."""
+    if len(records) == 1:
+        return [Record._make((start, end, *records[0][2:]))]
     last = len(records) - 1
-    return [
-        record._replace(offset=start + number, end=end if number == last else start + number + 1) for number, record in enumerate(records)
-    ]
+    return [Record._make((start + number, end if number == last else start + number + 1, *each[2:])) for number, each in enumerate(records)]
 
 
 def segment_records(stream: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
@@ -275,9 +289,9 @@ def last_place(folder: Path) -> int:
     name = names[max(names)]
     place = int(name.split("-")[1].removesuffix(SUFFIX)) - 1
     with (folder / name).open("rb") as file:
-        end = len(file.read(len(MAGIC)))
-        while (frame := read_frame(file, end)) is not None:
-            end, place = frame.end, frame.message.place
+        frames = FrameReader(file, len(MAGIC))
+        while (frame := frames.next()) is not None:
+            place = frame.message.place
     return place
 
 

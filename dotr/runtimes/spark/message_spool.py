@@ -25,12 +25,12 @@ from dotr.sources.message_segments import (
     MAGIC,
     PUBLISHED,
     SUFFIX,
+    FrameReader,
     Segments,
     SegmentsFeed,
     damaged_segment,
     encode_frame,
     published,
-    read_frame,
     segment_names,
     spool_folder,
 )
@@ -195,9 +195,10 @@ def _recover(folder: Path) -> tuple[int, int, int]:
     place, received = int(names[number].split("-")[1].removesuffix(SUFFIX)) - 1, 0
     with path.open("r+b") as file:
         if file.read(len(MAGIC)) == MAGIC:
-            end = len(MAGIC)
-            while (frame := read_frame(file, end)) is not None:
-                end, place, received = frame.end, frame.message.place, frame.message.received or 0
+            frames = FrameReader(file, len(MAGIC))
+            while (frame := frames.next()) is not None:
+                place, received = frame.message.place, frame.message.received or 0
+            end = frames.offset
         if (number, end) < published(folder):
             raise damaged_segment(path, end)
         _cut_off(file.fileno(), end)

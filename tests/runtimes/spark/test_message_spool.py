@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,19 @@ import pytest
 from dotr.errors.diagnostics import Refused
 from dotr.runtimes.spark.message_spool import MessageSpool
 from dotr.sources.feeds import BEGIN, InputPoint
-from dotr.sources.message_segments import MAGIC, PUBLISHED, Segments, SegmentsFeed, last_place, open_segment, published, segment_names
+from dotr.sources.message_segments import (
+    MAGIC,
+    PUBLISHED,
+    RECEIVED,
+    Segments,
+    SegmentsFeed,
+    encode_frame,
+    last_place,
+    open_segment,
+    published,
+    segment_names,
+    spool_folder,
+)
 from dotr.sources.receivers import MessageQueue, deliver
 from dotr.sources.records import Format, InputFile, Message, Record
 
@@ -77,6 +90,18 @@ def test_messages_are_read_while_they_come_and_after_restarts(tmp_path: Path) ->
     assert places(read_all(tmp_path)) == [(1, 5), (2, 6), (3, 7), (4, 8), (5, 9)]
     assert (last_place(tmp_path), last_place(tmp_path / "none")) == (5, 0)
     assert list(segment_names(tmp_path).values()) == ["000000000000-000000000001.messages", "000000000001-000000000005.messages"]
+
+
+def test_written_form_of_messages() -> None:
+    """What a checkpoint holds goes on being read."""
+    assert (MAGIC, PUBLISHED, RECEIVED, str(spool_folder(Path("cp"), "a b"))) == (b"dotr msg", "published", "received", "cp/spool/of-a%20b")
+    plain = "15166e27000000000100000007000000000000000c000000000000000000000000000080" + b"x".hex()
+    assert encode_frame(Message(b"x", 7, received=12)).hex() == plain
+    described = Message(b"x", 7, 5, 12, b"k", (("h", b"v"),), "t", 3)
+    assert encode_frame(described)[36:] == b'["aw==", [["h", "dg=="]], "t", 3]x'
+    assert LIKE.to_json() == InputFile("in", LIKE.path, Format.NDJSON).to_json()
+    framed = replace(LIKE, framed=True)
+    assert InputFile.from_json(framed.to_json()) == framed
 
 
 def test_reading_goes_on_at_any_position(tmp_path: Path) -> None:
