@@ -1,8 +1,8 @@
 """Kills brokers and writers of transactions with -9, and holds the topic against what was to be written: each record once.
 
-    python -m tests.kafka_kills [KILLS] [--seed 1]          # 100 kills take about ten minutes
+    python -m tests.kafka_kills [KILLS] [--spark N] [--seed 1]          # 100 kills take about ten minutes
 
-A fifth of the kills, rounded up, is on Spark: a run that writes its batches into a topic is killed before, in and after transactions, or
+A fifth of the kills, or N of them, is on Spark: a run that writes its batches into a topic is killed before, in and after transactions, or
 its broker is. The others are on the sink alone, in a process that does what the driver does. What a killed process has begun, the same
 command goes on with. Readers have `read_committed`.
 """
@@ -161,10 +161,11 @@ def moments_of(number: int, choose: random.Random, brokers: float = 0.2) -> list
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kills", nargs="?", type=int, default=100)
+    parser.add_argument("--spark", type=int, help="how many of them are on Spark; a fifth if not given")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     choose = random.Random(options.seed)
-    on_spark = -(-options.kills // 5)
+    on_spark = options.kills // 5 if options.spark is None else options.spark
     problems: list[str] = []
     killed: Counter[str] = Counter()
     began = time.monotonic()

@@ -18,7 +18,7 @@ from dotr.runtimes.spark.sink import BatchAbandoned
 from dotr.sinks.batches import BatchHistory, check_nothing
 from dotr.sinks.destinations import KafkaDestination
 from dotr.sinks.events import OutputTerms
-from dotr.sinks.kafka.client import OutputFailed
+from dotr.sinks.kafka.client import TopicFailed
 from dotr.sinks.kafka.partitions import murmur2
 from dotr.sinks.kafka.transactions import TransactionBatches
 from dotr.sinks.messages import MessageFormat, event_encoder
@@ -106,7 +106,7 @@ def test_unknown_topic_and_wrong_credentials_end_the_run_at_its_start(
     project: Project, kafka: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(project, connection(kafka, "nowhere"))
-    assert "S125 topic nowhere" in project.refused("run", "c.yaml")
+    assert "S126 there is no topic nowhere" in project.refused("run", "c.yaml")
     assert "out.ndjson" not in project.files()
     monkeypatch.setenv("PASSWORD", SECRET)
     login = f"security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: {USER}, sasl.password: '${{PASSWORD}}'"
@@ -144,7 +144,7 @@ def test_a_batch_that_is_there_is_not_written_again(kafka: Broker) -> None:
     for batch in (2, 3):
         again.write_batch(batch, firings(batch), check_nothing)
     assert len(kafka.consume(topic)) == 12
-    with pytest.raises(OutputFailed, match="S127"):  # the older one is fenced
+    with pytest.raises(TopicFailed, match="S133"):  # the older one is fenced
         first.write_batch(3, firings(3), check_nothing)
     assert len(kafka.consume(topic)) == 12
 
@@ -171,7 +171,7 @@ def test_a_batch_that_takes_too_long_is_aborted(kafka: Broker) -> None:
             time.sleep(3)
             yield from firings(1)
 
-    with pytest.raises(OutputFailed, match="S123"):
+    with pytest.raises(TopicFailed, match="S123"):
         slow.write_batch(0, Slow(), check_nothing)
     assert kafka.consume(topic) == []
 
