@@ -104,6 +104,7 @@ class _DocumentsOfJson:
 
     def records(self, text: MessageText, elements: bool, sent: Micros | None = None) -> list[Record]:
         """Records of a document: a single unreadable one where it cannot be read."""
+        document = ""
         try:
             document = text.raw.decode().removeprefix(_BOM.decode())
             check_json_nesting(document, self._nesting)
@@ -113,9 +114,22 @@ class _DocumentsOfJson:
         except MemoryError:
             return [text.unreadable(str(too_long_error()), reason=Reason.LIMIT)]
         except SyntaxError as error:
-            return [text.unreadable(parser_message(error))]
+            return [text.unreadable(_reason_of(document, error))]
+        except AttributeError:  # the text cannot be encoded as UTF-8
+            return [text.unreadable("it has half of a surrogate pair, which is no character")]
         except (ValueError, RecursionError) as error:
             return [text.unreadable(reason_text(error))]
+
+
+def _reason_of(document: str, error: SyntaxError) -> str:
+    """Reason why the parser cannot read a document. Where its context has several errors, this is one
+    of them: the parser's order of terms is random.
+    """
+    try:
+        json.loads(document)
+    except (ValueError, RecursionError) as broken:
+        return reason_text(broken)
+    return parser_message(error)
 
 
 def document_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]:
