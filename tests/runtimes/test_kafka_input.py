@@ -91,7 +91,7 @@ def _number(value: int) -> str:
     ],
 )
 def test_where_reading_begins(kafka: Broker, tmp_path: Path, setting: str, first: int) -> None:
-    topic = kafka.topic()
+    topic = kafka.topic(retention_ms="-1")  # the times of the records are of the past
     kafka.produce(topic, [Sent(line(n, 0, n).encode(), timestamp=1_700_000_000_000 + n) for n in range(6)])
     section = kafka_section(kafka, topic, f"{setting.replace('TOPIC', topic)}, {BOUNDED}")
     ended = run(write_config(tmp_path, f"{{ name: a, format: ndjson, {section} }}"), "--engine", "local")
