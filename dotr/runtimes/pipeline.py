@@ -63,9 +63,9 @@ class Pipeline:
     """Compiled program with inputs and outputs.
 
     `inputs`: existing files; `growing`: watched folders and standard input; `rates`: greatest
-    number of records a second, by name of input; `topics`: the Kafka inputs
-    `topic_inputs`, opened; `dead_letter_warnings`: number of dead letters of a kind that are
-    logged; `notices`: notices on the inputs.
+    number of records a second, and `paces`: of seconds of event time, by name of input; `topics`:
+    the Kafka inputs `topic_inputs`, opened; `dead_letter_warnings`: number of dead letters of a
+    kind that are logged; `notices`: notices on the inputs.
     """
 
     name: str
@@ -82,6 +82,7 @@ class Pipeline:
     topic_inputs: tuple[KafkaInput, ...] = ()
     dead_letter_warnings: int = WARNINGS_PER_KIND
     notices: Sequence[Diagnostic] = ()
+    paces: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def output_paths(self) -> tuple[str, ...]:
@@ -155,6 +156,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         inputs.topics,
         settings.report.dead_letters,
         notices,
+        paces=inputs.paces,
     )
 
 

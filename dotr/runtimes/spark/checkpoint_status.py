@@ -33,8 +33,8 @@ from dotr.state.state_log import live_events as events_that_count
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
     """The position in an input: its next record (None: all records are read). For a growing input,
-    the position has the number of the file. `is_partition`: the path is a topic and a partition, and
-    the position an offset of the broker."""
+    the position has the number of the file. `is_partition`: the path is a topic and a partition,
+    and the position an offset of the broker."""
 
     input: str
     path: str

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import drain_fallbacks
-from dotr.model.stream import DeadLetter, Firing
+from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND, WarningLimiter
 from dotr.monitoring.totals import ReportTotals, Totals
@@ -141,8 +141,12 @@ class Sink:
             yield block
 
     def _reported(self, dead_letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
-        """Dead letters with display paths; the first of each kind are logged as warnings."""
+        """Dead letters with display paths; the first of each kind are logged as warnings. Empty messages
+        are only counted.
+        """
         for letter in map(self._display, dead_letters):
+            if letter.reason is Reason.EMPTY:
+                continue
             self._warnings.report_dead_letter(letter)
             yield letter
 
