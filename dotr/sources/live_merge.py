@@ -1,7 +1,7 @@
 """Merge of growing inputs by time: an instant closes when every input has passed it by its delay,
 has ended, or is idle.
 
-Idea: admitted elements wait, by their times, until every input that is not idle has passed their time. An
+Idea: admitted elements wait, by their times, until every input that is not idle has passed them. An
 input is idle when it has given no record for its declared duration, counted from the first empty
 read; its next element makes it active again. Elements of an idle input for an instant already
 closed are dead letters. Where all inputs are idle, the waiting instants close, and no later ones.
@@ -84,14 +84,16 @@ class Channel:
         if chunk is not None:
             self.pace.consume(len(chunk.records))
             self.quiet = None
-        elif self.quiet is None and not self._holds_records():
+        elif self.quiet is None and not self._may_have_more():
             self.quiet = now
         return chunk
 
-    def _holds_records(self) -> bool:
-        """True while records may be there that an empty read has not returned."""
-        held = isinstance(self.feed, PacedFeed) and self.feed.holding
-        return held or (self.is_behind is not None and self.is_behind())
+    def _may_have_more(self) -> bool:
+        """True if an empty read says nothing of the input: its pace holds a record, or its broker may
+        have further ones."""
+        if isinstance(self.feed, PacedFeed) and self.feed.holding:
+            return True
+        return self.is_behind is not None and self.is_behind()
 
 
 def closing_bound(channels: Sequence[Channel], now: float, last: Micros) -> Micros:

@@ -52,11 +52,6 @@ class PacedFeed:
         self.held_back = True
 
     @property
-    def inner(self) -> Feed:
-        """The feed whose records are held."""
-        return self._feed
-
-    @property
     def holding(self) -> bool:
         return self._held is not None
 

@@ -83,8 +83,7 @@ class GrowingInputs:
             )
         start = self.topics.completed(start)
         partitions = range(len(job.inputs), len(start.positions))
-        self._paces = paces
-        self._clocks = clocks
+        self._paces, self._clocks = paces, clocks
         scanned += [self.topics.scanned(number, start.positions[number], paces, clocks) for number in partitions]
         self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
 

@@ -16,7 +16,6 @@ from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.live_batches import ScannedInput
 from dotr.runtimes.spark.planner import BEGINNING, END, Floor, InputPosition, Offset
 from dotr.runtimes.spark.task import RangePartition
-from dotr.sources.feeds import Feed
 from dotr.sources.kafka.client import ClientEvents
 from dotr.sources.kafka.cluster import Cluster, data_lost
 from dotr.sources.kafka.feed import KafkaFeed
@@ -71,18 +70,18 @@ class PlannedTopics:
         planned = self._inputs[name]
         like = planned.topics.like
         start = (partition.end or 0) if position.offset == END else position.offset
-        feed: Feed = KafkaFeed(planned.reader, partition, start, self._journal.lost(number - self._first), elements=False)
-        feed = PacedFeed(feed, clocks[name]) if name in clocks else feed
+        feed = KafkaFeed(planned.reader, partition, start, self._journal.lost(number - self._first), elements=False)
         pace = paces.setdefault(name, NoRateLimit())
         return ScannedInput.starting_at(
             position,
-            feed,
+            PacedFeed(feed, clocks[name]) if name in clocks else feed,
             like.delay,
             single=like.single,
             idle=planned.topics.idle,
             pace=pace,
             bounded=partition.end is not None,
             name=name,
+            partition=feed,
         )
 
     def watch(self) -> None:
