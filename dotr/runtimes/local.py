@@ -93,6 +93,8 @@ def _with_first_clock(pipeline: Pipeline, received: Sequence[MessageQueue], stop
     stop.end_write()
     try:
         return with_clock(pipeline, lambda: first_has_dates(received))
+    except ReceivingFailed as failed:
+        raise RunFailed(str(failed)) from None
     finally:
         stop.is_writing = True
 
