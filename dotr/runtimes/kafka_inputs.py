@@ -94,15 +94,22 @@ def section_span(config: Config, topics: KafkaInput) -> Span:
 
 
 def idle_warnings(config: Config) -> Iterator[Diagnostic]:
-    """Warnings of inputs that grow at a broker and are never idle: one of their partitions that is
-    empty holds up all others."""
+    """Warnings of inputs that grow at a broker and are never idle: one of them, or one of their
+    partitions, that is silent holds up all others."""
     for number, section in enumerate(config.settings.input):
         kafka: KafkaInputSection | None = section.kafka
-        if kafka is not None and kafka.endingOffsets is None and section.idle is None:
-            yield Diagnostic(
-                "I113",
-                f"no instant closes while a partition of input {section.name} is silent",
-                config.files.tree.key_span(("input", number, "kafka")),
-                "Say how long to wait for it, such as idle: 1 min; or accept it: report: { accept: [I113] }",
-                Severity.WARNING,
-            )
+        if section.idle is not None:
+            continue
+        if kafka is not None and kafka.endingOffsets is None:
+            what, key = f"a partition of input {section.name}", "kafka"
+        elif section.mqtt is not None:
+            what, key = f"input {section.name}", "mqtt"
+        else:
+            continue
+        yield Diagnostic(
+            "I113",
+            f"no instant closes while {what} is silent",
+            config.files.tree.key_span(("input", number, key)),
+            "Say how long to wait for it, such as idle: 1 min; or accept it: report: { accept: [I113] }",
+            Severity.WARNING,
+        )

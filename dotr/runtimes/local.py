@@ -246,7 +246,7 @@ class _LocalRun:
                 self.flush()
                 self.report_progress()
                 report(self.totals())
-                self._stop.is_writing = False
+                self._stop.end_write()  # a signal may have come meanwhile
             elif time.monotonic() >= self._progress_reported_at + _PROGRESS_SECONDS:
                 self.report_progress()
                 report(self.totals())

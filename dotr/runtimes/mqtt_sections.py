@@ -11,6 +11,7 @@ from dotr.config.secrets import Secret, is_variable
 from dotr.config.transports import MqttSection
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.time import Unit
+from dotr.sinks.destinations import MqttDestination
 from dotr.sources.mqtt_connection import Credentials, MqttBroker, TlsFiles
 from dotr.sources.mqtt_messages import MqttSource
 from dotr.sources.times import parse_delay
@@ -27,6 +28,14 @@ def mqtt_source(config: Config, number: int) -> MqttSource:
     session = min(parse_delay(section.mqtt.session, Unit.SECOND) // 1_000_000, _LONGEST_SESSION)
     topics = tuple(dict.fromkeys(section.mqtt.topics))
     return MqttSource(section.name, broker, topics, section.mqtt.qos, session, config.span("input", number, "mqtt", "url"))
+
+
+def mqtt_destination(config: Config, number: int) -> MqttDestination:
+    """The topic of output `number`; raises `Refused` (C204, C301) where it cannot be used."""
+    mqtt = config.settings.output[number].mqtt
+    assert mqtt is not None
+    broker = _broker(config, ("output", number, "mqtt"), mqtt, f"output-{number}")
+    return MqttDestination(broker, mqtt.topic, mqtt.qos, mqtt.retain, config.span("output", number, "mqtt", "url"))
 
 
 def _broker(config: Config, at: tuple[str | int, ...], section: MqttSection, name: str) -> MqttBroker:
@@ -53,6 +62,12 @@ def _broker(config: Config, at: tuple[str | int, ...], section: MqttSection, nam
         files[key] = path = None if path is None else config.files.path(path, (*at, "tls", key))
         if path is not None:
             problems += _unreadable(path, config, (*at, "tls", key))
+    if not problems and (path := files["ca"] or files["certificate"]) is not None:
+        try:
+            TlsFiles(**files).context()
+        except OSError:  # ssl.SSLError
+            hint = "Name files in PEM; the key is the certificate's, without a password."
+            problems.append(Diagnostic("C301", f"{path} holds no certificate that can be used", config.span(*at, "tls"), hint))
     if problems:
         raise Refused(problems)
     username = unquote(parts.username) if parts.username else section.username

@@ -80,8 +80,12 @@ def _destination(config: Config, number: int, *, on_spark: bool) -> Destination:
         case "kafka":
             assert section.kafka is not None
             return kafka_destination(config, (*at, "kafka"), section.kafka, on_spark=on_spark)
-        case transport:
-            raise refuse("C204", f"outputs by {transport} cannot be written yet", config.span(*at, transport), "Name a file: path.")
+        case "mqtt":
+            from dotr.runtimes.mqtt_sections import mqtt_destination
+
+            return mqtt_destination(config, number)
+        case other:
+            assert_never(other)
 
 
 def targets_of(config: Config) -> tuple[Target, ...]:

@@ -24,7 +24,7 @@ from dotr.runtimes.inputs import (
     spool_problems,
     wait_until_stable,
 )
-from dotr.runtimes.kafka_inputs import idle_warnings, open_topics
+from dotr.runtimes.kafka_inputs import open_topics
 from dotr.runtimes.output_locks import OutputLocks
 from dotr.runtimes.outputs import read_outputs, targets_of
 from dotr.runtimes.removal import Target, remove
@@ -213,7 +213,9 @@ def _existing_outputs(targets: Sequence[Target]) -> list[Diagnostic]:
 
 def check_files(config: Config) -> list[Diagnostic]:
     """Problems of a configuration's inputs and outputs that a check without a run can detect."""
+    from dotr.runtimes.input_warnings import input_warnings
+
     problems: list[Diagnostic] = []
     read_inputs(config, problems)
     read_outputs(config, problems, on_spark=config.settings.engine == "spark")
-    return [*problems, *_path_conflicts(config, targets_of(config)), *idle_warnings(config)]
+    return [*problems, *_path_conflicts(config, targets_of(config)), *input_warnings(config)]

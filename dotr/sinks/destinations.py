@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from dotr.model.places import Span
 from dotr.model.terms import Variable
+
+if TYPE_CHECKING:
+    from dotr.sources.mqtt_connection import MqttBroker
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,20 @@ class HttpDestination:
 
 
 @dataclass(frozen=True, slots=True)
+class MqttDestination:
+    """Topic of an MQTT broker; `retain`: the broker keeps the last message for later subscribers."""
+
+    broker: MqttBroker
+    topic: str
+    qos: int = 1
+    retain: bool = False
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} of {self.broker.address}"
+
+
+@dataclass(frozen=True, slots=True)
 class KafkaDestination:
     """A topic of a Kafka cluster.
 
@@ -65,13 +82,13 @@ class KafkaDestination:
         return f"topic {self.topic} of Kafka at {dict(self.properties)['bootstrap.servers']}"
 
 
-Destination: TypeAlias = PathDestination | KafkaDestination | HttpDestination
+Destination: TypeAlias = PathDestination | KafkaDestination | HttpDestination | MqttDestination
 
 
 def needs_identity(destination: Destination) -> bool:
     """Test for a destination that knows a checkpoint by its ID, so that it tells two of them apart."""
     match destination:
-        case PathDestination():
+        case PathDestination() | MqttDestination():
             return False
         case KafkaDestination():
             return destination.exactly_once

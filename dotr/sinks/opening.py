@@ -12,7 +12,7 @@ from dotr.model.terms import Variable
 from dotr.outputs.writing import StreamFormat
 from dotr.sinks.batches import BatchHistory, BatchSink, Check, Reject, RunSink, check_nothing
 from dotr.sinks.dead_letters import DeadLetterFile, DeadLetterFiles
-from dotr.sinks.destinations import Destination, HttpDestination, KafkaDestination, PathDestination
+from dotr.sinks.destinations import Destination, HttpDestination, KafkaDestination, MqttDestination, PathDestination
 from dotr.sinks.events import FileBatches, OutputFormat, OutputTerms, open_file
 from dotr.sinks.files import check_new
 from dotr.sinks.messages import Encoder, MessageFormat, dead_letter_encoder, event_encoder
@@ -78,6 +78,10 @@ def _event_sink(output: Output, terms: OutputTerms, check: Check, reject: Reject
             from dotr.sinks.http_posts import PostedEvents
 
             return PostedEvents(destination, _text_format(output), terms, check)
+        case MqttDestination():
+            from dotr.sinks.mqtt_publishing import PublishedMessages
+
+            return PublishedMessages(destination, _encoder(output, terms, None), reject)
         case _:
             assert_never(destination)
 
@@ -90,8 +94,8 @@ def _dead_letter_sink(destination: Destination, terms: OutputTerms, check: Check
             from dotr.sinks.kafka.producing import TopicSink
 
             return TopicSink(destination, partial(dead_letter_encoder, terms), check, ignore_letter)
-        case HttpDestination():
-            raise AssertionError("dead letters are not posted")
+        case HttpDestination() | MqttDestination():
+            raise AssertionError("dead letters are neither posted nor published")
         case _:
             assert_never(destination)
 
@@ -127,6 +131,10 @@ def event_batches(outputs: Sequence[Output], terms: OutputTerms, history: BatchH
                 from dotr.sinks.http_posts import PostedBatches
 
                 others.append(PostedBatches(destination, _text_format(output), terms, history.identity))
+            case MqttDestination():
+                from dotr.sinks.mqtt_publishing import PublishedBatches
+
+                others.append(PublishedBatches(destination, _encoder(output, terms, None)))
             case _:
                 assert_never(destination)
     return [FileBatches(files, terms), *others] if files else others
@@ -139,8 +147,8 @@ def dead_letter_batches(destination: Destination, terms: OutputTerms, history: B
             return DeadLetterFiles(path, terms.clock)
         case KafkaDestination():
             return _topic_batches(destination, "dead", partial(dead_letter_encoder, terms), terms, history)
-        case HttpDestination():
-            raise AssertionError("dead letters are not posted")
+        case HttpDestination() | MqttDestination():
+            raise AssertionError("dead letters are neither posted nor published")
         case _:
             assert_never(destination)
 

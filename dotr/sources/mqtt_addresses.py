@@ -84,3 +84,24 @@ def unshared(topic: str) -> str:
     ('site/+/temp', 'site/#')
     """
     return topic.split("/", 2)[2] if topic.startswith(SHARED) else topic
+
+
+def overlap(one: str, other: str) -> bool:
+    """Test for two filters that a topic can match both.
+
+    >>> overlap("site/+/temp", "site/a/#"), overlap("site/#", "site"), overlap("#", "$SYS/uptime")
+    (True, True, False)
+    >>> overlap("site/+", "site/a/temp"), overlap("site/a", "site/b")
+    (False, False)
+    """
+    first, second = one.split("/"), other.split("/")
+    if {first[0], second[0]} & {"#", "+"} and "$" in (first[0][:1], second[0][:1]):
+        return False  # wildcards at the beginning leave out the broker's own topics
+    for left, right in zip(first, second, strict=False):
+        if "#" in (left, right):
+            return True
+        if left != right and "+" not in (left, right):
+            return False
+    longer = max(first, second, key=len)
+    least = min(len(first), len(second))
+    return len(longer) == least or longer[least:] == ["#"]

@@ -147,6 +147,14 @@ class SessionLimits:
     receive_maximum: int = 65_535
 
 
+class BrokerLimits(NamedTuple):
+    """Limits that a broker has told: messages that it takes before it has acknowledged them, and
+    bytes of a packet."""
+
+    receive_maximum: int = 65_535
+    packet_bytes: int = 268_435_455
+
+
 class ConnectionFailed(DotrError):
     """End of a connection for good. `hint` is the way out."""
 
@@ -159,9 +167,8 @@ class ConnectionFailed(DotrError):
 class Opened(Protocol):
     """User of a connection, called in its thread for each new one."""
 
-    def __call__(self, client: Client, session_present: bool, receive_maximum: int) -> None:
-        """Begin to use a connected client; `receive_maximum` is the number of messages that the
-        broker takes before it has acknowledged them."""
+    def __call__(self, client: Client, session_present: bool, limits: BrokerLimits) -> None:
+        """Begin to use a connected client."""
 
 
 def wait_before(tries: int) -> float:
@@ -363,7 +370,11 @@ class MqttConnection:
                 self.fail(f"{self._broker.address} refuses the connection: {_REFUSALS[code.value]}", hint)
             self._problem = f"the broker refuses the connection ({code.getName().lower()})"
             return
-        self._opened(client, bool(flags.session_present), getattr(properties, "ReceiveMaximum", 65_535))
+        default = BrokerLimits()
+        limits = BrokerLimits(
+            getattr(properties, "ReceiveMaximum", default.receive_maximum), getattr(properties, "MaximumPacketSize", default.packet_bytes)
+        )
+        self._opened(client, bool(flags.session_present), limits)
 
     def _on_disconnect(self, client: Client, data: object, flags: DisconnectFlags, code: ReasonCode, properties: Properties | None) -> None:
         if flags.is_disconnect_packet_from_server:

@@ -21,7 +21,7 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.places import Span
 from dotr.sources.messages import Message
 from dotr.sources.mqtt_addresses import unshared
-from dotr.sources.mqtt_connection import MqttBroker, MqttConnection, SessionLimits, paho_problem
+from dotr.sources.mqtt_connection import BrokerLimits, MqttBroker, MqttConnection, SessionLimits, paho_problem
 from dotr.sources.receivers import Inbox, MessageQueue, ReceivingFailed
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class MqttReceiver:
     def _has_room(self) -> bool:
         return len(self._arrived) < RECEIVE_MAXIMUM and self._bytes < _WAITING_BYTES
 
-    def _opened(self, client: Client, session_present: bool, receive_maximum: int) -> None:
+    def _opened(self, client: Client, session_present: bool, limits: BrokerLimits) -> None:
         from paho.mqtt.subscribeoptions import SubscribeOptions
 
         source = self._source

@@ -72,6 +72,7 @@ class Mosquitto:
         self.port = free_port()
         self.url = f"{'mqtts' if tls else 'mqtt'}://localhost:{self.port}"
         self._tls = tls
+        self._keeps = keeps
         self._user = next(iter(users.items()), None) if users else None
         lines = [f"listener {self.port} 127.0.0.1", f"user {os.environ.get('USER', 'root') if os.getuid() else 'root'}"]
         if users:
@@ -120,7 +121,12 @@ class Mosquitto:
         wait_until(lambda: self.log.count(f": {client_id} ") >= times, f"{client_id} does not subscribe")
 
     def kill(self) -> None:
-        """End it with -9."""
+        """End it with -9. What it has acknowledged before is on the disk with `keeps`: it acknowledges a little earlier than it writes."""
+        if self._process is not None and self._keeps:
+            saved = self.folder / "mosquitto.db"
+            before = saved.stat().st_mtime_ns if saved.exists() else 0
+            self._process.send_signal(signal.SIGUSR1)
+            wait_until(lambda: saved.exists() and saved.stat().st_mtime_ns > before, "mosquitto does not save")
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -139,14 +145,16 @@ class Mosquitto:
     def __exit__(self, *reason: object) -> None:
         self.stop()
 
-    def client(self, name: str = "", **connect: object) -> Client:
-        """A connected client, whose thread runs; the first of the users, where there are some."""
+    def client(self, name: str = "", received: list[MQTTMessage] | None = None, **connect: object) -> Client:
+        """A connected client, whose thread runs; the first of the users, where there are some. `received` gets its messages."""
         client = Client(CallbackAPIVersion.VERSION2, name, protocol=MQTTProtocolVersion.MQTTv5)
         client.max_inflight_messages_set(1000)
         if self._user is not None:
             client.username_pw_set(*self._user)
         if self._tls is not None:
             client.tls_set_context(ssl.create_default_context(cafile=str(self._tls / "ca.crt")))
+        if received is not None:
+            client.on_message = lambda client, data, message: received.append(message)
         client.connect("localhost", self.port, **connect)  # type: ignore[arg-type]
         client.loop_start()
         wait_until(client.is_connected, "the broker lets nobody in")
@@ -177,12 +185,13 @@ class Mosquitto:
             client.loop_stop()
 
     @contextmanager
-    def subscribed(self, *topics: str, qos: int = 1) -> Iterator[list[MQTTMessage]]:
-        """What comes on these topics while the context is open."""
+    def subscribed(self, *topics: str, qos: int = 1, client_id: str = "") -> Iterator[list[MQTTMessage]]:
+        """What comes on these topics while the context is open; with a `client_id`, and what came since it was open last."""
         received: list[MQTTMessage] = []
         ready: list[int] = []
-        client = self.client()
-        client.on_message = lambda client, data, message: received.append(message)
+        session = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        session.SessionExpiryInterval = 3600 if client_id else 0
+        client = self.client(client_id, received, clean_start=not client_id, properties=session)
         client.on_subscribe = lambda client, data, mid, codes, properties: ready.append(mid)
         client.subscribe([(topic, qos) for topic in topics])
         wait_until(lambda: ready)

@@ -123,16 +123,48 @@ INPUTS: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "I113",
-        "A partition may hold up all others",
-        "An instant closes when every partition of a topic has passed it. One that is empty, or silent, never does, so nothing would "
-        "close; without `idle` it is waited for without end.",
-        "Say how long a silent partition is waited for, such as `idle: 1 min`: what it brings later for instants that have closed is a "
+        "A silent input or partition holds up all others",
+        "An instant closes when every partition of a topic, and every subscription of an MQTT broker, has passed it. One that is empty, or "
+        "silent, never does, so nothing would close; without `idle` it is waited for without end.",
+        "Say how long a silent one is waited for, such as `idle: 1 min`: what it brings later for instants that have closed is a "
         "dead letter (idle). Where every partition always has records, accept the warning: `report: { accept: [I113] }`.",
         InFiles(
             (
                 (
                     "example.yaml",
                     _CONFIG.format("http://example.org/", "format: ndjson, kafka: { bootstrap.servers: b1, subscribe: a }"),
+                ),
+                ("rules.dotr", RULE),
+            )
+        ),
+    ),
+    ErrorCode(
+        "I114",
+        "QoS 0 promises nothing",
+        "An MQTT input with `qos: 0` gets what the connection brings: what is published while it is lost, or while the broker is busy, is "
+        "lost unseen.",
+        "Leave `qos` out: 1 is at least once. Where only the newest values count, accept the warning: `report: { accept: [I114] }`.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    _CONFIG.format("http://example.org/", 'format: ndjson, idle: 1 min, mqtt: { url: "mqtt://b", topics: [a], qos: 0 }'),
+                ),
+                ("rules.dotr", RULE),
+            )
+        ),
+    ),
+    ErrorCode(
+        "I115",
+        "Topics that bring more than meant",
+        "`#` alone is every topic of the broker. Of filters that have topics in common, a broker may send each message once for each "
+        "filter; such a message is a repeated element.",
+        "Name the topics meant, each once. Where that is meant, accept the warning: `report: { accept: [I115] }`.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    _CONFIG.format("http://example.org/", 'format: ndjson, idle: 1 min, mqtt: { url: "mqtt://b", topics: ["a/#", "a/+"] }'),
                 ),
                 ("rules.dotr", RULE),
             )
