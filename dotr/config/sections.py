@@ -125,8 +125,8 @@ class InputSection(Section):
     )
     idle: str | int | None = Field(
         default=None,
-        description="watch, standard input, http, mqtt: after this long without an element, instants close without waiting for this input; "
-        "never if none; an integer is in seconds",
+        description="watch, standard input, brokers, http: after this long without an element, instants close without waiting for this "
+        "input; never if none; an integer is in seconds",
     )
     spool: str | int = Field(
         default="10 GiB",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
 from dotr.config import Config
 from dotr.config.transports import DeadLetterSection
-from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
+from dotr.model.terms import Variable
 from dotr.runtimes.inputs import collect_problems
 from dotr.runtimes.kafka_outputs import kafka_destination
 from dotr.runtimes.removal import Target
@@ -53,6 +54,15 @@ def read_outputs(config: Config, problems: list[Diagnostic], *, on_spark: bool) 
             case _:
                 assert_never(section_of_letters)
     return Outputs(tuple(events), dead_letters)
+
+
+def key_problems(config: Config, attributes: Sequence[Variable]) -> Iterator[Diagnostic]:
+    """Problems of outputs whose key is no attribute of an event."""
+    for number, section in enumerate(config.settings.output):
+        key = None if section.kafka is None else section.kafka.key
+        if key is not None and key not in attributes:
+            hint = did_you_mean(key, attributes) or f"There are {', '.join(attributes) or 'none'}."
+            yield Diagnostic("C204", f"no event has an attribute {key}", config.span("output", number, "kafka", "key"), hint)
 
 
 def _check_table(config: Config, number: int, destination: Destination) -> None:

@@ -26,7 +26,7 @@ from dotr.runtimes.inputs import (
 )
 from dotr.runtimes.kafka_inputs import open_topics
 from dotr.runtimes.output_locks import OutputLocks
-from dotr.runtimes.outputs import read_outputs, targets_of
+from dotr.runtimes.outputs import key_problems, read_outputs, targets_of
 from dotr.runtimes.removal import Target, remove
 from dotr.sinks.destinations import Destination
 from dotr.sinks.events import OutputTerms
@@ -118,6 +118,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         program = compile_program(config.program(), config.cache_policy(0) if on_spark else config.cache_policy())
     except Refused as refused:
         raise Refused([*refused.diagnostics, *problems]) from None
+    problems += key_problems(config, program.all_attributes)
     if problems:
         raise Refused(problems)
     topics = open_topics(config, inputs.topics) if wait else ()

@@ -297,3 +297,9 @@ def test_input_and_output_are_one_chain(project: Project) -> None:
                 time.sleep(0.05)
             assert ended(run, signal.SIGINT)[0] == 0
         assert [each.key for each in server.accepted] == [f"small/0/{at}000000" for at in range(1, 40)]
+
+
+def test_input_that_may_hold_up_all_others_is_warned_of(project: Project) -> None:
+    project.change("c.yaml", "path: a.ndjson }", "http: { listen: 8081 } }")
+    answer = project.dotr("check", "c.yaml")
+    assert "I113 warning: no instant closes while input a is silent" in answer.err

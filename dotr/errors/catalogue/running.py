@@ -347,6 +347,31 @@ SPARK: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "S122",
+        "A batch is in doubt",
+        "A batch is written to a topic in a transaction, and its number is committed with it as the offset of a group of the same name. "
+        "A run was cut off around a batch, and the broker has forgotten that offset: it keeps offsets for `offsets.retention.minutes`, a "
+        "week by default, or the group or the topic was deleted. So nothing tells whether the batch is in the topic.",
+        "Look at the end of the topic: the header `dotr-id` of each record has the pipeline, the time and the number of its event. Then say "
+        "which batch is the last one there: `dotr run --last-written N`.",
+        ShownMessage(
+            "S122 the broker has forgotten whether batch 41 is in topic fires of Kafka at b1:9092\n"
+            "Look for its messages: --last-written 41 says that they are there, --last-written 40 that they are not."
+        ),
+    ),
+    ErrorCode(
+        "S123",
+        "A batch takes longer than its transaction may",
+        "The broker has aborted the transaction of a batch: it was open for longer than `transaction.timeout.ms`, 15 minutes where nothing "
+        "is said. Readers see nothing of the batch; the run ends with 1, and the same command writes the batch again.",
+        "Raise `transaction.timeout.ms` of the output, which the broker's `transaction.max.timeout.ms` bounds, or make batches smaller with "
+        "`spark.batch`.",
+        ShownMessage(
+            "S123 batch 41 took longer than the 900 s of transaction.timeout.ms to topic fires of Kafka at b1:9092\n"
+            "Raise transaction.timeout.ms, which the broker's transaction.max.timeout.ms bounds; or make spark.batch smaller."
+        ),
+    ),
+    ErrorCode(
         "S124",
         "No such secret in the environment",
         "A secret is written as `${NAME}`, and the process that needs it reads its own environment: the command, "
@@ -361,8 +386,8 @@ SPARK: tuple[ErrorCode, ...] = (
     ErrorCode(
         "S125",
         "A Kafka broker refuses",
-        "The broker refuses the credentials or the reading of a topic, or its certificate cannot be verified, and to try again would not "
-        "help. At the start the command ends with 2; a run that has begun ends with 1.",
+        "The broker refuses the credentials, or the reading or writing of a topic, or has no such topic to write to, or its certificate "
+        "cannot be verified, and to try again would not help. At the start the command ends with 2; a run that has begun ends with 1.",
         "Correct the mechanism, the user, the password (an environment variable), the rights of the user, or `ssl.ca.location`. A broker "
         "that does not answer is tried again without end.",
         ShownMessage(
@@ -401,5 +426,24 @@ SPARK: tuple[ErrorCode, ...] = (
             "S128 input site: mqtts://broker.example:8883 refuses the connection: the user is not authorized\n"
             "Correct username, password (its environment variable) or the rights of the user."
         ),
+    ),
+    ErrorCode(
+        "S132",
+        "A batch of the rules as they were is not finished",
+        "The rules have changed so that the state moves, and the last run was cut off between the writing of a batch to a topic and its "
+        "completion in the checkpoint. The changed rules would plan that batch anew, and a topic cannot take a batch back.",
+        "Run the rules as they were once more, which finishes the batch; then change them.",
+        ShownMessage(
+            "S132 batch 41 of the rules as they were is in an output and not yet in the checkpoint out/checkpoint\n"
+            "Run the rules as they were once more, which finishes that batch, then change them; or start over with --fresh."
+        ),
+    ),
+    ErrorCode(
+        "S133",
+        "Another run has taken over an output",
+        "A run with the same checkpoint has started elsewhere, on another machine or from a copy of the folder, and has fenced this one: the "
+        "broker takes no transaction from this run any more. The run ends with 1.",
+        "Run a checkpoint once only. A copy of a checkpoint is the same checkpoint.",
+        ShownMessage("S133 another run on the same checkpoint has taken over topic fires of Kafka at b1:9092\nStop one of the two."),
     ),
 )

@@ -67,9 +67,10 @@ def run_spark(
     """Run a pipeline to the end of its input, from its checkpoint on.
 
     `progress` receives the totals after each batch, `on_progress` the progress of the run, and
-    `show` the activity before the first batch. `last_written` is the last batch that is in an output
-    whose broker has forgotten it, where the user says so. Returns the totals of this run. Raises Refused for
-    errors of the user, RunFailed for failures of Spark, and KeyboardInterrupt after a stop.
+    `show` the activity before the first batch. `last_written` is the last batch that is in an
+    output whose broker has forgotten it, where the user says so. Returns the totals of this run.
+    Raises Refused for errors of the user, RunFailed for failures of Spark, and KeyboardInterrupt
+    after a stop.
     """
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
     layout = required_layout(pipeline)
@@ -100,7 +101,7 @@ def run_spark(
 def _unfinished(checkpoint: Checkpoint, number: int) -> Exception:
     hint = "Run the rules as they were once more, which finishes that batch, then change them; or start over with --fresh."
     message = f"batch {number} of the rules as they were is in an output and not yet in the checkpoint {checkpoint.folder}"
-    return refuse("S126", message, hint=hint)
+    return refuse("S132", message, hint=hint)
 
 
 class Reports(NamedTuple):

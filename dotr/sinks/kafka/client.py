@@ -1,7 +1,7 @@
 """Producers of a Kafka cluster: their properties, and what their errors mean.
 
 Errors are of two kinds. What can succeed later (a broker that is away) is tried again without end;
-what cannot (credentials, a certificate, a topic that is unknown or forbidden) is `OutputFailed`.
+what cannot (credentials, a certificate, a topic that is unknown or forbidden) is `TopicFailed`.
 No message shows the value of a secret.
 """
 
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 LOG: Final = logging.getLogger("dotr")
+
+_SILENT: Final = logging.getLogger("dotr.librdkafka")
+"""Takes what librdkafka would print by itself: that it is fenced. Its errors come as exceptions."""
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
 
 REFUSED: Final[Mapping[str, str]] = {
     "group.id": "the number of the last batch stands in a group of dotr's own",
@@ -82,7 +87,7 @@ OVERHEAD_BYTES: Final = 512
 """Room for headers and the frame of a record."""
 
 
-class OutputFailed(WriteFailed):
+class TopicFailed(WriteFailed):
     """An output that cannot be written any further, with a `diagnostic` that says why.
 
     Before the first batch it is an error of the user's (`Refused`); later the run fails.
@@ -113,7 +118,7 @@ class ProducerEvents:
         self._destination = destination
         self._since = time.monotonic()
         self._warn_at = self._since + _PATIENCE_SECONDS
-        self.failure: OutputFailed | None = None
+        self.failure: TopicFailed | None = None
         self.reason = ""
         self.lost = 0
 
@@ -172,7 +177,7 @@ def producer(destination: KafkaDestination, events: ProducerEvents, further: Map
     """A client that writes; raises `Refused` (C227) where its properties cannot be used."""
     library = kafka()
     try:
-        return library.Producer({**properties_of(destination), **further, "error_cb": events.on_error})  # type: ignore[no-any-return]
+        return library.Producer({**properties_of(destination), **further, "error_cb": events.on_error, "logger": _SILENT})  # type: ignore[no-any-return]
     except library.KafkaException as error:
         raise _unusable(destination, error.args[0]) from None
 
@@ -231,8 +236,8 @@ class TopicFacts(NamedTuple):
 
 
 def topic_facts(destination: KafkaDestination, events: ProducerEvents, check: Check) -> TopicFacts:
-    """Ask the cluster for the topic, until a broker answers; raises `OutputFailed` (S125) where it has
-    none, or refuses.
+    """Ask the cluster for the topic, until a broker answers; raises `TopicFailed` where it has none
+    (S126), or refuses (S125).
     """
     library = kafka()
     from confluent_kafka import TopicCollection
@@ -271,21 +276,23 @@ def _polled(admin: AdminClient, future, events: ProducerEvents, check: Check):  
     return future.result()
 
 
-def lasting_failure(destination: KafkaDestination, error: KafkaError) -> OutputFailed | None:
+def lasting_failure(destination: KafkaDestination, error: KafkaError) -> TopicFailed | None:
     """The failure of an error that stays, whatever is tried again; None for others."""
     name, text = error.name(), error_text(destination, error)
     if name == "_SSL" and "certificate" in text.lower():
         hint = "ssl.ca.location names the root that signs the broker's certificate; the host name must be the certificate's."
-        return OutputFailed("S125", f"{destination}: TLS cannot be: {text}", hint)
+        return TopicFailed("S125", f"{destination}: TLS cannot be: {text}", hint)
     if name not in _CERTAIN:
         return None
     if "UNKNOWN" in name:
-        return OutputFailed("S125", f"{destination}: there is no such topic, or it has lost a partition", "Make the topic first.")
+        return TopicFailed(
+            "S126", f"there is no {destination}, or a partition of it was lost", "Correct the name, or make the topic first."
+        )
     if "TIMEOUT" in name:
         most = "The broker's transaction.max.timeout.ms bounds it."
-        return OutputFailed("S125", f"{destination}: the broker refuses {TRANSACTION_TIMEOUT}: {text}", most)
+        return TopicFailed("S125", f"{destination}: the broker refuses {TRANSACTION_TIMEOUT}: {text}", most)
     hint = "Are sasl.mechanism, sasl.username and sasl.password right?" if "AUTHENTICATION" in name or "SASL" in name else ""
-    return OutputFailed("S125", f"{destination}: the broker refuses: {text}", hint or "May this user write to the topic?")
+    return TopicFailed("S125", f"{destination}: the broker refuses: {text}", hint or "May this user write to the topic?")
 
 
 def error_text(destination: KafkaDestination, error: KafkaError) -> str:

@@ -1,5 +1,4 @@
-"""Partitions of messages: murmur2 of the key, as Java's client has it, or the ordinal of a message without
-a key.
+"""Partitions of messages: murmur2 of the key, as Java's client has it; without a key the ordinal.
 
 Cost: a key is hashed once while it is remembered (65,536 keys).
 """

@@ -15,7 +15,7 @@ from dotr.model.stream import DeadLetter
 from dotr.sinks.batches import Check, Reject, check_nothing
 from dotr.sinks.destinations import KafkaDestination
 from dotr.sinks.files import WriteFailed
-from dotr.sinks.kafka.client import STEP_SECONDS, OutputFailed, error_text, lasting_failure
+from dotr.sinks.kafka.client import STEP_SECONDS, TopicFailed, error_text, lasting_failure
 from dotr.sinks.kafka.writing import TopicWriter
 from dotr.sinks.messages import Encoder
 
@@ -33,7 +33,7 @@ class _Delivery(Generic[T]):
         self._failure: WriteFailed | None = None
         try:
             self.writer.look(check)
-        except OutputFailed as failed:
+        except TopicFailed as failed:
             raise Refused([failed.diagnostic]) from None
         further = {"delivery.report.only.error": True, "on_delivery": self._delivered}
         self.client: Producer = self.writer.producer(further)  # type: ignore[arg-type]

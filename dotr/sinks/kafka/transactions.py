@@ -27,8 +27,8 @@ from dotr.sinks.destinations import KafkaDestination
 from dotr.sinks.kafka.client import (
     STEP_SECONDS,
     TRANSACTION_TIMEOUT,
-    OutputFailed,
     ProducerEvents,
+    TopicFailed,
     consumer,
     kafka,
     lasting_failure,
@@ -60,9 +60,9 @@ _REFRESH_SECONDS: Final = 3_600.0
 def bounded(action: Callable[[], R], seconds: float, events: ProducerEvents, check: Check) -> R:
     """The result of a call to the library that is to end within so many seconds.
 
-    Some calls do not, where a broker was lost meanwhile; such a call is left behind, with its client.
-    Raises what the call raises, KafkaException (_TIMED_OUT) where it has no end, and what `check`
-    raises while it waits.
+    Some calls do not, where a broker was lost meanwhile; such a call is left behind, with its
+    client. Raises what the call raises, KafkaException (_TIMED_OUT) where it has no end, and what
+    `check` raises while it waits.
     """
     result: Future[R] = Future()
 
@@ -117,7 +117,7 @@ class TransactionBatches(Generic[T]):
             if offset is None:
                 offset = self._decided()
                 self._commit_number(offset, check)
-        except OutputFailed as failed:
+        except TopicFailed as failed:
             raise Refused([failed.diagnostic]) from None
         self._last = offset - 1
         return self._last if self._last >= 0 else None
@@ -246,13 +246,13 @@ class TransactionBatches(Generic[T]):
             if time.monotonic() >= began + self._timeout:
                 message = f"batch {number} took longer than the {self._timeout:,.0f} s of {TRANSACTION_TIMEOUT} to {destination}"
                 hint = f"Raise {TRANSACTION_TIMEOUT}, which the broker's transaction.max.timeout.ms bounds; or make spark.batch smaller."
-                raise OutputFailed("S123", message, hint)
+                raise TopicFailed("S123", message, hint)
             if error.name() in _FENCED:
-                raise OutputFailed("S127", f"another run on the same checkpoint has taken over {destination}", "Stop one of the two.")
+                raise TopicFailed("S133", f"another run on the same checkpoint has taken over {destination}", "Stop one of the two.")
         events.waiting(check)
         self._seconds = min(2 * self._seconds, _CALL_SECONDS[1])
         time.sleep(_PAUSE_SECONDS)
         offset = self._connect(check)
         if offset is None:
-            raise OutputFailed("S122", f"the broker has forgotten whether batch {number} is in {destination}", "--last-written N decides.")
+            raise TopicFailed("S122", f"the broker has forgotten whether batch {number} is in {destination}", "--last-written N decides.")
         self._last = offset - 1

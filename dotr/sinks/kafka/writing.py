@@ -36,7 +36,7 @@ class TopicWriter(Generic[T]):
         self._partition: Callable[[OutgoingMessage], int] = partitioner(1)
 
     def look(self, check: Check) -> None:
-        """Find the partitions of the topic; raises `OutputFailed` (S125)."""
+        """Find the partitions of the topic; raises `TopicFailed` (S125, S126)."""
         self._facts = facts = topic_facts(self.destination, self.events, check)
         given = dict(self.destination.properties).get("message.max.bytes", "")
         most = min(facts.most_bytes, int(given)) if given.isdecimal() else facts.most_bytes
