@@ -89,6 +89,7 @@ class DeadLetter(NamedTuple):
     - `time`: in µs since 1970; None where none could be read.
     - `text`: the source text of the element.
     - `why`: a sentence for the user.
+    - `encoding`: "base64" where the element is no text, and `text` its bytes in that form.
     """
 
     reason: Reason
@@ -98,3 +99,4 @@ class DeadLetter(NamedTuple):
     time: Micros | None
     text: str
     why: str
+    encoding: str = ""

@@ -10,6 +10,7 @@ from dotr.sources.feeds import AppearingFiles, Feed, FilesFeed, OneFile, Standar
 from dotr.sources.kafka.channels import TopicChannels
 from dotr.sources.lateness import Lateness
 from dotr.sources.live_merge import Channel
+from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 from dotr.sources.receivers import MessageQueue
 from dotr.sources.records import InputFile
@@ -49,6 +50,7 @@ class PipelineChannels:
 
     def __init__(self, pipeline: Pipeline, received: Sequence[MessageQueue] = ()) -> None:
         self._paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
+        self._clocks = {name: EventClock(pace) for name, pace in pipeline.paces.items()}
         self.channels = [self._channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
         queues = iter(received)
         self._received = {queue.name: queue for queue in received}
@@ -79,6 +81,8 @@ class PipelineChannels:
     def _channel(self, file: InputFile, feed: Feed, growing: GrowingInput | None = None) -> Channel:
         lateness = Lateness(file.delay, single=file.single)
         idle = None if growing is None else growing.idle
+        if file.input in self._clocks:
+            feed = PacedFeed(feed, self._clocks[file.input])
         return Channel(feed, lateness, idle, self._pace(file.input), growing is not None, name=file.input)
 
 

@@ -60,10 +60,10 @@ class Pipeline:
     """Compiled program with inputs and outputs.
 
     `inputs`: existing files; `growing`: watched folders and standard input; `rates`: greatest
-    number of records a second, by name of input; `topics`: Kafka inputs; `dead_letter_warnings`:
-    number of dead letters of a kind that are logged; `notices`: notices on the inputs;
-    `clock_pending`: the format of times depends on the first message, which a runtime waits for
-    (`with_clock`).
+    number of records a second, and `paces`: of seconds of event time, by name of input; `topics`:
+    Kafka inputs; `dead_letter_warnings`: number of dead letters of a kind that are logged;
+    `notices`: notices on the inputs; `clock_pending`: the format of times depends on the first
+    message, which a runtime waits for (`with_clock`).
     """
 
     name: str
@@ -79,6 +79,7 @@ class Pipeline:
     dead_letter_warnings: int = WARNINGS_PER_KIND
     notices: Sequence[Diagnostic] = ()
     clock_pending: bool = False
+    paces: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def destinations(self) -> tuple[Destination, ...]:
@@ -149,6 +150,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         settings.report.dead_letters,
         notices,
         pending,
+        paces=inputs.paces,
     )
 
 

@@ -242,9 +242,10 @@ class GrowingPlan:
                 stops.append(max((floor.file, floor.offset), position.point))
                 continue
             channel = each.channel
-            while not channel.feed.ended and (channel.lateness.passed < until.time or channel.feed.end[:2] < position.point):
-                if not each.await_records(self._clock(), until.time):
-                    break
+            with channel.unlimited():  # what was planned before waits for nothing
+                while not channel.feed.ended and (channel.lateness.passed < until.time or channel.feed.end[:2] < position.point):
+                    if not each.await_records(self._clock(), until.time):
+                        break
             over = each.bounded and channel.feed.ended
             stops.append((0, END) if over else (channel.feed.end.file, channel.feed.end.offset))
         self.offset = until
