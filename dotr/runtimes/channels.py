@@ -12,7 +12,7 @@ from dotr.sources.lateness import Lateness
 from dotr.sources.live_merge import Channel
 from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
-from dotr.sources.receivers import MessageQueue
+from dotr.sources.receivers import QUEUED_MESSAGES, MessageQueue
 from dotr.sources.records import InputFile
 from dotr.sources.watched_folders import GrowingInput
 
@@ -83,7 +83,10 @@ class PipelineChannels:
         idle = None if growing is None else growing.idle
         if file.input in self._clocks:
             feed = PacedFeed(feed, self._clocks[file.input])
-        return Channel(feed, lateness, idle, self._pace(file.input), growing is not None, name=file.input)
+        channel = Channel(feed, lateness, idle, self._pace(file.input), growing is not None, name=file.input)
+        if growing is not None and growing.source is not None:
+            channel.ahead = QUEUED_MESSAGES
+        return channel
 
 
 def _feed(pipeline: Pipeline, growing: GrowingInput) -> Feed:
