@@ -66,9 +66,9 @@ class Reason(Enum):
     """Reason for which an element became a dead letter.
 
     IDLE: the instant had closed while the input was declared idle. SECOND: another element had the
-    same time, in an input where every element is an instant. LOST: a broker dropped it unread.
-    EMPTY: an RDF message without triples, which is counted and left out, and never written as a
-    dead letter.
+    same time, in an input where every element is an instant. EMPTY: an RDF message without triples,
+    which is counted and left out, and never written as a dead letter. LOST: a broker dropped it
+    unread.
     """
 
     LATE = "late"

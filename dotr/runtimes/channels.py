@@ -56,7 +56,10 @@ class PipelineChannels:
         self._received = {queue.name: queue for queue in received}
         for each in pipeline.growing:
             self.channels.append(self._channel(each.like, next(queues) if each.source is not None else _feed(pipeline, each), each))
-        self._topics = {each.topics.name: TopicChannels(each, self._pace(each.topics.name)) for each in pipeline.topics}
+        self._topics = {
+            each.topics.name: TopicChannels(each, self._pace(each.topics.name), self._clocks.get(each.topics.name))
+            for each in pipeline.topics
+        }
         for topics in self._topics.values():
             self.channels += topics.channels
 
@@ -81,12 +84,13 @@ class PipelineChannels:
     def _channel(self, file: InputFile, feed: Feed, growing: GrowingInput | None = None) -> Channel:
         lateness = Lateness(file.delay, single=file.single)
         idle = None if growing is None else growing.idle
-        if file.input in self._clocks:
-            feed = PacedFeed(feed, self._clocks[file.input])
-        channel = Channel(feed, lateness, idle, self._pace(file.input), growing is not None, name=file.input)
+        channel = Channel(self._paced(file.input, feed), lateness, idle, self._pace(file.input), growing is not None, name=file.input)
         if growing is not None and growing.source is not None:
             channel.ahead = QUEUED_MESSAGES
         return channel
+
+    def _paced(self, name: str, feed: Feed) -> Feed:
+        return PacedFeed(feed, self._clocks[name]) if name in self._clocks else feed
 
 
 def _feed(pipeline: Pipeline, growing: GrowingInput) -> Feed:

@@ -239,7 +239,7 @@ class _LocalRun:
 
     def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
         """The instants of the inputs as they close; dead letters are written while inputs are read."""
-        if not (pipeline.growing or pipeline.rates or pipeline.topics or pipeline.paces):
+        if not (pipeline.growing or pipeline.rates or pipeline.paces or pipeline.topics):
             return merged(pipeline.inputs, self.reject_record, trace=self._keeps_records)
 
         def wait(seconds: float) -> None:

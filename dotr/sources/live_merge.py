@@ -59,10 +59,6 @@ class Channel:
     is_behind: Callable[[], bool] | None = None
     name: str = ""
 
-    def _has_more(self) -> bool:
-        """True while a record is held, or may be there that an empty read has not found."""
-        return (self.is_behind is not None and self.is_behind()) or (isinstance(self.feed, PacedFeed) and self.feed.holding)
-
     def is_idle(self, now: float) -> bool:
         """True if no record has come for the declared duration."""
         return self.idle is not None and self.quiet is not None and (now - self.quiet) * 1_000_000 >= self.idle
@@ -88,9 +84,16 @@ class Channel:
         if chunk is not None:
             self.pace.consume(len(chunk.records))
             self.quiet = None
-        elif self.quiet is None and not self._has_more():
+        elif self.quiet is None and not self._may_have_more():
             self.quiet = now
         return chunk
+
+    def _may_have_more(self) -> bool:
+        """True if an empty read says nothing of the input: its pace holds a record, or its broker may
+        have further ones."""
+        if isinstance(self.feed, PacedFeed) and self.feed.holding:
+            return True
+        return self.is_behind is not None and self.is_behind()
 
 
 def closing_bound(channels: Sequence[Channel], now: float, last: Micros) -> Micros:

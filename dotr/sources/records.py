@@ -291,7 +291,8 @@ class Record(NamedTuple):
             why = why.replace("(limits.record)", "(limits.record, or the input's max_bytes)")
         text, encoding = self.decoded("utf-8" if file.map is None else file.map.encoding), ""
         if "\ufffd" in text and not self._is_text("utf-8" if file.map is None else file.map.encoding):
-            text, encoding = base64.b64encode(self.raw[:SHOWN]).decode(), "base64"
+            line = self.raw.removesuffix(b"\n").removesuffix(b"\r")
+            text, encoding = base64.b64encode(line[:SHOWN]).decode(), "base64"
         if reason is Reason.LATE and time is not None and zoneless(text, time):
             why += "; its date-time has no zone, and was read as UTC"
         return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, text, why, encoding)

@@ -62,7 +62,7 @@ class Job:
     @property
     def live(self) -> bool:
         """True if batches end as soon as instants close: inputs grow, or are limited in rate or pace."""
-        return bool(self.growing or self.rates or self.topics or self.paces)
+        return bool(self.growing or self.rates or self.paces or self.topics)
 
     def to_json(self) -> str:
         """JSON text with fixed names of members."""

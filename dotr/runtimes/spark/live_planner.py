@@ -83,14 +83,14 @@ class GrowingInputs:
             )
         start = self.topics.completed(start)
         partitions = range(len(job.inputs), len(start.positions))
-        scanned += [self.topics.scanned(number, start.positions[number], paces) for number in partitions]
-        self._paces = paces
+        self._paces, self._clocks = paces, clocks
+        scanned += [self.topics.scanned(number, start.positions[number], paces, clocks) for number in partitions]
         self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
 
     def add_appeared(self) -> None:
         """Add the partitions that have appeared, which the journal names first."""
         for number, position in self.topics.appeared(self.plan.offset.time):
-            self.plan.add(self.topics.scanned(number, position, self._paces), position)
+            self.plan.add(self.topics.scanned(number, position, self._paces, self._clocks), position)
 
     def completed(self, offset: Offset, count: int | None = None) -> Offset:
         """The offset with the positions of inputs that have come since: all, or up to `count`."""
