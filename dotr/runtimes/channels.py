@@ -12,7 +12,7 @@ from dotr.sources.lateness import Lateness
 from dotr.sources.live_merge import Channel
 from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
-from dotr.sources.receivers import MessageQueue
+from dotr.sources.receivers import QUEUED_MESSAGES, MessageQueue
 from dotr.sources.records import InputFile
 from dotr.sources.watched_folders import GrowingInput
 
@@ -85,8 +85,11 @@ class PipelineChannels:
         lateness = Lateness(file.delay, single=file.single)
         idle = None if growing is None else growing.idle
         clock = self._clocks.get(file.input)
-        feed = feed if clock is None else PacedFeed(feed, clock)
-        return Channel(feed, lateness, idle, self._rate(file.input), growing is not None, name=file.input)
+        paced = feed if clock is None else PacedFeed(feed, clock)
+        channel = Channel(paced, lateness, idle, self._rate(file.input), growing is not None, name=file.input)
+        if growing is not None and growing.source is not None:
+            channel.ahead = QUEUED_MESSAGES
+        return channel
 
 
 def _feed(pipeline: Pipeline, growing: GrowingInput) -> Feed:

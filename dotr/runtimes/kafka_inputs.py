@@ -102,8 +102,8 @@ def idle_warnings(config: Config) -> Iterator[Diagnostic]:
             continue
         if kafka is not None and kafka.endingOffsets is None:
             what, key = f"a partition of input {section.name}", "kafka"
-        elif section.mqtt is not None:
-            what, key = f"input {section.name}", "mqtt"
+        elif section.mqtt is not None or section.http is not None:
+            what, key = f"input {section.name}", "http" if section.mqtt is None else "mqtt"
         else:
             continue
         yield Diagnostic(

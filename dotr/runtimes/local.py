@@ -34,7 +34,7 @@ from dotr.runtimes.channels import PipelineChannels, first_has_dates, receiving_
 from dotr.runtimes.pipeline import Pipeline, with_clock
 from dotr.runtimes.stopping import Stop, stoppable
 from dotr.sinks.files import WriteFailed
-from dotr.sinks.opening import OpenedSinks, open_sinks
+from dotr.sinks.opening import OpenedSinks, check_secrets, open_sinks
 from dotr.sources.failures import InputFailed
 from dotr.sources.live_merge import Channel, LiveElements, live_instants
 from dotr.sources.merge import merged
@@ -58,6 +58,8 @@ def run_local(
     input or output cannot be opened or an output exists already; `RunFailed` where an output cannot
     be written to its end.
     """
+    for destination in pipeline.destinations:
+        check_secrets(destination)
     with stoppable() as stop, receiving_in_process(pipeline) as received:
         if pipeline.clock_pending:
             pipeline = _with_first_clock(pipeline, received, stop)
@@ -93,6 +95,8 @@ def _with_first_clock(pipeline: Pipeline, received: Sequence[MessageQueue], stop
     stop.end_write()
     try:
         return with_clock(pipeline, lambda: first_has_dates(received))
+    except ReceivingFailed as failed:
+        raise RunFailed(str(failed)) from None
     finally:
         stop.is_writing = True
 

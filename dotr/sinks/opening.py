@@ -16,6 +16,7 @@ from dotr.sinks.destinations import Destination, HttpDestination, KafkaDestinati
 from dotr.sinks.events import FileBatches, OutputFormat, OutputTerms, open_file
 from dotr.sinks.files import check_new
 from dotr.sinks.messages import Encoder, MessageFormat, dead_letter_encoder, event_encoder
+from dotr.sources.environment import revealed
 
 T = TypeVar("T")
 
@@ -32,6 +33,25 @@ def check_free(destination: Destination) -> None:
     """Check that a run that begins anew can write to a destination; raises `Refused` (I201, I202)."""
     if isinstance(destination, PathDestination):
         check_new(destination.path, destination.span)
+
+
+def check_secrets(destination: Destination) -> None:
+    """Check that the environment has what a destination needs, before anything is waited for; raises
+    `Refused` (S124)."""
+    match destination:
+        case PathDestination():
+            pass
+        case KafkaDestination():
+            for _, text in destination.properties:
+                revealed(text)
+        case HttpDestination():
+            destination.url()
+            if destination.token is not None:
+                destination.token()
+        case MqttDestination():
+            destination.broker.credentials()
+        case _:
+            assert_never(destination)
 
 
 def open_sinks(

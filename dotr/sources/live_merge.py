@@ -1,7 +1,7 @@
 """Merge of growing inputs by time: an instant closes when every input has passed it by its delay,
 has ended, or is idle.
 
-Idea: admitted elements wait, by their times, until every input that is not idle has passed them. An
+Idea: admitted elements wait, by their times, until every input that is not idle has passed. An
 input is idle when it has given no record for its declared duration, counted from the first empty
 read; its next element makes it active again. Elements of an idle input for an instant already
 closed are dead letters. Where all inputs are idle, the waiting instants close, and no later ones.

@@ -216,7 +216,7 @@ class Segments:
     closed = False
 
     def __init__(self, like: InputFile, folder: Path) -> None:
-        self._like = replace(like, framed=True)
+        self.like = replace(like, framed=True)
         self._folder = folder
         self._names: dict[int, str] = {}
 
@@ -229,7 +229,7 @@ class Segments:
         if number not in self._names:
             self._names = segment_names(self._folder)
         name = self._names.get(number)
-        return None if name is None else replace(self._like, path=str(self._folder / name))
+        return None if name is None else replace(self.like, path=str(self._folder / name))
 
     def paths(self, first: int, last: int) -> tuple[str, ...]:
         """Paths of the segments with these numbers, `last` included. Raises Refused (S114) where one

@@ -215,7 +215,8 @@ class MessageQueue:
         return message
 
     def first_has_dates(self) -> bool | None:
-        """True where the first readable message has date-times; None where there is none yet.
+        """True where the first readable message has date-times; None where there is none yet. A queue
+        that is full of unreadable messages has none, so that it is read and others can come.
 
         Raises the error that ended the receiver.
         """
@@ -223,7 +224,9 @@ class MessageQueue:
             raise self._receiver.failure
         with self._changed:
             waiting = [message for message, _ in self._waiting]
-        return next((dates for message in waiting if (dates := has_dates(self._file, message)) is not None), None)
+            is_full = not self._has_room(1, 0)
+        found = next((dates for message in waiting if (dates := has_dates(self._file, message)) is not None), None)
+        return False if found is None and is_full else found
 
     def close(self) -> None:
         """Stop the receiver."""

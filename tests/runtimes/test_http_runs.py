@@ -297,3 +297,44 @@ def test_input_and_output_are_one_chain(project: Project) -> None:
                 time.sleep(0.05)
             assert ended(run, signal.SIGINT)[0] == 0
         assert [each.key for each in server.accepted] == [f"small/0/{at}000000" for at in range(1, 40)]
+
+
+def test_input_that_may_hold_up_all_others_is_warned_of(project: Project) -> None:
+    project.change("c.yaml", "path: a.ndjson }", "http: { listen: 8081 } }")
+    answer = project.dotr("check", "c.yaml")
+    assert "I113 warning: no instant closes while input a is silent" in answer.err
+
+
+def test_messages_are_no_longer_than_the_input_says(project: Project) -> None:
+    port = listening(project)
+    project.change("c.yaml", "format: ndjson,", "format: ndjson, max_bytes: 100,")
+    with running(project) as run:
+        assert post(port, element(1)) == 202
+        assert post(port, element(2, "a" * 100)) == 413
+        until_lines(project.folder / "out.ndjson", 1)
+        assert ended(run, signal.SIGINT)[0] == 0
+
+
+def test_input_that_is_held_up_by_another_takes_no_more_than_it_can_hold(project: Project) -> None:
+    """The file of the other input never comes, so that no instant closes."""
+    port = free_port()
+    watched = "- { name: b, format: ndjson, path: 'd/*.ndjson', watch: true }"
+    project.change("c.yaml", FILE, f"- {{ name: a, format: ndjson, http: {{ listen: '{port}' }} }}\n  {watched}")
+    (project.folder / "d").mkdir()
+    lines = [element(1, f"x{number}") for number in range(2_500)]
+    with running(project) as run:
+        accepted = refused = 0
+        while refused < 10:  # in a row, a second long
+            if post(port, *lines, path="/") == 202:
+                accepted, refused = accepted + 1, 0
+            else:
+                refused += 1
+                time.sleep(0.1)
+        assert 4 <= accepted <= 9  # 10,000 in the queue, and as many in the merge
+        deadline = time.monotonic() + 60
+        project.write("d/new", element(5) + "\n").rename(project.folder / "d/b.ndjson")
+        while post(port, element(6), path="/") != 202:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        until_lines(project.folder / "out.ndjson", 2_500)
+        assert ended(run, signal.SIGINT)[0] == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -10,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from dotr.errors.diagnostics import Refused
-from dotr.sources.messages import Message
+from dotr.sources.messages import Message, message_decoder
 from dotr.sources.mqtt_connection import Credentials, MqttBroker, TlsFiles
 from dotr.sources.mqtt_messages import RECEIVE_MAXIMUM, MqttReceiver, MqttSource
 from dotr.sources.receivers import MessageQueue, ReceivingFailed
-from dotr.sources.records import Format, InputFile
+from dotr.sources.records import Format, InputFile, Record
 from tests.support.mosquitto import Mosquitto, free_port, make_certificates, wait_until
 
 pytestmark = pytest.mark.mosquitto
@@ -153,6 +155,69 @@ def test_in_process_a_message_is_acknowledged_once_it_is_read(broker: Mosquitto)
         again.append(next_time(queue))
     assert again[-3:] == [2_000_000, 3_000_000, 4_000_000], "what was not read comes again"
     queue.close()
+
+
+def test_a_queue_full_of_unreadable_messages_is_read(broker: Mosquitto) -> None:
+    """In process the first readable message tells the format of times. Where none comes, the broker would wait for acknowledgements for
+    ever."""
+    queue = MessageQueue(LIKE, source(broker).receiver(), most=100)
+    queue.start()
+    broker.publish(*[("a", "broken")] * 99)
+    wait_until(lambda: not queue.wait_for_room(0) or queue.first_has_dates() is None)
+    assert queue.first_has_dates() is None
+    broker.publish(*[("a", "broken")] * 30)
+    wait_until(lambda: queue.first_has_dates() is False)
+    queue.close()
+
+
+def test_a_broker_drops_what_exceeds_the_queue_of_a_client(tmp_path: Path) -> None:
+    """The page on connectors tells what to set: nothing is seen of it here."""
+    with Mosquitto(tmp_path / "mosquitto", settings=["max_queued_messages 100"]) as broker:
+        started(source(broker), Inbox()).stop()
+        broker.publish(*[("a", str(number)) for number in range(500)], ("a", "last"))
+        receiver = started(source(broker), inbox := Inbox())
+        wait_until(lambda: len(inbox.messages) >= 100)
+        assert 100 <= len(inbox.messages) < 200
+        assert inbox.bodies[:50] == [str(number) for number in range(50)], "the oldest are kept"
+        receiver.stop()
+
+
+EXAMPLES = int(os.environ.get("DOTR_EXAMPLES", "1000"))
+
+
+def test_random_payloads_are_received_as_they_are(broker: Mosquitto) -> None:
+    """Of any bytes, topics and properties nothing stops a run, and what is readable is read: DOTR_EXAMPLES=100000 tries more."""
+    choose = random.Random(EXAMPLES)
+    sent: list[tuple[str, bytes]] = []
+    for number in range(EXAMPLES):
+        topic = "/".join(["a", *("".join(choose.choices("aä $€{}%\U0001f525", k=choose.randrange(5))) for _ in range(choose.randrange(4)))])
+        body = choose.choice(
+            (
+                choose.randbytes(choose.randrange(50)),
+                f'{{"time": {number}, "graph": ":a :b {choose.randrange(9)} ."}}'.encode(),
+                b'{"time": %d, "graph": "' % number + choose.randbytes(5) + b'"}',
+                b"[" * choose.randrange(200),
+                b"",
+            )
+        )
+        sent.append((topic, body))
+    like = InputFile("site", "mqtt://localhost", Format.NDJSON, prefixes=(("", "http://e/"),))
+    queue = MessageQueue(like, source(broker).receiver())
+    queue.start()
+    records: list[Record] = []
+    for start in range(0, EXAMPLES, 2_000):
+        some = sent[start : start + 2_000]
+        broker.publish(*some, content_type=choose.choice(("", "application/x-ndjson")), headers=[("ä", "\U0001f525")])
+        deadline = time.monotonic() + 60
+        while not records or records[-1].line < start + len(some):
+            assert time.monotonic() < deadline
+            records += chunk.records if (chunk := queue.read(1_000)) else ()
+    queue.close()
+    decode = message_decoder(like)
+    for (topic, body), record in zip(sent, records, strict=True):
+        [expected] = decode(Message(body, record.line, topic=topic), True)
+        assert record == expected
+    assert sum(record.time is not None for record in records) > EXAMPLES // 10
 
 
 def next_time(queue: MessageQueue) -> int | None:

@@ -45,11 +45,12 @@ def scan_inputs(job: Job) -> ScanTimes:
 
 
 def _messages(file: InputFile, point: InputPoint, stop: int) -> Iterator[Record]:
-    """The records of a segment of spooled messages from a position on."""
+    """The records of a segment of spooled messages from a position up to `stop`, which may be amid
+    the records of a message."""
     segment = open_segment(file, point, elements=True)
-    bound = segment.size() if stop == END else stop
+    size, reader = segment.size(), segment.reader
     with segment.stream:
-        while (records := segment.reader.next(bound)) is not None:
+        while (stop == END or reader.offset < stop) and (records := reader.next(size)) is not None:
             for record in records:
                 if record.offset >= stop != END:
                     return

@@ -43,7 +43,7 @@ from dotr.runtimes.spark.spool import SpoolState, spooling
 from dotr.runtimes.spark.state_moves import OldQuery, move_state
 from dotr.sinks.batches import BatchHistory, Check, check_nothing
 from dotr.sinks.files import WriteFailed
-from dotr.sinks.opening import check_free, dead_letter_batches, event_batches
+from dotr.sinks.opening import check_free, check_secrets, dead_letter_batches, event_batches
 from dotr.sources.failures import InputFailed
 from dotr.sources.kafka.journal import PartitionJournal
 from dotr.sources.kafka.watch import check_identities
@@ -84,6 +84,8 @@ def run_spark(
         layout = checkpoint.claim(layout, change)
         if change.knowledge_warning is not None:
             _LOG.warning("%s", change.knowledge_warning)
+    for destination in pipeline.destinations:
+        check_secrets(destination)
     checkpoint.create()
     with receiving(pipeline.growing, checkpoint.folder) as reception:
         if pipeline.clock_pending:
