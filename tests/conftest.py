@@ -14,6 +14,8 @@ from hypothesis import Phase, settings
 from dotr.cli import main
 from dotr.errors import fallbacks
 from dotr.runtimes.spark.java import java_problem
+from tests.support import kafka_broker
+from tests.support.mosquitto import skip_without_mosquitto
 
 os.environ[fallbacks.RAISE] = "raise"  # here, and in every process that a test starts
 
@@ -150,6 +152,13 @@ def no_spark() -> Iterator[None]:
     stop_spark()
 
 
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka_broker.Broker]:
+    """One broker for all tests of this process. A test that kills it starts it again."""
+    with kafka_broker.running_broker(tmp_path_factory.mktemp("kafka") / "broker") as broker:
+        yield broker
+
+
 LONG: Final = (
     "test_spark_soak",
     "test_spark_run",
@@ -187,6 +196,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if on_spark and java_problem() is not None:
         for item in on_spark:
             item.add_marker(pytest.mark.skip(reason="Spark needs Java"))
+    if "CI" not in os.environ and (missing := kafka_broker.problem()) is not None:  # in CI the fixture fails
+        for item in items:
+            if item.get_closest_marker("kafka"):
+                item.add_marker(pytest.mark.skip(reason=missing))
+    skip_without_mosquitto(items)
     for item in items:
         if isinstance(item, pytest.DoctestItem):
             item.add_marker("core")

@@ -37,6 +37,17 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def not_negative(text: str) -> int:
+    """Whole number of at least 0 from an argument; raises what argparse reports otherwise.
+
+    >>> not_negative("0")
+    0
+    """
+    if not text.isascii() or not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is no whole number of at least 0")
+    return int(text)
+
+
 @cache
 def _freeze() -> None:
     """Exempt all objects that exist from collections, once in a process."""

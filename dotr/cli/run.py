@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from dotr.cli.common import Commands, PrintMessage, add_config, count_noun, positive, print_json, print_notices
+from dotr.cli.common import Commands, PrintMessage, add_config, count_noun, not_negative, positive, print_json, print_notices
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.errors.terminal import print_stderr
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dotr.monitoring.latest_figures import LatestFigures
     from dotr.monitoring.totals import ReportTotals, Totals
     from dotr.runtimes.pipeline import Pipeline
+    from dotr.sinks.destinations import Destination
 
 
 def add_parser(commands: Commands) -> None:
@@ -29,6 +30,12 @@ def add_parser(commands: Commands) -> None:
     run.add_argument("--quiet", action="store_true", help="no progress on stderr")
     run.add_argument("--progress", choices=("text", "json"), default="text", help="text (default), or a JSON object a line, on stderr")
     run.add_argument("--head", type=positive, metavar="N", help="stop after N elements, at the end of the N-th one's instant (in process)")
+    run.add_argument(
+        "--last-written",
+        type=not_negative,
+        metavar="N",
+        help="the number of the last batch that is in an output whose broker has forgotten it (S122; on Spark)",
+    )
     run.add_argument("--rules", action="store_true", help="end with a line for every rule, not only for those without an event")
 
 
@@ -56,14 +63,15 @@ def execute(options: argparse.Namespace) -> int:
                 place = config.span("metrics", "prometheus")
                 stack.enter_context(serve_metrics(config.settings.metrics.prometheus, figures.read, place))
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=stack.enter_context(OutputLocks()))
-            figures.clock, dead_letters = pipeline.clock, pipeline.dead_letter_path
+            figures.clock, dead_letters = pipeline.clock, pipeline.dead_letters
             figures.rules = tuple(rule.name for rule in pipeline.program.rules.rules)
             print_notices([*pipeline.program.notices, *pipeline.notices], print_message)
             warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
             if warnings and not options.quiet:
                 print_message(f"{count_noun(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
-            stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
-            totals = _run_engine(pipeline, engine, figures, quiet=options.quiet, as_json=options.progress == "json", head=options.head)
+            if engine == "spark":
+                stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
+            totals = _run_engine(pipeline, engine, figures, options)
         except RunFailed as failure:
             if print_message is print_stderr:
                 print_message(f"The run failed: {failure}")
@@ -82,10 +90,10 @@ def execute(options: argparse.Namespace) -> int:
 
             for each in rule_lines(pipeline.program, overall, options.config, every=options.rules):
                 print_stderr(each)
-    return _exit_code(totals, pipeline.dead_letter_path, print_message)
+    return _exit_code(totals, pipeline.dead_letters, print_message)
 
 
-def _exit_code(totals: Totals, dead_letters: str | None, print_message: PrintMessage) -> int:
+def _exit_code(totals: Totals, dead_letters: Destination | None, print_message: PrintMessage) -> int:
     """Exit code of a finished or stopped run: 1 where every element was rejected."""
     from dotr.monitoring.display import dead_letters_line
 
@@ -131,10 +139,11 @@ def _engine(requested: str | None, config: Config, print_message: PrintMessage) 
     return "local"
 
 
-def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quiet: bool, as_json: bool, head: int | None) -> Totals:
+def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, options: argparse.Namespace) -> Totals:
     from dotr.monitoring.display import json_progress, progress_line
     from dotr.monitoring.totals import ignore_activity
 
+    quiet, as_json = options.quiet, options.progress == "json"
     with ExitStack() as stack:
         reports: list[ReportTotals] = [figures.update_totals]
         report_activity: PrintMessage = ignore_activity
@@ -152,10 +161,10 @@ def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quie
         if engine == "spark":
             from dotr.runtimes.spark.run import run_spark
 
-            return run_spark(pipeline, report, figures.update_progress, report_activity)
+            return run_spark(pipeline, report, figures.update_progress, report_activity, options.last_written)
         from dotr.runtimes.local import run_local
 
-        return run_local(pipeline, report, figures.update_progress, head)
+        return run_local(pipeline, report, figures.update_progress, options.head)
 
 
 def _overall_totals(pipeline: Pipeline) -> Totals:
@@ -176,11 +185,11 @@ def summary(totals: Totals, pipeline: Pipeline) -> str:
 
     lines = [
         f"{count_text(totals.elements, 'element')}, {count_text(totals.instants, 'instant')}, {count_text(totals.facts, 'fact')}, "
-        f"{count_text(totals.events, 'event')} -> {', '.join(pipeline.output_paths)}"
+        f"{count_text(totals.events, 'event')} -> {', '.join(str(output.destination) for output in pipeline.outputs)}"
     ]
     if any(totals.dead_letters.values()):
         lines.append(
-            f"Dead letters: {dead_letters_line(totals)} -> {pipeline.dead_letter_path or 'not kept (no dead_letter in the configuration)'}"
+            f"Dead letters: {dead_letters_line(totals)} -> {pipeline.dead_letters or 'not kept (no dead_letter in the configuration)'}"
         )
     if totals.inconsistent:
         lines.append(f"{count_text(totals.inconsistent, 'instant')} contradicted the background or themselves.")

@@ -7,7 +7,6 @@ environment.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from typing import Any, Final
@@ -15,9 +14,8 @@ from typing import Any, Final
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from dotr.errors.diagnostics import refuse
+from dotr.sources.environment import VARIABLE, value_of
 
-_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECTIONS: Final = frozenset(("input", "output", "dead_letter"))
 _SECRET_KEY: Final = re.compile(r"(?:.*[._-])?(?:password|passphrase|secret|tokens?|pem|jaas\.config)", re.IGNORECASE)
 _USER_INFORMATION: Final = re.compile(r"://[^/?#@:\s]*:([^/?#\s]*)@")
@@ -26,6 +24,7 @@ _USER_INFORMATION: Final = re.compile(r"://[^/?#@:\s]*:([^/?#\s]*)@")
 class Secret:
     """A secret, by the environment variable that holds the value.
 
+    >>> import os
     >>> password = Secret("${KAFKA_PASSWORD}")
     >>> password
     Secret('${KAFKA_PASSWORD}')
@@ -38,7 +37,7 @@ class Secret:
 
     def __init__(self, text: str) -> None:
         """`text` is `${NAME}`; raises ValueError without the text."""
-        if not _VARIABLE.fullmatch(text):
+        if not VARIABLE.fullmatch(text):
             raise ValueError("a secret is written as ${NAME}, the environment variable that holds the value")
         self.text = text
 
@@ -49,7 +48,7 @@ class Secret:
 
     def reveal(self) -> str:
         """The value, from the environment of this process; raises `Refused` (S124) without one."""
-        return _value_of(self.variable)
+        return value_of(self.variable)
 
     def __repr__(self) -> str:
         return f"Secret({self.text!r})"
@@ -69,7 +68,7 @@ class Secret:
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"type": "string", "pattern": f"^{_VARIABLE.pattern}$"}
+        return {"type": "string", "pattern": f"^{VARIABLE.pattern}$"}
 
 
 def _secret_of(value: object) -> Secret:
@@ -80,30 +79,19 @@ def _secret_of(value: object) -> Secret:
     return Secret(value)
 
 
-def _value_of(variable: str) -> str:
-    value = os.environ.get(variable)
-    if value is None:
-        raise refuse(
-            "S124",
-            f"the environment of this process has no variable {variable}",
-            None,
-            f"Set {variable} where dotr runs, and for the workers of Spark.",
-        )
-    return value
-
-
 def reveal_url(url: str) -> str:
     """A URL with the value of its password; raises `Refused` (S124) where the environment lacks it.
 
+    >>> import os
     >>> os.environ["BROKER_PASSWORD"] = "x7"
     >>> reveal_url("mqtts://dotr:${BROKER_PASSWORD}@b:8883"), reveal_url("http://localhost/in")
     ('mqtts://dotr:x7@b:8883', 'http://localhost/in')
     """
     found = _USER_INFORMATION.search(url)
-    variable = _VARIABLE.fullmatch(found[1]) if found else None
+    variable = VARIABLE.fullmatch(found[1]) if found else None
     if found is None or variable is None:
         return url
-    return url[: found.start(1)] + _value_of(variable[1]) + url[found.end(1) :]
+    return url[: found.start(1)] + value_of(variable[1]) + url[found.end(1) :]
 
 
 def is_secret(location: Iterable[str | int]) -> bool:
@@ -136,4 +124,4 @@ def is_variable(text: str) -> bool:
     >>> is_variable("${A}"), is_variable("${A:-b}"), is_variable("a${A}")
     (True, False, False)
     """
-    return _VARIABLE.fullmatch(text) is not None
+    return VARIABLE.fullmatch(text) is not None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, field_validator
 
 from dotr.config.section import Section
 from dotr.config.transports import (
     TRANSPORTS,
+    DeadLetterSection,
     HttpInputSection,
     HttpOutputSection,
     KafkaInputSection,
@@ -24,6 +25,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.joins.limits import LIMITS
 from dotr.model.time import Unit
 from dotr.sources.encodings import encoding_name
+from dotr.sources.sizes import parse_size
 from dotr.sources.time_formats import check_time_format, check_time_zone
 from dotr.sources.times import parse_delay
 
@@ -123,7 +125,9 @@ class InputSection(Section):
         min_length=1,
         description="the stream of continuous queries that the input feeds, an IRI or a prefixed name; the input's name if none",
     )
-    format: Literal["ndjson", "trig", "nquads", "csv", "json"] = Field(description="the format of elements (inputs.md)")
+    format: Literal["ndjson", "trig", "nquads", "csv", "json", "turtle", "ntriples", "jsonld"] = Field(
+        description="the format of elements (inputs.md)"
+    )
     path: str = Field(default="", min_length=1, description="a file or a glob; .gz too; - is standard input")
     kafka: KafkaInputSection | None = Field(default=None, description="topics of a Kafka cluster, in place of a path")
     mqtt: MqttInputSection | None = Field(default=None, description="topics of an MQTT broker, in place of a path")
@@ -136,8 +140,12 @@ class InputSection(Section):
     )
     idle: str | int | None = Field(
         default=None,
-        description="watch, standard input: after this long without an element, instants close without waiting for this input; "
-        "never if none; an integer is in seconds",
+        description="watch, standard input, brokers, http: after this long without an element, instants close without waiting for this "
+        "input; never if none; an integer is in seconds",
+    )
+    spool: str | int = Field(
+        default="10 GiB",
+        description="http, mqtt, on Spark: the size, at most, of the copy of what has been received and is not yet part of a batch",
     )
     one_per_instant: bool = Field(
         default=False, description="every element is an instant: it closes at once, and a second one is a dead letter"
@@ -148,7 +156,17 @@ class InputSection(Section):
         description="the declared delay, such as 30 s: an element may come behind one that is later by as much; "
         "an integer is in the unit of `time`",
     )
-    time: str | None = Field(default=None, description="csv: the column that holds the time, required; json: its path, required")
+    max_bytes: str | int | None = Field(
+        default=None, description="bytes of a record or message of this input at most, such as 64 KiB; `limits.record` if none"
+    )
+    pace: float | int | None = Field(
+        default=None, gt=0, description="the most seconds of event time that are read a second of the clock; no bound if none"
+    )
+    time: str | None = Field(
+        default=None,
+        description="csv: the column that holds the time, required; json: its path, required; turtle, ntriples, jsonld, RDF messages: its "
+        "predicate, prov:generatedAtTime if none; $timestamp: the time that Kafka gives; $received: that of arrival by mqtt or http",
+    )
     map: str | None = Field(default=None, description="csv, json: the template that makes the graph of a row or an object, required")
     each: str | None = Field(
         default=None, min_length=1, description="json: the path of a list, each item of which is an element; the object if none"
@@ -162,6 +180,27 @@ class InputSection(Section):
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
     decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals; with a comma, 20,5 is the decimal 20.5")
     encoding: str = Field(default="utf-8", min_length=1, description="csv: the encoding of the text, such as latin-1")
+
+    columns: list[str] | None = Field(
+        default=None, min_length=1, description="csv: the columns of rows without a header; the first line names them if none"
+    )
+    contexts: dict[str, str] | None = Field(
+        default=None, description="jsonld: the file that stands for each remote context; no other is used, and nothing is fetched"
+    )
+    context: str | None = Field(default=None, min_length=1, description="jsonld: the file with the context of messages without one")
+
+    @field_validator("spool")
+    @classmethod
+    def _check_spool(cls, value: str | int) -> str | int:
+        parse_size(value)
+        return value
+
+    @field_validator("max_bytes")
+    @classmethod
+    def _check_max_bytes(cls, value: str | int | None) -> str | int | None:
+        if value is not None:
+            parse_size(value)
+        return value
 
     @field_validator("time_format")
     @classmethod
@@ -258,6 +297,19 @@ class ReportSection(Section):
         return value
 
 
+UNION_TAGS: Final = ("(text)", "(list)", "(mapping)")
+"""Tags of the members of a union in the locations of pydantic's errors."""
+
+
+def _dead_letter_tag(data: object) -> str:
+    return UNION_TAGS[2 if isinstance(data, dict | DeadLetterSection) else 0]
+
+
+DeadLetter = Annotated[
+    Annotated[str | None, Tag(UNION_TAGS[0])] | Annotated[DeadLetterSection, Tag(UNION_TAGS[2])], Discriminator(_dead_letter_tag)
+]
+
+
 class Settings(Section):
     """Whole configuration of a pipeline."""
 
@@ -272,8 +324,9 @@ class Settings(Section):
     limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
     input: list[InputSection] = Field(min_length=1, description="input streams, merged by time")
     output: list[OutputSection] = Field(min_length=1, description="output streams; all have the same events")
-    dead_letter: str | None = Field(
-        default=None, description="a file (a folder on Spark) for what cannot be processed; only counted if none"
+    dead_letter: DeadLetter = Field(
+        default=None,
+        description="a file (a folder on Spark) for what cannot be processed, or { kafka: … } (connectors.md); only counted if none",
     )
     engine: Literal["spark", "local"] = Field(default="spark", description="the runtime of `dotr run`; local: in this process")
     spark: SparkSection = Field(default=SparkSection(), description="the Spark runtime")
@@ -293,10 +346,6 @@ _TYPE_MESSAGES: Final = {
     "string_too_short": ("is empty", "Write what it is to be."),
     "string_too_long": ("should be a single character", ""),
 }
-
-
-UNION_TAGS: Final = ("(list)", "(mapping)")
-"""Tags of the members of a union in the locations of pydantic's errors."""
 
 
 def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) -> list[Diagnostic]:

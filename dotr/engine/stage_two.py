@@ -99,7 +99,7 @@ EmitFirings: TypeAlias = Callable[[list[Firing]], None]
 """A consumer of firings, in chunks and in no order, before their moment is over."""
 
 
-class OutputFailed(BaseException):
+class EmissionFailed(BaseException):
     """A failure of the caller that takes firings; a `BaseException`, so that handlers of rule
     failures do not catch it.
     """
@@ -173,7 +173,7 @@ class StageTwo:
             chunks = _ChunkWriter(self, time, emit, state.counter.events)
             try:
                 matched = operator.step(state, time, arrivals, partition, ended=ended, emit=chunks.write)
-            except OutputFailed as failure:
+            except EmissionFailed as failure:
                 raise failure.error from None
         if not matched and not operator.failures and (chunks is None or chunks.is_empty):
             return _NOTHING
@@ -309,7 +309,7 @@ class _ChunkWriter:
             try:
                 self._emit(result.firings)
             except Exception as error:
-                raise OutputFailed(error) from error
+                raise EmissionFailed(error) from error
 
 
 def _described(clause: Clause) -> str:

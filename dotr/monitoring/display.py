@@ -157,7 +157,13 @@ def json_report(figures: Figures, *, final: bool = False) -> str:
     for each in progress.inputs:
         lag = progress.lag(each)
         inputs.append(
-            {"name": each.name, "watermark": at(each.watermark), "lag": None if lag is None else lag / 1_000_000, "ended": each.ended}
+            {
+                "name": each.name,
+                "watermark": at(each.watermark),
+                "lag": None if lag is None else lag / 1_000_000,
+                "ended": each.ended,
+                **({} if each.connected is None else {"connected": each.connected}),
+            }
         )
     report = {
         "pipeline": figures.pipeline,

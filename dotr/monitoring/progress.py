@@ -7,7 +7,7 @@ Both are event times, independent of the system clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,12 +22,13 @@ class InputProgress:
     """Progress of an input, by its name in the configuration.
 
     `watermark` is in µs since 1970, None before the first record; `ended`: all of the input is
-    read.
+    read; `connected`: its broker answers (None: it has none).
     """
 
     name: str
     watermark: Micros | None
     ended: bool = False
+    connected: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +85,17 @@ def ignore_progress(progress: RunProgress) -> None:
     """Discard the progress."""
 
 
-def progress_by_input(files: Iterable[tuple[str, Micros, bool]], closed: Micros | None) -> tuple[InputProgress, ...]:
+def progress_by_input(
+    files: Iterable[tuple[str, Micros, bool]], closed: Micros | None, connections: Mapping[str, bool] | None = None
+) -> tuple[InputProgress, ...]:
     """Progress of inputs, in the order of their first files.
 
     `files` are triples of an input's name, a watermark and whether the file has ended. The
     watermark of an input is the smallest of its files that have not ended, and at least `closed`.
+    `connections`: whether the broker of an input answers.
 
     >>> progress_by_input([("a", 5, False), ("a", 9, False), ("b", 3, True)], 4)
-    (InputProgress(name='a', watermark=5, ended=False), InputProgress(name='b', watermark=4, ended=True))
+    (InputProgress(name='a', watermark=5, ended=False, connected=None), InputProgress(name='b', watermark=4, ended=True, connected=None))
     """
     by_name: dict[str, list[tuple[Micros, bool]]] = {}
     for name, watermark, ended in files:
@@ -102,7 +106,9 @@ def progress_by_input(files: Iterable[tuple[str, Micros, bool]], closed: Micros 
         watermark = min(open_files) if open_files else max(watermark for watermark, _ in each)
         if closed is not None and abs(closed) < LAST_MICRO:
             watermark = max(watermark, closed)
-        inputs.append(InputProgress(name, watermark if abs(watermark) < LAST_MICRO // 2 else None, not open_files))
+        inputs.append(
+            InputProgress(name, watermark if abs(watermark) < LAST_MICRO // 2 else None, not open_files, (connections or {}).get(name))
+        )
     return tuple(inputs)
 
 

@@ -62,6 +62,7 @@ class RunCollector(Collector):
         watermarks: Samples = {(each.name,): _seconds(each.watermark) for each in progress.inputs}
         lags: Samples = {(each.name,): _seconds(progress.lag(each)) for each in progress.inputs}
         ended: Samples = {(each.name,): int(each.ended) for each in progress.inputs}
+        connected: Samples = {(each.name,): None if each.connected is None else int(each.connected) for each in progress.inputs}
         stored: Samples = {(str(each.layer), each.label): each.events for each in progress.stored}
         rules = {name: totals.rules.get(name, RuleCounts()) for name in figures.rules}
         anchors: Samples = {(name,): counts.anchors for name, counts in rules.items()}
@@ -83,6 +84,7 @@ class RunCollector(Collector):
             family("dotr_input_watermark_timestamp_seconds", "Event time that an input has passed.", watermarks, "input"),
             family("dotr_input_lag_seconds", "Distance of an input's watermark from the furthest one.", lags, "input"),
             family("dotr_input_ended", "1 where all of an input is read.", ended, "input"),
+            family("dotr_input_connected", "1 while the broker of an input answers, or its own server listens.", connected, "input"),
             family("dotr_state_events", "Events stored, by layer of rules and label.", stored, "layer", "label"),
             family("dotr_state_bytes", "Bytes of the state as written (Spark).", progress.state_bytes),
         ]

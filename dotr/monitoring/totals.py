@@ -36,8 +36,8 @@ class Totals:
 
     @property
     def all_rejected(self) -> bool:
-        """True where elements were read and every one was rejected."""
-        return not self.elements and any(self.dead_letters.values())
+        """True where elements were read and every one was rejected. An empty message is no element."""
+        return not self.elements and any(count for reason, count in self.dead_letters.items() if reason is not Reason.EMPTY)
 
     def __add__(self, other: Totals) -> Totals:
         """
@@ -76,3 +76,8 @@ def ignore_activity(activity: str) -> None:
 class RunFailed(DotrError):
     """Failure of a run for a reason outside the user's files; the message is one sentence and the
     place of the log."""
+
+
+class InputLost(RunFailed):
+    """Failure of a run whose input cannot be read any further, so that another try would fail
+    too."""

@@ -99,17 +99,37 @@ def read_run(format: SpillFormat[T], path: Path) -> Iterator[T]:
             yield from format.read(line)
 
 
+class MergedRuns(Generic[T]):
+    """All items in sorted order, which can be read several times, merging at most `fan_in` runs at a
+    time. Merged runs are deleted if there are more.
+    """
+
+    def __init__(self, format: SpillFormat[T], buffered: list[T], runs: Sequence[Path], fan_in: int = _FAN_IN) -> None:
+        self._format = format
+        self._buffered = buffered
+        self._pending = list(runs)
+        self._fan_in = fan_in
+        self._is_sorted = False
+
+    def __iter__(self) -> Iterator[T]:
+        format, fan_in = self._format, self._fan_in
+        if not self._is_sorted:
+            self._buffered.sort(key=format.order)
+            self._is_sorted = True
+        while len(self._pending) > fan_in:
+            some, self._pending = self._pending[:fan_in], self._pending[fan_in:]
+            merged = merge(*(read_run(format, path) for path in some), key=format.order)
+            self._pending.append(write_run(format, some[0].parent, merged))
+            for path in some:
+                path.unlink()
+        if not self._pending:
+            return iter(self._buffered)
+        return merge(self._buffered, *(read_run(format, path) for path in self._pending), key=format.order)
+
+
 def merge_runs(format: SpillFormat[T], buffered: list[T], runs: Sequence[Path], fan_in: int = _FAN_IN) -> Iterator[T]:
-    """All items in sorted order, merging at most `fan_in` runs at a time. Merged runs are
-    deleted if there are more."""
-    buffered.sort(key=format.order)
-    pending = list(runs)
-    while len(pending) > fan_in:
-        some, pending = pending[:fan_in], pending[fan_in:]
-        pending.append(write_run(format, some[0].parent, merge(*(read_run(format, path) for path in some), key=format.order)))
-        for path in some:
-            path.unlink()
-    return merge(buffered, *(read_run(format, path) for path in pending), key=format.order) if pending else iter(buffered)
+    """All items in sorted order, once (`MergedRuns`)."""
+    return iter(MergedRuns(format, buffered, runs, fan_in))
 
 
 def blocks(firings: Iterable[Firing], size: int = BLOCK_SIZE) -> Iterator[list[Firing]]:

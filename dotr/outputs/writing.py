@@ -117,6 +117,36 @@ def compile_writer(format: StreamFormat, clock: Clock, attributes: Sequence[Vari
             assert_never(format)
 
 
+def compile_message_writer(
+    format: StreamFormat, clock: Clock, attributes: Sequence[Variable] = (), prefixes: Prefixes = _NO_PREFIXES
+) -> Writer:
+    """The writer of messages in a format: the text of a firing is complete in itself, without a line
+    end. TriG has its prefixes in each message; a row of CSV has no header.
+
+    >>> write = compile_message_writer(StreamFormat.CSV, Clock(), ["room"])
+    >>> write([Firing(12_000_000, "R", "Fire", (("room", "<http://e/a>"),), (), 0)])
+    ['12,R,Fire,http://e/a']
+    """
+    match format:
+        case StreamFormat.NDJSON:
+            heads: dict[tuple[str, str], str] = {}
+            return lambda firings: _ndjson_lines(firings, clock, heads, "")
+        case StreamFormat.TRIG:
+            trig = _TrigWriter(clock, prefixes)
+            header = trig.take_header()
+            # behind the header, which it has given, the writer begins with an empty text
+            return lambda firings: [header + text.removesuffix("\n") for text in trig(firings)[1:]]
+        case StreamFormat.NQUADS:
+            write = compile_writer(format, clock)
+            return lambda firings: [text.removesuffix("\n") for text in write(firings)]
+        case StreamFormat.CSV:
+            rows = _CsvWriter(clock, attributes)
+            rows.take_header()
+            return lambda firings: [rows([firing])[0].removesuffix("\n") for firing in firings]
+        case _:
+            assert_never(format)
+
+
 class _TrigWriter:
     """A named graph for each firing, behind the prefixes.
 
@@ -141,6 +171,11 @@ class _TrigWriter:
         self._text = term_writer(declared)
         self._predicate = predicate_writer(self._text)
         self._rules: dict[str, str] = {}
+
+    def take_header(self) -> str:
+        """The prefixes, which the next text then lacks."""
+        header, self._header = self._header, ""
+        return header
 
     def __call__(self, firings: Sequence[Firing]) -> list[str]:
         if not firings:
@@ -182,6 +217,11 @@ class _CsvWriter:
         self._clock = clock
         self._attributes = attributes
         self._header = ["time", "rule", "event", *attributes]
+
+    def take_header(self) -> list[str]:
+        """The header, which the next text then lacks."""
+        header, self._header = self._header, []
+        return header
 
     def __call__(self, firings: Sequence[Firing]) -> list[str]:
         if all(firing.graph is None for firing in firings):

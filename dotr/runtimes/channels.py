@@ -2,30 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
 from dotr.runtimes.pipeline import Pipeline
 from dotr.sources.feeds import AppearingFiles, Feed, FilesFeed, OneFile, StandardInput
+from dotr.sources.kafka.channels import TopicChannels
 from dotr.sources.lateness import Lateness
 from dotr.sources.live_merge import Channel
+from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
+from dotr.sources.receivers import QUEUED_MESSAGES, MessageQueue
 from dotr.sources.records import InputFile
 from dotr.sources.watched_folders import GrowingInput
 
 
-def channels_of(pipeline: Pipeline) -> list[Channel]:
-    """One channel for each existing file, then one for each growing input. Files of an input share
-    its rate limit."""
-    rate_limits: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
+@contextmanager
+def receiving_in_process(pipeline: Pipeline) -> Iterator[list[MessageQueue]]:
+    """Receive the messages of a pipeline's inputs that have a source, into queues, while the context
+    is open.
 
-    def channel(file: InputFile, feed: Feed, growing: GrowingInput | None = None) -> Channel:
+    Raises `Refused` where a receiver cannot start.
+    """
+    with ExitStack() as stack:
+        queues = []
+        for growing in pipeline.growing:
+            if growing.source is not None:
+                queue = MessageQueue(growing.like, growing.source.receiver())
+                stack.callback(queue.close)
+                queue.start()
+                queues.append(queue)
+        yield queues
+
+
+def first_has_dates(queues: Sequence[MessageQueue]) -> bool | None:
+    """True where the first readable message has date-times; None where there is none yet."""
+    return next((dates for queue in queues if (dates := queue.first_has_dates()) is not None), None)
+
+
+class PipelineChannels:
+    """One channel for each existing file, then one for each growing input, then one for each
+    partition of a topic; files and partitions of an input share its rate limit. `received` are the
+    queues of the growing inputs that have a source.
+
+    `channels` grows with `appeared`.
+    """
+
+    def __init__(self, pipeline: Pipeline, received: Sequence[MessageQueue] = ()) -> None:
+        self._rates: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
+        self._clocks = {name: EventClock(pace) for name, pace in pipeline.paces.items()}
+        self.channels = [self._channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
+        queues = iter(received)
+        self._received = {queue.name: queue for queue in received}
+        for each in pipeline.growing:
+            self.channels.append(self._channel(each.like, next(queues) if each.source is not None else _feed(pipeline, each), each))
+        self._topics = {
+            each.topics.name: TopicChannels(each, self._rate(each.topics.name), self._clocks.get(each.topics.name))
+            for each in pipeline.topics
+        }
+        for topics in self._topics.values():
+            self.channels += topics.channels
+
+    def appeared(self) -> Iterator[Channel]:
+        """The channels that have come since the last call."""
+        for topics in self._topics.values():
+            yield from topics.appeared()
+
+    def connections(self) -> dict[str, bool]:
+        """Whether a broker answers, or a server listens, by name of input."""
+        topics = {name: topics.is_connected for name, topics in self._topics.items()}
+        return topics | {name: queue.connected for name, queue in self._received.items()}
+
+    def close(self) -> None:
+        """Close the clients of brokers."""
+        for topics in self._topics.values():
+            topics.close()
+
+    def _rate(self, name: str) -> RateLimit | NoRateLimit:
+        return self._rates.setdefault(name, NoRateLimit())
+
+    def _channel(self, file: InputFile, feed: Feed, growing: GrowingInput | None = None) -> Channel:
         lateness = Lateness(file.delay, single=file.single)
         idle = None if growing is None else growing.idle
-        return Channel(feed, lateness, idle, rate_limits.setdefault(file.input, NoRateLimit()), growing is not None)
+        clock = self._clocks.get(file.input)
+        paced = feed if clock is None else PacedFeed(feed, clock)
+        channel = Channel(paced, lateness, idle, self._rate(file.input), growing is not None, name=file.input)
+        if growing is not None and growing.source is not None:
+            channel.ahead = QUEUED_MESSAGES
+        return channel
 
-    def feed(growing: GrowingInput) -> Feed:
-        if growing.standard:
-            return StandardInput(growing.like)
-        known = [file.path for file in pipeline.inputs if file.input == growing.like.input]
-        return FilesFeed(AppearingFiles(growing, known))
 
-    channels = [channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
-    return channels + [channel(growing.like, feed(growing), growing) for growing in pipeline.growing]
+def _feed(pipeline: Pipeline, growing: GrowingInput) -> Feed:
+    if growing.standard:
+        return StandardInput(growing.like)
+    known: Sequence[str] = [file.path for file in pipeline.inputs if file.input == growing.like.input]
+    return FilesFeed(AppearingFiles(growing, list(known)))

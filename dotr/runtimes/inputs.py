@@ -7,19 +7,28 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TypeAlias
 
 from dotr.config import UNITS, Config, InputSection, glob_files, matching_files
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
-from dotr.model.places import Document, Span
+from dotr.model.places import Span
 from dotr.model.time import Clock, Micros, Unit
+from dotr.runtimes.element_settings import element_map, graph_settings
+from dotr.runtimes.kafka_inputs import kafka_input
+from dotr.runtimes.message_sources import message_source
+from dotr.sources.failures import InputFailed
+from dotr.sources.kafka.channels import OpenedTopics
+from dotr.sources.kafka.time_probe import TimeProbe
+from dotr.sources.kafka.topics import KafkaInput
 from dotr.sources.lines import STANDARD_INPUT, standard_bytes
 from dotr.sources.reading import check_input, clock_of, has_date_times
-from dotr.sources.records import ElementMap, Format, InputFile
+from dotr.sources.receivers import MessageSource
+from dotr.sources.records import ElementMap, Format, GraphSettings, InputFile
+from dotr.sources.sizes import parse_size
 from dotr.sources.times import parse_delay
 from dotr.sources.watched_folders import Folder, GrowingInput, stable_files
 
@@ -27,11 +36,14 @@ from dotr.sources.watched_folders import Folder, GrowingInput, stable_files
 @dataclass(frozen=True)
 class Inputs:
     """Inputs of a run: `files` that exist at its start, `growing` inputs, and `rates` (records a
-    second) by name of input."""
+    second) and `paces` (seconds of event time a second) by name of input; `topics` are those of
+    Kafka."""
 
     files: tuple[InputFile, ...]
     growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
+    topics: tuple[KafkaInput, ...] = ()
+    paces: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
@@ -39,17 +51,25 @@ def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
     inputs left out."""
     files: list[InputFile] = []
     growing: list[GrowingInput] = []
+    topics: list[KafkaInput] = []
     sections = config.settings.input
     for number, section in enumerate(sections):
         with collect_problems(problems):
-            section_files, section_growing = _input(config, section, number)
-            files += section_files
-            growing += section_growing
+            found = _input(config, section, number)
+            files += found.files
+            growing += found.growing
+            topics += found.topics
     if sum(each.standard for each in growing) > 1:
         problems.append(
             Diagnostic("C204", "standard input can be read by one input only", config.span("input"), "Name files for the others.")
         )
-    return Inputs(tuple(files), tuple(growing), {section.name: section.rate for section in sections if section.rate is not None})
+    rates = {section.name: section.rate for section in sections if section.rate is not None}
+    return Inputs(tuple(files), tuple(growing), rates, tuple(topics), paces_of(sections))
+
+
+def paces_of(sections: Sequence[InputSection]) -> dict[str, float]:
+    """The paces of inputs by name, in seconds of event time a second."""
+    return {section.name: float(section.pace) for section in sections if section.pace is not None}
 
 
 @contextmanager
@@ -65,7 +85,7 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
     """Existing files of input `number`; raises `Refused` where a required file or watched folder is
     missing."""
     at = ("input", number, "path")
-    if section.path == STANDARD_INPUT:
+    if section.path == STANDARD_INPUT or config.transport("input", number) != "path":
         return []
     path, place = config.files.path(section.path, at), config.span(*at)
     if not section.watch:
@@ -83,16 +103,16 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
     return glob_files(path)
 
 
-def _input(config: Config, section: InputSection, number: int) -> tuple[list[InputFile], list[GrowingInput]]:
+def _input(config: Config, section: InputSection, number: int) -> Inputs:
     at = ("input", number)
-    if (transport := config.transport("input", number)) != "path":
-        raise refuse("C204", f"inputs by {transport} cannot be read yet", config.span(*at, transport), "Name files: path.")
+    source: MessageSource | None = None
     unit = UNITS[config.settings.time.unit]
     problems: list[Diagnostic] = []
     delay: Micros = 0
     idle: Micros | None = None
     settle: Micros = 0
     mapped: ElementMap | None = None
+    graphs = GraphSettings()
     paths: list[str] = []
     with collect_problems(problems):
         delay = _length(config, number, "lateness", section.lateness, unit)
@@ -101,29 +121,39 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     with collect_problems(problems):
         settle = _length(config, number, "settle", section.settle if section.settle is not None else "1 s", Unit.SECOND)
     with collect_problems(problems):
-        mapped = _element_map(config, section, number)
+        mapped = element_map(config, section, number)
+    with collect_problems(problems):
+        graphs = graph_settings(config, section, number)
     with collect_problems(problems):
         paths = files_of(config, section, number)
     problems += _setting_conflicts(config, section, number, delay)
     if problems:
         raise Refused(problems)
-    like = _file_like(config, section, "", delay, mapped)
+    like = _file_like(config, number, "", delay, mapped, graphs)
     files = [replace(like, path=path) for path in paths]
+    with collect_problems(problems):
+        source = message_source(config, number, like)
     for file in files or [like]:
         with collect_problems(problems):
-            check_input(file, config.span(*at))
+            check_input(file, config.span(*at), sent=config.transport("input", number) != "path")
     if problems:
         raise Refused(dict.fromkeys(_with_place(problem, config, number) for problem in problems))
+    if source is not None:
+        received = GrowingInput(replace(like, path=source.address), idle=idle, source=source, spool=parse_size(section.spool))
+        return Inputs((), (received,))
+    if config.transport("input", number) == "kafka":
+        return Inputs((), topics=(kafka_input(config, number, like, idle),))
     if section.path == STANDARD_INPUT:
-        return [], [GrowingInput(replace(like, path=STANDARD_INPUT), idle=idle)]
+        return Inputs((), (GrowingInput(replace(like, path=STANDARD_INPUT), idle=idle),))
     if section.watch:
-        return files, [GrowingInput(like, config.files.path(section.path, (*at, "path")), settle, idle)]
-    return files, []
+        return Inputs(tuple(files), (GrowingInput(like, config.files.path(section.path, (*at, "path")), settle, idle),))
+    return Inputs(tuple(files))
 
 
-def _file_like(config: Config, section: InputSection, path: str, delay: Micros, mapped: ElementMap | None) -> InputFile:
-    """A file as an input of a configuration, with its declared lateness and map."""
+def _file_like(config: Config, number: int, path: str, delay: Micros, mapped: ElementMap | None, graphs: GraphSettings) -> InputFile:
+    """A file as an input of a configuration, with its declared lateness, map and settings."""
     settings = config.settings
+    section = settings.input[number]
     return InputFile(
         section.name,
         path,
@@ -134,7 +164,8 @@ def _file_like(config: Config, section: InputSection, path: str, delay: Micros, 
         mapped,
         section.one_per_instant,
         settings.limits.nesting,
-        settings.limits.record,
+        settings.limits.record if section.max_bytes is None else parse_size(section.max_bytes),
+        graphs,
     )
 
 
@@ -146,7 +177,7 @@ def file_of_input(config: Config, name: str, path: str) -> InputFile | None:
     for number, section in enumerate(config.settings.input):
         if section.name == name:
             delay = _length(config, number, "lateness", section.lateness, UNITS[config.settings.time.unit])
-            return _file_like(config, section, path, delay, _element_map(config, section, number))
+            return _file_like(config, number, path, delay, element_map(config, section, number), graph_settings(config, section, number))
     return None
 
 
@@ -157,7 +188,8 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
         return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
 
     watches = section.is_given("watch")  # also true for `watch: false`, set for one run
-    grows = watches or section.path == STANDARD_INPUT
+    receives = section.http is not None or section.mqtt is not None
+    grows = watches or section.path == STANDARD_INPUT or receives or (section.kafka is not None and section.kafka.endingOffsets is None)
     if section.one_per_instant and delay:
         yield problem(
             "one_per_instant",
@@ -168,53 +200,12 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
         yield problem("settle", "settle says when a file of a watched folder is complete", "Write watch: true, or leave it out.")
     if section.idle is not None and not grows:
         yield problem("idle", "an input that is there in full is never idle", "Leave it out, or write watch: true.")
+    if section.watch and not section.path:
+        yield problem("watch", "watch is of files", "Leave watch out.")
+    if section.is_given("spool") and not receives:
+        yield problem("spool", "spool is the size of the copy of what is received", "Leave it out: what can be read again is not copied.")
     if section.watch and section.path == STANDARD_INPUT:
         yield problem("watch", "standard input is no folder to watch", "Leave watch out.")
-
-
-def _element_map(config: Config, section: InputSection, number: int) -> ElementMap | None:
-    """Map of a CSV or JSON input, None for other formats; raises `Refused` where keys are missing,
-    or belong to another format."""
-    place = config.span("input", number)
-    for key, formats in _MAP_KEYS.items():
-        if section.is_given(key) and section.format not in formats:
-            message = f"{key} belongs to {' and '.join(formats)}, not to {section.format}"
-            hint = f"Leave it out, or write format: {' or format: '.join(formats)}"
-            raise refuse("C204", message, config.files.tree.key_span(("input", number, key)), hint)
-    if section.format not in _MAP_KEYS["map"]:
-        return None
-    if section.time is None or section.map is None:
-        place_of_time, thing = ("COLUMN names the column", "a row") if section.format == "csv" else ("PATH names the member", "an object")
-        needed = {
-            "time": f"time: {place_of_time} that holds the time.",
-            "map": f'map: "[] a :Report ; :speed {{{place_of_time.split()[0]}}} ." makes {thing} a graph.',
-        }
-        missing = [key for key in needed if getattr(section, key) is None]
-        raise Refused(Diagnostic("C202", f"a {section.format} input needs {key}", place, needed[key]) for key in missing)
-    return ElementMap(
-        section.time,
-        Document(f"map of input {section.name}", section.map),
-        section.delimiter,
-        section.time_format,
-        section.time_zone,
-        section.decimal,
-        section.encoding,
-        section.each or "",
-        lines=section.path == STANDARD_INPUT,
-    )
-
-
-_MAP_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "time": ("csv", "json"),
-    "map": ("csv", "json"),
-    "time_format": ("csv", "json"),
-    "time_zone": ("csv", "json"),
-    "each": ("json",),
-    "delimiter": ("csv",),
-    "decimal": ("csv",),
-    "encoding": ("csv",),
-}
-"""The formats that have a setting."""
 
 
 def _with_place(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
@@ -241,11 +232,14 @@ def _length(config: Config, number: int, key: str, value: str | int, unit: Unit)
 
 
 def spool_problems(config: Config, growing: GrowingInput) -> Iterator[Diagnostic]:
-    """Problem of a standard input that Spark cannot spool for a replay: one in TriG."""
-    if growing.like.format is Format.TRIG:
+    """Problem of a standard input that Spark cannot spool for a replay: one in TriG or Turtle, or of
+    N-Triples.
+    """
+    names = {Format.TRIG: "TriG", Format.TURTLE: "Turtle", Format.NTRIPLES: "N-Triples"}
+    if growing.standard and growing.like.format in names:
         number = next(number for number, section in enumerate(config.settings.input) if section.path == STANDARD_INPUT)
         hint = "Send N-Quads (format: nquads), name files, or run with --engine local."
-        message = "Spark reads standard input a record at a time, and a record of TriG needs the declarations before it"
+        message = f"Spark reads standard input a record at a time, and a record of {names[growing.like.format]} needs what is before it"
         yield Diagnostic("S107", message, config.span("input", number, "path"), hint)
 
 
@@ -255,16 +249,51 @@ def wait_until_stable(inputs: Inputs) -> None:
         stable_files([file.path for file in inputs.files if growing.pattern and file.input == growing.like.input], growing.settle)
 
 
-def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic]) -> Clock:
+FirstHasDates: TypeAlias = Callable[[], bool | None]
+"""True where the first readable message received has a date-time, False for an integer, None where
+there is none yet; raises the error that ended a receiver."""
+
+
+def clock_of_inputs(
+    inputs: Inputs,
+    unit: Unit,
+    notices: list[Diagnostic],
+    topics: Sequence[OpenedTopics] = (),
+    received: FirstHasDates | None = None,
+) -> Clock:
     """Clock of a pipeline: time format of the existing files, or of the first record, for which the
     call waits.
 
-    `unit` is that of integer times; notices about times are added to `notices`.
+    `unit` is that of integer times; notices about times are added to `notices`; `topics` are the
+    Kafka inputs, and `received` looks at the messages of inputs that have a source. Raises
+    `Refused` where an input cannot be read.
     """
-    if inputs.files or not inputs.growing:
+    if inputs.files or not (inputs.growing or topics):
         return clock_of(inputs.files, unit, notices)
-    sources = [(each, None if each.standard else Folder(each.pattern, each.settle, ())) for each in inputs.growing]
+    files = [each for each in inputs.growing if each.source is None]
+    sources = [(each, None if each.standard else Folder(each.pattern, each.settle, ())) for each in files]
+    probes = [TimeProbe(each) for each in topics]
+    try:
+        return _awaited_clock(sources, probes, unit, notices, received)
+    except InputFailed as failed:
+        raise Refused([failed.diagnostic]) from None
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def _awaited_clock(
+    sources: Sequence[tuple[GrowingInput, Folder | None]],
+    probes: Sequence[TimeProbe],
+    unit: Unit,
+    notices: list[Diagnostic],
+    received: FirstHasDates | None,
+) -> Clock:
     while True:
+        for probe in probes:
+            found = probe.has_date_times()
+            if found is not None:
+                return Clock(unit, found)
         for growing, folder in sources:
             if folder is None:
                 has_dates = _standard_input_has_dates(growing.like, notices)
@@ -279,9 +308,12 @@ def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic]) -> Cl
                 )
             if has_dates is not None:
                 return Clock(unit, has_dates)
-        if all(folder is None for _, folder in sources):  # standard input has ended without a record
-            return Clock(unit, dated=False)
-        time.sleep(0.05)
+        if received is not None:
+            if (has_dates := received()) is not None:
+                return Clock(unit, has_dates)
+        elif all(folder is None for _, folder in sources) and all(probe.is_ended for probe in probes):
+            return Clock(unit, dated=False)  # standard input has ended without a record
+        time.sleep(0.01 if probes else 0.05)
 
 
 def _standard_input_has_dates(like: InputFile, notices: list[Diagnostic]) -> bool | None:

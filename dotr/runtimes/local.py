@@ -20,7 +20,6 @@ from pathlib import Path
 
 from dotr.engine.driver import Engine, Rejection, close_instant, inconsistency_line
 from dotr.engine.stage_one import InstantFacts
-from dotr.errors.diagnostics import Refused
 from dotr.errors.fallbacks import drain_fallbacks
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import LAST_MICRO, Micros
@@ -31,14 +30,15 @@ from dotr.monitoring.totals import ReportTotals, RunFailed, Totals
 from dotr.outputs.external_sort import FIRING_FORMAT, RUN_SIZE, SortedRuns, blocks
 from dotr.outputs.external_sort import merge_runs as sorted_runs
 from dotr.patterns.rule_counts import RuleCounts
-from dotr.runtimes.channels import channels_of
-from dotr.runtimes.pipeline import Pipeline
+from dotr.runtimes.channels import PipelineChannels, first_has_dates, receiving_in_process
+from dotr.runtimes.pipeline import Pipeline, with_clock
 from dotr.runtimes.stopping import Stop, stoppable
-from dotr.sinks.dead_letters import dead_letter_line
-from dotr.sinks.events import EventSink, open_sink
-from dotr.sinks.files import FileSink, WriteFailed
-from dotr.sources.live_merge import Channel, live_instants
+from dotr.sinks.files import WriteFailed
+from dotr.sinks.opening import OpenedSinks, check_secrets, open_sinks
+from dotr.sources.failures import InputFailed
+from dotr.sources.live_merge import Channel, LiveElements, live_instants
 from dotr.sources.merge import merged
+from dotr.sources.receivers import MessageQueue, ReceivingFailed
 from dotr.sources.records import SourcedElement
 
 _REPORT_SECONDS = 0.25
@@ -58,9 +58,14 @@ def run_local(
     input or output cannot be opened or an output exists already; `RunFailed` where an output cannot
     be written to its end.
     """
-    with stoppable() as stop:
-        sinks, rejected = _open_outputs(pipeline)
-        run = _LocalRun(pipeline, sinks, rejected, stop, report_progress, head)
+    for destination in pipeline.destinations:
+        check_secrets(destination)
+    with stoppable() as stop, receiving_in_process(pipeline) as received:
+        if pipeline.clock_pending:
+            pipeline = _with_first_clock(pipeline, received, stop)
+        opened = open_sinks(pipeline.outputs, pipeline.dead_letters, pipeline.output_terms, stop.check)
+        sinks, rejected = opened.events, opened.dead_letters
+        run = _LocalRun(pipeline, opened, stop, report_progress, head, received)
         try:
             with ExitStack() as stack:
                 for sink in sinks:
@@ -71,14 +76,29 @@ def run_local(
                 run.run(report)
         except KeyboardInterrupt:  # a second one, while the files were closed
             raise RunFailed("stopped at once: the last instant may not be whole") from None
-        except WriteFailed as error:
+        except (WriteFailed, ReceivingFailed) as error:
             raise RunFailed(f"{error} (the output before that is kept)") from None
+        except InputFailed as failed:
+            raise RunFailed(f"{failed} (the output before that is kept)") from None
         finally:
+            run.close_inputs()
             run.remove_temporary_files()
     totals = run.totals(latest=True)
     run.report_progress()
     report(totals)
     return totals
+
+
+def _with_first_clock(pipeline: Pipeline, received: Sequence[MessageQueue], stop: Stop) -> Pipeline:
+    """The pipeline with the format of times of its first message; raises KeyboardInterrupt where a
+    signal comes first."""
+    stop.end_write()
+    try:
+        return with_clock(pipeline, lambda: first_has_dates(received))
+    except ReceivingFailed as failed:
+        raise RunFailed(str(failed)) from None
+    finally:
+        stop.is_writing = True
 
 
 @contextmanager
@@ -93,33 +113,19 @@ def _frozen_heap() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _open_outputs(pipeline: Pipeline) -> tuple[list[EventSink], FileSink | None]:
-    """Open the outputs and the file of dead letters: all of them, or none."""
-    opened: list[EventSink] = []
-    try:
-        for output in pipeline.outputs:
-            # those opened are discarded if a later one fails
-            opened.append(open_sink(output.path, output.format, pipeline.output_terms, output.span))  # noqa: PERF401
-        dead_letter_path = pipeline.dead_letter_path
-        return opened, FileSink(dead_letter_path, pipeline.dead_letter_span) if dead_letter_path else None
-    except Refused:
-        for sink in opened:
-            sink.discard()
-        raise
-
-
 class _LocalRun:
     """A run and its counts so far."""
 
     def __init__(
         self,
         pipeline: Pipeline,
-        sinks: list[EventSink],
-        dead_letter_sink: FileSink | None,
+        opened: OpenedSinks,
         stop: Stop,
         report_progress: ReportProgress,
         head: int | None,
+        received: Sequence[MessageQueue] = (),
     ) -> None:
+        self._received = received
         self.engine = Engine(pipeline.program, pipeline.clock, emit=self._buffer)
         self._folder: Path | None = None
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
@@ -130,7 +136,8 @@ class _LocalRun:
         self._unflushed = False
         self._report_progress = report_progress
         self._labels = port_labels(pipeline.program.layout.layers)
-        self._channels: list[tuple[str, Channel]] = []
+        self._channels: list[Channel] = []
+        self._open: PipelineChannels | None = None
         self._closed: Micros | None = None
         self._ended = False
         self._head = head
@@ -138,8 +145,9 @@ class _LocalRun:
         self._progress_reported_at = 0.0
         self._second_pass: Iterator[tuple[Micros, list[Element]]] | None = None
         self._clock = pipeline.clock
-        self._sinks = sinks
-        self._dead_letter_sink = dead_letter_sink
+        self._sinks = opened.events
+        self._dead_letter_sink = opened.dead_letters
+        self._refused = opened.refused
         self._stop = stop
         self._dead_letter_counts: Counter[Reason] = Counter()
         self._warnings = WarningLimiter(pipeline.dead_letter_warnings)
@@ -200,6 +208,11 @@ class _LocalRun:
             LOG.warning("Stopped: the output holds all instants so far.")
         stop.is_writing = True  # so that files are closed before a signal is handled
 
+    def close_inputs(self) -> None:
+        """Close the clients of brokers."""
+        if self._open is not None:
+            self._open.close()
+
     def _first(self, instants: Iterator[tuple[Micros, list[Element]]], head: int) -> Iterator[tuple[Micros, list[Element]]]:
         """The instants up to the one of element number `head`."""
         for instant in instants:
@@ -230,6 +243,8 @@ class _LocalRun:
         """The elements with their records. Files are read a second time for records, up to this
         instant.
         """
+        if isinstance(elements, LiveElements):
+            return elements.sourced()
         if not all(isinstance(element, SourcedElement) for element in elements):
             if self._second_pass is None:
                 self._second_pass = merged(self._pipeline.inputs, lambda letter: None, trace=True)
@@ -238,7 +253,7 @@ class _LocalRun:
 
     def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
         """The instants of the inputs as they close; dead letters are written while inputs are read."""
-        if not pipeline.growing and not pipeline.rates:
+        if not (pipeline.growing or pipeline.rates or pipeline.paces or pipeline.topics):
             return merged(pipeline.inputs, self.reject_record, trace=self._keeps_records)
 
         def wait(seconds: float) -> None:
@@ -247,16 +262,15 @@ class _LocalRun:
                 self.flush()
                 self.report_progress()
                 report(self.totals())
-                self._stop.is_writing = False
+                self._stop.end_write()  # a signal may have come meanwhile
             elif time.monotonic() >= self._progress_reported_at + _PROGRESS_SECONDS:
                 self.report_progress()
                 report(self.totals())
             time.sleep(seconds)
 
-        channels = channels_of(pipeline)
-        names = [file.input for file in pipeline.inputs] + [each.like.input for each in pipeline.growing]
-        self._channels = list(zip(names, channels, strict=True))
-        return live_instants(channels, self.reject_record, wait=wait)
+        self._open = opened = PipelineChannels(pipeline, self._received)
+        self._channels = opened.channels
+        return live_instants(opened.channels, self.reject_record, wait=wait, appeared=opened.appeared)
 
     def flush(self) -> None:
         """Flush all files, before the run waits."""
@@ -275,7 +289,15 @@ class _LocalRun:
         self.events += len(firings)
         self.dropped += sum([firing.dropped for firing in firings])
         for sink in self._sinks:
-            sink.write_firings(firings)
+            sink.write_items(firings)
+        if self._refused:
+            self._write_refused()
+
+    def _write_refused(self) -> None:
+        """Write the dead letters of events that a sink cannot take."""
+        for letter in self._refused:
+            self._write_dead_letter(letter)
+        self._refused.clear()
 
     def _write_sorted(self, firings: list[Firing]) -> None:
         """Write and count the firings of an instant that has many: all of them, or none where a
@@ -296,9 +318,10 @@ class _LocalRun:
             events += len(block)
             dropped += sum([firing.dropped for firing in block])
             for sink in self._sinks:
-                sink.write_firings(block)
+                sink.write_items(block)
         self.events += events
         self.dropped += dropped
+        self._write_refused()
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
         self.remove_temporary_files()
 
@@ -356,10 +379,12 @@ class _LocalRun:
 
     def _write_dead_letter(self, letter: DeadLetter) -> None:
         self._dead_letter_counts[letter.reason] += 1
+        if letter.reason is Reason.EMPTY:
+            return
         self._unflushed = True
         self._warnings.report_dead_letter(letter)
         if self._dead_letter_sink is not None:
-            self._dead_letter_sink.write([dead_letter_line(letter, self._clock) + "\n"])
+            self._dead_letter_sink.write_items([letter])
 
     def report_progress(self) -> None:
         """Report the progress of the run. Complete files are read no further than needed, so all of
@@ -369,13 +394,16 @@ class _LocalRun:
         if self._report_progress is ignore_progress:
             return
         files: list[tuple[str, Micros, bool]] = [
-            (name, channel.lateness.passed, channel.feed.ended or self._ended) for name, channel in self._channels
+            (channel.name, channel.lateness.passed, channel.feed.ended or self._ended) for channel in self._channels
         ]
         if not self._channels:
             passed = -LAST_MICRO if self._closed is None else self._closed
             files = [(file.input, passed, self._ended) for file in self._pipeline.inputs]
+        connections = {} if self._open is None else self._open.connections()
         self._report_progress(
-            RunProgress(self._closed, progress_by_input(files, self._closed), stored_events(self._labels, self.engine.event_counts))
+            RunProgress(
+                self._closed, progress_by_input(files, self._closed, connections), stored_events(self._labels, self.engine.event_counts)
+            )
         )
 
     def totals(self, *, latest: bool = False) -> Totals:

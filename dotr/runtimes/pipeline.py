@@ -7,35 +7,36 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Final
 
 from dotr.config import UNITS, Config
 from dotr.engine.program import CompiledProgram, compile_program
-from dotr.errors.diagnostics import Diagnostic, Refused, refuse
-from dotr.model.places import Span
+from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.time import Clock, Micros
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND
-from dotr.runtimes.inputs import checkpoint_clock, clock_of_inputs, files_of, read_inputs, spool_problems, wait_until_stable
+from dotr.runtimes.inputs import (
+    FirstHasDates,
+    Inputs,
+    checkpoint_clock,
+    clock_of_inputs,
+    files_of,
+    read_inputs,
+    spool_problems,
+    wait_until_stable,
+)
+from dotr.runtimes.kafka_inputs import open_topics
 from dotr.runtimes.output_locks import OutputLocks
+from dotr.runtimes.outputs import key_problems, read_outputs, targets_of
 from dotr.runtimes.removal import Target, remove
-from dotr.sinks.events import OutputFormat, OutputTerms, TableFormat, output_format
+from dotr.sinks.destinations import Destination
+from dotr.sinks.events import OutputTerms
 from dotr.sinks.files import check_new, keeps_nothing
-from dotr.sinks.parquet import parquet_problem
+from dotr.sinks.opening import Output
+from dotr.sources.kafka.channels import OpenedTopics
+from dotr.sources.kafka.topics import KafkaInput
 from dotr.sources.records import InputFile
 from dotr.sources.times import parse_delay
 from dotr.sources.watched_folders import GrowingInput
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Target of the output stream: a file in process, a folder on Spark. `place` is its span in the
-    configuration."""
-
-    format: OutputFormat
-    path: str
-    span: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +61,38 @@ class Pipeline:
     """Compiled program with inputs and outputs.
 
     `inputs`: existing files; `growing`: watched folders and standard input; `rates`: greatest
-    number of records a second, by name of input; `dead_letter_warnings`: number of dead letters of
-    a kind that are logged; `notices`: notices on the inputs.
+    number of records a second, and `paces`: of seconds of event time, by name of input; `topics`:
+    the Kafka inputs `topic_inputs`, opened; `dead_letter_warnings`: number of dead letters of a
+    kind that are logged; `notices`: notices on the inputs; `clock_pending`: the format of times
+    depends on the first message, which a runtime waits for (`with_clock`).
     """
 
     name: str
     program: CompiledProgram
     inputs: tuple[InputFile, ...]
     outputs: tuple[Output, ...]
-    dead_letter_path: str | None
+    dead_letters: Destination | None
     clock: Clock
     spark: SparkSettings
-    dead_letter_span: Span | None = None
     growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
+    topics: tuple[OpenedTopics, ...] = ()
+    topic_inputs: tuple[KafkaInput, ...] = ()
     dead_letter_warnings: int = WARNINGS_PER_KIND
     notices: Sequence[Diagnostic] = ()
+    clock_pending: bool = False
+    paces: Mapping[str, float] = field(default_factory=dict)
 
-    @cached_property
-    def output_paths(self) -> tuple[str, ...]:
-        return tuple(output.path for output in self.outputs)
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        """The destinations of events, then that of dead letters."""
+        events = tuple(output.destination for output in self.outputs)
+        return events if self.dead_letters is None else (*events, self.dead_letters)
 
     @property
     def output_terms(self) -> OutputTerms:
         """The format of times, the attributes and the prefixes of all outputs."""
-        return OutputTerms(self.clock, self.program.all_attributes, self.program.rules.prefixes)
-
-
-DEAD_LETTERS: Final = "dead letters"
+        return OutputTerms(self.clock, self.program.all_attributes, self.program.rules.prefixes, self.name)
 
 
 def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, locks: OutputLocks | None = None) -> Pipeline:
@@ -104,8 +109,9 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     inputs = read_inputs(config, problems)
     if on_spark:
         problems += [problem for each in inputs.growing if each.standard for problem in spool_problems(config, each)]
+    outputs = read_outputs(config, problems, on_spark=on_spark)
     targets = targets_of(config)
-    problems += [*_path_conflicts(config, targets), *_table_problems(config, targets)]
+    problems += _path_conflicts(config, targets)
     if locks is not None and not problems:
         problems += locks.acquire(targets, settings.name)
     if not fresh and not on_spark and not problems:
@@ -115,8 +121,10 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         program = compile_program(config.program(), config.cache_policy(0) if on_spark else config.cache_policy())
     except Refused as refused:
         raise Refused([*refused.diagnostics, *problems]) from None
+    problems += key_problems(config, program.all_attributes)
     if problems:
         raise Refused(problems)
+    topics = open_topics(config, inputs.topics) if wait else ()
     if fresh:
         remove(targets)
     if inputs.growing and wait:
@@ -124,11 +132,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     unit = UNITS[settings.time.unit]
     clock = checkpoint_clock(targets[-1].path) if on_spark else None
     notices: list[Diagnostic] = []
-    clock = clock or (clock_of_inputs(inputs, unit, notices) if wait else Clock(unit, dated=False))
-    outputs = tuple(
-        Output(output_format(section.format), target.path, target.span) for section, target in zip(settings.output, targets, strict=False)
-    )
-    dead_letters = next((target for target in targets if target.purpose == DEAD_LETTERS), Target(DEAD_LETTERS, ""))
+    pending = clock is None and wait and not inputs.files and any(each.source is not None for each in inputs.growing)
+    clock = clock or (clock_of_inputs(inputs, unit, notices, topics) if wait and not pending else Clock(unit, dated=False))
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
     section = settings.spark
     trigger = parse_delay(section.trigger)
@@ -137,40 +142,29 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         settings.name,
         program,
         inputs.files,
-        outputs,
-        dead_letters.path or None,
+        outputs.events,
+        outputs.dead_letters,
         clock,
         spark,
-        dead_letters.span,
         inputs.growing,
         inputs.rates,
+        topics,
+        inputs.topics,
         settings.report.dead_letters,
         notices,
+        pending,
+        paces=inputs.paces,
     )
 
 
-def targets_of(config: Config) -> tuple[Target, ...]:
-    """Targets of a pipeline: outputs in order, dead letters if configured, the checkpoint last."""
-    settings = config.settings
-    for number in range(len(settings.output)):
-        if (transport := config.transport("output", number)) != "path":
-            raise refuse(
-                "C204", f"outputs by {transport} cannot be written yet", config.span("output", number, transport), "Name a file: path."
-            )
-    targets = [
-        Target("output", config.files.path(section.path, ("output", number, "path")), config.span("output", number, "path"))
-        for number, section in enumerate(settings.output)
-    ]
-    beside = Path(targets[0].path).parent
-    if settings.dead_letter:
-        targets.append(Target(DEAD_LETTERS, config.files.path(settings.dead_letter, ("dead_letter",)), config.span("dead_letter")))
-    if settings.spark.checkpoint:
-        where = ("spark", "checkpoint")
-        targets.append(Target("checkpoint", config.files.path(settings.spark.checkpoint, where), config.span(*where), checkpoint=True))
-    else:
-        name = re.sub(r"[^\w.-]+", "-", settings.name)
-        targets.append(Target("checkpoint", str(beside / f"{name}-checkpoint"), config.span("name"), checkpoint=True))
-    return tuple(targets)
+def with_clock(pipeline: Pipeline, received: FirstHasDates) -> Pipeline:
+    """A pipeline with the format of times of its first record, for which the call waits.
+
+    `received` looks at the messages received so far, as `clock_of_inputs` calls it.
+    """
+    notices: list[Diagnostic] = []
+    clock = clock_of_inputs(Inputs(pipeline.inputs, pipeline.growing), pipeline.clock.unit, notices, pipeline.topics, received)
+    return replace(pipeline, clock=clock, clock_pending=False)
 
 
 def _path_conflicts(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:
@@ -207,16 +201,6 @@ def _path_conflicts(config: Config, targets: Sequence[Target]) -> list[Diagnosti
     return problems
 
 
-def _table_problems(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:
-    """Problems of outputs in Parquet."""
-    parquet = [
-        target
-        for section, target in zip(config.settings.output, targets, strict=False)
-        if output_format(section.format) is TableFormat.PARQUET
-    ]
-    return [problem for target in parquet if (problem := parquet_problem(target.path, target.span))]
-
-
 def _existing_outputs(targets: Sequence[Target]) -> list[Diagnostic]:
     """Problems of existing outputs; plain cases are joined to one problem."""
     problems: list[Diagnostic] = []
@@ -235,7 +219,9 @@ def _existing_outputs(targets: Sequence[Target]) -> list[Diagnostic]:
 
 def check_files(config: Config) -> list[Diagnostic]:
     """Problems of a configuration's inputs and outputs that a check without a run can detect."""
+    from dotr.runtimes.input_warnings import input_warnings
+
     problems: list[Diagnostic] = []
     read_inputs(config, problems)
-    targets = targets_of(config)
-    return [*problems, *_path_conflicts(config, targets), *_table_problems(config, targets)]
+    read_outputs(config, problems, on_spark=config.settings.engine == "spark")
+    return [*problems, *_path_conflicts(config, targets_of(config)), *input_warnings(config)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -22,13 +22,16 @@ from dotr.explanations.replay import ElementPlace, InputProgress, RejectedElemen
 from dotr.model.stream import DeadLetter
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.inputs import Inputs, read_inputs
-from dotr.runtimes.pipeline import targets_of
+from dotr.runtimes.outputs import targets_of
 from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END, Spooled
+from dotr.sources.kafka.bounded import BoundedTopics
 from dotr.sources.lateness import Lateness
 from dotr.sources.lines import STANDARD_INPUT
 from dotr.sources.merge import RecordSource, instants
+from dotr.sources.message_segments import Segments, segment_names, spool_folder
 from dotr.sources.reading import Reader, clock_of
 from dotr.sources.records import Format, InputFile, Record, SourcedElement, with_sources
+from dotr.sources.watched_folders import GrowingInput
 
 
 def replay_of_config(config: Config, name: str = "") -> Replay:
@@ -60,10 +63,17 @@ def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, n
     growing = {each.like.input for each in inputs.growing if not (each.standard and (spool / SPOOL_END).exists())}
     standard = [each.like for each in inputs.growing if each.standard]
     sequences += [_Sequence(_copied_input(config, like, spool), str(spool)) for like in standard]
+    sequences += [_Sequence(_copied_messages(config, each, spool.parent), address=each.like.path) for each in inputs.growing if each.source]
     files = [file for sequence in sequences for file in sequence.files]
+    topics = [BoundedTopics(each) for each in inputs.topics]
+    sequences += [_Sequence((file,), topics=each) for each in topics for file in each.files]
+    growing |= {each.name for each in inputs.topics if not each.is_bounded}
+    clock = clock_of(files, program.spec.unit)
+    if not clock.dated and any(each.has_date_times() for each in topics):
+        clock = replace(clock, dated=True)
     source = _InputReplay(program, sequences, growing)
     prefixes = program.rules.prefixes
-    return Replay(name or config.path, program, clock_of(files, program.spec.unit), prefixes, source.read, lambda: source.progress)
+    return Replay(name or config.path, program, clock, prefixes, source.read, lambda: source.progress)
 
 
 def _copied_input(config: Config, like: InputFile, spool: Path) -> tuple[InputFile, ...]:
@@ -88,18 +98,38 @@ def _copied_input(config: Config, like: InputFile, spool: Path) -> tuple[InputFi
     return tuple(files)
 
 
+def _copied_messages(config: Config, growing: GrowingInput, checkpoint: Path) -> tuple[InputFile, ...]:
+    """Segments of the copy of received messages; raises `Refused` where their beginning is missing."""
+    name = growing.like.input
+    folder = spool_folder(checkpoint, name)
+    files = Segments(growing.like, folder).complete()
+    if not files:
+        number = next(number for number, section in enumerate(config.settings.input) if section.name == name)
+        reason = "their beginning is no longer in the checkpoint" if segment_names(folder) else "no checkpoint has a copy of them"
+        hint = "A run on Spark keeps a copy for a while. Or name a file with the messages: path in place of " + config.transport(
+            "input", number
+        )
+        raise refuse("C217", f"the messages of input {name} cannot be replayed: {reason}", config.span("input", number), f"{hint}.")
+    return files
+
+
 @dataclass(frozen=True, slots=True)
 class _Sequence:
     """Files that are read as one input, one after the other. `spool`: the folder of their copies,
-    empty for files of the user.
+    empty for files of the user. `address`: the source of messages, whose copies the files are.
     """
 
     files: tuple[InputFile, ...]
     spool: str = ""
+    address: str = ""
+    topics: BoundedTopics | None = None
 
     def records(self, stack: ExitStack, *, elements: bool = True) -> Iterator[Record]:
         """The records of all files. Each file is closed at its end, at the latest with the stack."""
         for file in self.files:
+            if self.topics is not None:
+                yield from with_sources(file, self.topics.records(file, elements=elements))
+                continue
             reader = stack.enter_context(Reader(file, elements=elements))
             yield from with_sources(file, reader.records())
             reader.close()
@@ -112,7 +142,7 @@ class _Sequence:
         """The place of a line as the user knows it."""
         segment = SEGMENT.fullmatch(os.path.basename(file.path)) if self.spool else None
         if segment is None:
-            return ElementPlace(file.path, line)
+            return ElementPlace(self.address or file.path, line)
         return ElementPlace(STANDARD_INPUT, line + int(segment[2]) - 1 - (file.format is Format.CSV))
 
 

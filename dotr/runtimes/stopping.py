@@ -33,6 +33,11 @@ class Stop:
         if self.requested:
             raise KeyboardInterrupt
 
+    def check(self) -> None:
+        """Raise KeyboardInterrupt where a signal came."""
+        if self.requested:
+            raise KeyboardInterrupt
+
     def handle_signal(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal: interrupt, or record it during a write."""
         if self.requested or not self.is_writing:

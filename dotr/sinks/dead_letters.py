@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 
 from dotr.expressions.times import format_time
+from dotr.model.places import Span
 from dotr.model.stream import DeadLetter
 from dotr.model.time import Clock
+from dotr.sinks.batches import Check
+from dotr.sinks.files import BatchFile, FileSink
 
 
 def dead_letter_line(dead_letter: DeadLetter, clock: Clock) -> str:
-    r"""JSON line of a dead letter, without its line end; `error` is the reason in words.
+    r"""JSON line of a dead letter, without its line end; `error` is the reason in words, `encoding` is
+    there where the text is one of bytes.
 
     >>> from dotr.model.stream import Reason
     >>> print(dead_letter_line(DeadLetter(Reason.UNREADABLE, "in", "a.csv", 7, None, 'x,"y', "a quote is never closed"), Clock()))
@@ -24,7 +29,44 @@ def dead_letter_line(dead_letter: DeadLetter, clock: Clock) -> str:
             "line": dead_letter.line,
             "time": None if dead_letter.time is None else format_time(dead_letter.time, clock),
             "text": dead_letter.text,
+            **({"encoding": dead_letter.encoding} if dead_letter.encoding else {}),
             "error": dead_letter.why,
         },
         ensure_ascii=False,
     )
+
+
+class DeadLetterFile(FileSink):
+    """The dead letters of a run in process."""
+
+    __slots__ = ("_clock",)
+
+    def __init__(self, path: str, clock: Clock, place: Span | None = None) -> None:
+        super().__init__(path, place)
+        self._clock = clock
+
+    def write_items(self, items: Sequence[DeadLetter]) -> None:
+        """Append dead letters; raises `WriteFailed`."""
+        self.write([dead_letter_line(letter, self._clock) + "\n" for letter in items])
+
+
+class DeadLetterFiles:
+    """The dead letters of a run on Spark: a folder with a file for each batch that has any."""
+
+    def __init__(self, folder: str, clock: Clock) -> None:
+        self._folder = folder
+        self._clock = clock
+
+    def open(self, check: Check) -> int | None:
+        """None: a batch replaces the file of its number."""
+        return None
+
+    def write_batch(self, number: int, blocks: Iterable[Sequence[DeadLetter]], check: Check) -> Sequence[DeadLetter]:
+        """Write the file of a batch."""
+        with BatchFile(self._folder, number, ".ndjson") as file:
+            for block in blocks:
+                file.write([dead_letter_line(letter, self._clock) + "\n" for letter in block])
+        return ()
+
+    def close(self) -> None:
+        """Nothing."""

@@ -1,18 +1,19 @@
-"""Sinks of firings: text and Parquet, behind one interface for each runtime."""
+"""Outputs that are files: text and Parquet, one file in process, one for each batch on Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
-from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import TypeAlias
 
 from dotr.model.places import Span
-from dotr.model.stream import Firing
+from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Prefixes, Variable
 from dotr.model.time import Clock
-from dotr.outputs.writing import StreamFormat, Writer, compile_writer
+from dotr.outputs.writing import StreamFormat, Writer, compile_message_writer, compile_writer
+from dotr.sinks.batches import Check
 from dotr.sinks.files import BatchFile, FileSink
 from dotr.sinks.parquet import ParquetBatch, ParquetFile
 
@@ -38,41 +39,21 @@ def output_format(name: str) -> OutputFormat:
 @dataclass(frozen=True, slots=True)
 class OutputTerms:
     """Common to all outputs of a pipeline: the format of times, the attributes that events can have,
-    and the prefixes of TriG.
+    the prefixes of TriG, and the pipeline's name, which is part of the IDs of messages.
     """
 
     clock: Clock
     attributes: Sequence[Variable] = ()
     prefixes: Prefixes = field(default_factory=dict)
+    pipeline: str = ""
 
     def writer(self, form: StreamFormat) -> Writer:
         """A new writer of a text format."""
         return compile_writer(form, self.clock, self.attributes, self.prefixes)
 
-
-class EventBatch(Protocol):
-    """The file of a batch, complete at the exit of the context."""
-
-    def write_firings(self, firings: Sequence[Firing]) -> None: ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None: ...
-
-
-class EventSink(EventBatch, Protocol):
-    """The output of a run in process.
-
-    `mark` gives an offset for `truncate`, or None where what is written cannot be taken back.
-    """
-
-    def flush(self) -> None: ...
-
-    def mark(self) -> int | None: ...
-
-    def truncate(self, mark: int, /) -> None: ...
-
-    def discard(self) -> None: ...
+    def message_writer(self, form: StreamFormat) -> Writer:
+        """A new writer of texts that are each complete in themselves, without line end."""
+        return compile_message_writer(form, self.clock, self.attributes, self.prefixes)
 
 
 class TextEvents(FileSink):
@@ -84,7 +65,7 @@ class TextEvents(FileSink):
         super().__init__(path, place)
         self._texts = terms.writer(form)
 
-    def write_firings(self, firings: Sequence[Firing]) -> None:
+    def write_items(self, firings: Sequence[Firing]) -> None:
         """Append the text of firings; raises `WriteFailed`."""
         self.write(self._texts(firings))
 
@@ -98,20 +79,50 @@ class TextBatch(BatchFile):
         super().__init__(folder, batch, f".{form.value}")
         self._texts = terms.writer(form)
 
-    def write_firings(self, firings: Sequence[Firing]) -> None:
+    def write_items(self, firings: Sequence[Firing]) -> None:
         """Append the text of firings; raises `WriteFailed`."""
         self.write(self._texts(firings))
 
 
-def open_sink(path: str, form: OutputFormat, terms: OutputTerms, place: Span | None = None) -> EventSink:
-    """Open the output of a run in process; raises `Refused` where it exists or cannot be written."""
+def open_file(path: str, form: OutputFormat, terms: OutputTerms, place: Span | None = None) -> TextEvents | ParquetFile:
+    """Open the output file of a run in process; raises `Refused` where it exists or cannot be written."""
     if isinstance(form, TableFormat):
         return ParquetFile(path, terms.clock, terms.attributes, place)
     return TextEvents(path, form, terms, place)
 
 
-def open_batch(folder: str, batch: int, form: OutputFormat, terms: OutputTerms) -> EventBatch:
+def open_batch(folder: str, batch: int, form: OutputFormat, terms: OutputTerms) -> TextBatch | ParquetBatch:
     """The file of a batch, to be opened by its first firing."""
     if isinstance(form, TableFormat):
         return ParquetBatch(folder, batch, terms.clock, terms.attributes)
     return TextBatch(folder, batch, form, terms)
+
+
+class FileBatches:
+    """Outputs that are folders, with a file for each batch: a `BatchSink` of all of them, which reads
+    the firings of a batch once.
+    """
+
+    def __init__(self, folders: Sequence[tuple[str, OutputFormat]], terms: OutputTerms) -> None:
+        self._folders = folders
+        self._terms = terms
+
+    def open(self, check: Check) -> int | None:
+        """None: folders are made by their first batches, and a batch replaces the files of its number."""
+        return None
+
+    def write_batch(self, number: int, blocks: Iterable[Sequence[Firing]], check: Check) -> Sequence[DeadLetter]:
+        """Write the files of a batch; an output without a firing gets none."""
+        with ExitStack() as stack:
+            files: list[TextBatch | ParquetBatch] = []
+            for folder, form in self._folders:
+                file = open_batch(folder, number, form, self._terms)
+                stack.enter_context(file)
+                files.append(file)
+            for block in blocks:
+                for file in files:
+                    file.write_items(block)
+        return ()
+
+    def close(self) -> None:
+        """Nothing."""

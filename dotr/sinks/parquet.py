@@ -129,7 +129,7 @@ class ParquetFile:
             self._file: BinaryIO = open(self._temporary, "wb")  # noqa: SIM115 (closed by close)
             self._rows = _ParquetRows(self._file, clock, attributes)
 
-    def write_firings(self, firings: Sequence[Firing]) -> None:
+    def write_items(self, firings: Sequence[Firing]) -> None:
         """Add firings."""
         self._whole = False
         with refusing(self._target):
@@ -189,7 +189,7 @@ class ParquetBatch:
         self._file: BinaryIO | None = None
         self._rows: _ParquetRows | None = None
 
-    def write_firings(self, firings: Sequence[Firing]) -> None:
+    def write_items(self, firings: Sequence[Firing]) -> None:
         """Add firings."""
         if not firings:
             return

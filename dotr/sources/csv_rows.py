@@ -15,10 +15,11 @@ Cost: about 3 µs a row with four triples.
 from __future__ import annotations
 
 import csv
+import io
 import re
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import BinaryIO, Final, assert_never
 
@@ -30,8 +31,8 @@ from dotr.model.time import Micros
 from dotr.sources.csv_map import check_columns, compile_map, template_of
 from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded, damage, damaged, open_lines
 from dotr.sources.map_terms import needs_absolute_iri
-from dotr.sources.records import START, InputFile, Position, Record, beginning, limit_reason
-from dotr.sources.time_formats import time_parser
+from dotr.sources.records import START, InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.sources.time_formats import ParseTime, time_parser
 
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -43,6 +44,10 @@ def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Po
 
     Raises `Refused` where the header cannot be read or lacks a column.
     """
+    assert file.map is not None
+    if file.map.columns:
+        check_columns(file, file.map.columns, place)
+        return list(file.map.columns), START
     with open_lines(file.path, START, place) as lines:
         return _header(file, lines, place)
 
@@ -80,16 +85,24 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
     their elements.
     """
     assert spec.map is not None
-    if spec.path == STANDARD_INPUT:
+    if spec.path == STANDARD_INPUT and not spec.map.columns:
         header, position = _header(spec, lines)
     else:
         header, first = header_of(spec)
         if position.offset < first.offset:
             lines.read(first.offset - position.offset)
             position = first
-    rows = _Rows(lines, spec, header, elements)
-    delimiter, columns, time_at, unit = spec.map.delimiter, len(header), header.index(spec.map.time), spec.unit
-    make, parse, encoding = rows.to_triples, time_parser(spec.map.time_format, spec.map.time_zone), spec.map.encoding
+    return _rows(lines, spec, header, position, elements)
+
+
+def _rows(
+    lines: BinaryIO, spec: InputFile, header: Sequence[str], position: Position, elements: bool, sent: Micros | None = None
+) -> Iterator[Record]:
+    """Records of rows under a header; `sent` is the time of all where no column has it."""
+    assert spec.map is not None
+    rows = _Rows(lines, spec, header, elements, sent)
+    delimiter, columns, time_at, unit = spec.map.delimiter, len(header), rows.time_at, spec.unit
+    make, parse, encoding = rows.to_triples, rows.parse_time, spec.map.encoding
     makes = elements or needs_absolute_iri(template_of(spec))  # a scan makes terms too where a cell can be unusable
     end, line = position
     try:
@@ -121,6 +134,39 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
         yield damaged(end, line, error)
 
 
+def row_decoder(spec: InputFile) -> Callable[[Message, bool], Iterable[Record]]:
+    """Decoder of messages of a row, or of several; without declared columns a message begins with
+    their names.
+    """
+    assert spec.map is not None
+    clock, declared, encoding, delimiter = spec.map.sent_time, spec.map.columns, spec.map.encoding, spec.map.delimiter
+    plain = _Rows(io.BytesIO(), spec, declared, elements=False) if declared else None
+
+    def decode(message: Message, elements: bool) -> Iterable[Record]:
+        body, place = message.body, message.place
+        sent = None if clock is None else message.time_by(clock)
+        if plain is not None and b'"' not in body and b"\n" not in body and b"\r" not in body:  # a row without quotes
+            try:
+                cells = body.decode(encoding).split(delimiter)
+                if len(cells) == len(declared):
+                    time = plain.parse_time(cells[plain.time_at], spec.unit) if sent is None else sent
+                    triples = plain.to_triples(cells)[0] if elements or plain.makes else ()
+                    return (Record(place, place + 1, place, time, Element(time, triples) if elements else None, body),)
+            except ValueError:  # told below
+                pass
+        return several(message, elements, sent)
+
+    def several(message: Message, elements: bool, sent: Micros | None) -> Iterator[Record]:
+        lines, position, header, place = io.BytesIO(message.body), START, list(declared), message.place
+        if not declared:
+            header, position = _header(spec, lines)
+        records = list(_rows(lines, spec, header, position, elements, sent))
+        for record in records or [Record(0, 0, 0, None, None, message.body, "it has no row")]:
+            yield record._replace(offset=place, end=place + 1, line=place)
+
+    return decode
+
+
 def _encoding_name(file: InputFile) -> str:
     """The name of the encoding of a CSV file, for messages."""
     assert file.map is not None
@@ -144,19 +190,19 @@ class _Rows:
     file.
     """
 
-    def __init__(self, lines: BinaryIO, spec: InputFile, header: Sequence[str], elements: bool) -> None:
+    def __init__(self, lines: BinaryIO, spec: InputFile, header: Sequence[str], elements: bool, sent: Micros | None = None) -> None:
         assert spec.map is not None
         self._lines = lines
         self._unit = spec.unit
         self._limit = spec.record
         self._delimiter = spec.map.delimiter
         self._header = header
-        self._time_at = header.index(spec.map.time)
+        self.time_at = header.index(spec.map.time) if spec.map.sent_time is None else 0
         self._encoding = spec.map.encoding
         self._encoding_name = _encoding_name(spec)
-        self._parse_time = time_parser(spec.map.time_format, spec.map.time_zone)
+        self.parse_time: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone) if sent is None else lambda cell, unit: sent
         self._elements = elements
-        self._makes = elements or needs_absolute_iri(template_of(spec))
+        self.makes = elements or needs_absolute_iri(template_of(spec))
         self.damaged = False
         self.to_triples = compile_map(spec, header)
 
@@ -214,10 +260,10 @@ class _Rows:
                 plural = "" if len(cells) == 1 else "s"
                 raise ValueError(f"it has {len(cells)} column{plural} where the header has {len(self._header)}")
             try:
-                time = self._parse_time(cells[self._time_at], self._unit)
+                time = self.parse_time(cells[self.time_at], self._unit)
             except ValueError as error:
-                raise ValueError(f"its time, {self._header[self._time_at]}: {error}") from None
-            triples = self.to_triples(cells)[0] if self._makes else ()
+                raise ValueError(f"its time, {self._header[self.time_at]}: {error}") from None
+            triples = self.to_triples(cells)[0] if self.makes else ()
         except _RecordTooLong:
             return self._long(lines_read, waiting, offset, line)
         except _CsvCut:

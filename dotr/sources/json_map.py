@@ -39,12 +39,12 @@ from dotr.model.terms import RDF_FIRST, XSD, Term, Triple, literal
 from dotr.outputs.triple_code import TermCode, TripleCode, compile_triples, return_triples
 from dotr.sources.json_paths import JsonPath, Step, parse_path
 from dotr.sources.map_terms import MapTerms, cell_term, columns_of, columns_of_slot
-from dotr.sources.records import InputFile
+from dotr.sources.records import InputFile, Message
 
-MakeObject: TypeAlias = Callable[[Any, Any], tuple[tuple[Triple, ...], int]]
-"""Function from an object, and the message that holds it, to triples, and the number of triples
-omitted for a missing value (0 where a part is repeated). Raises ValueError with the reason where a
-value cannot be used."""
+MakeObject: TypeAlias = Callable[[Any, Any, Message | None], tuple[tuple[Triple, ...], int]]
+"""Function from an object, the JSON message that holds it, and what its transport handed over (None:
+a file) to triples, and the number of triples omitted for a missing value (0 where a part is
+repeated). Raises ValueError with the reason where a value cannot be used."""
 
 _REMEMBERED: Final = 1 << 14
 
@@ -116,6 +116,36 @@ def items_of(value: object) -> Sequence[Any]:
     raise ValueError(f"{'an object' if isinstance(value, dict) else 'a value'} stands where the map needs a list")
 
 
+def sent_value(message: Message | None, path: str) -> str | None:
+    """What a transport says of a message; None where it says nothing. Raises ValueError for a key or
+    a header that is no text.
+
+    >>> message = Message(b"", 7, 5_000, key=b"a", headers=(("unit", b"C"), ("unit", b"K")), topic="t")
+    >>> [sent_value(message, path) for path in ("$key", "$topic", "$partition", "$offset", "$timestamp", "$header.unit")]
+    ['a', 't', '0', '7', '5', 'K']
+    """
+    if message is None:
+        return None
+    match path:
+        case "$key":
+            raw = message.key
+        case "$topic":
+            return message.topic
+        case "$partition":
+            return JsonNumber(message.partition)
+        case "$offset":
+            return JsonNumber(message.place)
+        case "$timestamp":
+            return None if message.timestamp is None else JsonNumber(message.timestamp // 1000)
+        case _:
+            name = path.removeprefix("$header.").lower()
+            raw = next((value for header, value in reversed(message.headers) if header.lower() == name), None)
+    try:
+        return None if raw is None else raw.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"its {path} is not UTF-8") from None
+
+
 @lru_cache(256)
 def _map_of(document: Document, prefixes: tuple[tuple[str, str], ...]) -> tuple[Template, frozenset[Blank]]:
     return parse_map(Span(document, 0, len(document.text)), dict(prefixes))
@@ -128,7 +158,7 @@ def compile_json_map(document: Document, prefixes: tuple[tuple[str, str], ...]) 
     Blank nodes are `_:0`, `_:1`, … in order of appearance.
 
     >>> make = compile_json_map(Document("map", "<x:s> <x:tag> {tags[]} ; <x:v> {v} ."), ())
-    >>> for triple in make({"tags": ["a", "b"], "v": JsonNumber("1")}, {})[0]: print(triple)
+    >>> for triple in make({"tags": ["a", "b"], "v": JsonNumber("1")}, {}, None)[0]: print(triple)
     ('<x:s>', '<x:tag>', '"a"')
     ('<x:s>', '<x:tag>', '"b"')
     ('<x:s>', '<x:v>', '"1"^^<http://www.w3.org/2001/XMLSchema#integer>')
@@ -161,6 +191,17 @@ def compile_map_of(file: InputFile) -> MakeObject:
     return compile_json_map(file.map.template, file.prefixes)
 
 
+def check_no_sent_values(file: InputFile) -> None:
+    """Raise `Refused` where the map of files has a cell of what a broker says of a message."""
+    assert file.map is not None
+    document = file.map.template
+    cells = [column for column in columns_of(_map_of(document, file.prefixes)[0]) if column.startswith("$")]
+    hint = "Messages by kafka, mqtt and http have them."
+    problems = [_problem(document, cell, "T107", f"{cell} is a property of messages of a broker, not of files", hint) for cell in cells]
+    if problems:
+        raise Refused(problems)
+
+
 _Prefix: TypeAlias = tuple[Step, ...]
 
 
@@ -188,14 +229,14 @@ class _MapCompiler:
         self._terms = MapTerms(
             lambda column: self._variables[column], "{} is not None".format, lambda blank: self._blank_codes[blank], value_term, value_text
         )
-        names: dict[str, object] = {"items_of": items_of, "numbered": number_blanks, "count": count}
+        names: dict[str, object] = {"items_of": items_of, "sent_value": sent_value, "numbered": number_blanks, "count": count}
         if not any(path.lists for path in self.paths.values()):
             body = [*self._fetches(self.template.triples), *return_triples(self._codes(triples), "numbered({})" if self._blanks else "{}")]
         else:
             block = self._block(triples, (), frozenset())
             end = Return("numbered(dict.fromkeys(triples)), 0" if self._blanks else "tuple(dict.fromkeys(triples)), 0")
             body = [Assign("fresh", f"count({len(self._blanks)})"), Assign("triples", "[]"), *block, end]
-        return compile_triples("map", "data, message", body, {**names, **self._terms.names})
+        return compile_triples("map", "data, message, sent", body, {**names, **self._terms.names})
 
     # --- repetition ---
 
@@ -332,6 +373,9 @@ class _MapCompiler:
                         continue
                     path = self.paths[column]
                     name = self._variables[column] = f"c{next(self._numbers)}"
+                    if path.sent:
+                        block.append(Assign(name, f"sent_value(sent, {path.sent!r})"))
+                        continue
                     bound = path.lists[-1] if path.lists else ()
                     block += self._access(name, bound, path.steps[len(bound) :], from_message=path.from_message)
         return block

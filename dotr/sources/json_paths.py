@@ -10,6 +10,8 @@ from typing import Final, TypeAlias
 _NAME: Final = re.compile(r'[^.\[\]{}"^$\s][^.\[\]{}"]*')
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _INDEX: Final = re.compile(r"\[([0-9]{0,9})\]")
+_SENT: Final = ("$key", "$topic", "$partition", "$offset", "$timestamp")
+_HEADER: Final = "$header."
 
 Step: TypeAlias = str | int | None
 """A member, an item counted from 0, or (None) each item of a list."""
@@ -17,10 +19,15 @@ Step: TypeAlias = str | int | None
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """A path from an item of `each`, or from the message (`from_message`)."""
+    """A path from an item of `each`, or from the message (`from_message`).
+
+    `sent`: the path is one of what a transport says of a message, such as `$key` or `$header.NAME`,
+    and has no steps.
+    """
 
     steps: tuple[Step, ...]
     from_message: bool = False
+    sent: str = ""
 
     @property
     def lists(self) -> tuple[tuple[Step, ...], ...]:
@@ -37,6 +44,8 @@ def parse_path(text: str) -> JsonPath:
 
     >>> parse_path('meta."at.utc"[2]').steps, parse_path("tags[]").steps, parse_path("^.id").from_message
     (('meta', 'at.utc', 2), ('tags', None), True)
+    >>> parse_path("$header.unit").sent
+    '$header.unit'
     >>> parse_path("a..b")
     Traceback (most recent call last):
     ValueError: a member's name is missing after a.
@@ -46,7 +55,9 @@ def parse_path(text: str) -> JsonPath:
     if from_message:
         at = 2
     if text.startswith("$"):
-        raise ValueError(f"{text} is a property of messages of a broker, not of files")
+        if text not in _SENT and not (text.startswith(_HEADER) and len(text) > len(_HEADER)):
+            raise ValueError(f"a message has no {text}: write {', '.join(_SENT)} or {_HEADER}NAME")
+        return JsonPath((), sent=text)
     while True:
         if quoted := _STRING.match(text, at):
             try:

@@ -23,28 +23,31 @@ from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.time import LAST_MICRO, Micros, Unit
 from dotr.sources.json_cuts import JsonCut, document_cuts, has_a_line_each, line_cuts
-from dotr.sources.json_map import JsonNumber, compile_map_of, items_of
+from dotr.sources.json_map import JsonNumber, check_no_sent_values, compile_map_of, items_of
 from dotr.sources.json_paths import JsonPath, parse_path
 from dotr.sources.lines import DAMAGED, STANDARD_INPUT, damage, damaged, open_lines
-from dotr.sources.records import START, InputFile, Position, Record, beginning, limit_reason
+from dotr.sources.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.sources.time_formats import ParseTime, time_parser
 
 _BOM: Final = "\ufeff"
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for NaN or Infinity."""
     raise ValueError(f"{name} is no JSON")
 
 
-DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=_refuse_constant)
+DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=refuse_constant)
 """A decoder that leaves numbers in their own digits."""
 
 
-def check_paths(file: InputFile, place: Span | None = None) -> None:
-    """Check the map and the paths of an input; raises `Refused` with all problems."""
+def check_paths(file: InputFile, place: Span | None = None, *, sent: bool = False) -> None:
+    """Check the map and the paths of an input; raises `Refused` with all problems. `sent`: the input
+    is a broker's.
+    """
     assert file.map is not None
     problems: list[Diagnostic] = []
-    for key, text in (("time", file.map.time), ("each", file.map.each)):
+    for key, text in (("time", "" if file.map.sent_time else file.map.time), ("each", file.map.each)):
         try:
             if text:
                 _path_of(key, text)
@@ -52,6 +55,8 @@ def check_paths(file: InputFile, place: Span | None = None) -> None:
             problems.append(Diagnostic("T107", f"{key}: {error}", place, "A path is written a.b, a[0] or, for `each`, a[]."))
     try:
         compile_map_of(file)
+        if not sent:
+            check_no_sent_values(file)
     except Refused as refused:
         problems += refused.diagnostics
     if problems:
@@ -62,6 +67,8 @@ def check_paths(file: InputFile, place: Span | None = None) -> None:
 def _path_of(key: str, text: str) -> JsonPath:
     """The path of `time` or `each`; raises ValueError where it cannot be one."""
     path = parse_path(text)
+    if path.sent:
+        raise ValueError(f"{text} is no path in the message")
     lists = path.lists
     if key == "time" and lists:
         raise ValueError(f"{text} goes through a list, and an element has one time")
@@ -107,13 +114,20 @@ def _records(
         yield damaged(end, line, error)
 
 
+def object_decoder(spec: InputFile) -> Callable[[Message, bool], Iterator[Record]]:
+    """Decoder of messages of one object each."""
+    records = _Objects(spec).records
+    return lambda message, elements: records(JsonCut(message.place, message.place + 1, message.place, message.body), elements, message)
+
+
 class _Objects:
     """Reader of the elements of one object after the other."""
 
     def __init__(self, spec: InputFile) -> None:
         assert spec.map is not None
         self._make = compile_map_of(spec)
-        self._time = _path_of("time", spec.map.time)
+        self._clock = spec.map.sent_time
+        self._time = JsonPath(()) if self._clock else _path_of("time", spec.map.time)
         self._time_text = spec.map.time
         self._each = _path_of("each", spec.map.each) if spec.map.each else None
         self._each_text = spec.map.each
@@ -123,14 +137,16 @@ class _Objects:
         self._nesting = spec.nesting
         self._limit = spec.record
 
-    def records(self, cut: JsonCut, elements: bool) -> Iterator[Record]:
-        """The records of an object: one, or one for each item."""
+    def records(self, cut: JsonCut, elements: bool, sent: Message | None = None) -> Iterator[Record]:
+        """The records of an object: one, or one for each item. Those of a message that was sent have
+        its place.
+        """
         offset, end, line, raw, too_long = cut
         if too_long:
             yield Record(offset, end, line, None, None, beginning(raw, self._limit), limit_reason(self._limit), reason=Reason.LIMIT)
             return
         try:
-            message = self._decoded(raw, offset)
+            message = self._decoded(raw, 0 if sent else offset)
             items = [message] if self._each is None else self._items(message)
         except TextLimitExceeded as error:
             yield Record(offset, end, line, None, None, raw, str(error), reason=Reason.LIMIT)
@@ -141,12 +157,17 @@ class _Objects:
         last = len(items) - 1
         for number, item in enumerate(items):
             start, stop = offset + number, end if number == last else offset + number + 1
+            if sent:
+                start, stop = offset, end
             time: Micros | None = None
             try:
+                if self._clock and sent:
+                    time = sent.time_by(self._clock)
                 if not isinstance(item, dict):
                     raise ValueError("it is no JSON object")
-                time = self._micros(message if self._time.from_message else item)
-                triples = self._make(item, message)[0]
+                if time is None:
+                    time = self._micros(message if self._time.from_message else item)
+                triples = self._make(item, message, sent)[0]
             except (ValueError, RecursionError) as error:
                 where = f"item {number + 1} of {self._each_text}: " if self._each else ""
                 yield Record(start, stop, line, None, None, raw, where + reason_text(error), time)

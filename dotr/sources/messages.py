@@ -1,58 +1,109 @@
 """Messages of brokers and servers, and their elements.
 
 A message is what a transport hands over at once: a record of a Kafka topic, an MQTT publication,
-the body of a request. Its records have its place as their offset.
+the body of a request. Its records have its place as their offset and line.
+Invariant: a message is unreadable in a scan exactly if it is unreadable when read, so a scan parses
+the graph too: an element whose graph cannot be read may not move the watermark.
+Cost: beside the parser's, about 1 µs a message.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Final, TypeAlias, assert_never
 
-from dotr.model.time import Micros
-from dotr.sources import ndjson
-from dotr.sources.records import START, InputFile, Record
+from dotr.errors.diagnostics import Refused
+from dotr.model.stream import Reason
+from dotr.sources import csv_rows, graph_documents, json_records, jsonld, ndjson
+from dotr.sources.graph_messages import MessageText
+from dotr.sources.records import SHOWN, Format, InputFile, Message, Record, beginning, limit_reason
 
-
-class Message(NamedTuple):
-    """Bytes that a transport hands over, with what the transport says of them.
-
-    - `body`: the bytes.
-    - `place`: the number of the message in its input: the offset of Kafka, the ordinal in a spool.
-    - `timestamp`: the transport's time in µs since 1970 (Kafka: the record's); None without one.
-    - `received`: the time in µs since 1970 at which the message was spooled; None if it was not.
-    - `key`, `headers`: as the transport has them.
-    - `topic`, `partition`: the source.
-    """
-
-    body: bytes
-    place: int
-    timestamp: Micros | None = None
-    received: Micros | None = None
-    key: bytes | None = None
-    headers: tuple[tuple[str, bytes], ...] = ()
-    topic: str = ""
-    partition: int = 0
-
+__all__ = ["Message", "MessageDecoder", "message_decoder"]
 
 MessageDecoder: TypeAlias = Callable[[Message, bool], list[Record]]
 """`decode(message, elements)`: the records of a message, `elements` with their elements. All have
 the place of the message as offset and line."""
 
+_CONTENT_TYPES: Final = {
+    Format.NDJSON: ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json"),
+    Format.JSON: ("application/json", "text/json", "+json"),
+    Format.CSV: ("text/csv", "application/csv"),
+    Format.TURTLE: ("text/turtle", "application/turtle", "application/x-turtle"),
+    Format.NTRIPLES: ("application/n-triples",),
+    Format.TRIG: ("application/trig", "application/x-trig"),
+    Format.NQUADS: ("application/n-quads", "text/x-nquads"),
+    Format.JSONLD: ("application/ld+json", "application/x-ld+ndjson", "application/json", "+json"),
+}
+"""The media types of each format; `+json`: any whose name ends so."""
+
+_ANY_CONTENT: Final = ("application/octet-stream", "text/plain")
+"""Media types that say nothing of the format."""
+
+_CONTENT_HEADERS: Final = ("rdf-message-content-type", "content-type")
+
 
 def message_decoder(spec: InputFile) -> MessageDecoder:
-    """The decoder of messages in the format of an input.
+    """The decoder of messages in the format of an input, whose path is not used.
 
-    >>> from dotr.sources.records import Format
     >>> decode = message_decoder(InputFile("a", "", Format.NDJSON))
     >>> decode(Message(b'{"time": 1, "graph": "<http://e/a> a <http://e/B> ."}', 7), False)[0][:4]
     (7, 8, 7, 1000000)
+    >>> decode(Message(b"{}", 8, headers=(("content-type", b"text/turtle"),)), False)[0].why
+    'its content-type, text/turtle, does not fit the format ndjson'
     """
+    read, limit = _decoder(spec), spec.record
 
     def decode(message: Message, elements: bool) -> list[Record]:
-        place = message.place
-        records = ndjson.records(io.BytesIO(message.body), spec, START, elements)
-        return [record._replace(offset=place, end=place + 1, line=place) for record in records]
+        body, place = message.body, message.place
+        if len(body) > limit:
+            return [Record(place, place + 1, place, None, None, beginning(body, limit), limit_reason(limit), reason=Reason.LIMIT)]
+        try:
+            for name, value in message.headers:
+                if name.lower() in _CONTENT_HEADERS:
+                    check_content_type(name, value, spec.format)
+            records = list(read(message, elements))
+            if len(body) > SHOWN:
+                return [each if each.time is not None else each._replace(raw=beginning(each.raw, SHOWN)) for each in records]
+            return records
+        except ValueError as error:
+            why = str(error)
+        except Refused as refused:  # the header of a CSV message
+            why = refused.diagnostics[0].message
+        return [MessageText(place, place + 1, place, body).unreadable(why)]
 
     return decode
+
+
+def _decoder(spec: InputFile) -> Callable[[Message, bool], Iterable[Record]]:
+    """The decoder of a format. Its errors are ValueErrors, and `Refused`, for the whole message."""
+    match spec.format:
+        case Format.NDJSON:
+            return ndjson.line_decoder(spec)
+        case Format.JSON:
+            return json_records.object_decoder(spec)
+        case Format.CSV:
+            return csv_rows.row_decoder(spec)
+        case Format.TURTLE | Format.NTRIPLES | Format.TRIG | Format.NQUADS:
+            return graph_documents.document_decoder(spec)
+        case Format.JSONLD:
+            return jsonld.document_decoder(spec)
+        case _:
+            assert_never(spec.format)
+
+
+@lru_cache(256)
+def check_content_type(header: str, value: bytes, form: Format) -> None:
+    """Raise ValueError where the value of a header is the media type of another format.
+
+    >>> check_content_type("content-type", b"Application/TriG; version=1.2-messages", Format.TRIG)
+    >>> check_content_type("content-type", b"text/turtle", Format.JSON)
+    Traceback (most recent call last):
+    ValueError: its content-type, text/turtle, does not fit the format json
+    """
+    written = value.decode("utf-8", "replace").partition(";")[0].strip()
+    media_type, known = written.lower(), _CONTENT_TYPES[form]
+    if media_type and media_type not in known and media_type not in _ANY_CONTENT:
+        if "+json" in known and media_type.endswith("+json"):
+            return
+        raise ValueError(f"its {header}, {written[:100]}, does not fit the format {form.value}")

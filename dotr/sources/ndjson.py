@@ -8,7 +8,7 @@ Cost: about 6 µs a line with a one-triple graph.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final
 
 from dotr.languages.turtle.graphs import PrefixHeader, check_turtle, read_turtle
@@ -17,7 +17,7 @@ from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros, Unit
 from dotr.sources.json_records import reason_text
 from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damaged, skip_line
-from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
+from dotr.sources.records import InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.sources.times import parse_date_time, parse_integer
 
 _BOM: Final = "\ufeff"
@@ -71,6 +71,50 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
             raise broken
     except DAMAGED as error:
         yield damaged(end, line + 1, error)
+
+
+def line_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]:
+    """Decoder of messages of one object, or of a line for each of several.
+
+    With a transport's time, `time` in it is ignored.
+    """
+    before, unit, nesting = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting
+    decode, clock = json.JSONDecoder().decode, spec.graphs.sent_time
+
+    def records(message: Message, elements: bool) -> list[Record]:
+        raw, place = message.body, message.place
+        time: Micros | None = None
+        try:
+            text = raw.decode()
+            deep = len(raw) - len(raw.translate(None, OPENING)) > nesting or b"\\u00" in raw
+            if deep:
+                check_json_nesting(text, nesting)
+            data = decode(text.removeprefix(_BOM))
+            if clock is None:
+                time = _time(data, unit)
+            else:
+                time = message.time_by(clock)
+                if not isinstance(data, dict):
+                    raise ValueError("it is no JSON object")
+            graph = data.get("graph")
+            if type(graph) is not str:
+                raise ValueError("it has no graph" if graph is None else "its graph is no text")
+            if deep:
+                check_nesting(graph, nesting)
+            if elements:
+                element = Element(time, read_turtle(before(graph), graph))
+                return [Record(place, place + 1, place, time, element, raw)]
+            check_turtle(before(graph), graph)
+        except TextLimitExceeded as error:
+            return [Record(place, place + 1, place, None, None, raw, str(error), time, Reason.LIMIT)]
+        except (ValueError, RecursionError) as error:
+            lines = raw.split(b"\n") if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data" else []
+            if len(lines) > 1:
+                return [record for line in lines if line.strip() for record in records(message._replace(body=line), elements)]
+            return [Record(place, place + 1, place, None, None, raw, reason_text(error), time)]
+        return [Record(place, place + 1, place, time, None, raw)]
+
+    return records
 
 
 def _time(data: object, unit: Unit) -> Micros:

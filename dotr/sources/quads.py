@@ -27,7 +27,7 @@ from dotr.model.time import Micros, Unit
 from dotr.sources.records import SHOWN, InputFile, Record, beginning, limit_reason
 from dotr.sources.times import parse_date_time, parse_time
 
-_TIME: Final = f"<{PROV}generatedAtTime>"
+GENERATED_AT_TIME: Final = f"<{PROV}generatedAtTime>"
 _INTEGERS: Final = frozenset(XSD + name for name in ("integer", "long", "int", "nonNegativeInteger", "unsignedLong", "unsignedInt"))
 _DATE_TIMES: Final = frozenset((XSD + "dateTime", XSD + "dateTimeStamp"))
 
@@ -74,7 +74,7 @@ def statement(offset: int, end: int, line: int, raw: bytes, quads: Sequence[tupl
     graph = quads[0][0]
     if graph:
         return Statement(offset, end, line, raw, graph, [triple for _, triple in quads])
-    times = [triple for _, triple in quads if triple[1] == _TIME]
+    times = [triple for _, triple in quads if triple[1] == GENERATED_AT_TIME]
     subjects = dict.fromkeys(subject for subject, _, _ in times)
     if len(subjects) > 1:
         return Statement(offset, end, line, raw, None, why="one statement gives the times of several graphs: write each beside its graph")
@@ -209,7 +209,7 @@ def _record(run: _Run, spec: InputFile, elements: bool) -> Record:
     reason = Reason.UNREADABLE if run.head is None else Reason.LIMIT
     stamp: Micros | None = None
     try:
-        stamps = {_time(value, spec.unit) for value in run.times}
+        stamps = {time_of_term(value, spec.unit) for value in run.times}
         if len(stamps) == 1:
             (stamp,) = stamps
         if run.head is not None:
@@ -228,7 +228,13 @@ def _record(run: _Run, spec: InputFile, elements: bool) -> Record:
     return Record(offset, run.end, line, stamp, Element(stamp, triples) if elements else None, raw)
 
 
-def _time(term: str, unit: Unit) -> Micros:
+def time_of_term(term: str, unit: Unit, predicate: str = "prov:generatedAtTime") -> Micros:
+    """Time (µs since 1970) of a literal, a date-time or an integer of a unit, as the object of a
+    predicate; raises ValueError with the reason.
+
+    >>> time_of_term('"7"^^<http://www.w3.org/2001/XMLSchema#integer>', Unit.SECOND)
+    7000000
+    """
     if term[0] == '"':
         text, datatype, _ = literal_parts(term)
         try:
@@ -237,5 +243,5 @@ def _time(term: str, unit: Unit) -> Micros:
             if datatype in _INTEGERS:
                 return parse_time(text, unit)
         except ValueError as error:
-            raise ValueError(f"its prov:generatedAtTime cannot be read: {error}") from None
-    raise ValueError(f"its prov:generatedAtTime is neither an xsd:dateTime nor an xsd:integer: {term}")
+            raise ValueError(f"its {predicate} cannot be read: {error}") from None
+    raise ValueError(f"its {predicate} is neither an xsd:dateTime nor an xsd:integer: {term if term[0] != '_' else 'a blank node'}")

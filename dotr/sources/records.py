@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,50 @@ class Format(Enum):
     NQUADS = "nquads"
     CSV = "csv"
     JSON = "json"
+    TURTLE = "turtle"
+    NTRIPLES = "ntriples"
+    JSONLD = "jsonld"
+
+
+class SentTime(Enum):
+    """Times of an element that its transport gives: the transport's own, or the clock's when the
+    message was spooled. The values are those of `time` in a configuration.
+    """
+
+    TIMESTAMP = "$timestamp"
+    RECEIVED = "$received"
+
+
+class Message(NamedTuple):
+    """Bytes that a transport hands over, with what the transport says of them.
+
+    - `body`: the bytes.
+    - `place`: the number of the message in its input: the offset of Kafka, the ordinal in a spool.
+    - `timestamp`: the transport's time in µs since 1970 (Kafka: the record's); None without one.
+    - `received`: the time in µs since 1970 at which the message was spooled; None if it was not.
+    - `key`, `headers`: as the transport has them.
+    - `topic`, `partition`: the source.
+    """
+
+    body: bytes
+    place: int
+    timestamp: Micros | None = None
+    received: Micros | None = None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    topic: str = ""
+    partition: int = 0
+
+    def time_by(self, clock: SentTime) -> Micros:
+        """The time that the transport gives; raises ValueError where it gives none.
+
+        >>> Message(b"", 0, timestamp=5_000).time_by(SentTime.TIMESTAMP)
+        5000
+        """
+        time = self.timestamp if clock is SentTime.TIMESTAMP else self.received
+        if time is None:
+            raise ValueError(f"its transport gives it no time ({clock.value})")
+        return time
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +82,7 @@ class ElementMap:
     - `each`: the path of a list in a JSON message, each item of which is an element; empty: the
       message is one element.
     - `lines`: each line is a JSON message, whatever the first line looks like.
+    - `columns`: the columns of CSV data without a header; empty: the first line names them.
     """
 
     time: str
@@ -48,17 +94,55 @@ class ElementMap:
     encoding: str = "utf-8"
     each: str = ""
     lines: bool = False
+    columns: tuple[str, ...] = ()
 
-    def to_list(self) -> list[str | bool | None]:
+    @property
+    def sent_time(self) -> SentTime | None:
+        """The transport's time that is the element's; None where the element has its own."""
+        return _sent_time(self.time)
+
+    def to_list(self) -> list[str | bool | list[str] | None]:
         """The map as a list for JSON. Settings at their defaults are omitted, as in older releases."""
+        columns = [list(self.columns)] if self.columns else []
         further = [self.time_format, self.time_zone, self.decimal, self.encoding, self.each, self.lines]
-        return [self.time, self.template.name, self.template.text, self.delimiter, *(further if further != _NO_FURTHER else ())]
+        settings = [*further, *columns] if columns or further != _NO_FURTHER else []
+        return [self.time, self.template.name, self.template.text, self.delimiter, *settings]
 
     @staticmethod
     def from_list(items: Sequence[Any]) -> ElementMap:
         """Inverse of `to_list`."""
-        time, name, text, *others = items
-        return ElementMap(time, Document(name, text), *others)
+        time, name, text, delimiter, *others = items
+        return ElementMap(time, Document(name, text), delimiter, *others[:6], *map(tuple, others[6:]))
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSettings:
+    """Settings of messages that are RDF.
+
+    - `time`: the predicate of the message's time, as a term; empty: prov:generatedAtTime; or the
+      name of a `SentTime`.
+    - `contexts`: the JSON-LD documents that stand for remote contexts, by IRI.
+    - `context`: the JSON-LD document that is the context of messages without one; empty: none.
+    """
+
+    time: str = ""
+    contexts: tuple[tuple[str, str], ...] = ()
+    context: str = ""
+
+    @property
+    def sent_time(self) -> SentTime | None:
+        """The transport's time that is the element's; None where the element has its own."""
+        return _sent_time(self.time)
+
+    @staticmethod
+    def from_list(items: Sequence[Any]) -> GraphSettings:
+        """The settings of a list of JSON: time, contexts, context."""
+        time, contexts, context = items
+        return GraphSettings(time, tuple((iri, text) for iri, text in contexts), context)
+
+
+def _sent_time(time: str) -> SentTime | None:
+    return SentTime(time) if time.startswith("$") else None
 
 
 _NO_FURTHER: Final[list[str | bool | None]] = [None, None, ".", "utf-8", "", False]
@@ -70,9 +154,10 @@ class InputFile:
 
     `input` is the name of the configured input, `delay` its declared lateness (µs), `map` makes
     elements of CSV rows and JSON objects; `prefixes` apply to inline graphs and to the map.
-    `single`: every element is an instant.
+    `single`: every element is an instant. `graphs` are the settings of RDF messages.
     `nesting` and `record` are limits (`dotr.joins.limits`): depth of brackets, and bytes of a
     record.
+    `framed`: the file is a segment of spooled messages (`dotr.sources.message_segments`).
     """
 
     input: str
@@ -85,6 +170,8 @@ class InputFile:
     single: bool = False
     nesting: int = LIMITS.nesting
     record: int = LIMITS.record
+    graphs: GraphSettings = GraphSettings()
+    framed: bool = False
 
     def to_json(self) -> str:
         """Specification as JSON, for another process. Limits at their defaults are omitted, as in
@@ -97,14 +184,19 @@ class InputFile:
         7
         """
         mapped = self.map and self.map.to_list()
-        limits = [] if (self.nesting, self.record) == (LIMITS.nesting, LIMITS.record) else [self.nesting, self.record]
+        settings: list[Any] = [self.graphs.time, self.graphs.contexts, self.graphs.context]
+        further: list[Any] = [self.nesting, self.record, settings, self.framed]
+        if not self.framed:
+            further = further[:3] if self.graphs != GraphSettings() else further[:2]
+        if further == [LIMITS.nesting, LIMITS.record]:
+            further = []
         unit = self.unit.written
-        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, mapped, self.single, *limits])
+        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, mapped, self.single, *further])
 
     @staticmethod
     def from_json(text: str) -> InputFile:
         """Inverse of `to_json`."""
-        name, path, form, unit, delay, prefixes, items, single, *limits = json.loads(text)
+        name, path, form, unit, delay, prefixes, items, single, *further = json.loads(text)
         mapped = ElementMap.from_list(items) if items else None
         return InputFile(
             name,
@@ -115,7 +207,9 @@ class InputFile:
             tuple((prefix, iri) for prefix, iri in prefixes),
             mapped,
             single,
-            *limits,
+            *further[:2],
+            *map(GraphSettings.from_list, further[2:3]),
+            *further[3:],
         )
 
 
@@ -193,10 +287,22 @@ class Record(NamedTuple):
         why = why or self.why
         if len(why) > _LONGEST_WHY:  # a parser's message may contain a long term
             why = f"{why[:_LONGEST_WHY]}…"
-        text = self.decoded("utf-8" if file.map is None else file.map.encoding)
+        if file.record != LIMITS.record and self.reason is Reason.LIMIT:
+            why = why.replace("(limits.record)", "(limits.record, or the input's max_bytes)")
+        text, encoding = self.decoded("utf-8" if file.map is None else file.map.encoding), ""
+        if "\ufffd" in text and not self._is_text("utf-8" if file.map is None else file.map.encoding):
+            line = self.raw.removesuffix(b"\n").removesuffix(b"\r")
+            text, encoding = base64.b64encode(line[:SHOWN]).decode(), "base64"
         if reason is Reason.LATE and time is not None and zoneless(text, time):
             why += "; its date-time has no zone, and was read as UTC"
-        return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, text, why)
+        return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, text, why, encoding)
+
+    def _is_text(self, encoding: str) -> bool:
+        try:
+            self.raw.decode(encoding)
+        except UnicodeDecodeError:
+            return False
+        return True
 
 
 class SourcedElement(Element):

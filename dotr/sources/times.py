@@ -140,7 +140,7 @@ def parse_integer(value: int, unit: Unit) -> Micros:
     >>> parse_integer(-3, Unit.SECOND)
     -3000000
     """
-    micros = value * unit.value
+    micros = value * unit._value_  # `value` is a property, three times as slow
     if not -LAST_MICRO < micros < LAST_MICRO:
         raise ValueError(f"{value} is no time that can be: is time.unit right?")
     return micros

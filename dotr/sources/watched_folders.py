@@ -1,4 +1,5 @@
-"""Growing inputs: a folder in which files appear, and standard input (semantics.md, section 6).
+"""Growing inputs: a folder in which files appear, standard input, and what is received (semantics.md,
+section 6).
 
 The files of a folder continue one input, in the order of their names within one listing. A file is
 complete when its size and modification time have not changed for a declared duration. With a
@@ -13,11 +14,17 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dotr.model.time import Micros
 from dotr.sources.lines import STANDARD_INPUT
 from dotr.sources.records import InputFile
+
+if TYPE_CHECKING:
+    from dotr.sources.receivers import MessageSource
+
+SPOOL_BYTES: Final = 10 << 30
+"""Bytes of the spool of an input, unless said otherwise."""
 
 _LOOK_SECONDS: Final = 0.01
 _SHARE: Final = 10
@@ -32,12 +39,16 @@ class GrowingInput:
     `pattern` is the glob of a watched folder.
     `settle` is the duration (µs) without change after which a file is complete.
     `idle` is the declared duration (µs) of silence after which the input is idle; None: never.
+    `source` is the source of the messages of an input that receives them, whose spool on Spark has
+    at most `spool` bytes.
     """
 
     like: InputFile
     pattern: str = ""
     settle: Micros = 0
     idle: Micros | None = None
+    source: MessageSource | None = None
+    spool: int = SPOOL_BYTES
 
     @property
     def standard(self) -> bool:

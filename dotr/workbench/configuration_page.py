@@ -104,7 +104,7 @@ def _keys(section: Mapping[str, Any], parent: str) -> Iterator[DescribedKey]:
 def _section_of(described: Mapping[str, Any]) -> str:
     """The name of the section that is a key's value, or that its items are; else empty."""
     reference: str = described.get("$ref") or described.get("items", {}).get("$ref", "")
-    for other in described.get("anyOf", ()):
+    for other in (*described.get("anyOf", ()), *described.get("oneOf", ())):
         reference = reference or other.get("$ref", "")
     return reference.rpartition("/")[2]
 
@@ -131,6 +131,8 @@ def _values_text(described: Mapping[str, Any], anchor: str) -> str:
     >>> _values_text({"enum": ["a", "b"]}, ""), _values_text({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}, "")
     ('`a`, `b`', 'text or integer')
     """
+    if "oneOf" in described:
+        return " or ".join(_values_text(each, anchor) for each in described["oneOf"])
     if _section_of(described):
         listed = "a list of " if described.get("type") == "array" else ""
         return f"{listed}[{anchor}](#{anchor.replace('.', '')})"

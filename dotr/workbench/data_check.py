@@ -26,7 +26,7 @@ from dotr.model.terms import Prefixes, Term
 from dotr.model.time import Clock
 from dotr.monitoring.stream_terms import MOST_TERMS, StreamTerms, TermDependencies
 from dotr.runtimes.inputs import Inputs, read_inputs
-from dotr.workbench.data_sample import InputSample, ObjectTexts, sample_files, sample_standard_input
+from dotr.workbench.data_sample import InputSample, ObjectTexts, sample_files, sample_standard_input, sample_topics
 
 _MOST_LISTED: Final = 10
 
@@ -81,6 +81,12 @@ def _read(sample: InputSample, section: InputSection, inputs: Inputs) -> str:
             return "standard input is a terminal and was not read: send it some records (cat FILE | dotr check --data …)."
         sample_standard_input(sample, standard)
         return "" if sample.files and (sample.count or sample.unreadable.count) else "standard input has no records now."
+    topics = next((each for each in inputs.topics if each.name == section.name), None)
+    if topics is not None:
+        sample_topics(sample, topics)
+        return "" if sample.count or sample.unreadable.count else "its topics have no records."
+    if any(each.source is not None and each.like.input == section.name for each in inputs.growing):
+        return "its messages are received in a run, and none are there to be read now."
     files = [file for file in inputs.files if file.input == section.name]
     if not files:
         return f"no file matches {section.path} yet."

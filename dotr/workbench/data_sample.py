@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from dotr.model.stream import Element, Reason
@@ -13,6 +14,7 @@ from dotr.model.terms import Term, unescaped
 from dotr.model.time import LAST_MICRO, Micros, Unit
 from dotr.monitoring.stream_terms import MOST_TERMS, StreamTerms
 from dotr.sources.feeds import StandardInput
+from dotr.sources.kafka.topics import KafkaInput
 from dotr.sources.lateness import Lateness
 from dotr.sources.reading import Reader
 from dotr.sources.records import InputFile, Record
@@ -104,6 +106,8 @@ class InputSample:
             record = next(records, None)
             if record is None:
                 return
+            if record.reason is Reason.EMPTY:
+                continue
             if record.time is None or record.element is None:
                 self.unreadable.add(file, record)
                 self.reason = self.reason or record.why
@@ -151,6 +155,24 @@ def sample_files(sample: InputSample, files: list[InputFile]) -> None:
         with Reader(file) as reader:
             sample.read(file, reader.records())
     sample.ended = not sample.full
+
+
+def sample_topics(sample: InputSample, topics: KafkaInput) -> None:
+    """Read the first records of each partition, as many of one as of another; raises `Refused` where
+    the broker does not answer, or refuses.
+    """
+    from dotr.sources.kafka.bounded import BoundedTopics
+
+    bounded = BoundedTopics(topics)
+    files = bounded.files
+    share = -(-sample.most // max(1, len(files)))
+    has_more = False
+    for file in files:
+        records = bounded.records(file)
+        sample.read(file, islice(records, share))
+        has_more = has_more or next(records, None) is not None
+        records.close()
+    sample.ended = not has_more
 
 
 def sample_standard_input(sample: InputSample, like: InputFile, sleep: Callable[[float], None] = time.sleep) -> None:

@@ -22,7 +22,7 @@ from dotr.explanations.replay import RejectedElement, Replay, ReplayedInstant, r
 from dotr.model.stream import Firing
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.inputs import Inputs, read_inputs
-from dotr.runtimes.pipeline import targets_of
+from dotr.runtimes.outputs import targets_of
 from dotr.runtimes.replaying import replay_of_inputs
 from dotr.state.renamed_rules import renamed_rules
 from dotr.state.state_schema import state_schema
@@ -116,7 +116,8 @@ def _are_same(configs: Sequence[Config], inputs: Sequence[Inputs]) -> bool:
     """True if both configurations read the same elements."""
     (one, other), (a, b) = configs, inputs
     copied = any(each.standard for each in a.growing)
-    return a.files == b.files and a.growing == b.growing and (not copied or targets_of(one)[-1].path == targets_of(other)[-1].path)
+    same = a.files == b.files and a.growing == b.growing and a.topics == b.topics
+    return same and (not copied or targets_of(one)[-1].path == targets_of(other)[-1].path)
 
 
 def compare(pair: ProgramPair, *, show: int = 0) -> list[RuleDifference]:

@@ -72,7 +72,7 @@ class FactSection(Section):
 
 
 def _stream_tag(data: object) -> str:
-    return UNION_TAGS[isinstance(data, dict)]
+    return UNION_TAGS[1 + isinstance(data, dict)]
 
 
 class CaseSection(Section):
@@ -80,7 +80,7 @@ class CaseSection(Section):
 
     name: str = Field(min_length=1)
     stream: Annotated[
-        Annotated[list[ElementSection], Tag(UNION_TAGS[0])] | Annotated[RecordingSection, Tag(UNION_TAGS[1])], Discriminator(_stream_tag)
+        Annotated[list[ElementSection], Tag(UNION_TAGS[1])] | Annotated[RecordingSection, Tag(UNION_TAGS[2])], Discriminator(_stream_tag)
     ]
     expect: list[ExpectedSection] | None = None
     facts: list[FactSection] | None = None

@@ -11,6 +11,7 @@ from dotr.errors.diagnostics import Refused
 from dotr.expressions.times import format_time
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.display import count_text, dead_letters_line
+from dotr.sources.message_segments import RECEIVED
 
 if TYPE_CHECKING:
     from dotr.runtimes.spark.checkpoint_status import CheckpointStatus, ReadPosition, StoredSummary
@@ -81,17 +82,22 @@ def _lines(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
         yield f"  {each.name}: {'all read' if each.ended else 'nothing passed yet' if passed is None else f'passed {passed}'}"
         files = [reached for reached in checkpoint.positions if reached.input == each.name]
         going = [reached for reached in files if reached.position is not None]
-        yield from (f"    {_place(reached, checkpoint.copied_lines)}" for reached in going[:5])
+        yield from (f"    {_place(checkpoint, reached)}" for reached in going[:5])
         if len(going) > 5:
-            yield f"    and {len(going) - 5} more files"
+            yield f"    and {len(going) - 5} more {'partitions' if going[-1].is_partition else 'files'}"
         if len(files) > len(going):
-            yield f"    {count_text(len(files) - len(going), 'file')} read to the end"
+            noun = "partition" if files[-1].is_partition else "file"
+            yield f"    {count_text(len(files) - len(going), noun)} read to the end"
     yield from _state(checkpoint, state)
 
 
-def _place(reached: ReadPosition, copied: int | None) -> str:
-    place = reached.position
+def _place(checkpoint: CheckpointStatus, reached: ReadPosition) -> str:
+    place, copied = reached.position, checkpoint.copied_lines
     assert place is not None
+    if reached.path == RECEIVED:
+        return f"{count_text(checkpoint.received[reached.input], 'message')} received; {place.line - 1:,} of them read"
+    if reached.is_partition:
+        return f"{reached.path}: offset {place.offset}"
     where = f"file {place.file}, " if place.file else ""
     if not reached.path:
         return f"standard input: {count_text(copied or 0, 'line')} copied; {where}line {place.line}, byte {place.offset}"
@@ -158,6 +164,7 @@ def _as_json(checkpoint: CheckpointStatus, state: StoreReading) -> str:
                 "offset": reached.position and reached.position.offset,
                 "line": reached.position and reached.position.line,
                 **({} if reached.path else {"copied": checkpoint.copied_lines}),
+                **({"received": checkpoint.received[reached.input]} if reached.path == RECEIVED else {}),
             }
             for reached in checkpoint.positions
             if reached.input == each.name

@@ -77,7 +77,7 @@ def run_like_spark(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Tot
     fired: list[Firing] = []
     rejected: list[DeadLetter] = []
 
-    def write(number: int, firings: Iterator[Sequence[Firing]], letters: Iterator[DeadLetter]) -> None:
+    def write(number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter]) -> None:
         for some in firings:
             fired.extend(some)
         rejected.extend(letters)

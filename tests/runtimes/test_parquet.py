@@ -83,16 +83,16 @@ def test_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sink, "_ROWS", 10)
     whole, pieces, path = (tmp_path / name for name in ("whole", "pieces", "a.parquet"))
     with ParquetFile(str(whole), Clock(), ["x"]) as file:
-        file.write_firings([firing(number) for number in range(25)])
+        file.write_items([firing(number) for number in range(25)])
     with ParquetFile(str(pieces), Clock(), ["x"]) as file:
         for number in range(25):
-            file.write_firings([firing(number)])
+            file.write_items([firing(number)])
     groups = parquet.ParquetFile(whole).metadata
     assert [groups.row_group(number).num_rows for number in range(groups.num_row_groups)] == [10, 10, 5]
     assert whole.read_bytes() == pieces.read_bytes()
     monkeypatch.setattr(sink, "_TEXT", 1)
     with ParquetFile(str(path), Clock(), ["x"]) as file:
-        file.write_firings([firing(1), firing(2)])
+        file.write_items([firing(1), firing(2)])
     assert parquet.ParquetFile(path).metadata.num_row_groups == 2
 
 
@@ -105,9 +105,9 @@ def test_file_is_absent_where_it_cannot_be_written(tmp_path: Path, monkeypatch: 
 
     def write() -> None:
         with ParquetFile(str(path), Clock(), ["x"]) as file:
-            file.write_firings([firing(1)])
+            file.write_items([firing(1)])
             monkeypatch.setattr(sink._ParquetRows, "_write_group", full)
-            file.write_firings([firing(2)])
+            file.write_items([firing(2)])
 
     with pytest.raises(WriteFailed, match="no space left"):
         write()
@@ -117,22 +117,22 @@ def test_file_is_absent_where_it_cannot_be_written(tmp_path: Path, monkeypatch: 
 def test_batch_is_whole_or_absent(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     with ParquetBatch(str(folder), 3, Clock(), ["x"]) as batch:
-        batch.write_firings([firing(1)])
-        batch.write_firings([])
+        batch.write_items([firing(1)])
+        batch.write_items([])
         assert not (folder / "000000000003.parquet").exists()
     first = (folder / "000000000003.parquet").read_bytes()
     assert parquet.read_table(folder / "000000000003.parquet").column("x").to_pylist() == ["http://e/1"]
 
     def fail() -> None:
         with ParquetBatch(str(folder), 4, Clock(), ["x"]) as batch:
-            batch.write_firings([firing(1)])
+            batch.write_items([firing(1)])
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         fail()
     assert not (folder / "000000000004.parquet").exists()
     with ParquetBatch(str(folder), 3, Clock(), ["x"]) as batch:  # again, after a crash
-        batch.write_firings([firing(1)])
+        batch.write_items([firing(1)])
     assert (folder / "000000000003.parquet").read_bytes() == first
     with ParquetBatch(str(folder), 3, Clock(), ["x"]):
         pass

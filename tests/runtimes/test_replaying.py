@@ -6,6 +6,9 @@ import pytest
 
 from dotr.errors.diagnostics import Refused
 from dotr.explanations.replay import ElementPlace, InputProgress, RejectedElement
+from dotr.runtimes.spark.message_spool import MessageSpool
+from dotr.sources.receivers import deliver
+from dotr.sources.records import Format, InputFile, Message
 from dotr.workbench.replays import open_replays
 from tests.conftest import Project
 
@@ -75,4 +78,23 @@ def test_standard_input_is_read_from_its_copy_in_the_checkpoint(project: Project
     assert [each.time // 1_000_000 for each in ended.instants()] == [1, 2, 4]
     (project.folder / "cp" / "spool" / "000000000000-000000000001-000000000003").unlink()
     with pytest.raises(Refused, match="its beginning is no longer in the checkpoint"):
+        open_replays("c.yaml")
+
+
+def test_received_messages_are_read_from_their_copy_in_the_checkpoint(project: Project) -> None:
+    http = project.read("c.yaml").replace("path: a.ndjson", "http: { listen: 8081 }") + "spark: { checkpoint: cp }\n"
+    project.write("c.yaml", http)
+    with pytest.raises(Refused, match=r"C217 the messages of input a cannot be replayed: no checkpoint has a copy of them"):
+        open_replays("c.yaml")
+    folder = project.folder / "cp/spool/of-a"
+    for numbers in ((1, 2), (4,)):
+        spool = MessageSpool(InputFile("a", "", Format.NDJSON), folder, 1 << 30)
+        for at in numbers:
+            assert deliver(spool, [Message(b'{"time": %d, "graph": ""}' % at, 0)], 10)
+        spool.close()
+    [replay] = open_replays("c.yaml")
+    seen = [(each.time // 1_000_000, *map(str, each.places)) for each in replay.instants()]
+    assert seen == [(1, "http://127.0.0.1:8081/:1"), (2, "http://127.0.0.1:8081/:2")]  # the instant 4 is still open
+    (folder / "000000000000-000000000001.messages").unlink()
+    with pytest.raises(Refused, match="their beginning is no longer in the checkpoint"):
         open_replays("c.yaml")

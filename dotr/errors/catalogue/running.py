@@ -122,6 +122,55 @@ INPUTS: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "I113",
+        "A silent input or partition holds up all others",
+        "An instant closes when every partition of a topic, and every subscription of an MQTT broker, has passed it. One that is empty, or "
+        "silent, never does, so nothing would close; without `idle` it is waited for without end.",
+        "Say how long a silent one is waited for, such as `idle: 1 min`: what it brings later for instants that have closed is a "
+        "dead letter (idle). Where every partition always has records, accept the warning: `report: { accept: [I113] }`.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    _CONFIG.format("http://example.org/", "format: ndjson, kafka: { bootstrap.servers: b1, subscribe: a }"),
+                ),
+                ("rules.dotr", RULE),
+            )
+        ),
+    ),
+    ErrorCode(
+        "I114",
+        "QoS 0 promises nothing",
+        "An MQTT input with `qos: 0` gets what the connection brings: what is published while it is lost, or while the broker is busy, is "
+        "lost unseen.",
+        "Leave `qos` out: 1 is at least once. Where only the newest values count, accept the warning: `report: { accept: [I114] }`.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    _CONFIG.format("http://example.org/", 'format: ndjson, idle: 1 min, mqtt: { url: "mqtt://b", topics: [a], qos: 0 }'),
+                ),
+                ("rules.dotr", RULE),
+            )
+        ),
+    ),
+    ErrorCode(
+        "I115",
+        "Topics that bring more than meant",
+        "`#` alone is every topic of the broker. Of filters that have topics in common, a broker may send each message once for each "
+        "filter; such a message is a repeated element.",
+        "Name the topics meant, each once. Where that is meant, accept the warning: `report: { accept: [I115] }`.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    _CONFIG.format("http://example.org/", 'format: ndjson, idle: 1 min, mqtt: { url: "mqtt://b", topics: ["a/#", "a/+"] }'),
+                ),
+                ("rules.dotr", RULE),
+            )
+        ),
+    ),
+    ErrorCode(
         "I201",
         "The output exists already",
         "A run never mixes its output with that of an older run.",
@@ -272,6 +321,59 @@ SPARK: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "S120",
+        "Records were deleted before they were read",
+        "The broker's retention has removed offsets of a partition that the run still needs; the message tells the range. The run ends "
+        "with 1. With `failOnDataLoss: false` it goes on behind them, and one dead letter (reason `lost`) tells the range; but a batch "
+        "that was planned on Spark is never done again smaller.",
+        "Give the topic a longer retention, or set `failOnDataLoss: false`.",
+        ShownMessage(
+            "S120 input sensors: the records 5 to 11 of partition 0 of readings are lost: the broker has deleted them before they were "
+            "read\n"
+            "Give the topic a longer retention (retention.ms, retention.bytes). With failOnDataLoss: false a run goes on behind them, with "
+            "one dead letter (reason lost)."
+        ),
+    ),
+    ErrorCode(
+        "S121",
+        "Another topic under the name",
+        "The topic was deleted and made again, or an offset lies beyond its end, so the offsets of the configuration or the checkpoint are "
+        "not this topic's.",
+        "Start over with `--fresh` to read the new topic from its beginning.",
+        ShownMessage(
+            "S121 input sensors: partition 0 of readings is not what it was: its topic has another id\n"
+            "Was the topic deleted and made again? To read it from its beginning start over with --fresh (it removes this pipeline's "
+            "output and checkpoint)."
+        ),
+    ),
+    ErrorCode(
+        "S122",
+        "A batch is in doubt",
+        "A batch is written to a topic in a transaction, and its number is committed with it as the offset of a group of the same name. "
+        "A run was cut off around a batch, and the broker has forgotten that offset: it keeps offsets for `offsets.retention.minutes`, a "
+        "week by default, or the group or the topic was deleted. So nothing tells whether the batch is in the topic.",
+        "Look at the end of the topic: the header `dotr-id` of each record has the pipeline, the time and the number of its event. Then "
+        "say "
+        "which batch is the last one there: `dotr run --last-written N`.",
+        ShownMessage(
+            "S122 the broker has forgotten whether batch 41 is in topic fires of Kafka at b1:9092\n"
+            "Look for its messages: --last-written 41 says that they are there, --last-written 40 that they are not."
+        ),
+    ),
+    ErrorCode(
+        "S123",
+        "A batch takes longer than its transaction may",
+        "The broker has aborted the transaction of a batch: it was open for longer than `transaction.timeout.ms`, 15 minutes where nothing "
+        "is said. Readers see nothing of the batch; the run ends with 1, and the same command writes the batch again.",
+        "Raise `transaction.timeout.ms` of the output, which the broker's `transaction.max.timeout.ms` bounds, or make batches smaller "
+        "with "
+        "`spark.batch`.",
+        ShownMessage(
+            "S123 batch 41 took longer than the 900 s of transaction.timeout.ms to topic fires of Kafka at b1:9092\n"
+            "Raise transaction.timeout.ms, which the broker's transaction.max.timeout.ms bounds; or make spark.batch smaller."
+        ),
+    ),
+    ErrorCode(
         "S124",
         "No such secret in the environment",
         "A secret is written as `${NAME}`, and the process that needs it reads its own environment: the command, "
@@ -282,5 +384,69 @@ SPARK: tuple[ErrorCode, ...] = (
             "S124 the environment of this process has no variable KAFKA_PASSWORD\n"
             "Set KAFKA_PASSWORD where dotr runs, and for the workers of Spark."
         ),
+    ),
+    ErrorCode(
+        "S125",
+        "A Kafka broker refuses",
+        "The broker refuses the credentials, or the reading or writing of a topic, or has no such topic to write to, or its certificate "
+        "cannot be verified, and to try again would not help. At the start the command ends with 2; a run that has begun ends with 1.",
+        "Correct the mechanism, the user, the password (an environment variable), the rights of the user, or `ssl.ca.location`. A broker "
+        "that does not answer is tried again without end.",
+        ShownMessage(
+            "S125 input sensors: b1:9093 refuses: sasl_ssl://b1:9093/bootstrap: SASL authentication error: Authentication failed: Invalid "
+            "username or password (after 301ms in state AUTH_REQ)\n"
+            "Are sasl.mechanism, sasl.username and sasl.password right?"
+        ),
+    ),
+    ErrorCode(
+        "S126",
+        "No such topic",
+        "The cluster has no topic or partition of this name, or no topic that matches the pattern. A run makes no topics. A topic that is "
+        "deleted while it is read ends the run with 1.",
+        "Correct the name, or make the topic first.",
+        ShownMessage("S126 input sensors: b1:9092 has no topic reading\nDid you mean readings?"),
+    ),
+    ErrorCode(
+        "S127",
+        "No broker answers",
+        "A command that reads a topic up to its present end (`dotr check --data`, `dotr why-not`, `dotr replay`) does not wait for a "
+        "broker. A run does: it tries again without end.",
+        "Correct `bootstrap.servers`, or start the broker.",
+        ShownMessage(
+            "S127 input sensors: no answer from b1:9092: b1:9092/bootstrap: Connect to ipv4#10.0.0.7:9092 failed: Connection refused\n"
+            "Is bootstrap.servers right, and does the broker run?"
+        ),
+    ),
+    ErrorCode(
+        "S128",
+        "An MQTT broker refuses",
+        "The broker refuses the connection or the subscription, or its certificate cannot be verified, and to try again would not help. "
+        "At the start the command ends with 2; a run that has begun ends with 1.",
+        "Correct the user, the password (an environment variable), the rights of the user at the broker, or `tls.ca`. "
+        "A broker that does not answer, or not yet, is tried again without end.",
+        ShownMessage(
+            "S128 input site: mqtts://broker.example:8883 refuses the connection: the user is not authorized\n"
+            "Correct username, password (its environment variable) or the rights of the user."
+        ),
+    ),
+    ErrorCode(
+        "S132",
+        "A batch of the rules as they were is not finished",
+        "The rules have changed so that the state moves, and the last run was cut off between the writing of a batch to a topic and its "
+        "completion in the checkpoint. The changed rules would plan that batch anew, and a topic cannot take a batch back.",
+        "Run the rules as they were once more, which finishes the batch; then change them.",
+        ShownMessage(
+            "S132 batch 41 of the rules as they were is in an output and not yet in the checkpoint out/checkpoint\n"
+            "Run the rules as they were once more, which finishes that batch, then change them; or start over with --fresh."
+        ),
+    ),
+    ErrorCode(
+        "S133",
+        "Another run has taken over an output",
+        "A run with the same checkpoint has started elsewhere, on another machine or from a copy of the folder, and has fenced this one: "
+        "the "
+        "broker takes no transaction from this run any more. The run ends with 1.",
+        "Run a checkpoint once only. A copy of a checkpoint is the same checkpoint.",
+        ShownMessage("S133 another run on the same checkpoint has taken over topic fires of Kafka at b1:9092\nStop one of the two."),
     ),
 )

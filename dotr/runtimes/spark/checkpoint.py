@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,11 @@ from dotr.monitoring.totals import RunFailed
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint_damage import check_logs
 from dotr.runtimes.spark.planner import BEGINNING, Offset
+from dotr.sinks.batches import BatchHistory
+from dotr.sinks.destinations import needs_identity
 from dotr.sinks.files import is_transient
+from dotr.sources.message_segments import RECEIVED
+from dotr.sources.watched_folders import GrowingInput
 from dotr.state.state_migration import StateChange, state_change
 from dotr.state.state_schema import StateSchema, state_schema
 
@@ -36,11 +41,13 @@ class CheckpointLayout:
     """Fixed properties of a checkpoint.
 
     `pipeline` is the name, `program` the fingerprint, `inputs` are (name, delay in µs, file), and
-    `growing` the growing inputs as (name, delay, pattern; none for standard input). The state has
+    `growing` the growing inputs as (name, delay, pattern; none for standard input, and
+    `message_segments.RECEIVED` for messages). The state has
     `layers` (0: no state), `buckets` per layer and Spark `partitions`. `clock` is the time unit and
     whether times are date-times. `holdings` is the schema of the state (None in format 1). Each
     migration of state begins a new `generation` of the query, at the offset `start`, with the batch
-    number `first`.
+    number `first`. `topics` are the Kafka inputs as (name, delay, subscription). `identity` is the
+    ID by which outputs know the checkpoint; empty where none needs it.
     """
 
     pipeline: str
@@ -55,6 +62,8 @@ class CheckpointLayout:
     generation: int = 0
     start: dict[str, object] | None = None
     first: int = 0
+    topics: tuple[tuple[str, int, str], ...] = ()
+    identity: str = ""
 
     def to_json(self) -> dict[str, object]:
         """The members of `dotr.json` under fixed names."""
@@ -71,14 +80,16 @@ class CheckpointLayout:
             "generation": self.generation,
             "start": self.start,
             "first": self.first,
+            **({"topics": self.topics} if self.topics else {}),
+            **({"identity": self.identity} if self.identity else {}),
         }
 
     @staticmethod
     def of_json(data: Mapping[str, Any]) -> CheckpointLayout:
         """The inverse of `to_json`, also for older releases. Raises KeyError, TypeError or
         ValueError."""
-        inputs, growing = (
-            tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing")
+        inputs, growing, topics = (
+            tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing", "topics")
         )
         start = data.get("start")
         if start is not None:
@@ -96,6 +107,8 @@ class CheckpointLayout:
             generation=int(data.get("generation", 0)),
             start=start,
             first=int(data.get("first", 0)),
+            topics=topics,
+            identity=str(data.get("identity", "")),
         )
 
 
@@ -164,6 +177,17 @@ class Checkpoint:
     def committed_batch(self) -> int | None:
         """Spark's number of the last written batch."""
         return last_number(Path(self.query) / "commits")
+
+    def batch_history(self, identity: str, last_written: int | None = None) -> BatchHistory:
+        """The batches written and planned so far, numbered over all generations.
+
+        `identity` is the checkpoint's ID, `last_written` the user's word on the last batch written.
+        """
+        if self.layout is None:
+            return BatchHistory(identity, last_written=last_written)
+        first, committed, planned = self.layout.first, self.committed_batch(), self.planned_batch
+        written = first + (0 if committed is None else committed + 1)
+        return BatchHistory(identity, written, max(written, first + (0 if planned is None else planned + 1)), last_written)
 
     def state_change(self, program: CompiledProgram) -> StateChange:
         """The change of the state for a program. Raises Refused where the meaning of the state is
@@ -260,7 +284,18 @@ class Checkpoint:
         _check_inputs(self, fixed, [entry for entry in required.inputs if entry[0] not in names])
         self._check_growing(stored, required)
         new = tuple(entry for entry in required.growing if entry not in stored.growing)
-        return replace(stored, growing=(*stored.growing, *new), program=required.program, holdings=change.after)
+        self._check_topics(stored, required)
+        if new and stored.topics:
+            raise self._refused(f"the input {new[0][0]} was not there when it was made, and its partitions are numbered behind the others")
+        topics = (*stored.topics, *[entry for entry in required.topics if entry not in stored.topics])
+        return replace(
+            stored,
+            growing=(*stored.growing, *new),
+            topics=topics,
+            program=required.program,
+            holdings=change.after,
+            identity=stored.identity or required.identity,
+        )
 
     def _check_growing(self, stored: CheckpointLayout, required: CheckpointLayout) -> None:
         """Refuse a growing input with another delay or pattern, and any addition to an ended
@@ -279,6 +314,23 @@ class Checkpoint:
                 f"the stream in the checkpoint {self.folder} has ended, and nothing can be added to it",
                 hint="Its inputs came to an end in a run without watch, and all instants closed. Start over with --fresh, or name another "
                 "spark.checkpoint.",
+            )
+
+    def _check_topics(self, stored: CheckpointLayout, required: CheckpointLayout) -> None:
+        """Refuse a Kafka input with another delay or subscription, one that is missing, and a new
+        one where the stream has ended."""
+        now = {name: (delay, subscription) for name, delay, subscription in required.topics}
+        for name, delay, subscription in stored.topics:
+            if name not in now:
+                raise self._refused(f"the input {name}, which it reads from Kafka, is missing")
+            if now[name] != (delay, subscription):
+                raise self._refused(f"the input {name} has other topics, another end or another lateness than when it was made")
+        offset = self.offset() if required.topics != stored.topics else None
+        if offset is not None and offset.ended:
+            raise refuse(
+                "S106",
+                f"the stream in the checkpoint {self.folder} has ended, and nothing can be added to it",
+                hint="Start over with --fresh, or name another spark.checkpoint.",
             )
 
     def _write(self, layout: CheckpointLayout) -> None:
@@ -318,7 +370,14 @@ def required_layout(pipeline: Pipeline) -> CheckpointLayout:
     """The layout that a pipeline requires; buckets and partitions are set once there is a
     session."""
     inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
-    growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)
+    growing = tuple((each.like.input, each.like.delay, _pattern_of(each)) for each in pipeline.growing)
+    topics = tuple((each.name, each.like.delay, each.subscription) for each in pipeline.topic_inputs)
     clock = pipeline.program.spec.unit.written, pipeline.clock.dated
     layout = pipeline.program.layout
-    return CheckpointLayout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layout.stateful_operators, 0, 0, growing, clock)
+    fingerprint, operators = pipeline.program.spec.fingerprint, layout.stateful_operators
+    identity = secrets.token_hex(8) if any(needs_identity(each) for each in pipeline.destinations) else ""
+    return CheckpointLayout(pipeline.name, fingerprint, inputs, operators, 0, 0, growing, clock, topics=topics, identity=identity)
+
+
+def _pattern_of(growing: GrowingInput) -> str:
+    return RECEIVED if growing.source is not None else growing.pattern and os.path.abspath(growing.pattern)

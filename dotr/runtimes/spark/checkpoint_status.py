@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dotr.errors.diagnostics import Refused, refuse
@@ -25,6 +25,8 @@ from dotr.runtimes.spark.progress import progress_of
 from dotr.runtimes.spark.spool import copied_lines
 from dotr.runtimes.spark.state_moves import moved_states
 from dotr.runtimes.spark.totals_file import StoredTotals, read_totals
+from dotr.sources.kafka.journal import PartitionJournal
+from dotr.sources.message_segments import RECEIVED, last_place, spool_folder
 from dotr.state.state_log import Manifest
 from dotr.state.state_log import live_events as events_that_count
 
@@ -32,11 +34,13 @@ from dotr.state.state_log import live_events as events_that_count
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
     """The position in an input: its next record (None: all records are read). For a growing input,
-    the position has the number of the file."""
+    the position has the number of the file. `is_partition`: the path is a topic and a partition,
+    and the position an offset of the broker."""
 
     input: str
     path: str
     position: InputPosition | None
+    is_partition: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class CheckpointStatus:
     written yet. `written_at` is the file time of the last batch or migration, in seconds since
     1970. `closed` is the last closed time (µs; the greatest time where the stream has `ended`).
     `totals` is None where none are stored. `copied_lines` is the number of copied lines of standard
-    input.
+    input, and `received` that of the messages of each input that receives them.
     """
 
     folder: Path
@@ -82,6 +86,7 @@ class CheckpointStatus:
     positions: tuple[ReadPosition, ...]
     totals: StoredTotals | None
     copied_lines: int | None = None
+    received: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_moved_state(self) -> bool:
@@ -109,11 +114,14 @@ def status_of(folder: str) -> CheckpointStatus:
         hint = "Is the folder whole? A run that goes on may have removed it meanwhile: ask again."
         raise refuse("S111", f"the checkpoint {folder} cannot be read: {error}", hint=hint) from None
     closed, inputs = progress_of(checkpoint.folder, layout, offset)
-    names = (*layout.inputs, *layout.growing)
-    input_positions = () if offset is None else offset.padded(len(names)).positions
+    names = [*layout.inputs, *layout.growing]
+    others = len(names)
+    if layout.topics:
+        names += [(name, 0, partition.place) for name, partition in PartitionJournal(checkpoint.folder).entries]
+    input_positions = () if offset is None else offset.padded(others).positions
     positions = tuple(
-        ReadPosition(name, path, None if position.offset == END else position)
-        for (name, _, path), position in zip(names, input_positions, strict=False)
+        ReadPosition(name, path, None if position.offset == END else position, number >= others)
+        for number, ((name, _, path), position) in enumerate(zip(names, input_positions, strict=False))
     )
     unit, dated = layout.clock or (Unit.SECOND.written, False)
     under_way = planned + layout.first if planned is not None and planned != batch else None
@@ -123,7 +131,10 @@ def status_of(folder: str) -> CheckpointStatus:
     totals = read_totals(checkpoint.folder)
     last = batch if batch >= 0 else None
     copied = copied_lines(checkpoint.folder)
-    return CheckpointStatus(checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, positions, totals, copied)
+    received = {name: last_place(spool_folder(checkpoint.folder, name)) for name, _, pattern in layout.growing if pattern == RECEIVED}
+    return CheckpointStatus(
+        checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, positions, totals, copied, received
+    )
 
 
 def _no_checkpoint(folder: str) -> Refused:

@@ -9,11 +9,12 @@ from dotr.model.stream import DeadLetter
 from dotr.runtimes.pipeline import Pipeline
 from dotr.sources.file_journal import SEGMENT, SPOOL
 from dotr.sources.lines import STANDARD_INPUT
+from dotr.sources.message_segments import spool_folder
 from dotr.sources.records import Format
 
 
 class DisplayPaths:
-    """Maps absolute paths, and segments of copied standard input, to names in the configuration."""
+    """Maps absolute paths, and segments of what was copied, to names in the configuration."""
 
     def __init__(self, pipeline: Pipeline, checkpoint: Path) -> None:
         self._files = {os.path.abspath(file.path): file.path for file in pipeline.inputs}
@@ -22,7 +23,11 @@ class DisplayPaths:
             for folder in (_folder(each.pattern) for each in pipeline.growing if each.pattern)
         ]
         self._spool_folder = str(checkpoint.absolute() / SPOOL)
-        self._headers = {each.like.input for each in pipeline.growing if each.like.format is Format.CSV}
+        self._received = {
+            str(spool_folder(checkpoint.absolute(), each.like.input)): each.source.address for each in pipeline.growing if each.source
+        }
+        likes = [each.like for each in pipeline.growing]
+        self._headers = {like.input for like in likes if like.format is Format.CSV and not (like.map and like.map.columns)}
 
     def __call__(self, dead_letter: DeadLetter) -> DeadLetter:
         """The dead letter with the file and line as the user knows them."""
@@ -30,6 +35,8 @@ class DisplayPaths:
         if path in self._files:
             return dead_letter._replace(file=self._files[path])
         folder, name = os.path.split(path)
+        if folder in self._received:
+            return dead_letter._replace(file=self._received[folder])
         segment = SEGMENT.fullmatch(name) if folder == self._spool_folder else None
         if segment is not None:
             repeated = dead_letter.input in self._headers

@@ -7,23 +7,27 @@ judged as in `planner`: by the greatest earlier time in the input's own order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import BinaryIO, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, TypeAlias
 
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import Micros
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import BEGINNING, END, Floor, ScanTimes
-from dotr.runtimes.spark.task import InputRange
+from dotr.runtimes.spark.task import InputRange, Task
 from dotr.runtimes.spark.worker_cache import input_of
 from dotr.sources.feeds import InputPoint, unopened
 from dotr.sources.lateness import Lateness
 from dotr.sources.lines import open_lines
+from dotr.sources.message_segments import open_segment
 from dotr.sources.reading import _READERS as READERS
 from dotr.sources.reading import Reader
 from dotr.sources.records import START, InputFile, Position, Record, with_sources
+
+if TYPE_CHECKING:
+    from dotr.runtimes.spark.kafka_ranges import FetchedRange
 
 _OPEN_FILES: Final[dict[str, BinaryIO]] = {}
 _MAX_OPEN_FILES: Final = 256
@@ -38,6 +42,19 @@ def scan_inputs(job: Job) -> ScanTimes:
                 yield record.offset, record.line, record.time
 
     return scan
+
+
+def _messages(file: InputFile, point: InputPoint, stop: int) -> Iterator[Record]:
+    """The records of a segment of spooled messages from a position up to `stop`, which may be amid
+    the records of a message."""
+    segment = open_segment(file, point, elements=True)
+    size, reader = segment.size(), segment.reader
+    with segment.stream:
+        while (stop == END or reader.offset < stop) and (records := reader.next(size)) is not None:
+            for record in records:
+                if record.offset >= stop != END:
+                    return
+                yield record
 
 
 def _records(file: InputFile, offset: int, line: int, stop: int) -> Iterator[Record]:
@@ -68,6 +85,27 @@ FileRecords: TypeAlias = Iterator[tuple[int, InputFile, Iterator[Record]]]
 """Files of an input in turn: number, specification, and the records of the range."""
 
 
+class TaskInputs:
+    """The inputs of a task. What it needs of Kafka is fetched at once, from all partitions, and kept
+    while the task runs."""
+
+    def __init__(self, job: Job, task: Task) -> None:
+        self._job = job
+        self._fetched: Mapping[int, FetchedRange] = {}
+        if any(stretch.partition is not None for stretch in task.ranges):
+            from dotr.runtimes.spark.kafka_ranges import fetched_ranges
+
+            self._fetched = fetched_ranges(job, task.ranges)
+
+    def files(self, stretch: InputRange, *, trace: bool) -> FileRecords:
+        """The files of a range, a partition among them. `trace`: elements are `SourcedElement`."""
+        fetched = self._fetched.get(stretch.input)
+        if fetched is None:
+            return range_files(input_of(self._job, stretch.input), stretch, trace=trace)
+        records = fetched.records()
+        return iter([(0, fetched.file, with_sources(fetched.file, records) if trace else records)])
+
+
 def range_files(like: InputFile, input_range: InputRange, *, trace: bool) -> FileRecords:
     """The files of a range. A file that cannot be opened is one unreadable record. `trace`:
     elements are `SourcedElement`."""
@@ -83,7 +121,7 @@ def _range_files(like: InputFile, input_range: InputRange) -> FileRecords:
         point = InputPoint(number, input_range.offset, input_range.line) if number == input_range.file else InputPoint(number, *START)
         stop = input_range.stop if number == input_range.stop_file else END
         file = replace(like, path=path)
-        yield number, file, _open_records(file, point, stop)
+        yield number, file, _messages(file, point, stop) if file.framed else _open_records(file, point, stop)
 
 
 def _open_records(file: InputFile, point: InputPoint, stop: int) -> Iterator[Record]:

@@ -30,9 +30,11 @@ class Job:
       worker closes the background itself.
     - `growing`: for each growing input (the last of the inputs) a JSON list: pattern (none for
       standard input), settling time, idleness, whether it is watched.
-    - `rates`: rate limits by input name.
+    - `rates`, `paces`: records a second, and seconds of event time a second, by input name.
     - `moved`, `start`: folder of the initial states and start offset, where state was moved from
       another query.
+    - `topics`: the Kafka inputs as JSON; their partitions follow the other inputs, in the order of
+      the journal of partitions.
     - `trigger`: shortest time between batches of growing inputs, in µs.
     """
 
@@ -51,14 +53,16 @@ class Job:
     key: str = ""
     growing: tuple[str, ...] = ()
     rates: tuple[tuple[str, int], ...] = ()
+    paces: tuple[tuple[str, float], ...] = ()
     moved: str = ""
     start: str = ""
     trigger: Micros = 0
+    topics: tuple[str, ...] = ()
 
     @property
     def live(self) -> bool:
-        """True if batches end as soon as instants close: inputs grow, or are limited in rate."""
-        return bool(self.growing or self.rates)
+        """True if batches end as soon as instants close: inputs grow, or are limited in rate or pace."""
+        return bool(self.growing or self.rates or self.paces or self.topics)
 
     def to_json(self) -> str:
         """JSON text with fixed names of members."""
@@ -79,9 +83,11 @@ class Job:
                 "key": self.key,
                 "growing": self.growing,
                 "rates": self.rates,
+                "paces": self.paces,
                 "moved": self.moved,
                 "start": self.start,
                 "trigger": self.trigger,
+                "topics": self.topics,
             }
         )
 
@@ -111,9 +117,11 @@ class Job:
             key=data["key"],
             growing=tuple(data["growing"]),
             rates=tuple((name, rate) for name, rate in data["rates"]),
+            paces=tuple((name, pace) for name, pace in data["paces"]),
             moved=data["moved"],
             start=data["start"],
             trigger=data["trigger"],
+            topics=tuple(data["topics"]),
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:

@@ -20,11 +20,13 @@ from typing import Final
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.planner import END, ORDINARY_BYTES, Cut, Floor, InputPosition, Offset
 from dotr.sources.feeds import Feed, InputPoint
+from dotr.sources.kafka.feed import KafkaFeed
 from dotr.sources.lateness import Lateness
 from dotr.sources.live_merge import Channel, closing_bound
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 
 _CHUNK: Final = 1_024
+_WAIT_SECONDS: Final = 0.01
 
 ALL_INPUTS_IDLE: Final[Micros] = LAST_MICRO - 1
 """The bound when every input is idle: all pending elements close."""
@@ -42,6 +44,7 @@ class ScannedInput:
     long_times: list[Micros] = field(default_factory=list)
     floors: tuple[Floor, ...] = ()
     has_rejected: bool = False
+    partition: KafkaFeed | None = None
 
     @staticmethod
     def starting_at(
@@ -53,10 +56,25 @@ class ScannedInput:
         idle: Micros | None,
         pace: RateLimit | NoRateLimit,
         bounded: bool,
+        name: str = "",
+        partition: KafkaFeed | None = None,
     ) -> ScannedInput:
-        """An input that is read from a position on."""
+        """An input that is read from a position on; `partition` is the feed of a topic's, without its
+        pace.
+        """
         lateness = Lateness(delay, position.greatest, single=single)
-        return ScannedInput(Channel(feed, lateness, idle, pace, not bounded), bounded, floors=position.floors)
+        is_behind = None if partition is None else partition.is_behind
+        channel = Channel(feed, lateness, idle, pace, not bounded, name=name, is_behind=is_behind)
+        return ScannedInput(channel, bounded, floors=position.floors, partition=partition)
+
+    def await_records(self, now: float, closed: Micros) -> bool:
+        """Scan what was there before, as far as it is read again; False where nothing is left. A
+        partition is waited for until its end."""
+        while not self.scan(_CHUNK, now, closed):
+            if self.partition is None or self.partition.is_at_end:
+                return False
+            time.sleep(_WAIT_SECONDS)
+        return True
 
     def scan(self, max_records: int, now: float, closed: Micros) -> bool:
         """Scan up to `most` records; False where none is available now."""
@@ -64,14 +82,16 @@ class ScannedInput:
         if chunk is None:
             return self.channel.feed.ended
         lateness, add = self.channel.lateness, self.pending.append
+        messages = self.partition is not None  # whose offsets count messages, not bytes
         for record in chunk.records:
             before = lateness.greatest
             if record.time is None or lateness.verdict(record.time, closed) is not None:
                 self.has_rejected = True
             else:
                 add((record.time, InputPoint(chunk.number, record.offset, record.line), before))
-                if record.end - record.offset > ORDINARY_BYTES:
-                    self.long_times += [record.time] * ((record.end - record.offset) // ORDINARY_BYTES)
+                length = len(record.raw) if messages else record.end - record.offset
+                if length > ORDINARY_BYTES:
+                    self.long_times += [record.time] * (length // ORDINARY_BYTES)
         self.channel.waiting = len(self.pending)
         return True
 
@@ -115,7 +135,7 @@ class GrowingPlan:
     length, in up to `tasks` cuts."""
 
     def __init__(
-        self, inputs: Sequence[ScannedInput], start: Offset, size: int, tasks: int, clock: Callable[[], float] = time.monotonic
+        self, inputs: list[ScannedInput], start: Offset, size: int, tasks: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.inputs = inputs
         self.offset = start
@@ -123,6 +143,12 @@ class GrowingPlan:
         self._tasks = tasks
         self._clock = clock
         self._unchanged_bound: Micros | None = None
+
+    def add(self, scanned: ScannedInput, position: InputPosition) -> None:
+        """Add an input that has appeared, at its first position."""
+        self.inputs.append(scanned)
+        self.offset = Offset(self.offset.time, (*self.offset.positions, position))
+        self._unchanged_bound = None
 
     @property
     def pending(self) -> int:
@@ -215,9 +241,10 @@ class GrowingPlan:
                 stops.append(max((floor.file, floor.offset), position.point))
                 continue
             channel = each.channel
-            while not channel.feed.ended and (channel.lateness.passed < until.time or channel.feed.end[:2] < position.point):
-                if not each.scan(_CHUNK, self._clock(), until.time):
-                    break
+            with channel.unlimited():  # what was planned before waits for nothing
+                while not channel.feed.ended and (channel.lateness.passed < until.time or channel.feed.end[:2] < position.point):
+                    if not each.await_records(self._clock(), until.time):
+                        break
             over = each.bounded and channel.feed.ended
             stops.append((0, END) if over else (channel.feed.end.file, channel.feed.end.offset))
         self.offset = until

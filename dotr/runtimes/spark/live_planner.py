@@ -3,6 +3,7 @@ closed."""
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from pathlib import Path
@@ -11,16 +12,23 @@ from typing import Final
 
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.live_batches import GrowingPlan, ScannedInput
+from dotr.runtimes.spark.planned_topics import PlannedTopics
 from dotr.runtimes.spark.planner import END, Cut, Offset
 from dotr.runtimes.spark.task import PathsOfInput
 from dotr.runtimes.spark.watermarks import EVERY_SECONDS, write_watermarks
 from dotr.runtimes.spark.worker_cache import input_of
-from dotr.sources.feeds import FilesFeed, InputPoint, OneFile
+from dotr.sources.feeds import Feed, FilesFeed, InputPoint, OneFile
 from dotr.sources.file_journal import SPOOL, Journal, Journaled, Spooled
+from dotr.sources.message_segments import RECEIVED, Segments, SegmentsFeed, spool_folder
+from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 from dotr.sources.watched_folders import GrowingInput
 
 _PAUSE_SECONDS: Final = 0.01
+_OBJECTS: Final = 50_000
+"""New objects between two garbage collections: messages have no cycles, and looking for them costs a
+seventh of the planner's time."""
+
 _TIMEOUT_SECONDS: Final = 0.1
 """Longest wait for closed instants before the planner returns an empty batch."""
 
@@ -28,19 +36,23 @@ _TIMEOUT_SECONDS: Final = 0.1
 class GrowingInputs:
     """The inputs of a job, some of them growing, from an offset on."""
 
-    def __init__(self, job: Job, start: Offset) -> None:
+    def __init__(self, job: Job, start: Offset, *, again: int | None = None) -> None:
+        """`again`: a batch is planned again, whose offsets name so many inputs."""
         self._job = job
         folder = Path(job.run).parent
+        self.topics = PlannedTopics(job, folder, start, again=again)
         singles = len(job.inputs) - len(job.growing)
         start = start.padded(len(job.inputs))
         files = [input_of(job, number) for number in range(len(job.inputs))]
         done = {files[number].input: start.positions[number].file for number in range(singles, len(files))}
         journal = Journal(folder, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
-        self._growing: dict[int, Journaled | Spooled] = {}
+        clocks = {name: EventClock(pace) for name, pace in job.paces}
+        self._growing: dict[int, Journaled | Spooled | Segments] = {}
         scanned = []
-        for number, (file, position) in enumerate(zip(files, start.positions, strict=True)):
+        for number, (file, position) in enumerate(zip(files, start.positions[: len(files)], strict=True)):
             idle = None
+            feed: Feed
             bounded = number < singles
             if bounded:
                 ended = position.offset == END
@@ -53,12 +65,36 @@ class GrowingInputs:
                 pattern, settle, idle, watching = json.loads(job.growing[number - singles])
                 known = [other.path for other in files[:singles] if other.input == file.input]
                 growing = GrowingInput(file, pattern, settle, idle)
-                source = Journaled(growing, journal, known, watching=watching) if pattern else Spooled(file, folder / SPOOL)
-                self._growing[number] = source
-                feed = FilesFeed(source, InputPoint(position.file, position.offset, position.line), elements=False)
+                start_point = InputPoint(position.file, position.offset, position.line)
+                if pattern == RECEIVED:
+                    segments = self._growing[number] = Segments(file, spool_folder(folder, file.input))
+                    feed = SegmentsFeed(segments, start_point)
+                else:
+                    source = Journaled(growing, journal, known, watching=watching) if pattern else Spooled(file, folder / SPOOL)
+                    self._growing[number] = source
+                    feed = FilesFeed(source, start_point, elements=False)
             pace = paces.setdefault(file.input, NoRateLimit())
-            scanned.append(ScannedInput.starting_at(position, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded))
+            if file.input in clocks:
+                feed = PacedFeed(feed, clocks[file.input])
+            scanned.append(
+                ScannedInput.starting_at(
+                    position, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded, name=file.input
+                )
+            )
+        start = self.topics.completed(start)
+        partitions = range(len(job.inputs), len(start.positions))
+        self._paces, self._clocks = paces, clocks
+        scanned += [self.topics.scanned(number, start.positions[number], paces, clocks) for number in partitions]
         self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
+
+    def add_appeared(self) -> None:
+        """Add the partitions that have appeared, which the journal names first."""
+        for number, position in self.topics.appeared(self.plan.offset.time):
+            self.plan.add(self.topics.scanned(number, position, self._paces, self._clocks), position)
+
+    def completed(self, offset: Offset, count: int | None = None) -> Offset:
+        """The offset with the positions of inputs that have come since: all, or up to `count`."""
+        return self.topics.completed(offset.padded(len(self._job.inputs)), count)
 
     @property
     def paths(self) -> PathsOfInput:
@@ -70,15 +106,16 @@ class GrowingInputs:
         return paths
 
     def release(self, before: Offset) -> None:
-        """Release copied standard input before an offset; no earlier batch is planned again."""
+        """Release what was copied before an offset; no earlier batch is planned again."""
         for number, source in self._growing.items():
-            if isinstance(source, Spooled) and number < len(before.positions):
+            if isinstance(source, Spooled | Segments) and number < len(before.positions):
                 source.remove(before.positions[number].file)
 
     def close(self) -> None:
-        """Close open files."""
+        """Close open files and clients."""
         for each in self.plan.inputs:
             each.channel.feed.close()
+        self.topics.close()
 
 
 class Scanner:
@@ -92,8 +129,8 @@ class Scanner:
         self._stopped = False
         self._next_write = 0.0
         self._folder = Path(job.run).parent
-        self._names = [input_of(job, number).input for number in range(len(job.inputs))]
         self._failure: BaseException | None = None
+        self._topics_planned = bool(job.topics)
         Thread(target=self._scan, daemon=True).start()
 
     @property
@@ -101,11 +138,23 @@ class Scanner:
         """The end of the last batch."""
         return self._plan.offset
 
+    def is_at(self, offset: Offset) -> bool:
+        """Test for the end of the last batch; partitions may have come since."""
+        with self._changed:
+            return self._plan.offset == self.inputs.completed(offset)
+
     def _scan(self) -> None:
         try:
-            while not self._stopped:
+            if self._topics_planned:
+                gc.freeze()
+                gc.set_threshold(_OBJECTS)
+            self.inputs.topics.watch()
+            while True:
                 self._write_watermarks()
                 with self._changed:
+                    if self._stopped:  # within the lock: behind a stop, another scanner writes the journal
+                        return
+                    self.inputs.add_appeared()
                     read = self._plan.pending < self._max_pending and self._plan.scan()
                     self._changed.notify_all()
                     if not read:
@@ -119,8 +168,9 @@ class Scanner:
         """Write the watermarks of the inputs at intervals."""
         if time.monotonic() >= self._next_write:
             self._next_write = time.monotonic() + EVERY_SECONDS
-            channels = zip(self._names, [each.channel for each in self._plan.inputs], strict=True)
-            write_watermarks(self._folder, [(name, channel.lateness.passed, channel.feed.ended) for name, channel in channels])
+            channels = [each.channel for each in self._plan.inputs]
+            watermarks = [(channel.name, channel.lateness.passed, channel.feed.ended) for channel in channels]
+            write_watermarks(self._folder, watermarks, self.inputs.topics.connections())
 
     def batch(self) -> list[Cut]:
         """The cuts of the next batch; empty where nothing closes for a while."""
@@ -140,3 +190,4 @@ class Scanner:
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
+        self.inputs.topics.stop()

@@ -8,7 +8,7 @@ rows of a batch.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -43,14 +43,23 @@ from dotr.runtimes.spark.jvm_errors import JVM_ERRORS
 from dotr.runtimes.spark.planner import END, Offset
 from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.totals_file import PortTotals, StoredTotals, read_totals, write_totals
-from dotr.runtimes.spark.watermarks import read_watermarks
+from dotr.runtimes.spark.watermarks import read_connections, read_watermarks
+from dotr.sources.kafka.journal import PartitionJournal
 
 
 class SparkProgress:
     """Reports progress after each batch and on request. `layers` are those of the job, in which
-    rules added amid the stream have their own stores; `on_progress` receives the reports."""
+    rules added amid the stream have their own stores; `on_progress` receives the reports;
+    `connections` tells whether messages can arrive, by name of the input that receives them."""
 
-    def __init__(self, layers: Sequence[Layer], checkpoint: Checkpoint, on_progress: ReportProgress) -> None:
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        checkpoint: Checkpoint,
+        on_progress: ReportProgress,
+        connections: Callable[[], Mapping[str, bool]] = dict,
+    ) -> None:
+        self._connections = connections
         ports = [
             [PortTotals(label, port.key_position) for label, port in zip(labels, layer.ports, strict=True)]
             for labels, layer in zip(port_labels(layers), layers, strict=True)
@@ -92,7 +101,7 @@ class SparkProgress:
             offset = checkpoint.offset(self._number)
         except (OSError, ValueError):
             return
-        closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, offset)
+        closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, offset, self._connections())
         labels = [[port.label for port in layer] for layer in totals.ports]
         self._on_progress(RunProgress(closed, inputs, stored_events(labels, totals.event_counts), totals.bytes, self._batch))
 
@@ -101,19 +110,27 @@ def _frozen(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ..
     return tuple(map(tuple, ports))
 
 
-def progress_of(folder: Path, layout: CheckpointLayout, offset: Offset | None) -> tuple[Micros | None, tuple[InputProgress, ...]]:
+def progress_of(
+    folder: Path, layout: CheckpointLayout, offset: Offset | None, connections: Mapping[str, bool] | None = None
+) -> tuple[Micros | None, tuple[InputProgress, ...]]:
     """The last closed time (µs; None: none yet) and the progress of the inputs, at an offset, or as
-    far as the planner of growing inputs has read."""
-    ahead = read_watermarks(folder) if layout.growing else []
+    far as the planner of growing inputs has read. `connections`: those that the planner does not
+    know."""
+    connections = {**read_connections(folder), **(connections or {})}
+    ahead = read_watermarks(folder) if layout.growing or layout.topics else []
     closed = None if offset is None or offset.time == -LAST_MICRO else offset.time
     if ahead:
-        return closed, progress_by_input(ahead, closed)
+        return closed, progress_by_input(ahead, closed, connections)
     names = [(name, delay) for name, delay, _ in (*layout.inputs, *layout.growing)]
+    if layout.topics:
+        delays = {name: delay for name, delay, _ in layout.topics}
+        names += [(name, delays[name]) for name in PartitionJournal(folder).names() if name in delays]
     files = []
-    positions = offset.padded(len(names)).positions if offset is not None else Offset.start(len(names)).positions
+    others = len(layout.inputs) + len(layout.growing)
+    positions = offset.padded(others).positions if offset is not None else Offset.start(others).positions
     for (name, delay), position in zip(names, positions, strict=False):
         files.append((name, position.greatest - delay, position.offset == END or (offset is not None and offset.ended)))
-    return closed, progress_by_input(files, closed)
+    return closed, progress_by_input(files, closed, connections)
 
 
 class FirstBatchProgress:

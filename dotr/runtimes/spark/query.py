@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from dotr.errors.diagnostics import Refused
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
 from dotr.monitoring.dead_letter_log import LOG
-from dotr.monitoring.totals import RunFailed
+from dotr.monitoring.totals import InputLost, RunFailed
 from dotr.runtimes.spark.checkpoint import last_number
 from dotr.runtimes.spark.checkpoint_damage import find_damage
 from dotr.runtimes.spark.job import Job
@@ -60,13 +60,13 @@ def run_query(
                     return
                 text = error_text(failure)
                 failure = failure_of(text, log)
-                if isinstance(failure, RunFailed):
+                if isinstance(failure, RunFailed) and not isinstance(failure, InputLost):
                     failure = find_damage(Path(checkpoint), text) or failure
             except JVM_ERRORS as error:
                 raise failure_of(error_text(error), log) from None
             written = last_number(Path(checkpoint) / "commits")
             tries, before = (1 if written != before else tries + 1), written
-            if tries > restarts or isinstance(failure, Refused) or DISK_FULL in text:
+            if tries > restarts or isinstance(failure, Refused | InputLost) or DISK_FULL in text:
                 raise failure from None
             reraise_in_tests(failure, FallbackKind.RESTART)
             record_fallback(failure, FallbackKind.RESTART)

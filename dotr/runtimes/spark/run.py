@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, nullcontext, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
-from itertools import islice
-from typing import Final
+from itertools import chain, islice
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
@@ -19,28 +20,34 @@ from pyspark.sql import SparkSession
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.engine.multi_query import share_queries
 from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import Refused, refuse
 from dotr.layout.layers import lay_out
 from dotr.model.stream import DeadLetter, Firing
 from dotr.monitoring.progress import ReportProgress, ignore_progress
 from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
-from dotr.runtimes.pipeline import Pipeline
+from dotr.runtimes.pipeline import Pipeline, with_clock
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.display_paths import DisplayPaths
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.keys import bucket_keys
+from dotr.runtimes.spark.message_spool import Reception, receiving
 from dotr.runtimes.spark.progress import FirstBatchProgress, SparkProgress
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.session import cores, is_local, start
-from dotr.runtimes.spark.sink import Sink, WriteBatch
+from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.spark_errors import failure_of
 from dotr.runtimes.spark.spilled_rows import remove_runs, run_folder
 from dotr.runtimes.spark.spool import SpoolState, spooling
 from dotr.runtimes.spark.state_moves import OldQuery, move_state
-from dotr.sinks.dead_letters import dead_letter_line
-from dotr.sinks.events import open_batch
-from dotr.sinks.files import BatchFile, WriteFailed, check_new
+from dotr.sinks.batches import BatchHistory, Check, check_nothing
+from dotr.sinks.files import WriteFailed
+from dotr.sinks.opening import check_free, check_secrets, dead_letter_batches, event_batches
+from dotr.sources.failures import InputFailed
+from dotr.sources.kafka.journal import PartitionJournal
+from dotr.sources.kafka.watch import check_identities
+from dotr.sources.message_segments import RECEIVED
 from dotr.sources.records import InputFile
 from dotr.state.state_migration import StateChange, StateFate
 from dotr.state.state_schema import state_schema
@@ -51,29 +58,73 @@ _DEAD_LETTERS_PER_WRITE: Final = 1_000
 
 
 def run_spark(
-    pipeline: Pipeline, progress: ReportTotals, on_progress: ReportProgress = ignore_progress, show: ReportActivity = ignore_activity
+    pipeline: Pipeline,
+    progress: ReportTotals,
+    on_progress: ReportProgress = ignore_progress,
+    show: ReportActivity = ignore_activity,
+    last_written: int | None = None,
 ) -> Totals:
     """Run a pipeline to the end of its input, from its checkpoint on.
 
     `progress` receives the totals after each batch, `on_progress` the progress of the run, and
-    `show` the activity before the first batch. Returns the totals of this run. Raises Refused for
-    errors of the user, RunFailed for failures of Spark, and KeyboardInterrupt after a stop.
+    `show` the activity before the first batch. `last_written` is the last batch that is in an
+    output whose broker has forgotten it, where the user says so. Returns the totals of this run.
+    Raises Refused for errors of the user, RunFailed for failures of Spark, and KeyboardInterrupt
+    after a stop.
     """
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
     layout = required_layout(pipeline)
     change: StateChange | None = None
     if checkpoint.layout is None:
-        for output in pipeline.outputs:
-            check_new(output.path, output.span)
-        if pipeline.dead_letter_path is not None:
-            check_new(pipeline.dead_letter_path)
+        for destination in pipeline.destinations:
+            check_free(destination)
     else:
         checkpoint.check()
         change = checkpoint.state_change(pipeline.program)
         layout = checkpoint.claim(layout, change)
         if change.knowledge_warning is not None:
             _LOG.warning("%s", change.knowledge_warning)
+    for destination in pipeline.destinations:
+        check_secrets(destination)
     checkpoint.create()
+    with receiving(pipeline.growing, checkpoint.folder) as reception:
+        if pipeline.clock_pending:
+            show("waiting for the first message")
+            pipeline = with_clock(pipeline, reception.first_has_dates)
+            layout = replace(layout, clock=required_layout(pipeline).clock)
+        history = checkpoint.batch_history(layout.identity, last_written)
+        with _BatchSinks(pipeline, history) as sinks:
+            last = sinks.open(check_nothing)
+            if change is not None and change.moves and last is not None and last >= history.written:
+                raise _unfinished(checkpoint, last)
+            return _run_on_spark(pipeline, checkpoint, layout, change, reception, sinks, Reports(progress, on_progress, show))
+
+
+def _unfinished(checkpoint: Checkpoint, number: int) -> Exception:
+    hint = "Run the rules as they were once more, which finishes that batch, then change them; or start over with --fresh."
+    message = f"batch {number} of the rules as they were is in an output and not yet in the checkpoint {checkpoint.folder}"
+    return refuse("S132", message, hint=hint)
+
+
+class Reports(NamedTuple):
+    """Callbacks of a run: its totals, its progress, and its activity before the first batch."""
+
+    progress: ReportTotals
+    on_progress: ReportProgress
+    show: ReportActivity
+
+
+def _run_on_spark(
+    pipeline: Pipeline,
+    checkpoint: Checkpoint,
+    layout: CheckpointLayout,
+    change: StateChange | None,
+    reception: Reception,
+    sinks: _BatchSinks,
+    reports: Reports,
+) -> Totals:
+    """Start Spark, and run the query into sinks that are open."""
+    progress, on_progress, show = reports
     settings, before = pipeline.spark, SparkContext._active_spark_context
     show("starting Spark")
     try:
@@ -84,18 +135,23 @@ def run_spark(
         tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
             layout = checkpoint.claim(replace(layout, buckets=tasks, partitions=tasks, holdings=state_schema(pipeline.program)))
+        _journal_partitions(pipeline, checkpoint.folder)
         job = _job(pipeline, layout, tasks, checkpoint.folders(layout.generation))
         remove_runs(run_folder(job))
         if pipeline.program.store is not None:
             _ship_background(pipeline.program.store, session.sparkContext)
         since = layout.holdings.since if layout.holdings else {}
         layers = lay_out(share_queries(pipeline.program.rules.rules), since, pipeline.program.queries).layers
-        spark_progress = SparkProgress(layers, checkpoint, on_progress)
+        spark_progress = SparkProgress(layers, checkpoint, on_progress, reception.connections)
         if change is not None and change.moves:
             show("moving the state to where the changed rules look for it")
             spark_progress.state_moved(_move_state(session, checkpoint, change, layout, job))
+
+        def write(number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter]) -> Sequence[DeadLetter]:
+            return sinks.write(number, firings, letters, sink.check_abandoned)
+
         sink = Sink(
-            _batch_writer(pipeline),
+            write,
             progress,
             DisplayPaths(pipeline, checkpoint.folder),
             pipeline.clock,
@@ -119,8 +175,8 @@ def run_spark(
             with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext(SpoolState()) as spool:
 
                 def poll_query() -> None:
-                    if spool.failure is not None:
-                        raise spool.failure
+                    if (failure := spool.failure or reception.failure) is not None:
+                        raise failure
                     if has_listener:
                         poll()
 
@@ -166,7 +222,7 @@ def _inputs(pipeline: Pipeline, layout: CheckpointLayout) -> tuple[list[InputFil
     inputs = [replace(templates[name], path=path) for name, _, path in layout.inputs]
     settings = []
     for name, _, pattern in layout.growing:
-        inputs.append(replace(templates[name], path=""))
+        inputs.append(replace(templates[name], path="", framed=pattern == RECEIVED))
         each = watched.get(name)
         settings.append(json.dumps([pattern, each.settle, each.idle, True] if each else [pattern, 0, None, False]))
     return inputs, settings
@@ -195,10 +251,31 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         key="" if store is None else store.file.key.hex(),
         growing=tuple(growing),
         rates=tuple(rates.items()),
+        paces=tuple(pipeline.paces.items()),
         moved=folders[1] if layout.start is not None else "",
         start=json.dumps(layout.start) if layout.start is not None else "",
         trigger=pipeline.spark.trigger_interval,
+        topics=tuple(each.topics.to_json() for each in pipeline.topics),
     )
+
+
+def _journal_partitions(pipeline: Pipeline, folder: Path) -> None:
+    """Number the partitions of Kafka inputs that the checkpoint does not know; those of the others
+    that have appeared since are found by the planner. Raises `Refused` (S121) where a topic is not
+    the one that it was."""
+    if not pipeline.topics:
+        return
+    journal = PartitionJournal(folder)
+    for opened in pipeline.topics:
+        name = opened.topics.name
+        known = [partition for own, partition in journal.entries if own == name]
+        if not known:
+            journal.add(name, opened.partitions)
+            continue
+        try:
+            check_identities(opened.cluster, known, {each.key: each.identity for each in opened.partitions})
+        except InputFailed as failed:
+            raise Refused([failed.diagnostic]) from None
 
 
 def _ship_background(store: CompiledStore, context: SparkContext) -> None:
@@ -208,21 +285,50 @@ def _ship_background(store: CompiledStore, context: SparkContext) -> None:
             context.addFile(str(path))
 
 
-def _batch_writer(pipeline: Pipeline) -> WriteBatch:
-    """A function that writes a batch to all outputs; an output without data gets no file."""
-    clock = pipeline.clock
-    dead = pipeline.dead_letter_path
-    terms = pipeline.output_terms
+class _BatchSinks:
+    """The sinks of all outputs and of dead letters, written one behind the other."""
 
-    def write(number: int, firings: Iterator[Sequence[Firing]], dead_letters: Iterator[DeadLetter]) -> None:
-        with ExitStack() as stack:
-            files = [stack.enter_context(open_batch(output.path, number, output.format, terms)) for output in pipeline.outputs]
-            for block_of_firings in firings:
-                for file in files:
-                    file.write_firings(block_of_firings)
-        with BatchFile(dead, number, ".ndjson") if dead is not None else nullcontext() as rejected:
-            while block := list(islice(dead_letters, _DEAD_LETTERS_PER_WRITE)):
-                if rejected is not None:
-                    rejected.write([dead_letter_line(letter, clock) + "\n" for letter in block])
+    def __init__(self, pipeline: Pipeline, history: BatchHistory) -> None:
+        terms = pipeline.output_terms
+        self._events = event_batches(pipeline.outputs, terms, history)
+        dead_letters = pipeline.dead_letters
+        self._dead_letters = None if dead_letters is None else dead_letter_batches(dead_letters, terms, history)
 
-    return write
+    def open(self, check: Check) -> int | None:
+        """Connect all sinks; the greatest number of a batch that one of them is known to have."""
+        last = [sink.open(check) for sink in self._events]
+        if self._dead_letters is not None:
+            last.append(self._dead_letters.open(check))
+        return max((number for number in last if number is not None), default=None)
+
+    def write(self, number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter], check: Check) -> Sequence[DeadLetter]:
+        """Write a batch to all sinks; returns the dead letters of firings that one of them cannot take,
+        which are written behind the others.
+        """
+        refused: list[DeadLetter] = []
+        for sink in self._events:
+            refused += sink.write_batch(number, firings, check)
+        if self._dead_letters is not None:
+            self._dead_letters.write_batch(number, _LetterBlocks(letters, refused), check)
+        return refused
+
+    def __enter__(self) -> _BatchSinks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for sink in self._events:
+            sink.close()
+        if self._dead_letters is not None:
+            self._dead_letters.close()
+
+
+class _LetterBlocks:
+    """Dead letters in blocks, which can be read several times."""
+
+    def __init__(self, *letters: Iterable[DeadLetter]) -> None:
+        self._letters = letters
+
+    def __iter__(self) -> Iterator[Sequence[DeadLetter]]:
+        letters = chain.from_iterable(self._letters)
+        while block := list(islice(letters, _DEAD_LETTERS_PER_WRITE)):
+            yield block

@@ -3,6 +3,7 @@ writes files named by the batch number."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import drain_fallbacks
-from dotr.model.stream import DeadLetter, Firing
+from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND, WarningLimiter
 from dotr.monitoring.totals import ReportTotals, Totals
@@ -24,11 +25,12 @@ from dotr.runtimes.spark.rows import (
     decode_size,
     decode_totals,
 )
-from dotr.runtimes.spark.spilled_rows import DEAD_LETTERS, FIRINGS, blocks, merge_runs, remove_runs, run_path
+from dotr.runtimes.spark.spilled_rows import DEAD_LETTERS, FIRINGS, MergedRuns, blocks, remove_runs, run_path
 
-WriteBatch = Callable[[int, Iterator[Sequence[Firing]], Iterator[DeadLetter]], None]
-"""Writes a batch by number; the firings come in blocks of whole instants. Idempotent: the files are
-named by the batch number."""
+WriteBatch = Callable[[int, Iterable[Sequence[Firing]], Iterable[DeadLetter]], Sequence[DeadLetter] | None]
+"""Writes a batch by number; the firings come in blocks of whole instants. Firings and dead letters
+can be read several times. Idempotent: the number tells whether the batch is there. Returns the dead
+letters of firings that a sink cannot take, which are among those written."""
 
 OnBatchWritten = Callable[[int, Totals, Sequence[BucketSize]], None]
 """Called after a batch is written, with its number, its totals, and the sizes of the buckets that
@@ -120,12 +122,19 @@ class Sink:
                 sizes.append(decode_size(payload))
             elif kind == RowKind.COUNTS:
                 counted += decode_totals(payload)
-        written = _CountedFirings(self._until_abandoned(blocks(merge_runs(FIRINGS, firings, runs))))
-        self._write(self._first + number, iter(written), self._reported(merge_runs(DEAD_LETTERS, dead_letters, dead_runs)))
+        written = _CountedFirings(MergedRuns(FIRINGS, firings, runs), self.check_abandoned)
+        reported = _ReportedLetters(MergedRuns(DEAD_LETTERS, dead_letters, dead_runs), self._display, self._warnings)
+        refused = self._write(self._first + number, written, reported) or ()
+        written.count()
+        reported.report()
         for folder in {path.parent for path in (*runs, *dead_runs)}:
             remove_runs(folder)
         for each in fallbacks:
             self._warnings.report_fallback(each)
+        for letter in refused:
+            self._warnings.report_dead_letter(letter)
+        if refused:
+            counted += Totals(dead_letters=Counter(letter.reason for letter in refused))
         counted += Totals(events=written.events, dropped=written.dropped, fallbacks=sum(each.times for each in fallbacks))
         if self._last is None or self._last[0] != number:
             self._last = number, self.totals
@@ -134,28 +143,62 @@ class Sink:
         self._on_written(number, counted, sizes)
         self._progress(self.totals)
 
-    def _until_abandoned(self, blocks: Iterable[Sequence[Firing]]) -> Iterator[Sequence[Firing]]:
-        for block in blocks:
-            if self.abandoned:
-                raise BatchAbandoned
-            yield block
-
-    def _reported(self, dead_letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
-        """Dead letters with display paths; the first of each kind are logged as warnings."""
-        for letter in map(self._display, dead_letters):
-            self._warnings.report_dead_letter(letter)
-            yield letter
+    def check_abandoned(self) -> None:
+        """Raise `BatchAbandoned` where the run is stopped without waiting for the batch."""
+        if self.abandoned:
+            raise BatchAbandoned
 
 
 class _CountedFirings:
-    """An iterable of firings that counts them and their dropped triples."""
+    """The firings of a batch in blocks, which counts them and their dropped triples when it is first
+    read to its end. `check` is called before each block.
+    """
 
-    def __init__(self, firings: Iterable[Sequence[Firing]]) -> None:
+    def __init__(self, firings: Iterable[Firing], check: Callable[[], None]) -> None:
         self._firings = firings
+        self._check = check
+        self._is_counted = False
         self.events = self.dropped = 0
 
     def __iter__(self) -> Iterator[Sequence[Firing]]:
-        for block in self._firings:
-            self.events += len(block)
-            self.dropped += sum(firing.dropped for firing in block)
+        events = dropped = 0
+        for block in blocks(self._firings):
+            self._check()
+            events += len(block)
+            dropped += sum(firing.dropped for firing in block)
             yield block
+        self.events, self.dropped, self._is_counted = events, dropped, True
+
+    def count(self) -> None:
+        """Count where nobody has read the firings: all sinks had the batch."""
+        if not self._is_counted:
+            for _ in self:
+                pass
+
+
+class _ReportedLetters:
+    """The dead letters of a batch with display paths, the first of each kind logged as warnings when
+    they are first read. Empty messages are only counted.
+    """
+
+    def __init__(self, letters: Iterable[DeadLetter], display: Callable[[DeadLetter], DeadLetter], warnings: WarningLimiter) -> None:
+        self._letters = letters
+        self._display = display
+        self._warnings = warnings
+        self._reported = 0
+        self._is_read = False
+
+    def __iter__(self) -> Iterator[DeadLetter]:
+        written = (letter for letter in self._letters if letter.reason is not Reason.EMPTY)
+        for number, letter in enumerate(map(self._display, written)):
+            if number >= self._reported:
+                self._reported = number + 1
+                self._warnings.report_dead_letter(letter)
+            yield letter
+        self._is_read = True
+
+    def report(self) -> None:
+        """Log the warnings where nobody has read the dead letters."""
+        if not self._is_read:
+            for _ in self:
+                pass

@@ -25,7 +25,7 @@ from dotr.runtimes.spark.planner import Cut, Offset, plan
 from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.spark_errors import carrying_diagnostics
 from dotr.runtimes.spark.stored_names import SOURCE
-from dotr.runtimes.spark.task import Task, single_files
+from dotr.runtimes.spark.task import PartitionOfInput, PathsOfInput, Task, no_partition, single_files
 
 if TYPE_CHECKING:
     from dotr.runtimes.spark.live_planner import Scanner
@@ -138,8 +138,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _scanner_at(self, offset: Offset) -> Scanner:
         from dotr.runtimes.spark.live_planner import Scanner
 
-        offset = offset.padded(len(self._job.inputs))
-        if self._scanner is None or self._scanner.offset != offset:
+        if self._scanner is None or not self._scanner.is_at(offset):
             self.stop()
             self._scanner = Scanner(self._job, offset)
         return self._scanner
@@ -152,11 +151,15 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         if self._planned is None or self._planned[0] != first or self._planned[1][-1].time != last.time:
             self._planned = first, [self._replan_live(first, last)] if self._job.live else self._replan(first, last.time)
-        paths = self._scanner.inputs.paths if self._scanner is not None else single_files
         first = first.padded(len(self._job.inputs))
+        paths: PathsOfInput = single_files
+        partition: PartitionOfInput = no_partition
+        if self._scanner is not None:
+            paths, partition = self._scanner.inputs.paths, self._scanner.inputs.topics.partition
+            first = self._scanner.inputs.completed(first, len(self._planned[1][0].positions))
         tasks = []
         for cut in self._planned[1]:
-            tasks.append(TaskPartition(Task.of_cut(first, cut, last.time, paths).to_json()))
+            tasks.append(TaskPartition(Task.of_cut(first, cut, last.time, paths, partition).to_json()))
             first = Offset(cut.time, cut.positions)
         return tasks
 
@@ -168,8 +171,9 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """As `_replan` for growing inputs; scanning continues from the end of the batch."""
         from dotr.runtimes.spark.live_planner import GrowingInputs
 
-        inputs = GrowingInputs(self._job, start)
-        cut = inputs.plan.replan(end.padded(len(self._job.inputs)))
+        end = end.padded(len(self._job.inputs))
+        inputs = GrowingInputs(self._job, start, again=len(end.positions))
+        cut = inputs.plan.replan(end)
         inputs.close()
         self._scanner_at(end)
         return cut

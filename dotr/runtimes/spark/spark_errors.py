@@ -16,11 +16,13 @@ from typing import Final, ParamSpec, TypeVar
 
 from dotr.errors.diagnostics import Diagnostic, DotrError, Refused, Severity
 from dotr.model.places import Document, Span
-from dotr.monitoring.totals import RunFailed
+from dotr.monitoring.totals import InputLost, RunFailed
+from dotr.sources.failures import InputFailed
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_LASTING: Final = "lasting "
 _MARKED: Final = re.compile(r"<<<dotr (.*?) dotr>>>", re.DOTALL)
 _PYTHON: Final = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Exit|Interrupt)): ?(.*)$", re.MULTILINE)
 _JVM: Final = re.compile(r"^(?:Caused by: )?(?:\w+\.)+(\w+(?:Error|Exception)): ?(.*)$", re.MULTILINE)
@@ -38,7 +40,7 @@ class CarriedDiagnostics(DotrError):
 
 
 def carrying_diagnostics(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator that turns Refused into CarriedDiagnostics."""
+    """Decorator that turns Refused and InputFailed into CarriedDiagnostics."""
 
     @functools.wraps(function)
     def carrying(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -46,12 +48,15 @@ def carrying_diagnostics(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except Refused as refused:
             raise CarriedDiagnostics(encode_diagnostics(refused)) from None
+        except InputFailed as failed:
+            raise CarriedDiagnostics(encode_diagnostics(Refused([failed.diagnostic]), lasting=True)) from None
 
     return carrying
 
 
-def encode_diagnostics(refused: Refused) -> str:
-    """Diagnostics as ASCII text between marks; the inverse of `decode_diagnostics`."""
+def encode_diagnostics(refused: Refused, *, lasting: bool = False) -> str:
+    """Diagnostics as ASCII text between marks; the inverse of `decode_diagnostics`. `lasting`: they
+    are of an input that has failed, not errors of the user's."""
     listed = [
         [
             d.code,
@@ -62,7 +67,8 @@ def encode_diagnostics(refused: Refused) -> str:
         ]
         for d in refused.diagnostics
     ]
-    return f"<<<dotr {json.dumps(listed).replace('<', chr(92) + 'u003c').replace('>', chr(92) + 'u003e')} dotr>>>"
+    mark = _LASTING if lasting else ""
+    return f"<<<dotr {mark}{json.dumps(listed).replace('<', chr(92) + 'u003c').replace('>', chr(92) + 'u003e')} dotr>>>"
 
 
 def decode_diagnostics(text: str) -> Refused | None:
@@ -77,7 +83,7 @@ def decode_diagnostics(text: str) -> Refused | None:
         return None
     return Refused(
         Diagnostic(code, message, Span(Document(span[0], span[1]), span[2], span[3]) if span else None, hint, Severity(severity))
-        for code, message, hint, severity, span in json.loads(found[1])
+        for code, message, hint, severity, span in json.loads(found[1].removeprefix(_LASTING))
     )
 
 
@@ -89,7 +95,7 @@ def failure_of(text: str, log: Path) -> Refused | RunFailed:
     """
     refused = decode_diagnostics(text)
     if refused is not None:
-        return refused
+        return InputLost(str(refused)) if f"<<<dotr {_LASTING}" in text else refused
     if DISK_FULL in text:
         where = f"the checkpoint {log.parent} or of Spark's local directories (spark.local.dir)"
         return RunFailed(

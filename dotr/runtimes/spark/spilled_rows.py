@@ -23,6 +23,7 @@ from typing import Final, Generic, TypeVar
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.outputs import output_order
 from dotr.outputs.external_sort import RUN_SIZE as RUN_SIZE
+from dotr.outputs.external_sort import MergedRuns as MergedRuns
 from dotr.outputs.external_sort import SortedRuns, SpillFormat
 from dotr.outputs.external_sort import blocks as blocks
 from dotr.outputs.external_sort import merge_runs as merge_runs

@@ -24,7 +24,7 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.totals import Totals
 from dotr.patterns.rule_counts import RuleCounts
 from dotr.runtimes.spark.bucket_steps import TimedArrivals, chunk_payload
-from dotr.runtimes.spark.inputs import admit, range_files
+from dotr.runtimes.spark.inputs import TaskInputs, admit
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import RowKind, SparkRow, encode_inconsistencies, encode_totals, fallback_rows, record_batch
 from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics
@@ -32,7 +32,8 @@ from dotr.runtimes.spark.spilled_rows import SpilledDeadLetters
 from dotr.runtimes.spark.stateless import StatelessStageTwo
 from dotr.runtimes.spark.task import Task
 from dotr.runtimes.spark.whole_program import ProgramRouter
-from dotr.runtimes.spark.worker_cache import input_of, program_of, terms_of, without_garbage_collection
+from dotr.runtimes.spark.worker_cache import program_of, terms_of, without_garbage_collection
+from dotr.sources.failures import InputFailed
 from dotr.sources.records import SourcedElement
 
 MAX_INCONSISTENT_SHOWN: Final = 3
@@ -47,6 +48,8 @@ def read_task(job: Job, task: Task) -> Iterator[RecordBatch]:
         yield record_batch(lines)
     except Refused as refused:
         raise CarriedDiagnostics(encode_diagnostics(refused)) from None
+    except InputFailed as failed:
+        raise CarriedDiagnostics(encode_diagnostics(Refused([failed.diagnostic]), lasting=True)) from None
 
 
 def task_lines(job: Job, task: Task) -> list[SparkRow]:
@@ -54,8 +57,9 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
     elements: list[Element] = []
     dead_letters = SpilledDeadLetters(job)
     program = program_of(job)
+    opened = TaskInputs(job, task)
     for stretch in task.ranges:
-        files = range_files(input_of(job, stretch.input), stretch, trace=program.stage_one.may_reject or bool(program.queries))
+        files = opened.files(stretch, trace=program.stage_one.may_reject or bool(program.queries))
         admit(files, stretch, task.after, task.until, elements, dead_letters)
     elements.sort(key=itemgetter(0))
     fed = program.layout.fed_streams
@@ -77,7 +81,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         graphs = program.on_streams(instant_elements) if whole else [triples for _, triples in instant_elements]
         instant, rejected, failing = close_instant(program, time, graphs)
         if rejected or failing:
-            sourced = _sourced(job, task, time, instant_elements)
+            sourced = _sourced(opened, task, time, instant_elements)
             dead_letters.extend([sourced[each.element].dead_letter(each.reason, each.why) for each in (*rejected, *failing)])
         if instant.inconsistencies:
             inconsistent += 1
@@ -122,7 +126,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
     return lines
 
 
-def _sourced(job: Job, task: Task, time: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
+def _sourced(opened: TaskInputs, task: Task, time: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
     """The elements of an instant with their records; elements without are read again, in the same
     order.
     """
@@ -131,7 +135,7 @@ def _sourced(job: Job, task: Task, time: Micros, elements: Sequence[Element]) ->
         return sourced
     again: list[Element] = []
     for stretch in task.ranges:
-        admit(range_files(input_of(job, stretch.input), stretch, trace=True), stretch, time - 1, time, again, [])
+        admit(opened.files(stretch, trace=True), stretch, time - 1, time, again, [])
     return [element for element in again if isinstance(element, SourcedElement)]
 
 

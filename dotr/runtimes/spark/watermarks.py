@@ -8,7 +8,7 @@ others.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -21,17 +21,28 @@ _NEW: Final = "inputs.new"
 EVERY_SECONDS: Final = 1.0
 
 
-def write_watermarks(folder: Path, found: Sequence[tuple[str, Micros, bool]]) -> None:
-    """Write name, watermark (µs) and whether it has ended of each input; errors of writing are
-    ignored."""
+def write_watermarks(folder: Path, found: Sequence[tuple[str, Micros, bool]], connections: Mapping[str, bool] | None = None) -> None:
+    """Write name, watermark (µs) and whether it has ended of each input, and whether the brokers of
+    inputs answer; errors of writing are ignored."""
+    written: list[object] = [*found, dict(connections)] if connections else [*found]
     with suppress(OSError):
-        (folder / _NEW).write_text(json.dumps(found))
+        (folder / _NEW).write_text(json.dumps(written))
         (folder / _NEW).replace(folder / NAME)
 
 
 def read_watermarks(folder: Path) -> list[tuple[str, Micros, bool]]:
     """The watermarks written last; empty where there are none."""
     try:
-        return [(str(name), int(watermark), bool(ended)) for name, watermark, ended in json.loads((folder / NAME).read_bytes())]
-    except (OSError, ValueError, TypeError):
+        written = json.loads((folder / NAME).read_bytes())
+        return [(str(each[0]), int(each[1]), bool(each[2])) for each in written if isinstance(each, list)]
+    except (OSError, ValueError, TypeError, IndexError):
         return []
+
+
+def read_connections(folder: Path) -> dict[str, bool]:
+    """Whether the brokers of inputs answered when the watermarks were written, by name."""
+    try:
+        written = json.loads((folder / NAME).read_bytes())
+        return {str(name): bool(value) for each in written if isinstance(each, dict) for name, value in each.items()}
+    except (OSError, ValueError, TypeError):
+        return {}

@@ -161,7 +161,7 @@ class _Collector:
             self._add(instant.time, LaneKind.FACT, label, len(rows))
 
     def _input(self, file: str) -> str:
-        name = self._input_of.get(file, file)
+        name = self._input_of.get(file) or self._input_of.get(file.rpartition("/")[0], file)  # TOPIC/PARTITION
         self._files.setdefault(name, {})[file] = None
         return name
 
@@ -194,7 +194,7 @@ class _Collector:
         )
 
     def _add_dead_letter(self, letter: DeadLetter) -> None:
-        reason, name, file, line, time, text, why = letter
+        reason, name, file, line, time, text, why, _ = letter
         self._reasons[reason] += 1
         self._rejected_by_input[name] += 1
         examples = self._examples.setdefault(reason, [])

@@ -124,7 +124,8 @@ def report_data(
 
 
 def _input_names(config: Config) -> dict[str, str]:
-    """The name of the input of each file."""
+    """The name of the input of each file, and of each topic that is named."""
     inputs = read_inputs(config, [])
     files = [(file.path, file.input) for file in inputs.files]
+    files += [(name, each.name) for each in inputs.topics for name in (*each.names, *(topic for topic, _ in each.assigned))]
     return dict(files + [(STANDARD_INPUT, each.like.input) for each in inputs.growing if each.standard])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -49,7 +49,7 @@ def test_stop_ends_after_the_timeout(checkpoint: Path, caplog: pytest.LogCapture
 def test_abandoned_batch_is_not_written_to_its_end() -> None:
     wrote: list[int] = []
 
-    def write(number: int, firings: Iterator[Sequence[Firing]], letters: Iterator[DeadLetter]) -> None:
+    def write(number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter]) -> None:
         wrote.extend(len(block) for block in firings)
 
     sink = Sink(write, lambda totals: None, lambda letter: letter, Clock())

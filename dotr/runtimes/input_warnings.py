@@ -1,0 +1,59 @@
+"""Warnings of inputs by brokers that `dotr check` gives without a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from dotr.config import Config
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.runtimes.kafka_inputs import idle_warnings
+from dotr.sources.mqtt_addresses import overlap, unshared
+
+
+def input_warnings(config: Config) -> Iterator[Diagnostic]:
+    """Warnings of all inputs: those that can hold up all others (I113), MQTT inputs whose quality of
+    service promises nothing (I114), and topics that bring more than meant (I115)."""
+    yield from idle_warnings(config)
+    for number, section in enumerate(config.settings.input):
+        if section.mqtt is not None:
+            yield from _promise_warnings(config, number)
+            yield from _topic_warnings(config, number)
+
+
+def _promise_warnings(config: Config, number: int) -> Iterator[Diagnostic]:
+    section = config.settings.input[number]
+    mqtt = section.mqtt
+    assert mqtt is not None
+    if mqtt.qos == 0:
+        yield Diagnostic(
+            "I114",
+            f"input {section.name} has qos 0, which promises nothing: what comes while the connection is lost is lost",
+            config.files.tree.key_span(("input", number, "mqtt", "qos")),
+            "Leave it out (1: at least once), or accept it: report: { accept: [I114] }",
+            Severity.WARNING,
+        )
+
+
+def _topic_warnings(config: Config, number: int) -> Iterator[Diagnostic]:
+    mqtt = config.settings.input[number].mqtt
+    assert mqtt is not None
+    at = ("input", number, "mqtt", "topics")
+    for each, topic in enumerate(mqtt.topics):
+        if unshared(topic) == "#":
+            yield Diagnostic(
+                "I115",
+                f"{topic} brings every topic of the broker",
+                config.span(*at, each),
+                "Name the topics meant, such as site/#; or accept it: report: { accept: [I115] }",
+                Severity.WARNING,
+            )
+    for (_, one), (place, other) in combinations(enumerate(mqtt.topics), 2):
+        if overlap(unshared(one), unshared(other)):
+            yield Diagnostic(
+                "I115",
+                f"{one} and {other} have topics in common, of which a broker may send each message twice",
+                config.span(*at, place),
+                "Name each topic once; or accept it: report: { accept: [I115] }",
+                Severity.WARNING,
+            )

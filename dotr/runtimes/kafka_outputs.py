@@ -1,0 +1,47 @@
+"""Kafka outputs of a configuration."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dotr.config import Config
+from dotr.config.transports import KafkaOutputSection, KafkaTopicSection
+from dotr.config.tree import Location
+from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.sinks.destinations import KafkaDestination
+from dotr.sinks.kafka.client import REFUSED, check_properties
+
+_NO_PATHS: Final = ("probe", "pkcs11")
+"""Values of a `location` that are no path."""
+
+
+def kafka_destination(config: Config, at: Location, section: KafkaTopicSection, *, on_spark: bool) -> KafkaDestination:
+    """The destination of a section; raises `Refused` with every problem that can be found without a
+    broker.
+    """
+    tree = config.files.tree
+    problems = [
+        Diagnostic("C204", f"{key} cannot be set: {reason}", tree.key_span((*at, key)), "Leave it out.")
+        for key, reason in REFUSED.items()
+        if key in section.properties
+    ]
+    exactly_once = section.delivery == "exactly_once" or (section.delivery is None and on_spark)
+    if exactly_once and not on_spark:
+        hint = "Run it on Spark, or write delivery: at_least_once."
+        message = "a run in process begins anew when it is killed, and writes nothing exactly once"
+        problems.append(Diagnostic("C204", message, tree.key_span((*at, "delivery")), hint))
+    properties = {"bootstrap.servers": section.servers}
+    for name, value in section.properties.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if name.endswith(".location") and text not in _NO_PATHS:
+            text = config.files.path(text, (*at, name))
+        properties[name] = text
+    key, event_time = (section.key, section.timestamp == "event") if isinstance(section, KafkaOutputSection) else (None, False)
+    destination = KafkaDestination(section.topic, tuple(properties.items()), key, exactly_once, event_time, tree.key_span(at))
+    if not problems:
+        problem = check_properties(destination)
+        if problem is not None:
+            problems.append(problem)
+    if problems:
+        raise Refused(problems)
+    return destination

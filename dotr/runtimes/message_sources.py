@@ -1,0 +1,30 @@
+"""Sources of messages in a configuration: what receives them from a broker, or as a server."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from dotr.config import Config
+from dotr.sources.receivers import MessageSource
+from dotr.sources.records import InputFile
+
+
+def message_source(config: Config, number: int, like: InputFile) -> MessageSource | None:
+    """The source of input `number`, whose messages are read like a file; None where its elements are
+    not received.
+
+    Raises `Refused` with every problem of its section that is found without a connection.
+    """
+    match config.transport("input", number):
+        case "path" | "kafka":
+            return None
+        case "http":
+            from dotr.runtimes.http_inputs import http_source
+
+            return http_source(config, number, like)
+        case "mqtt":
+            from dotr.runtimes.mqtt_sections import mqtt_source
+
+            return mqtt_source(config, number)
+        case other:
+            assert_never(other)

@@ -1,0 +1,130 @@
+"""Ranges of offsets in a worker: what a task needs of a topic is fetched again from the broker.
+
+A worker keeps its client, made after the fork, and assigns the partitions of all ranges at once, so
+that the broker is waited for once a task. A range is whole, or the task fails: what retention has
+removed since the plan is data loss (S120), whatever is configured, since a batch that was planned
+is never done again smaller.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.planner import END
+from dotr.runtimes.spark.task import InputRange, RangePartition
+from dotr.sources.kafka.client import ClientEvents
+from dotr.sources.kafka.cluster import another_topic, data_lost
+from dotr.sources.kafka.feed import partition_file, record_decoder, with_lost
+from dotr.sources.kafka.reader import PartitionQueue, TopicReader
+from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
+from dotr.sources.records import InputFile, Record
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message as KafkaMessage
+
+_WAIT_SECONDS: Final = 0.1
+_SHORT_SECONDS: Final = 15.0
+"""A partition that ends before a planned range for so long is another one. A broker that has just
+been started may not know its own end yet."""
+
+_READERS: Final[dict[tuple[int, str], TopicReader]] = {}
+"""Clients by process and input."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedRange:
+    """The messages of a range, and the partition as a file."""
+
+    file: InputFile
+    start: int
+    stop: int
+    messages: Sequence[KafkaMessage]
+    lost: Sequence[LostRange]
+
+    def records(self) -> Iterator[Record]:
+        """The records of the range, with their elements."""
+        records = self._decoded()
+        return with_lost(records, self.start, self.stop, self.lost) if self.lost else records
+
+    def _decoded(self) -> Iterator[Record]:
+        decode = record_decoder(self.file)
+        for message in self.messages:
+            yield from decode(message, True)
+
+
+def fetched_ranges(job: Job, ranges: Sequence[InputRange]) -> dict[int, FetchedRange]:
+    """The ranges of partitions by number of input. Raises `InputFailed` where one is not whole."""
+    found: dict[int, FetchedRange] = {}
+    for text in job.topics:
+        topics = _topics(text)
+        own = [(each, each.partition) for each in ranges if each.partition is not None and each.partition.name == topics.name]
+        if own:
+            found |= _fetched(_reader(text), topics, own)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _topics(text: str) -> KafkaInput:
+    return KafkaInput.from_json(text)
+
+
+def _reader(text: str) -> TopicReader:
+    key = os.getpid(), text
+    if key not in _READERS:
+        topics = _topics(text)
+
+        def refuse_loss(partition: Partition, lost: LostRange) -> None:
+            raise data_lost(topics, partition, *lost)
+
+        _READERS[key] = TopicReader(topics, ClientEvents(topics), refuse_loss, most=1 << 40)
+    return _READERS[key]
+
+
+def _fetched(reader: TopicReader, topics: KafkaInput, ranges: Sequence[tuple[InputRange, RangePartition]]) -> dict[int, FetchedRange]:
+    queues: list[tuple[InputRange, PartitionQueue, list[KafkaMessage]]] = []
+    try:
+        for each, place in ranges:
+            stop = place.end if each.stop == END else each.stop
+            assert stop is not None
+            queue = PartitionQueue(Partition(place.topic, place.number, "", each.offset, stop), each.offset, place.lost)
+            queues.append((each, queue, []))
+            reader.add(queue)
+        _wait_for(reader, topics, queues)
+    finally:
+        for _, queue, _ in queues:
+            reader.remove(queue)
+    return {
+        each.input: FetchedRange(
+            partition_file(topics, queue.partition.place), each.offset, queue.partition.end or 0, messages, each.partition.lost
+        )
+        for each, queue, messages in queues
+        if each.partition is not None
+    }
+
+
+def _wait_for(reader: TopicReader, topics: KafkaInput, queues: Sequence[tuple[InputRange, PartitionQueue, list[KafkaMessage]]]) -> None:
+    """Fetch until all queues are full; raises `InputFailed` where one cannot be."""
+    quiet_since: float | None = None
+    while missing := [queue for _, queue, _ in queues if queue.fetched < (queue.partition.end or 0)]:
+        if reader.fetch(_WAIT_SECONDS):
+            quiet_since = None
+        for _, queue, messages in queues:
+            if queue.messages:
+                messages += queue.messages
+                queue.messages.clear()
+        short = next((queue for queue in missing if queue.is_at_end and queue.fetched < (queue.partition.end or 0)), None)
+        if short is None:
+            continue
+        quiet_since = quiet_since or time.monotonic()
+        if time.monotonic() - quiet_since > _SHORT_SECONDS:
+            end, planned = short.fetched, short.partition.end
+            raise another_topic(topics, short.partition, f"a batch needs its records up to {planned:,}, and it ends at {end:,}")
+    for _, queue, messages in queues:
+        messages += queue.messages
+        queue.messages.clear()

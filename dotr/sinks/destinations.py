@@ -1,0 +1,98 @@
+"""Destinations of outputs and dead letters: a closed union, of which `dotr.sinks.opening` makes sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from dotr.model.places import Span
+from dotr.model.terms import Variable
+
+if TYPE_CHECKING:
+    from dotr.sources.mqtt_connection import MqttBroker
+
+
+@dataclass(frozen=True, slots=True)
+class PathDestination:
+    """A file in process, on Spark a folder with a file for each batch. `span` is its place in the
+    configuration."""
+
+    path: str
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return self.path
+
+
+@dataclass(frozen=True, slots=True)
+class HttpDestination:
+    """Address that batches are posted to.
+
+    - `shown`: the URL without user, password and query.
+    - `number`: the number of the output, from 0 on.
+    - `url`, `token`: functions that reveal the whole URL and the token (None: none) when they are
+      needed.
+    - `ca`: a file with the certificates of the authorities to trust; empty: the system's.
+    """
+
+    shown: str
+    number: int
+    url: Callable[[], str] = field(compare=False)
+    token: Callable[[], str] | None = field(default=None, compare=False)
+    ca: str = ""
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+@dataclass(frozen=True, slots=True)
+class MqttDestination:
+    """Topic of an MQTT broker; `retain`: the broker keeps the last message for later subscribers."""
+
+    broker: MqttBroker
+    topic: str
+    qos: int = 1
+    retain: bool = False
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} of {self.broker.address}"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaDestination:
+    """A topic of a Kafka cluster.
+
+    - `properties`: names and texts of librdkafka's properties; secrets are `${NAME}`.
+    - `key`: the attribute whose value is the key of a message; None: messages have none.
+    - `exactly_once`: batches are transactions (on Spark); else they are written at least once.
+    - `event_time`: messages have the time of the event; else that of the clock.
+    """
+
+    topic: str
+    properties: tuple[tuple[str, str], ...]
+    key: Variable | None = None
+    exactly_once: bool = False
+    event_time: bool = False
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} of Kafka at {dict(self.properties)['bootstrap.servers']}"
+
+
+Destination: TypeAlias = PathDestination | KafkaDestination | HttpDestination | MqttDestination
+
+
+def needs_identity(destination: Destination) -> bool:
+    """Test for a destination that knows a checkpoint by its ID, so that it tells two of them apart."""
+    match destination:
+        case PathDestination() | MqttDestination():
+            return False
+        case KafkaDestination():
+            return destination.exactly_once
+        case HttpDestination():
+            return True
+        case _:
+            assert_never(destination)

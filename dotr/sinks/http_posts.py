@@ -1,0 +1,221 @@
+"""Sinks that post: a batch is the body of one request, which is sent until it is accepted.
+
+Idea: a body is a function of its firings, and its key of pipeline, output and batch, so that a
+batch that is sent again is the same request, which a server recognises by the key. Bodies beyond a
+few megabytes wait in a temporary file.
+Promise: each batch is accepted at least once, one behind the other. A batch without a firing is not
+sent.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import IO, Final, Self
+from urllib.parse import quote
+
+from dotr.model.stream import DeadLetter, Firing
+from dotr.outputs.writing import StreamFormat
+from dotr.sinks.batches import Check
+from dotr.sinks.destinations import HttpDestination
+from dotr.sinks.events import OutputTerms
+from dotr.sinks.files import WriteFailed
+from dotr.sinks.http_client import ConnectionLost, NeverAccepted, PostClient
+
+LOG: Final = logging.getLogger("dotr")
+
+CONTENT_TYPES: Final = {
+    StreamFormat.NDJSON: "application/x-ndjson",
+    StreamFormat.TRIG: "application/trig",
+    StreamFormat.NQUADS: "application/n-quads",
+    StreamFormat.CSV: "text/csv; charset=utf-8",
+}
+
+_LONGEST_WAIT: Final = 60.0
+_POLL_SECONDS: Final = 0.2
+_IN_MEMORY: Final = 4 << 20
+_TOO_MANY: Final = 429
+_ACCEPTED: Final = range(200, 300)
+_FAULTS: Final = range(500, 600)
+
+
+def idempotency_key(pipeline: str, output: int, batch: str) -> str:
+    """Key of a request; names are percent-encoded.
+
+    >>> idempotency_key("fire alarm/1", 0, "17")
+    'fire%20alarm%2F1/0/17'
+    """
+    return f"{quote(pipeline, safe='')}/{output}/{batch}"
+
+
+class _Poster:
+    """Sender of bodies, each until it is accepted."""
+
+    def __init__(self, destination: HttpDestination, form: StreamFormat, terms: OutputTerms, run: str) -> None:
+        self._shown = destination.shown
+        token = "" if destination.token is None else destination.token()
+        self._client = PostClient(destination.url(), token, destination.ca)
+        self._pipeline = terms.pipeline
+        self._number = destination.number
+        self._headers = {"Content-Type": CONTENT_TYPES[form], **({"dotr-run": run} if run else {})}
+
+    def post(self, body: IO[bytes], batch: str, check: Check) -> None:
+        """Post a body until it is accepted; raises WriteFailed where it never will be, and what
+        `check` raises."""
+        length = body.tell()
+        headers = {**self._headers, "Idempotency-Key": idempotency_key(self._pipeline, self._number, batch)}
+        wait, told = 1.0, False
+        while True:
+            try:
+                status, text, least = self._client.post(body, length, headers)
+                if status in _ACCEPTED:
+                    break
+                why = f"it answers {status}" + (f": {text}" if text else "")
+                if status != _TOO_MANY and status not in _FAULTS:
+                    raise WriteFailed(f"{self._shown} does not accept batch {batch}: {why}")
+            except ConnectionLost as error:
+                why, least = str(error), 0.0
+            except NeverAccepted as error:
+                raise WriteFailed(f"{self._shown} does not accept batch {batch}: {error}") from None
+            if not told:
+                LOG.warning("%s does not accept batch %s now (%s): it is sent again until it does.", self._shown, batch, why)
+                told = True
+            _wait(max(wait, min(least, _LONGEST_WAIT)), check)
+            wait = min(2 * wait, _LONGEST_WAIT)
+        if told:
+            LOG.warning("%s has accepted batch %s.", self._shown, batch)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _wait(seconds: float, check: Check) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        check()
+        time.sleep(min(left, _POLL_SECONDS))
+    check()
+
+
+@contextmanager
+def _body() -> Iterator[IO[bytes]]:
+    """A temporary body; raises WriteFailed where it cannot be written."""
+    try:
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as body:
+            yield body
+    except OSError as error:
+        raise WriteFailed(f"cannot write {tempfile.gettempdir()}: {(error.strerror or str(error)).lower()}") from None
+
+
+class PostedBatches:
+    """An output on Spark that is posted: a `BatchSink`. `run` is the ID of the checkpoint."""
+
+    def __init__(self, destination: HttpDestination, form: StreamFormat, terms: OutputTerms, run: str) -> None:
+        self._destination = destination
+        self._form = form
+        self._terms = terms
+        self._run = run
+        self._poster: _Poster | None = None
+
+    def open(self, check: Check) -> int | None:
+        """None: the server knows what it has, and recognises what is sent again. Raises `Refused`."""
+        self._poster = _Poster(self._destination, self._form, self._terms, self._run)
+        return None
+
+    def write_batch(self, number: int, blocks: Iterable[Sequence[Firing]], check: Check) -> Sequence[DeadLetter]:
+        """Post a batch; returns once it is accepted. No event is too long."""
+        assert self._poster is not None, "it is open"
+        write = self._terms.writer(self._form)
+        with _body() as body:
+            for block in blocks:
+                body.write("".join(write(block)).encode())
+            if body.tell():
+                self._poster.post(body, str(number), check)
+        return ()
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._poster is not None:
+            self._poster.close()
+
+
+class PostedEvents:
+    """An output in process that is posted: a `RunSink`. A batch is an instant that has a firing, and
+    its number the time of the instant in µs since 1970, which is the same in every run. `check` is
+    called while the server does not accept a batch.
+    """
+
+    def __init__(self, destination: HttpDestination, form: StreamFormat, terms: OutputTerms, check: Check) -> None:
+        self._poster = _Poster(destination, form, terms, secrets.token_hex(8))
+        self._shown = destination.shown
+        self._check = check
+        self._form = form
+        self._terms = terms
+        self._write = terms.writer(form)
+        self._body: IO[bytes] | None = None
+        self._time = 0
+        self._last: tuple[int, int] = (0, 0)
+
+    def write_items(self, items: Sequence[Firing]) -> None:
+        """Add the firings of an instant, or of a part of it; those of earlier instants are posted."""
+        start = 0
+        while start < len(items):
+            time = items[start].time
+            end = start + 1
+            while end < len(items) and items[end].time == time:
+                end += 1
+            if self._body is not None and self._time != time:
+                self.flush()
+            if self._body is None:
+                self._body, self._time = tempfile.SpooledTemporaryFile(_IN_MEMORY), time  # noqa: SIM115 (`flush` closes it)
+                self._write = self._terms.writer(self._form)
+            try:
+                self._body.write("".join(self._write(items[start:end])).encode())
+            except OSError as error:
+                raise WriteFailed(f"cannot write {tempfile.gettempdir()}: {(error.strerror or str(error)).lower()}") from None
+            start = end
+
+    def flush(self) -> None:
+        """Post the instant that waits, until it is accepted."""
+        body, self._body = self._body, None
+        if body is None:
+            return
+        with body:
+            before, parts = self._last
+            parts = parts + 1 if parts and before == self._time else 1
+            self._last = self._time, parts
+            # a part of an instant behind a flush in its midst has a key of its own
+            batch = str(self._time) if parts == 1 else f"{self._time}-{parts}"
+            try:
+                self._poster.post(body, batch, self._check)
+            except KeyboardInterrupt:
+                raise WriteFailed(f"stopped before {self._shown} accepted batch {batch}") from None
+
+    def mark(self) -> int | None:
+        """None: what is posted cannot be taken back."""
+        return None
+
+    def truncate(self, mark: int, /) -> None:
+        """Never called, since there is no mark."""
+        raise AssertionError("nothing can be taken back")
+
+    def discard(self) -> None:
+        """End the connection."""
+        self._poster.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
+        try:
+            if not isinstance(error, WriteFailed | KeyboardInterrupt):
+                self.flush()
+        finally:
+            if self._body is not None:
+                self._body.close()
+            self._poster.close()

@@ -1,0 +1,313 @@
+"""Producers of a Kafka cluster: their properties, and what their errors mean.
+
+Errors are of two kinds. What can succeed later (a broker that is away) is tried again without end;
+what cannot (credentials, a certificate, a topic that is unknown or forbidden) is `TopicFailed`.
+No message shows the value of a secret.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.sinks.batches import Check
+from dotr.sinks.destinations import KafkaDestination
+from dotr.sinks.files import WriteFailed
+from dotr.sources.environment import VARIABLE, revealed
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Producer
+    from confluent_kafka.admin import AdminClient
+
+LOG: Final = logging.getLogger("dotr")
+
+_SILENT: Final = logging.getLogger("dotr.librdkafka")
+"""Takes what librdkafka would print by itself: that it is fenced. Its errors come as exceptions."""
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
+REFUSED: Final[Mapping[str, str]] = {
+    "group.id": "the number of the last batch stands in a group of dotr's own",
+    "enable.auto.commit": "the number of the last batch stands in a group of dotr's own",
+    "auto.offset.reset": "nothing is read",
+    "enable.idempotence": "each message is to be there once",
+    "enable.gapless.guarantee": "what cannot be written ends the run",
+    "transactional.id": "it fences other runs on the same checkpoint",
+    "acks": "what is written must be there when a broker is lost",
+    "request.required.acks": "what is written must be there when a broker is lost",
+    "partitioner": "keys go where Java's client puts them",
+    "plugin.library.paths": "a plugin is code that is loaded",
+    "ssl.engine.location": "an engine is code that is loaded",
+    "enable.ssl.certificate.verification": "TLS verifies the certificate; ssl.ca.location names another root",
+    "ssl.endpoint.identification.algorithm": "TLS verifies the host name",
+}
+"""Properties that a configuration cannot set, with the reason."""
+
+_DEFAULTS: Final[Mapping[str, str | int | bool]] = {
+    "client.id": "dotr",
+    "linger.ms": 20,
+    "message.timeout.ms": 0,  # a broker that is away is waited for
+    "reconnect.backoff.ms": 100,
+    "reconnect.backoff.max.ms": 60_000,
+    "socket.connection.setup.timeout.ms": 10_000,
+}
+_ALWAYS: Final[Mapping[str, str | int | bool]] = {"enable.idempotence": True, "log_level": 0}
+
+TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
+TRANSACTION_MILLISECONDS: Final = 15 * 60 * 1_000
+"""Longest duration of a transaction where nothing is said: the most that a broker allows by default."""
+
+_CERTAIN: Final = (
+    "_AUTHENTICATION",
+    "SASL_AUTHENTICATION_FAILED",
+    "UNSUPPORTED_SASL_MECHANISM",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "GROUP_AUTHORIZATION_FAILED",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    "INVALID_TOPIC_EXCEPTION",
+    "INVALID_TRANSACTION_TIMEOUT",
+    "UNKNOWN_TOPIC_OR_PART",
+    "_UNKNOWN_TOPIC",
+    "_UNKNOWN_PARTITION",
+)
+"""Errors that stay, whatever is tried again."""
+
+STEP_SECONDS: Final = 1.0
+"""Longest wait between two looks at whether the run is stopped."""
+_PATIENCE_SECONDS: Final = 10.0
+"""Silence of a broker before a warning, and between warnings six times as much."""
+_TOPIC_BYTES: Final = 1_048_588
+"""`max.message.bytes` of a topic where it cannot be asked."""
+OVERHEAD_BYTES: Final = 512
+"""Room for headers and the frame of a record."""
+
+
+class TopicFailed(WriteFailed):
+    """An output that cannot be written any further, with a `diagnostic` that says why.
+
+    Before the first batch it is an error of the user's (`Refused`); later the run fails.
+    """
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        self.diagnostic = Diagnostic(code, message, None, hint)
+        super().__init__(f"{code} {message}. {hint}".strip())
+
+
+def kafka() -> ModuleType:
+    """The library; raises `Refused` (C226) where it is not installed."""
+    try:
+        import confluent_kafka
+    except ImportError:
+        raise refuse(
+            "C226", "Kafka needs the Python package confluent-kafka, which is not installed", None, "pip install 'dotr[kafka]'"
+        ) from None
+    return confluent_kafka
+
+
+class ProducerEvents:
+    """What clients of an output have told of their connection: an error that stays, the reason of the
+    last one that may pass, and how often a broker was lost.
+    """
+
+    def __init__(self, destination: KafkaDestination) -> None:
+        self._destination = destination
+        self._since = time.monotonic()
+        self._warn_at = self._since + _PATIENCE_SECONDS
+        self.failure: TopicFailed | None = None
+        self.reason = ""
+        self.lost = 0
+
+    def on_error(self, error: KafkaError) -> None:
+        """Note an error of a client."""
+        failure = lasting_failure(self._destination, error)
+        if failure is not None:
+            self.failure = failure
+            return
+        self.lost += 1
+        if error.name() != "_ALL_BROKERS_DOWN":
+            self.reason = error_text(self._destination, error)
+
+    def answered(self) -> None:
+        """Note that a broker has answered."""
+        self._since = time.monotonic()
+        self._warn_at = self._since + _PATIENCE_SECONDS
+
+    def waiting(self, check: Check) -> None:
+        """Note a wait: raises the error that stays, or what `check` raises; warns from time to time."""
+        if self.failure is not None:
+            raise self.failure
+        check()
+        now = time.monotonic()
+        if now >= self._warn_at:
+            self._warn_at = now + 6 * _PATIENCE_SECONDS
+            LOG.warning("Waiting for %s%s.", self._destination, f": {self.reason}" if self.reason else "")
+
+
+def properties_of(destination: KafkaDestination, *, values: bool = True) -> dict[str, str | int | bool]:
+    """The properties of a producer. Without `values`, secrets are left as they are written.
+
+    Raises `Refused` (S124) where the environment lacks a secret.
+    """
+    given = {name: revealed(text) if values else text for name, text in destination.properties}
+    return {**_DEFAULTS, **given, **_ALWAYS}
+
+
+def transaction_properties(destination: KafkaDestination, name: str) -> dict[str, str | int | bool]:
+    """The properties of a producer of transactions under this name."""
+    timeout = transaction_seconds(destination) * 1_000
+    # the timeout of a message cannot be longer than that of its transaction
+    patience = dict(destination.properties).get("message.timeout.ms", int(timeout))
+    return {"transactional.id": name, TRANSACTION_TIMEOUT: int(timeout), "message.timeout.ms": patience}
+
+
+def transaction_seconds(destination: KafkaDestination) -> float:
+    """The longest duration of a transaction; raises `Refused` (C227) where it is no number."""
+    text = dict(destination.properties).get(TRANSACTION_TIMEOUT, str(TRANSACTION_MILLISECONDS))
+    if not text.isdecimal():
+        raise refuse("C227", f"{TRANSACTION_TIMEOUT} is {text}, and no number of milliseconds", destination.span)
+    return int(text) / 1_000
+
+
+def producer(destination: KafkaDestination, events: ProducerEvents, further: Mapping[str, str | int | bool]) -> Producer:
+    """A client that writes; raises `Refused` (C227) where its properties cannot be used."""
+    library = kafka()
+    try:
+        return library.Producer({**properties_of(destination), **further, "error_cb": events.on_error, "logger": _SILENT})  # type: ignore[no-any-return]
+    except library.KafkaException as error:
+        raise _unusable(destination, error.args[0]) from None
+
+
+def consumer(destination: KafkaDestination, events: ProducerEvents, group: str) -> Consumer:
+    """A client that asks what a group has committed; raises `Refused` (C227)."""
+    library = kafka()
+    further = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed", "log_level": 0}
+    try:
+        return library.Consumer({**connection_properties(destination), **further, "error_cb": events.on_error})  # type: ignore[no-any-return]
+    except library.KafkaException as error:
+        raise _unusable(destination, error.args[0]) from None
+
+
+_CONNECTION: Final = ("bootstrap.", "security.", "sasl.", "ssl.", "socket.", "broker.", "client.", "reconnect.", "api.", "metadata.")
+
+
+def connection_properties(destination: KafkaDestination) -> dict[str, str | int | bool]:
+    """The properties that a client has which does not write."""
+    return {name: value for name, value in properties_of(destination).items() if name.startswith(_CONNECTION)}
+
+
+def check_properties(destination: KafkaDestination) -> Diagnostic | None:
+    """The problem of properties of which no client can be made, or None. Connects to nothing, and reads
+    no secret: keys and certificates given as text are not checked.
+
+    Raises `Refused` (C226) where the library is not installed.
+    """
+    properties = {
+        name: value
+        for name, value in properties_of(destination, values=False).items()
+        if name != "bootstrap.servers" and not name.endswith((".pem", ".key.password", ".location"))
+    }
+    library = kafka()
+    try:
+        if destination.exactly_once:
+            properties |= transaction_properties(destination, "dotr")
+        library.Producer(properties)
+    except library.KafkaException as error:
+        return _unusable(destination, error.args[0]).diagnostics[0]
+    except Refused as refused:
+        return refused.diagnostics[0]
+    return None
+
+
+def _unusable(destination: KafkaDestination, error: KafkaError) -> Refused:
+    hint = "A key with a dot is a property of librdkafka, whose CONFIGURATION.md lists them."
+    return refuse("C227", f"the client cannot be made: {without_secrets(destination, error.str())}", destination.span, hint)
+
+
+class TopicFacts(NamedTuple):
+    """Partitions of a topic, and the most bytes that one of its messages can have."""
+
+    partitions: int
+    most_bytes: int
+
+
+def topic_facts(destination: KafkaDestination, events: ProducerEvents, check: Check) -> TopicFacts:
+    """Ask the cluster for the topic, until a broker answers; raises `TopicFailed` where it has none
+    (S126), or refuses (S125).
+    """
+    library = kafka()
+    from confluent_kafka import TopicCollection
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.admin._config import ConfigResource
+    from confluent_kafka.admin._resource import ResourceType
+
+    settings: dict[str, object] = {**connection_properties(destination), "log_level": 0, "error_cb": events.on_error}
+    admin = AdminClient(settings)  # type: ignore[arg-type]
+    name = destination.topic
+    while True:
+        try:
+            described = _polled(admin, admin.describe_topics(TopicCollection([name]), request_timeout=5)[name], events, check)
+            break
+        except library.KafkaException as error:
+            failure = lasting_failure(destination, error.args[0])
+            if failure is not None:
+                raise failure from None
+            events.waiting(check)
+            time.sleep(0.2)
+    events.answered()
+    try:
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        given = _polled(admin, admin.describe_configs([resource], request_timeout=5)[resource], events, check)
+        most = int(given["max.message.bytes"].value)
+    except (library.KafkaException, KeyError, ValueError, TypeError):  # not every user may ask
+        most = _TOPIC_BYTES
+    return TopicFacts(len(described.partitions), most)
+
+
+def _polled(admin: AdminClient, future, events: ProducerEvents, check: Check):  # type: ignore[no-untyped-def]
+    """The result of a request, looking from time to time at whether waiting has an end."""
+    while not future.done():
+        admin.poll(0.05)
+        events.waiting(check)
+    return future.result()
+
+
+def lasting_failure(destination: KafkaDestination, error: KafkaError) -> TopicFailed | None:
+    """The failure of an error that stays, whatever is tried again; None for others."""
+    name, text = error.name(), error_text(destination, error)
+    if name == "_SSL" and "certificate" in text.lower():
+        hint = "ssl.ca.location names the root that signs the broker's certificate; the host name must be the certificate's."
+        return TopicFailed("S125", f"{destination}: TLS cannot be: {text}", hint)
+    if name not in _CERTAIN:
+        return None
+    if "UNKNOWN" in name:
+        return TopicFailed(
+            "S126", f"there is no {destination}, or a partition of it was lost", "Correct the name, or make the topic first."
+        )
+    if "TIMEOUT" in name:
+        most = "The broker's transaction.max.timeout.ms bounds it."
+        return TopicFailed("S125", f"{destination}: the broker refuses {TRANSACTION_TIMEOUT}: {text}", most)
+    hint = "Are sasl.mechanism, sasl.username and sasl.password right?" if "AUTHENTICATION" in name or "SASL" in name else ""
+    return TopicFailed("S125", f"{destination}: the broker refuses: {text}", hint or "May this user write to the topic?")
+
+
+def error_text(destination: KafkaDestination, error: KafkaError) -> str:
+    """The message of an error without secrets, on one line."""
+    return without_secrets(destination, " ".join(error.str().split()))
+
+
+def without_secrets(destination: KafkaDestination, text: str) -> str:
+    """A text in which the values of an output's secrets are `${NAME}` again."""
+    for _, written in destination.properties:
+        if VARIABLE.fullmatch(written):
+            try:
+                value = revealed(written)
+            except Refused:  # without a value there is nothing to hide
+                continue
+            if value:
+                text = text.replace(value, written)
+    return text

@@ -1,0 +1,126 @@
+"""RDF text of one message: Turtle, N-Triples, TriG or N-Quads, parsed as a whole.
+
+Invariant: a message is unreadable in a scan exactly if it is unreadable when read, so a scan parses
+it too. The depth of brackets is counted before the parser sees the text.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pyoxigraph import QuadParser, RdfFormat, parse
+
+from dotr.languages.turtle.graphs import PrefixHeader, error_location, parser_message, too_long_error
+from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
+from dotr.model.stream import Reason
+from dotr.model.time import Micros
+from dotr.sources.graph_messages import GraphReader, MessageText
+from dotr.sources.message_cuts import message_cuts
+from dotr.sources.records import START, Format, InputFile, Message, Record
+
+RDF_TEXT: Final[Mapping[Format, RdfFormat]] = {
+    Format.TURTLE: RdfFormat.TURTLE,
+    Format.NTRIPLES: RdfFormat.N_TRIPLES,
+    Format.TRIG: RdfFormat.TRIG,
+    Format.NQUADS: RdfFormat.N_QUADS,
+}
+"""The parser of each format."""
+
+LINE_FORMATS: Final = (Format.NTRIPLES, Format.NQUADS)
+"""Formats with a statement a line, without prefixes."""
+
+_BOM: Final = "\ufeff"
+_SPACE: Final = r"(?:[ \t\r\n\f]++|#[^\r\n]*+)*+"
+_LABEL: Final = r"""(?:"([^"\\\r\n]*)"|'([^'\\\r\n]*)')"""
+_VERSION: Final = re.compile(rf"(?:{_BOM})?{_SPACE}(?:(?i:VERSION)|@version){_SPACE}{_LABEL}".encode())
+_VERSION_LINE: Final = re.compile(rf"^[ \t]*VERSION[ \t]*{_LABEL}", re.MULTILINE)
+_MESSAGES: Final = b"-messages"
+_DECLARES: Final = re.compile(rb"(?i)prefix|base")
+
+
+def is_message_log(start: bytes) -> bool:
+    """True if a text begins with a VERSION label of RDF Messages; comments may stand before it.
+
+    >>> is_message_log(b'# a log\\nVERSION "1.2-messages"\\n'), is_message_log(b'@version "1.2" .'), is_message_log(b"MESSAGE")
+    (True, False, False)
+    """
+    found = _VERSION.match(start)
+    return found is not None and (found[1] or found[2] or b"").endswith(_MESSAGES)
+
+
+class DocumentReader:
+    """Reader of the records of one RDF text after the other.
+
+    `in_log`: the texts are messages of a log, where `prefixes` and `base` go on from text to text;
+    else each text stands for itself.
+    """
+
+    def __init__(self, spec: InputFile, prefixes: Mapping[str, str] | None = None, base: str = "", *, in_log: bool = False) -> None:
+        quads = spec.format in (Format.TRIG, Format.NQUADS)
+        self.prefixes = dict(prefixes or {})
+        self.base = base
+        self._lines = spec.format in LINE_FORMATS
+        self._header = PrefixHeader(self.prefixes, base) if in_log and not self._lines else None
+        self._records = GraphReader(spec, datasets=quads, empty_graphs=quads).records
+        self._format = RDF_TEXT[spec.format]
+        self._nesting = spec.nesting
+
+    def declare(self, text: MessageText) -> None:
+        """Add the declarations of a text that is not to be read."""
+        if self._header is not None and _DECLARES.search(text.raw):
+            self.records(text, elements=False)
+
+    def records(self, text: MessageText, elements: bool, sent: Micros | None = None) -> list[Record]:
+        """Records of a text: a single unreadable one where it cannot be read."""
+        skipped = 0
+        parser: QuadParser | None = None
+        try:
+            if len(text.raw) > self._nesting:
+                check_nesting(text.raw, self._nesting)
+            document = text.raw.decode().removeprefix(_BOM)
+            if self._lines:
+                document = _VERSION_LINE.sub("", document) if "VERSION" in document else document
+            elif self._header is not None:
+                content, document = document, self._header.prepend_to(document)
+                skipped = len(document) - len(content)
+            parser = parse(document, self._format)
+            return self._records(parser, text, elements, sent)
+        except SyntaxError as error:
+            return [text.unreadable(parser_message(error) + error_location(error, skipped, text.first_line))]
+        except UnicodeDecodeError as error:
+            return [text.unreadable(f"it is not UTF-8 (byte {error.start})")]
+        except MemoryError:
+            return [text.unreadable(str(too_long_error()), reason=Reason.LIMIT)]
+        except TextLimitExceeded as error:
+            return [text.unreadable(str(error), reason=Reason.LIMIT)]
+        except ValueError as error:
+            return [text.unreadable(str(error))]
+        finally:
+            if self._header is not None and parser is not None and _DECLARES.search(text.raw):
+                self.prefixes |= parser.prefixes
+                self.base = parser.base_iri or self.base
+                self._header.declare(parser.prefixes, self.base)
+
+
+def document_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]:
+    """Decoder of messages of one RDF text each, which is one message where it is a log."""
+    records, clock = DocumentReader(spec).records, spec.graphs.sent_time
+    a_line_each = spec.format in LINE_FORMATS
+
+    def decode(message: Message, elements: bool) -> list[Record]:
+        sent = None if clock is None else message.time_by(clock)
+        body = message.body
+        text = MessageText(message.place, message.place + 1, message.place, body)
+        if _MESSAGES in body and is_message_log(body):
+            cuts = list(message_cuts(io.BytesIO(body), START, len(body), a_line_each=a_line_each))
+            if cuts and cuts[-1].last and len(cuts) > 1 and records(text._replace(raw=cuts[-1].raw), False)[0].reason is Reason.EMPTY:
+                cuts.pop()
+            if len(cuts) > 1 or cuts[0].why:
+                return [text.unreadable(cuts[0].why or f"it holds {len(cuts):,} RDF messages, and a message of a broker is one")]
+            text = text._replace(raw=cuts[0].raw)
+        return records(text, elements, sent)
+
+    return decode

@@ -1,0 +1,83 @@
+"""Addresses of servers: where messages are accepted, and where batches are posted."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+_LISTEN: Final = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.%\w]+\]|[\w.-]+):)?(?P<port>[0-9]{1,5})(?P<path>/[^\s?#]*)?", re.ASCII)
+_LOOPBACK: Final = "127.0.0.1"
+_LAST_PORT: Final = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class ListenAddress:
+    """Address at which a server listens; `path` begins with a slash."""
+
+    host: str
+    port: int
+    path: str
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}{self.path}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """True if only this machine reaches it.
+
+        >>> [listen_address(text).is_loopback for text in ("localhost:80", "[::1]:80", "127.0.0.2:80", "0.0.0.0:80", "sensors.example:80")]
+        [True, True, True, False, False]
+        """
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def listen_address(text: str | int) -> ListenAddress:
+    """The address HOST:PORT/PATH, or a port alone, whose host is loopback. Raises ValueError.
+
+    >>> str(listen_address(8081)), str(listen_address("0.0.0.0:8081/in")), str(listen_address("[::1]:8081"))
+    ('http://127.0.0.1:8081/', 'http://0.0.0.0:8081/in', 'http://[::1]:8081/')
+    """
+    found = _LISTEN.fullmatch(str(text))
+    if found is None or not 0 < int(found["port"]) <= _LAST_PORT:
+        raise ValueError(f"{text} is no address to listen at: write it like 127.0.0.1:8081/in")
+    return ListenAddress((found["host"] or _LOOPBACK).strip("[]"), int(found["port"]), found["path"] or "/")
+
+
+def check_post_url(url: str) -> None:
+    """Check a URL to which batches are posted; raises ValueError without its password.
+
+    >>> check_post_url("https://user:${PASSWORD}@h:8443/in?a=b")
+    >>> check_post_url("ftp://h")
+    Traceback (most recent call last):
+    ValueError: it begins with neither http:// nor https://
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("it is no URL") from None
+    if parts.scheme not in ("http", "https"):
+        raise ValueError("it begins with neither http:// nor https://")
+    if not parts.hostname or port == 0 or re.search(r"[\x00-\x20\x7f-\U0010ffff]", url):
+        raise ValueError("it is no URL")
+    if parts.fragment:
+        raise ValueError("a fragment (#) is sent to no server")
+
+
+def shown_url(url: str) -> str:
+    """A URL without user and password, and without its query, which may hold a secret, too.
+
+    >>> shown_url("https://user:${PASSWORD}@h:8443/in?token=b")
+    'https://h:8443/in'
+    """
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -1,0 +1,87 @@
+"""Kafka inputs of a run in process: their partitions as channels of the merge, also those that
+appear later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dotr.sources.failures import InputFailed
+from dotr.sources.kafka.client import ClientEvents
+from dotr.sources.kafka.cluster import Cluster, NoAnswer
+from dotr.sources.kafka.feed import KafkaFeed
+from dotr.sources.kafka.reader import TopicReader
+from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
+from dotr.sources.kafka.watch import TopicWatch
+from dotr.sources.lateness import Lateness
+from dotr.sources.live_merge import Channel
+from dotr.sources.paces import EventClock, PacedFeed
+from dotr.sources.rate_limits import NoRateLimit, RateLimit
+
+_AHEAD = 10_000
+"""Elements of an input whose instants are open, while others are behind."""
+
+
+class OpenedTopics:
+    """A Kafka input whose cluster has answered: its partitions, with their first offsets.
+
+    Making one waits until a broker answers, if it is `patient`. Raises `InputFailed` for what
+    cannot succeed, or (S127) where nobody answers.
+    """
+
+    def __init__(self, topics: KafkaInput, *, patient: bool = True) -> None:
+        self.topics = topics
+        self.events = ClientEvents(topics)
+        self.cluster = Cluster(topics, self.events)
+        ask = self.cluster.ask if patient else self.cluster.once
+        try:
+            self.partitions: list[Partition] = ask(lambda: self.cluster.resolved(self.cluster.partitions()))
+        except NoAnswer as missing:
+            message = f"input {topics.name}: no answer from {topics.servers}: {missing}"
+            raise InputFailed("S127", message, "Is bootstrap.servers right, and does the broker run?") from None
+
+
+class TopicChannels:
+    """The channels of an input's partitions."""
+
+    def __init__(self, opened: OpenedTopics, pace: RateLimit | NoRateLimit, clock: EventClock | None = None) -> None:
+        self._opened = opened
+        self._pace = pace
+        self._clock = clock
+        self._reader = TopicReader(opened.topics, opened.events, _note)
+        self._watch = TopicWatch(opened.cluster, opened.partitions)
+        self._count = len(opened.partitions)
+        self.channels = [self._channel(partition) for partition in opened.partitions]
+
+    @property
+    def is_connected(self) -> bool:
+        """True while a broker answers."""
+        return self._opened.events.is_connected
+
+    def appeared(self) -> Iterator[Channel]:
+        """Channels of partitions that have appeared since the last call."""
+        for partition in self._watch.appeared():
+            self._count += 1
+            yield self._channel(partition)
+
+    def close(self) -> None:
+        """Read no further."""
+        self._watch.stop()
+        self._reader.close()
+
+    def _channel(self, partition: Partition) -> Channel:
+        topics = self._opened.topics
+        feed = KafkaFeed(self._reader, partition, partition.first)
+        lateness = Lateness(topics.like.delay, single=topics.like.single)
+        return Channel(
+            feed if self._clock is None else PacedFeed(feed, self._clock),
+            lateness,
+            topics.idle,
+            self._pace,
+            name=topics.name,
+            is_behind=feed.is_behind,
+            ahead=max(1, _AHEAD // self._count),
+        )
+
+
+def _note(partition: Partition, lost: LostRange) -> None:
+    """Nothing to do: the queue remembers the range, and its record is a dead letter."""

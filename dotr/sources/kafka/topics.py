@@ -1,0 +1,169 @@
+"""Topics that an input reads, and their partitions: values that travel between processes as JSON.
+
+A secret among the properties is `${NAME}` here; the process that makes a client reads its value.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from dotr.model.time import Micros
+from dotr.sources.records import InputFile
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+
+EARLIEST_OFFSET: Final = -2
+LATEST_OFFSET: Final = -1
+"""Offsets that stand for the first record and for the end, as in Spark."""
+
+
+class PartitionOffset(NamedTuple):
+    """A place in a topic; the offset may be `EARLIEST_OFFSET` or `LATEST_OFFSET`."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaInput:
+    """Topics as one input of a configuration.
+
+    - `like`: what all partitions have in common; its path is empty.
+    - `properties`: names and texts of librdkafka's properties.
+    - `names`, `pattern` or `assigned`: topics by name, by a regular expression, or single
+      partitions. One of the three is given.
+    - `start`: `EARLIEST` or `LATEST`, for partitions without an entry in `start_offsets`;
+      `start_time` (ms since 1970) replaces both.
+    - `end`: `LATEST`, where the input ends with what is there when the run starts; empty: it grows.
+      `end_offsets` has the ends of single partitions.
+    - `fails_on_loss`: a range that the broker has lost ends the run.
+    - `idle`: the declared duration (µs) of silence after which a partition is idle; None: never.
+    """
+
+    like: InputFile
+    properties: tuple[tuple[str, str], ...]
+    names: tuple[str, ...] = ()
+    pattern: str = ""
+    assigned: tuple[tuple[str, int], ...] = ()
+    start: str = EARLIEST
+    start_offsets: tuple[PartitionOffset, ...] = ()
+    start_time: int | None = None
+    end: str = ""
+    end_offsets: tuple[PartitionOffset, ...] = ()
+    fails_on_loss: bool = True
+    idle: Micros | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the input."""
+        return self.like.input
+
+    @property
+    def servers(self) -> str:
+        """The brokers that are asked first."""
+        return dict(self.properties)["bootstrap.servers"]
+
+    @property
+    def is_bounded(self) -> bool:
+        """True if the input ends."""
+        return bool(self.end)
+
+    @property
+    def subscription(self) -> str:
+        """What a checkpoint is made for: the topics, and whether they end.
+
+        >>> from dotr.sources.records import Format
+        >>> KafkaInput(InputFile("in", "", Format.NDJSON), (), ("a", "b"), end=LATEST).subscription
+        'subscribe a, b; bounded'
+        """
+        if self.pattern:
+            topics = f"subscribePattern {self.pattern}"
+        elif self.assigned:
+            topics = f"assign {', '.join(f'{topic}/{number}' for topic, number in self.assigned)}"
+        else:
+            topics = f"subscribe {', '.join(self.names)}"
+        return f"{topics}; bounded" if self.is_bounded else topics
+
+    def to_json(self) -> str:
+        """Specification as JSON, for another process.
+
+        >>> from dotr.sources.records import Format
+        >>> spec = KafkaInput(InputFile("in", "", Format.NDJSON), (("a.b", "c"),), ("t",), start_offsets=(PartitionOffset("t", 0, 5),))
+        >>> KafkaInput.from_json(spec.to_json()) == spec
+        True
+        """
+        return json.dumps(
+            [
+                self.like.to_json(),
+                self.properties,
+                self.names,
+                self.pattern,
+                self.assigned,
+                self.start,
+                self.start_offsets,
+                self.start_time,
+                self.end,
+                self.end_offsets,
+                self.fails_on_loss,
+                self.idle,
+            ]
+        )
+
+    @staticmethod
+    def from_json(text: str) -> KafkaInput:
+        """Inverse of `to_json`."""
+        like, properties, names, pattern, assigned, start, starts, at, end, ends, fails, idle = json.loads(text)
+        return KafkaInput(
+            InputFile.from_json(like),
+            tuple((str(name), str(value)) for name, value in properties),
+            tuple(names),
+            pattern,
+            tuple((str(topic), int(number)) for topic, number in assigned),
+            start,
+            tuple(PartitionOffset(*each) for each in starts),
+            at,
+            end,
+            tuple(PartitionOffset(*each) for each in ends),
+            fails,
+            idle,
+        )
+
+
+class Partition(NamedTuple):
+    """A partition of a topic, as an input reads it.
+
+    `identity` is the topic's own id, which another topic of the same name does not have; empty
+    where the broker tells none. Reading begins at the offset `first`, and ends before `end` (None:
+    never).
+    """
+
+    topic: str
+    number: int
+    identity: str
+    first: int
+    end: int | None = None
+
+    @property
+    def place(self) -> str:
+        """The partition as the file of a dead letter.
+
+        >>> Partition("sensors", 2, "", 0).place
+        'sensors/2'
+        """
+        return f"{self.topic}/{self.number}"
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The topic and the number."""
+        return self.topic, self.number
+
+
+class LostRange(NamedTuple):
+    """Offsets of a partition, `end` not included, whose records the broker has deleted unread."""
+
+    first: int
+    end: int

@@ -1,0 +1,96 @@
+"""Watch over the topics of an input while it is read: new partitions, topics made anew, lost
+connections."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from dotr.errors.diagnostics import Refused
+from dotr.sources.failures import InputFailed
+from dotr.sources.kafka.cluster import Cluster, NoAnswer, UnknownTopic, another_topic
+from dotr.sources.kafka.topics import Partition
+
+EVERY_SECONDS: Final = 3.0
+_AWAY_SECONDS: Final = 1.0
+_GONE_SECONDS: Final = 15.0
+"""A topic that a cluster does not name for so long is gone; one that has just started may not know
+it yet."""
+
+
+class TopicWatch:
+    """A thread that asks a cluster for the partitions of an input every few seconds.
+
+    `known` are the partitions that are read. An error that stays, and a topic that is another one
+    under its name, is `failure` of the cluster's events.
+    """
+
+    def __init__(self, cluster: Cluster, known: Iterable[Partition], every: float = EVERY_SECONDS) -> None:
+        self._cluster = cluster
+        self._known = {each.key: each for each in known}
+        self._every = every
+        self._found: list[Partition] = []
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._missing_since: float | None = None
+        threading.Thread(target=self._run, daemon=True, name=f"watch {cluster.topics.name}").start()
+
+    def appeared(self) -> list[Partition]:
+        """The partitions that have appeared since the last call."""
+        if not self._found:
+            return []
+        with self._lock:
+            found, self._found = self._found, []
+        return found
+
+    def stop(self) -> None:
+        """Ask no more."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        events = self._cluster.events
+        while not self._stop.wait(self._every if events.is_connected else _AWAY_SECONDS):
+            try:
+                self._look()
+            except NoAnswer:
+                continue
+            except InputFailed as failed:
+                events.failure = failed
+                return
+            except Refused as refused:
+                first = refused.diagnostics[0]
+                events.failure = InputFailed(first.code, first.message, first.hint)
+                return
+
+    def _look(self) -> None:
+        cluster = self._cluster
+        try:
+            found = cluster.once(cluster.partitions)
+            gone = self._known.keys() - {each.key for each in found}
+            if gone:
+                topic, number = min(gone)
+                raise UnknownTopic("S126", f"input {cluster.topics.name}: partition {number} of {topic} is no longer there")
+        except UnknownTopic:
+            now = time.monotonic()
+            self._missing_since = self._missing_since or now
+            if now - self._missing_since >= _GONE_SECONDS:
+                raise
+            return
+        self._missing_since = None
+        check_identities(cluster, self._known.values(), {each.key: each.identity for each in found})
+        new = [each for each in found if each.key not in self._known]
+        if new and not cluster.topics.is_bounded:
+            partitions = cluster.once(lambda: cluster.resolved(new, later=True))
+            self._known |= {each.key: each for each in partitions}
+            with self._lock:
+                self._found += partitions
+
+
+def check_identities(cluster: Cluster, known: Iterable[Partition], found: dict[tuple[str, int], str]) -> None:
+    """Check that the topics of partitions are those that they were; raises `InputFailed` (S121)."""
+    for each in known:
+        identity = found.get(each.key, each.identity)
+        if each.identity and identity and identity != each.identity:
+            raise another_topic(cluster.topics, each, "its topic has another id")

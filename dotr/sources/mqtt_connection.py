@@ -1,0 +1,442 @@
+"""Connections to an MQTT broker, made again whenever they are lost.
+
+Idea: a thread connects, hands the connected client to its user (`Opened`), and moves packets until
+the connection is lost; then it connects again, at once and then after 1, 2, 4 … 60 s. A client
+belongs to one connection, so an acknowledgement of an older one reaches no newer one, in which its
+number may be another message's.
+Invariant: what can never succeed (credentials, certificate, a refused subscription) ends the
+connection for good, with `failure`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from socket import socket, socketpair
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from dotr.errors.diagnostics import DotrError, refuse
+from dotr.model.places import Span
+from dotr.sources.mqtt_addresses import PORTS
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags
+    from paho.mqtt.properties import Properties
+    from paho.mqtt.reasoncodes import ReasonCode
+
+LOG: Final = logging.getLogger("dotr")
+
+_KEEPALIVE_SECONDS: Final = 60
+_CONNECT_SECONDS: Final = 10.0
+_STEADY_SECONDS: Final = 10.0
+"""A connection that lasted so long is made again at once when it is lost."""
+
+_LONGEST_WAIT_SECONDS: Final = 60.0
+_PAUSED_READ_SECONDS: Final = 20.0
+"""While its user has no room, a packet is read so rarely; the broker then still sees the connection alive."""
+
+_END_SECONDS: Final = 2.0
+"""Longest wait for the end of a connection that is closed in order."""
+
+_TAKEN_OVER: Final = 0x8E
+_REFUSALS: Final = {
+    0x84: "it does not speak MQTT 5",
+    0x85: "it does not accept the client_id",
+    0x86: "user name or password are wrong",
+    0x87: "the user is not authorized",
+    0x8A: "the client is banned",
+    0x8C: "it wants another method of authentication",
+    0x9C: "it names another server",
+    0x9D: "it has moved to another server",
+}
+"""Reason codes with which a broker refuses a connection for good; others may pass."""
+
+
+class Credentials(NamedTuple):
+    """Name and password of a user. They are not shown.
+
+    >>> Credentials("dotr", "x7")
+    Credentials(…)
+    """
+
+    username: str | None = None
+    password: str | None = None
+
+    def __repr__(self) -> str:
+        return "Credentials(…)"
+
+
+def no_credentials() -> Credentials:
+    """The credentials of an unnamed user."""
+    return Credentials()
+
+
+class TlsFiles(NamedTuple):
+    """Paths of certificates: `ca` of those to trust (None: the system's), `certificate` and `key` of
+    the client's own (None: it has none)."""
+
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """Context that verifies certificate and host name; raises OSError where a file cannot be read."""
+        context = ssl.create_default_context(cafile=self.ca)
+        if self.certificate is not None:
+            context.load_cert_chain(self.certificate, self.key)
+        return context
+
+
+SYSTEM_TRUST: Final = TlsFiles()
+
+
+@dataclass(frozen=True, slots=True)
+class MqttBroker:
+    """Address of a broker, and the way in.
+
+    - `url`: `mqtt://HOST:PORT`, or `mqtts://` with TLS; what it says of a user is not used.
+    - `client_id`: the name of the session; the broker ends a connection when another client of the
+      same name connects.
+    - `tls_files`: paths of certificates, where the URL has TLS.
+    - `credentials`: name and password, read at each connection.
+
+    >>> broker = MqttBroker("mqtts://dotr:${PASSWORD}@broker", "dotr")
+    >>> broker.host, broker.port, broker.tls, broker.address
+    ('broker', 8883, True, 'mqtts://broker:8883')
+    """
+
+    url: str
+    client_id: str
+    tls_files: TlsFiles = SYSTEM_TRUST
+    credentials: Callable[[], Credentials] = field(default=no_credentials, repr=False, compare=False)
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def port(self) -> int:
+        parts = urlsplit(self.url)
+        return parts.port or PORTS[parts.scheme]
+
+    @property
+    def tls(self) -> bool:
+        return urlsplit(self.url).scheme == "mqtts"
+
+    @property
+    def address(self) -> str:
+        """URL without user and password, for messages."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'mqtts' if self.tls else 'mqtt'}://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """Properties of a connection: seconds for which the broker keeps the session (0: none outlives
+    the connection), and messages that it sends before they are acknowledged."""
+
+    seconds: int = 0
+    receive_maximum: int = 65_535
+
+
+class BrokerLimits(NamedTuple):
+    """Limits that a broker has told: messages that it takes before it has acknowledged them, and
+    bytes of a packet."""
+
+    receive_maximum: int = 65_535
+    packet_bytes: int = 268_435_455
+
+
+class ConnectionFailed(DotrError):
+    """End of a connection for good. `hint` is the way out."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(f"{message} ({hint[:1].lower()}{hint[1:].removesuffix('.')})")
+        self.message = message
+        self.hint = hint
+
+
+class Opened(Protocol):
+    """User of a connection, called in its thread for each new one."""
+
+    def __call__(self, client: Client, session_present: bool, limits: BrokerLimits) -> None:
+        """Begin to use a connected client."""
+
+
+def wait_before(tries: int) -> float:
+    """Seconds to wait before a further try to connect, after so many that failed.
+
+    >>> [wait_before(tries) for tries in (0, 1, 2, 3, 7, 100)]
+    [0.0, 1.0, 2.0, 4.0, 60.0, 60.0]
+    """
+    return 0.0 if not tries else min(_LONGEST_WAIT_SECONDS, float(1 << min(tries - 1, 10)))
+
+
+def paho_problem() -> str | None:
+    """Reason why the library for MQTT cannot be used; None where it can."""
+    try:
+        from paho.mqtt.enums import CallbackAPIVersion
+    except ImportError:
+        return "the Python package paho-mqtt 2, which is not installed"
+    return None if hasattr(CallbackAPIVersion, "VERSION2") else "paho-mqtt 2"
+
+
+class MqttConnection:
+    """A connection to a broker, which its thread makes again until it is closed or fails for good.
+
+    Args:
+        broker: the broker.
+        purpose: the input or output, for messages.
+        opened: called with each new connection; it has to call `confirm` once the connection is of
+            use, or `fail`.
+        limits: the properties of the session.
+        has_room: False while no packet shall be read.
+        span: the place of the broker in the configuration.
+    """
+
+    def __init__(
+        self,
+        broker: MqttBroker,
+        purpose: str,
+        opened: Opened,
+        limits: SessionLimits,
+        has_room: Callable[[], bool] = lambda: True,
+        span: Span | None = None,
+    ) -> None:
+        self.connected = False
+        self.failure: ConnectionFailed | None = None
+        self._broker = broker
+        self._purpose = purpose
+        self._opened = opened
+        self._limits = limits
+        self._has_room = has_room
+        self._span = span
+        self._tried = threading.Event()
+        self._stopped = threading.Event()
+        self._told = False
+        self._problem = ""
+        self._confirmed_at: float | None = None
+        self._waker, self._woken = socketpair()
+        self._waker.setblocking(False)
+        self._woken.setblocking(False)
+        self._thread = threading.Thread(target=self._run, daemon=True, name=f"dotr {purpose}")
+
+    def start(self) -> None:
+        """Begin to connect, and wait for the outcome of the first try. Raises `Refused` (S128) where
+        connecting can never succeed, S124 where the environment lacks a secret."""
+        self._broker.credentials()
+        self._thread.start()
+        self._tried.wait()
+        if self.failure is not None:
+            raise refuse("S128", self.failure.message, self._span, self.failure.hint)
+
+    def confirm(self) -> None:
+        """Say that the connection is of use."""
+        self.connected = True
+        self._confirmed_at = time.monotonic()
+        if self._told:
+            LOG.warning("%s: %s answers again.", self._purpose, self._broker.address)
+            self._told = False
+        self._tried.set()
+
+    def fail(self, message: str, hint: str) -> None:
+        """End the connection for good."""
+        if self.failure is None:
+            self.failure = ConnectionFailed(f"{self._purpose}: {message}", hint)
+        self._wake()
+
+    def close(self) -> None:
+        """End the connection in order. Nothing is called once this has returned."""
+        self._stopped.set()
+        self._wake()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join()
+        self._waker.close()
+        self._woken.close()
+
+    def resume(self) -> None:
+        """Say that there may be room again."""
+        self._wake()
+
+    def _wake(self) -> None:
+        with suppress(OSError):  # it is full: the thread wakes anyway
+            self._waker.send(b"\0")
+
+    def _run(self) -> None:
+        tries = 0
+        try:
+            while not self._stopped.wait(wait_before(tries)):
+                self._confirmed_at = None
+                self._problem = "the broker ended the connection"
+                try:
+                    self._connect_once()
+                except Exception as error:  # what a library raises at a broken packet ends this connection alone
+                    self._problem = _reason(error)
+                self.connected = False
+                if self._stopped.is_set() or self.failure is not None:
+                    return
+                tries = 0 if self._seconds_of_use() >= _STEADY_SECONDS else tries + 1
+                self._tell(tries)
+                self._tried.set()
+        finally:
+            self.connected = False
+            self._tried.set()
+
+    def _seconds_of_use(self) -> float:
+        """Seconds since the connection was confirmed; 0 where it was not."""
+        return 0.0 if self._confirmed_at is None else time.monotonic() - self._confirmed_at
+
+    def _tell(self, tries: int) -> None:
+        """Log the loss of a connection once; again where another client seems to take it over and over."""
+        seldom = tries and tries % 8 == 0
+        if self._told and not seldom:
+            return
+        self._told = True
+        other = f" Does another client have the client_id {self._broker.client_id}?" if self._confirmed_at is not None and seldom else ""
+        LOG.warning("%s: %s: %s. It is tried again.%s", self._purpose, self._broker.address, self._problem, other)
+
+    def _connect_once(self) -> None:
+        """Connect, and move packets until the connection is lost."""
+        client = self._new_client()
+        try:
+            properties = self._connect_properties()
+            client.connect(
+                self._broker.host, self._broker.port, _KEEPALIVE_SECONDS, clean_start=not self._limits.seconds, properties=properties
+            )
+        except ssl.SSLCertVerificationError as error:
+            self.fail(
+                f"{self._broker.address} is not trusted: {error.verify_message or 'its certificate cannot be verified'}",
+                "Name the certificate of its authority as tls.ca, or use the host name that its certificate has.",
+            )
+            return
+        except ssl.SSLError as error:
+            if error.reason not in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
+                raise
+            self.fail(f"{self._broker.address} does not speak TLS", "Write mqtt:// without TLS, or the port that speaks TLS.")
+            return
+        except ConnectionResetError as error:
+            self._problem = f"{_reason(error)} (does it speak TLS there?)" if self._broker.tls else _reason(error)
+            return
+        try:
+            self._move_packets(client)
+        finally:
+            with suppress(OSError):
+                _disconnect(client)
+
+    def _new_client(self) -> Client:
+        from paho.mqtt.client import Client
+        from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+
+        broker = self._broker
+        client = Client(
+            CallbackAPIVersion.VERSION2,
+            broker.client_id,
+            protocol=MQTTProtocolVersion.MQTTv5,
+            manual_ack=True,
+            reconnect_on_failure=False,
+        )
+        client.connect_timeout = _CONNECT_SECONDS
+        client.max_inflight_messages_set(65_535)  # the user of the connection keeps to the broker's limit
+        client.username_pw_set(*broker.credentials())
+        if broker.tls:
+            client.tls_set_context(broker.tls_files.context())
+        client.on_connect = self._on_connect
+        client.on_disconnect = self._on_disconnect
+        # With this callback, a packet that another thread sends waits for `_move_packets`.
+        client.on_socket_register_write = lambda client, data, used: self._wake()
+        return client
+
+    def _connect_properties(self) -> Properties:
+        from paho.mqtt.packettypes import PacketTypes
+        from paho.mqtt.properties import Properties
+
+        properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        properties.SessionExpiryInterval = self._limits.seconds
+        properties.ReceiveMaximum = self._limits.receive_maximum
+        return properties
+
+    def _on_connect(self, client: Client, data: object, flags: ConnectFlags, code: ReasonCode, properties: Properties | None) -> None:
+        if code.is_failure:
+            if code.value in _REFUSALS:
+                hint = "Correct username, password (its environment variable) or the rights of the user."
+                self.fail(f"{self._broker.address} refuses the connection: {_REFUSALS[code.value]}", hint)
+            self._problem = f"the broker refuses the connection ({code.getName().lower()})"
+            return
+        default = BrokerLimits()
+        limits = BrokerLimits(
+            getattr(properties, "ReceiveMaximum", default.receive_maximum), getattr(properties, "MaximumPacketSize", default.packet_bytes)
+        )
+        self._opened(client, bool(flags.session_present), limits)
+
+    def _on_disconnect(self, client: Client, data: object, flags: DisconnectFlags, code: ReasonCode, properties: Properties | None) -> None:
+        if flags.is_disconnect_packet_from_server:
+            self._problem = f"the broker ended the connection ({code.getName().lower()})"
+            if code.value == _TAKEN_OVER:
+                hint = "Give each run a client_id of its own, or share a subscription: $share/GROUP/FILTER."
+                self.fail(f"another client took over the session of client_id {self._broker.client_id}", hint)
+
+    def _move_packets(self, client: Client) -> None:
+        poll = select.poll()
+        poll.register(self._woken, select.POLLIN)
+        deadline: float | None = time.monotonic() + _CONNECT_SECONDS
+        paused_read = time.monotonic()
+        while not self._stopped.is_set() and self.failure is None and (used := client.socket()) is not None:
+            now = time.monotonic()
+            if deadline is not None and self._confirmed_at is not None:
+                deadline = None
+            elif deadline is not None and now >= deadline:
+                self._problem = "the broker does not answer"
+                return
+            reads = deadline is not None or self._has_room() or now - paused_read >= _PAUSED_READ_SECONDS
+            pending = reads and isinstance(used, ssl.SSLSocket) and used.pending() > 0
+            events = (select.POLLIN if reads else 0) | (select.POLLOUT if client.want_write() else 0)
+            number = used.fileno()
+            poll.register(number, events)
+            ready = dict(poll.poll(0 if pending else 1_000))
+            poll.unregister(number)
+            if self._woken.fileno() in ready:
+                with suppress(BlockingIOError):
+                    self._woken.recv(4096)
+            happened = ready.get(number, 0)
+            if pending or (reads and happened & ~select.POLLOUT):
+                paused_read = now
+                client.loop_read()
+            elif happened & (select.POLLHUP | select.POLLERR):
+                return
+            if client.want_write():
+                client.loop_write()
+            client.loop_misc()
+
+
+def _disconnect(client: Client) -> None:
+    """End a connection in order: wait until the broker, which has then read all acknowledgements,
+    closes it, too.
+
+    A broker that is behind would drop them where the next run takes over the session before that.
+    """
+    if (used := client.socket()) is None:
+        return
+    deadline = time.monotonic() + _END_SECONDS
+    with socket(fileno=os.dup(used.fileno())) as line:  # the library closes its own at once
+        client.disconnect()
+        while client.want_write() and client.socket() is not None and time.monotonic() < deadline:
+            client.loop_write()
+        line.settimeout(_END_SECONDS)
+        while time.monotonic() < deadline and line.recv(1 << 16):
+            pass
+    used.close()
+
+
+def _reason(error: Exception) -> str:
+    """Words for an error of a connection."""
+    if isinstance(error, OSError):
+        return (error.strerror or str(error) or type(error).__name__).lower()
+    return f"a packet cannot be read ({type(error).__name__})"

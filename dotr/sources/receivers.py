@@ -1,0 +1,260 @@
+"""Receivers: connections that are handed messages which cannot be read a second time.
+
+Idea: a receiver (a server, a subscription) runs in threads of its own, and offers its messages to
+an inbox. On Spark the inbox is a spool in the checkpoint, which says so once a message is on the
+disk; in process it is a bounded queue, which is read as a feed. A receiver acknowledges a message
+when the inbox has it, and where the inbox has no room it makes its sender wait, or refuses.
+Invariant: the messages of an input are numbered from 1 in the order in which the inbox took them,
+and their times of reception never decrease.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, Protocol
+
+from dotr.errors.diagnostics import DotrError, Refused
+from dotr.model.time import Micros, Unit
+from dotr.sources.feeds import BEGIN, FeedRecords, InputPoint
+from dotr.sources.messages import message_decoder
+from dotr.sources.records import InputFile, Message, Record
+
+QUEUED_MESSAGES: Final = 10_000
+"""Messages of an input that wait in process, at most."""
+
+QUEUED_BYTES: Final = 256 << 20
+"""Bytes of messages that wait in memory, at most; a longer message waits alone."""
+
+
+class ReceivingFailed(DotrError):
+    """End of a receiver for a reason that may pass: its port was taken away, its credentials ended."""
+
+
+class Inbox(Protocol):
+    """The place where a receiver puts its messages."""
+
+    def offer(self, messages: Sequence[Message], kept: Callable[[], None]) -> bool:
+        """Take all of some messages, or none: False where there is no room for them.
+
+        Their `place` and `received` are set here. `kept` is called once, when the messages are as
+        safe as they will be: on the disk, or in process queued. It is called in any thread, perhaps
+        in this call, and has to return soon. It is never called for messages that were not taken,
+        or that could not be written.
+        """
+
+    def wait_for_room(self, seconds: float, size: int = 0) -> bool:
+        """Wait until a message of `size` bytes would be taken, at most so many seconds; True if it would."""
+
+
+class Receiver(Protocol):
+    """A connection that offers messages to an inbox, from threads of its own."""
+
+    @property
+    def connected(self) -> bool:
+        """True while messages can arrive."""
+
+    @property
+    def failure(self) -> Refused | ReceivingFailed | None:
+        """The error that ended the receiver for good, which ends the run."""
+
+    def start(self, inbox: Inbox) -> None:
+        """Begin to offer messages; raises `Refused` where that cannot succeed (a port in use)."""
+
+    def stop(self) -> None:
+        """End the connection. No message is offered once this has returned."""
+
+
+class MessageSource(Protocol):
+    """Description of a receiver, a frozen value.
+
+    `address` is shown as the `file` of dead letters, and has no secret in it.
+    """
+
+    @property
+    def address(self) -> str: ...
+
+    def receiver(self) -> Receiver:
+        """A receiver, not yet started; raises `Refused` where its library is missing."""
+
+
+def deliver(inbox: Inbox, messages: Sequence[Message], seconds: float) -> bool:
+    """Offer messages, and wait until they are kept.
+
+    Args:
+        inbox: the inbox.
+        messages: the messages, all or none of which are taken.
+        seconds: the longest wait until they are kept.
+
+    Returns:
+        False where there is no room, or they are not kept in time.
+    """
+    kept = threading.Event()
+    return inbox.offer(messages, kept.set) and kept.wait(seconds)
+
+
+class ReceptionClock:
+    """Clock of an inbox in µs since 1970; it never goes back.
+
+    >>> clock = ReceptionClock(latest=7, now=iter([5, 9]).__next__)
+    >>> clock.read(), clock.read()
+    (7, 9)
+    """
+
+    def __init__(self, latest: Micros = 0, now: Callable[[], Micros] = lambda: time.time_ns() // 1_000) -> None:
+        self.latest = latest
+        self._now = now
+
+    def read(self) -> Micros:
+        """The time, or the last one read where that is later."""
+        self.latest = max(self.latest, self._now())
+        return self.latest
+
+
+class MessageQueue:
+    """Inbox in memory, and the feed that reads it: messages of an input of a run in process.
+
+    >>> from dotr.sources.records import Format
+    >>> queue = MessageQueue(InputFile("a", "http://localhost/in", Format.NDJSON))
+    >>> kept = []
+    >>> queue.offer([Message(b'{"time": 1, "graph": ""}', 0)], lambda: kept.append("yes")), kept
+    (True, ['yes'])
+    >>> [(record.line, record.time) for record in queue.read(10).records], queue.read(10)
+    ([(1, 1000000)], None)
+    """
+
+    def __init__(self, like: InputFile, receiver: Receiver | None = None, *, most: int = QUEUED_MESSAGES) -> None:
+        self._file = like
+        self._decode = message_decoder(like)
+        self._receiver = receiver
+        self._most = most
+        self._waiting: deque[tuple[Message, Callable[[], None] | None]] = deque()
+        self._kept_once_read = False
+        self._bytes = 0
+        self._place = 0
+        self._clock = ReceptionClock()
+        self._changed = threading.Condition()
+        self.ended = False
+
+    @property
+    def end(self) -> InputPoint:
+        """The beginning: nothing is read twice."""
+        return BEGIN
+
+    @property
+    def name(self) -> str:
+        """The name of the input."""
+        return self._file.input
+
+    @property
+    def connected(self) -> bool:
+        """True while messages can arrive."""
+        return self._receiver is not None and self._receiver.connected
+
+    def start(self) -> None:
+        """Start the receiver; raises `Refused` where that cannot succeed."""
+        if self._receiver is not None:
+            self._receiver.start(self)
+
+    def keep_once_read(self) -> None:
+        """From now on, messages count as kept when they are read, and not when they are queued.
+
+        It suits senders that keep a message until it is acknowledged, and send it again to the next
+        run: what waits in the queue of a killed run is not lost.
+        """
+        self._kept_once_read = True
+
+    def _has_room(self, messages: int, size: int) -> bool:
+        waiting = len(self._waiting)
+        return not waiting or (waiting + messages <= self._most and self._bytes + size <= QUEUED_BYTES)
+
+    def offer(self, messages: Sequence[Message], kept: Callable[[], None]) -> bool:
+        """Queue all of some messages, or none."""
+        size = sum(len(message.body) for message in messages)
+        with self._changed:
+            if not self._has_room(len(messages), size):
+                return False
+            received = self._clock.read()
+            last = len(messages) - 1
+            for number, message in enumerate(messages):
+                self._place += 1
+                placed = message._replace(place=self._place, received=received)
+                self._waiting.append((placed, kept if self._kept_once_read and number == last else None))
+            self._bytes += size
+        if not self._kept_once_read:
+            kept()
+        return True
+
+    def wait_for_room(self, seconds: float, size: int = 0) -> bool:
+        """Wait until a message of `size` bytes would be queued, at most so many seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._has_room(1, size), seconds)
+
+    def read(self, most: int) -> FeedRecords | None:
+        """The records of waiting messages, about `most`; None: nothing now. Raises the error that
+        ended the receiver."""
+        records: list[Record] = []
+        while len(records) < most and (message := self._next()) is not None:
+            records += self._decode(message, True)
+        if not records and self._receiver is not None and self._receiver.failure is not None:
+            raise self._receiver.failure
+        return FeedRecords(0, self._file, records) if records else None
+
+    def _next(self) -> Message | None:
+        if not self._waiting:
+            return None
+        with self._changed:
+            message, kept = self._waiting.popleft()
+            self._bytes -= len(message.body)
+            self._changed.notify_all()
+        if kept is not None:
+            kept()
+        return message
+
+    def first_has_dates(self) -> bool | None:
+        """True where the first readable message has date-times; None where there is none yet. A queue
+        that is full of unreadable messages has none, so that it is read and others can come.
+
+        Raises the error that ended the receiver.
+        """
+        if self._receiver is not None and self._receiver.failure is not None:
+            raise self._receiver.failure
+        with self._changed:
+            waiting = [message for message, _ in self._waiting]
+            is_full = not self._has_room(1, 0)
+        found = next((dates for message in waiting if (dates := has_dates(self._file, message)) is not None), None)
+        return False if found is None and is_full else found
+
+    def close(self) -> None:
+        """Stop the receiver."""
+        if self._receiver is not None:
+            self._receiver.stop()
+
+
+def has_dates(like: InputFile, message: Message) -> bool | None:
+    """True if the elements of a message have date-times, False for integers, None where none is readable.
+
+    >>> from dotr.sources.records import Format
+    >>> like = InputFile("a", "", Format.NDJSON)
+    >>> integer, date = b'{"time": 7, "graph": ""}', b'{"time": "2026-01-01T00:00:00Z", "graph": ""}'
+    >>> [has_dates(like, Message(body, 1)) for body in (integer, date, b"{")]
+    [False, True, None]
+    """
+    fine, coarse = (message_decoder(replace(like, unit=unit))(message, False) for unit in (Unit.MICROSECOND, Unit.DAY))
+    return dates_of(fine, coarse)
+
+
+def dates_of(fine: Sequence[Record], coarse: Sequence[Record]) -> bool | None:
+    """As `has_dates`, for records whose integers were read as µs, and again as days: an integer has
+    two times then, and a date-time one."""
+    found: bool | None = None
+    for one, other in zip(fine, coarse, strict=True):
+        if one.time != other.time:
+            return False
+        if one.time:  # not midnight of 1970-01-01, which may be an integer too
+            return True
+        found = found if one.time is None else False
+    return found

@@ -1,0 +1,187 @@
+"""Kafka as an input on Spark, over a real broker: the same events and dead letters as in process,
+whatever the batches, and whatever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from dotr.cli import main
+from dotr.config import read_config
+from dotr.errors.diagnostics import Refused
+from dotr.monitoring.totals import InputLost, Totals
+from dotr.runtimes.pipeline import build
+from tests.support.kafka_broker import PASSWORD, USER, Broker
+from tests.support.kafka_inputs import Running, dead_letters, expected, kafka_section, line, send, streams, write_config, written
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+BOUNDED = "endingOffsets: latest"
+SPARK = "spark: {{ master: 'local[2]', batch: {}, checkpoint: out/checkpoint }}\n"
+
+
+def _run(config: Path, *options: str) -> Totals:
+    from dotr.runtimes.spark.run import run_spark
+
+    return run_spark(build(read_config(str(config), options), fresh=False, on_spark=True), lambda totals: None)
+
+
+def _run_with(config: Path, world: Callable[[], None]) -> None:
+    """Run until what happens in the world is over, then stop it."""
+    failed: list[BaseException] = []
+
+    def happen() -> None:
+        try:
+            world()
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=happen)
+    thread.start()
+    with suppress(KeyboardInterrupt):
+        _run(config)
+    thread.join()
+    if failed:
+        raise failed[0]
+
+
+def _until(condition: Callable[[], bool], seconds: float = 100) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def _times(config: Path) -> list[int]:
+    return [json.loads(text)["time"] for text in written(config.parent / "out/events")]
+
+
+def _pairs(dead: list[dict[str, object]]) -> list[tuple[object, object]]:
+    return sorted((each["reason"], each["text"]) for each in dead)
+
+
+def _config(folder: Path, kafka: Broker, topic: str, further: str = "", batch: int = 150, settings: str = "") -> Path:
+    section = kafka_section(kafka, topic, further)
+    return write_config(folder, f"{{ name: a, format: ndjson, {settings}{section} }}", SPARK.format(batch))
+
+
+def _texts(folder: Path) -> dict[str, str]:
+    return {each.name: each.read_text() for each in sorted(folder.glob("*.ndjson"))}
+
+
+@pytest.mark.usefixtures("spark")
+def test_batches_give_what_files_give_and_are_done_again_alike(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last batch is done again from its offsets, as after a crash; not once the broker has
+    deleted what it needs."""
+    lines = streams(2, 3, 200)
+    topic = kafka.topic(partitions=4)
+    send(kafka, topic, lines)
+    events, dead = expected(tmp_path / "files", lines)
+    config = _config(tmp_path / "k", kafka, topic, f"{BOUNDED}, failOnDataLoss: false", settings="lateness: 3 s, ")
+    _run(config)
+    out = config.parent / "out"
+    assert written(out / "events") == events
+    assert _pairs(dead_letters(out / "dead")) == dead
+    batches = _texts(out / "events"), _texts(out / "dead")
+    assert len(batches[0]) > 2
+    (journal,) = (out / "checkpoint").glob("partitions.ndjson")
+    assert [json.loads(text)[2:4] for text in journal.read_text().splitlines()] == [[topic, number] for number in range(4)]
+    commits = out / "checkpoint/query/commits"
+    last = max(int(each.name) for each in commits.glob("[0-9]*"))
+    _undo(commits, last)
+    _run(config)
+    assert (_texts(out / "events"), _texts(out / "dead")) == batches
+    monkeypatch.chdir(config.parent)
+    assert main(["plan", config.name]) == 0  # without asking the broker
+    _undo(commits, last)
+    for partition in range(3):
+        kafka.delete_records(topic, 199, partition)
+    with pytest.raises(InputLost, match="S120"):
+        _run(config)
+    kafka.delete(topic)
+    kafka.create(topic, 4)
+    with pytest.raises(Refused, match="S121"):
+        _run(config)
+
+
+def _undo(commits: Path, number: int) -> None:
+    """Let a batch be planned, and not yet written."""
+    for each in (commits / str(number), commits / f".{number}.crc"):
+        each.unlink(missing_ok=True)
+
+
+@pytest.mark.usefixtures("spark")
+def test_growing_through_a_new_partition_a_broker_s_death_and_a_restart(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic(partitions=2)  # the second one stays empty
+    config = _config(tmp_path, kafka, topic, settings="idle: 2 s, ")
+    kafka.produce_values(topic, [line(n, 0, n) for n in range(1, 5)])
+
+    def first() -> None:
+        _until(lambda: _times(config) == [2, 3, 4])
+        kafka.add_partitions(topic, 3)
+        kafka.produce_values(topic, [line(2, 1, 2), line(6, 1, 6), line(7, 1, 7)], partition=2)
+        _until(lambda: _times(config) == [2, 3, 4, 7])
+        kafka.restart()
+        kafka.produce_values(topic, ["broken", line(8, 0, 8), line(9, 0, 9)])
+        _until(lambda: _times(config) == [2, 3, 4, 7, 8, 9])
+
+    def second() -> None:
+        kafka.produce_values(topic, [line(10, 0, 10), line(10, 1, 10)], partition=2)
+        _until(lambda: _times(config) == [2, 3, 4, 7, 8, 9, 10, 10])
+
+    _run_with(config, first)
+    _run_with(config, second)
+    dead = dead_letters(tmp_path / "out/dead")
+    assert [(each["reason"], each["file"], each["line"]) for each in dead] == [("idle", f"{topic}/2", 0), ("unreadable", f"{topic}/0", 4)]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_lost_range_is_one_dead_letter(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.produce_values(topic, [line(n, 0, n) for n in range(20)])
+    kafka.delete_records(topic, 12)
+    starting = f'startingOffsets: {{ {topic}: {{ "0": 5 }} }}, {BOUNDED}'
+    with pytest.raises(InputLost, match="the records 5 to 11 of partition 0"):
+        _run(_config(tmp_path / "strict", kafka, topic, starting))
+    config = _config(tmp_path / "loose", kafka, topic, f"{starting}, failOnDataLoss: false")
+    _run(config)
+    assert _times(config) == list(range(13, 20))
+    (dead,) = dead_letters(tmp_path / "loose/out/dead")
+    assert (dead["reason"], dead["file"], dead["line"]) == ("lost", f"{topic}/0", 5)
+
+
+def test_driver_killed_and_no_secret_told(kafka: Broker, tmp_path: Path) -> None:
+    """The processes are killed with -9 where they are; what was written in the end is that of one
+    run. The password, which workers read from their own environment, is in no file."""
+    topic = kafka.topic(partitions=2)
+    section = (
+        f'kafka: {{ bootstrap.servers: "{kafka.login_servers}", subscribe: "{topic}", security.protocol: SASL_PLAINTEXT, '
+        f'sasl.mechanism: PLAIN, sasl.username: {USER}, sasl.password: "${{KAFKA_PASSWORD}}" }}'
+    )
+    config = write_config(tmp_path / "k", f"{{ name: a, format: ndjson, lateness: 3 s, {section} }}", SPARK.format(100))
+    lines = [streams(seed, 1, 300)[0] for seed in (5, 6)]
+    total = 0
+    for part in range(2):
+        send(kafka, topic, [each[part * 150 : part * 150 + 150] for each in lines])
+        with Running(config, environment={"KAFKA_PASSWORD": PASSWORD}) as running:
+            running.wait_until(lambda: len(written(tmp_path / "k/out/events")) > total, 300)  # noqa: B023
+            total = len(written(tmp_path / "k/out/events"))
+            if part == 1:
+                send(kafka, topic, [[line(10_000, 8, 1)], [line(10_000, 9, 1)]])
+                events, dead = expected(tmp_path / "files", [[*each, line(10_000, 8 + n, 1)] for n, each in enumerate(lines)])
+                running.wait_until(lambda: len(written(tmp_path / "k/out/events")) >= len(events), 300)  # noqa: B023
+                assert running.stop() == 0
+    assert written(tmp_path / "k/out/events") == events
+    assert _pairs(dead_letters(tmp_path / "k/out/dead")) == dead
+    for path in (tmp_path / "k").rglob("*"):
+        assert not path.is_file() or PASSWORD.encode() not in path.read_bytes(), path

@@ -1,0 +1,134 @@
+"""HTTP in and out on Spark: all processes killed while messages come, and the same command given again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+import pytest
+
+from tests.support.http_server import post_server
+from tests.support.paths import ROOT
+from tests.support.ports import free_port
+
+pytestmark = pytest.mark.spark
+
+RULES = """
+PREFIX : <http://e/>
+rule R define Out = [ [] :x ?x ; :y ?y ] from A = [ SELECT ?x WHERE { ?s :v ?x } ]
+and last B = [ SELECT ?y WHERE { ?s :v ?y } ] within 2 s from A with Out.?x = A.?x, Out.?y = B.?y
+"""
+CONFIG = """
+name: web
+prefixes: { "": "http://e/" }
+rules: [r.dotr]
+input:
+  - { name: a, format: ndjson, INPUT }
+output: [OUTPUT]
+dead_letter: NAME/dead.ndjson
+spark: { master: "local[2]", checkpoint: NAME/checkpoint, conf: { spark.ui.enabled: false } }
+"""
+
+
+def lines(numbers: range) -> list[str]:
+    """Elements with a time each, among them a late one and broken ones."""
+    texts = [json.dumps({"time": at - 3 * (at % 10 == 7), "graph": f":s{at} :v {at} ."}) for at in numbers]
+    return ["broken" if at % 10 == 3 else text for at, text in zip(numbers, texts, strict=True)]
+
+
+def write(folder: Path, name: str, source: str, output: str) -> None:
+    text = CONFIG.replace("INPUT", source).replace("OUTPUT", output).replace("NAME", name)
+    (folder / f"{name}.yaml").write_text(text)
+    (folder / "r.dotr").write_text(RULES)
+
+
+def start(folder: Path, name: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "dotr", "run", f"{name}.yaml", "--engine", "spark"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with (folder / "said").open("ab") as said:
+        return subprocess.Popen(command, start_new_session=True, stderr=said, env=environment, cwd=folder)
+
+
+def until(condition: Callable[[], bool], folder: Path, seconds: float = 180) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, (folder / "said").read_text()
+        time.sleep(0.1)
+
+
+def send(port: int, line: str, run: subprocess.Popen[bytes]) -> bool:
+    """Send a line until it is accepted; False where the run has ended before."""
+    while run.poll() is None:
+        connection = HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            connection.request("POST", "/in", line.encode())
+            if connection.getresponse().status == 202:
+                return True
+        except (OSError, HTTPException):
+            time.sleep(0.05)
+        finally:
+            connection.close()
+    return False
+
+
+def batches(folder: Path, name: str) -> str:
+    return "".join(file.read_text() for file in sorted((folder / name).glob("0*")))
+
+
+def letters(text: str) -> set[tuple[str, int, str]]:
+    """Reason, line and text of dead letters."""
+    found = [(each["reason"], each["line"], each["text"]) for each in map(json.loads, text.splitlines())]
+    assert len(set(found)) == len(found)
+    return set(found)
+
+
+def test_accepted_messages_are_in_the_output_once_whatever_is_killed(tmp_path: Path) -> None:
+    port = free_port()
+    texts = lines(range(100, 160))
+    (tmp_path / "a.ndjson").write_text("\n".join(texts) + "\n")
+    write(tmp_path, "file", "path: a.ndjson", "{ path: file/out.ndjson }")
+    command = [sys.executable, "-m", "dotr", "run", "file.yaml", "--engine", "local", "--quiet"]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path, check=True)
+    expected = [each for each in (tmp_path / "file/out.ndjson").read_text().splitlines(keepends=True) if json.loads(each)["time"] < 159]
+    assert len(expected) > 40
+    with post_server(lambda number, request: 503 if number % 4 == 1 else 200) as server:
+        outputs = f"{{ path: http/out }}, {{ http: {{ url: '{server.url}/out' }} }}"
+        write(tmp_path, "http", f"http: {{ listen: '127.0.0.1:{port}/in' }}", outputs)
+        run = start(tmp_path, "http")
+        try:
+            for text in texts[:15]:  # before there is a batch
+                assert send(port, text, run)
+            until(lambda: bool(server.accepted), tmp_path)
+            for text in texts[15:30]:
+                assert send(port, text, run)
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+            run = start(tmp_path, "http")
+            for text in texts[30:]:
+                assert send(port, text, run)
+            until(lambda: len(batches(tmp_path, "http/out").splitlines()) >= len(expected), tmp_path)
+            until(lambda: len(server.text().splitlines()) >= len(expected), tmp_path)
+            run.send_signal(signal.SIGINT)
+            assert run.wait(60) == 0
+        finally:
+            if run.poll() is None:
+                os.killpg(run.pid, signal.SIGKILL)
+                run.wait()
+    assert batches(tmp_path, "http/out") == "".join(expected)
+    assert server.text() == "".join(expected)
+    by_key: dict[str, set[bytes]] = {}
+    for each in server.requests:  # a batch again is the same bytes
+        by_key.setdefault(each.key, set()).add(each.body)
+    assert {len(bodies) for bodies in by_key.values()} == {1}
+    assert [key.split("/")[:2] for key in by_key] == [["web", "1"]] * len(by_key)
+    sent = letters(batches(tmp_path, "http/dead.ndjson"))
+    assert sent == letters((tmp_path / "file/dead.ndjson").read_text())
+    spool = tmp_path / "http/checkpoint/spool/of-a"
+    assert len(list(spool.glob("*.messages"))) <= 2  # what is in batches is released

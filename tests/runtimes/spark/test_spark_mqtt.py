@@ -1,0 +1,85 @@
+"""MQTT inputs on Spark: the events of the same run in process, through kills of the driver and of the broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+
+from tests.conftest import Project
+from tests.runtimes.test_mqtt_runs import RULES, Command, broker_of, of_files, stream
+from tests.support.mosquitto import wait_until
+from tests.support.victims import processes
+
+pytestmark = [pytest.mark.spark, pytest.mark.mosquitto]
+
+CONFIG = """
+name: site
+prefixes: {{ "": "http://e/" }}
+rules: [r.dotr]
+input:
+  - {{ name: a, format: ndjson, lateness: 3 s, mqtt: {{ url: "{url}", topics: ["site/#"], session: 1 d }} }}
+output:
+  - {{ path: out/out.ndjson }}
+  - {{ format: ndjson, mqtt: {{ url: "{url}", topic: events/out }} }}
+dead_letter: out/dead.ndjson
+spark: {{ master: "local[2]", checkpoint: out/checkpoint }}
+"""
+SECONDS = 120.0
+
+
+def written(project: Project, name: str = "out.ndjson") -> list[str]:
+    folder = project.folder / "out" / name
+    return [line for file in sorted(folder.glob("0*")) for line in file.read_text().splitlines()] if folder.exists() else []
+
+
+def kill(run: Command) -> None:
+    """End the driver and all that it has started with -9."""
+    for pid in processes(run.process.pid):
+        os.kill(pid, signal.SIGKILL)
+    run.wait()
+
+
+def test_no_message_is_lost_where_driver_and_broker_are_killed(project: Project) -> None:
+    """The driver is killed while messages come, more are published while it is down, and the broker is ended under the next run. Every
+    event is in the files once, and published at least once."""
+    lines = stream(120)
+    published = 0
+    with broker_of(project, keeps=True) as broker:
+
+        def publish(until: int) -> None:
+            nonlocal published
+            broker.publish(*[("site/a", each) for each in lines[published:until]])
+            published = until
+
+        with broker.subscribed("events/#", client_id="reader"):
+            pass
+        project.write("r.dotr", RULES)
+        project.write("c.yaml", CONFIG.format(url=broker.url))
+        run = Command(project, "--engine", "spark")
+        broker.wait_for_subscription("dotr-site-a")
+        publish(40)
+        wait_until(lambda: written(project), run.said, SECONDS)
+        publish(60)
+        kill(run)
+        publish(80)
+        run = Command(project, "--engine", "spark")
+        broker.wait_for_subscription("dotr-site-a", 2)
+        publish(90)
+        broker.stop()  # with -9, mosquitto could lose an event that it has acknowledged and not yet saved
+        broker.start()
+        publish(len(lines))
+        expected = of_files(project, lines)
+        wait_until(lambda: len(written(project)) >= len(expected), run.said, SECONDS)
+        assert run.stop() == 0, run.said
+        with broker.subscribed("events/#", client_id="reader") as heard:
+            wait_until(lambda: {message.payload.decode() for message in heard} == set(expected), "an event was not published")
+    assert written(project) == expected
+    assert "Traceback" not in run.said
+    letters = [json.loads(each) for each in written(project, "dead.ndjson")]
+    assert {letter["file"] for letter in letters} == {broker.url}
+    broken = [letter for letter in letters if letter["reason"] == "unreadable"]
+    assert len(broken) >= lines.count("broken"), "a message that came twice is broken twice"
+    assert {letter["reason"] for letter in letters} <= {"unreadable", "late"}

@@ -1,0 +1,109 @@
+"""Outputs to a real MQTT broker, by the command line, in process."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.conftest import Project
+from tests.runtimes.test_mqtt_runs import RULES, broker_of, line, running
+from tests.support.mosquitto import Mosquitto, wait_until
+
+pytestmark = pytest.mark.mosquitto
+
+CONFIG = """
+name: site
+prefixes: {{ "": "http://e/" }}
+rules: [r.dotr]
+input:
+  - {{ name: a, format: ndjson, {input} }}
+output:
+  - {{ format: {format}, mqtt: {{ url: "{url}", topic: events/out }} }}
+  - {{ path: out.ndjson }}
+engine: local
+"""
+
+
+def configure(project: Project, broker: Mosquitto, form: str = "ndjson", given: str = "path: in.ndjson") -> None:
+    project.write("r.dotr", RULES)
+    project.write("in.ndjson", "".join(line(number) + "\n" for number in range(100)))
+    project.write("c.yaml", CONFIG.format(input=given, format=form, url=broker.url))
+
+
+def test_events_of_a_file_are_published(project: Project) -> None:
+    with broker_of(project) as broker, broker.subscribed("events/#") as received:
+        configure(project, broker)
+        answer = project.dotr("run", "c.yaml")
+        assert answer.code == 0, answer
+        wait_until(lambda: len(received) == 99)
+    assert [message.payload.decode() for message in received] == project.read("out.ndjson").splitlines()
+
+
+@pytest.mark.parametrize("form", ["trig", "nquads", "csv"])
+def test_every_message_is_complete_in_itself(project: Project, form: str) -> None:
+    with broker_of(project) as broker, broker.subscribed("events/#") as received:
+        configure(project, broker, form)
+        assert project.dotr("run", "c.yaml").code == 0
+        wait_until(lambda: len(received) == 99)
+    texts = [message.payload.decode() for message in received]
+    assert len(set(texts)) == 99
+    if form == "trig":
+        assert all("prefix : <http://e/>" in text.lower() for text in texts)
+    if form == "csv":
+        assert texts[0].startswith("1,R,Out,")
+
+
+def test_messages_become_messages(project: Project) -> None:
+    with broker_of(project) as broker, broker.subscribed("events/#") as received:
+        configure(project, broker, given=f'mqtt: {{ url: "{broker.url}", topics: ["site/#"] }}')
+        with running(project) as run:
+            broker.wait_for_subscription("dotr-site-a")
+            broker.publish(*[("site/a", line(number)) for number in range(100)])
+            wait_until(lambda: len(received) == 98)
+            assert run.stop() == 0
+    assert json.loads(received[0].payload)["time"] == 1
+
+
+def test_a_table_is_no_message(project: Project) -> None:
+    with broker_of(project) as broker:
+        configure(project, broker, "parquet")
+        assert "C204" in project.refused("run", "c.yaml")
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ('url: "http://b", topics: [a]', "mqtt.url cannot be used: the URL of a broker is mqtt://HOST:PORT"),
+        ('url: "mqtt://b", topics: [a], password: abc', "C225"),
+        ('url: "mqtt://dotr:abc@b", topics: [a]', "C225"),
+        ('url: "mqtt://b", topics: [a], password: "${P}"', "a password needs a user"),
+        ('url: "mqtt://b", topics: ["a/#/b"]', "in a topic filter # stands alone at the end"),
+        ('url: "mqtt://b", topics: [a], tls.ca: ca.crt', "certificates are for connections with TLS"),
+        ('url: "mqtts://b", topics: [a], tls: { ca: ca.crt }', "C301 cannot read ca.crt: no such file"),
+        ('url: "mqtts://b", topics: [a], tls.ca: c.yaml', "c.yaml holds no certificate that can be used"),
+        ('url: "mqtt://b", topics: [a], qos: 2', "qos should be 0 or 1"),
+        ('url: "mqtt://b", topics: [a], session: long', "session"),
+        ('url: "mqtt://b", topics: [a], clean: true', "C201 unknown key clean"),
+    ],
+)
+def test_mistakes_are_found_without_a_broker(project: Project, settings: str, told: str) -> None:
+    project.write("c.yaml", CONFIG.format(input=f"mqtt: {{ {settings} }}", format="ndjson", url="mqtt://b"))
+    project.write("r.dotr", RULES)
+    answer = project.dotr("check", "c.yaml")
+    assert answer.code == 2, answer
+    assert told in answer.out + answer.err
+    assert "abc" not in answer.out + answer.err
+
+
+def test_check_warns_of_what_promises_less_than_meant(project: Project) -> None:
+    project.write("r.dotr", RULES)
+    topics = 'url: "mqtt://b", topics: ["#"], qos: 0'
+    project.write("c.yaml", CONFIG.format(input=f"mqtt: {{ {topics} }}", format="ndjson", url="mqtt://b"))
+    answer = project.dotr("check", "c.yaml")
+    assert [code for code in ("I113", "I114", "I115") if code not in answer.out + answer.err] == []
+    topics = 'url: "mqtt://b", topics: ["a/+", "a/b"]'
+    project.write("c.yaml", CONFIG.format(input=f"idle: 1 min, mqtt: {{ {topics} }}", format="ndjson", url="mqtt://b"))
+    answer = project.dotr("check", "c.yaml")
+    assert "I115 warning: a/+ and a/b have topics in common" in answer.out + answer.err
+    assert "I113" not in answer.out + answer.err

@@ -1,0 +1,88 @@
+"""A server on loopback that records what is posted to it, and answers by a script."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from aiohttp import web
+
+from tests.support.ports import free_port
+
+
+@dataclass(frozen=True)
+class Posted:
+    """A request."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def key(self) -> str:
+        return self.headers["Idempotency-Key"]
+
+
+Script: TypeAlias = Callable[[int, Posted], web.Response | int | None]
+"""`script(number, request)`: the answer of a request, a status, or None, which ends the connection."""
+
+
+@dataclass
+class PostServer:
+    """What has been posted: all requests, and those that were accepted."""
+
+    url: str
+    requests: list[Posted] = field(default_factory=list)
+    accepted: list[Posted] = field(default_factory=list)
+
+    def text(self) -> str:
+        """The bodies accepted, one behind the other, each key once."""
+        once = {each.key: each.body for each in self.accepted}
+        return b"".join(once.values()).decode()
+
+
+@contextmanager
+def post_server(script: Script = lambda number, request: 200, *, port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[PostServer]:
+    """Serve while the context is open."""
+    port = port or free_port()
+    loop, started, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    server = PostServer(f"{'https' if tls else 'http'}://127.0.0.1:{port}")
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        posted = Posted(request.path_qs, dict(request.headers), await request.read())
+        number = len(server.requests)
+        server.requests.append(posted)
+        answer = script(number, posted)
+        if answer is None:
+            assert request.transport is not None
+            request.transport.close()
+            return web.Response()
+        answer = web.Response(status=answer) if isinstance(answer, int) else answer
+        if answer.status in range(200, 300):
+            server.accepted.append(posted)
+        return answer
+
+    async def serve() -> None:
+        application = web.Application(client_max_size=1 << 30)
+        application.router.add_route("*", "/{any:.*}", handle)
+        runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls).start()
+        started.set()
+        await stop.wait()
+        await runner.cleanup()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
+        loop.close()

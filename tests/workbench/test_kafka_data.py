@@ -1,0 +1,85 @@
+"""Commands that read the data of a Kafka input: up to its present end, over a real broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dotr.cli import main
+from tests.support.kafka_broker import Broker
+from tests.support.kafka_inputs import kafka_section, line, write_config
+
+
+@pytest.fixture
+def config(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    topic = kafka.topic("readings", 3)
+    kafka.produce_values(topic, [line(n, 0, n) for n in range(1, 40, 2)])
+    kafka.produce_values(topic, [line(n, 1, n) for n in range(0, 41, 2)] + ["broken"], partition=1)
+    monkeypatch.chdir(tmp_path)
+    return write_config(tmp_path, f"{{ name: a, format: ndjson, idle: 1 s, {kafka_section(kafka, topic)} }}")
+
+
+def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    code = main(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out + captured.err
+
+
+@pytest.mark.kafka
+def test_commands_read_what_is_there(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = _said(capsys, "check", "--data", "1000", config.name)
+    assert code == 0, said
+    assert "1 of 42 records cannot be read" in said
+    assert "readings-" in said
+    code, said = _said(capsys, "why-not", config.name, "--rule", "pair", "--at", "0")
+    assert code == 1, said
+    assert "nothing for Before" in said
+    code, said = _said(capsys, "facts", config.name, "--at", "6")
+    assert code == 0, said
+    assert "/1:3" in said
+    code, said = _said(capsys, "replay", config.name, "--set", "limits.matches=7")
+    assert code == 0, said
+    code, said = _said(capsys, "report", config.name)
+    assert code == 0, said
+
+
+@pytest.mark.core
+def test_no_broker_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`check` connects to nothing; with `--data` it says that nobody answers."""
+    monkeypatch.chdir(tmp_path)
+    write_config(tmp_path, '{ name: a, format: ndjson, kafka: { bootstrap.servers: "127.0.0.1:1", subscribe: a } }')
+    code, said = _said(capsys, "check", "pipeline.yaml")
+    assert code == 0
+    assert "I113 warning: no instant closes while a partition of input a is silent" in said
+    code, said = _said(capsys, "check", "--data", "5", "pipeline.yaml")
+    assert code == 2
+    assert "S127" in said
+
+
+@pytest.mark.core
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("subscribe: a, group.id: g", "C204 group.id cannot be set: offsets are kept in the checkpoint"),
+        ("subscribe: a, enable.ssl.certificate.verification: false", "C204 enable.ssl.certificate.verification cannot be set"),
+        ("subscribe: a, security.protocol: SLL", 'C227 the client cannot be made: Invalid value "SLL"'),
+        ("subscribe: a, sasl.password: hunter2", "C225"),
+        ("subscribe: a, assign: { a: [0] }", "subscribe and assign exclude each other"),
+        ("security.protocol: SSL", "it needs subscribe, subscribePattern or assign"),
+        ('subscribePattern: "a("', "subscribePattern is no regular expression"),
+        ("subscribe: a, startingOffsets: { a: { x: 1 } }", "startingOffsets gives offsets by partition"),
+        ("subscribe: a, startingTimestamp: 5, startingOffsets: latest", "exclude each other"),
+        ("subscribe: a, starting: 5", "unknown key starting"),
+        ("assign: { a: [0, 0] }", "assign lists the numbers of partitions"),
+    ],
+)
+def test_settings_that_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], settings: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_config(tmp_path, f'{{ name: a, format: ndjson, idle: 1 s, kafka: {{ bootstrap.servers: "b1", {settings} }} }}')
+    code, found = _said(capsys, "check", "pipeline.yaml")
+    assert code == 2, found
+    assert said in found
+    assert "hunter2" not in found
