@@ -93,7 +93,8 @@ def rule_strata(rules: Sequence[WindowRule]) -> list[int]:
 def strata_of(rules: Sequence[DatalogRule | WindowRule], static: StaticFacts, held: HeldFacts) -> tuple[list[RuleRoutes], frozenset[str]]:
     """The rules by strata, and the auxiliary relations.
 
-    Raises `ValueError` for a rule that the closure does not take, `Refused` for recursion through NOT.
+    Raises `ValueError` for a rule that the closure does not take, `Refused` for recursion through
+    NOT.
     """
     rules = [rule for rule in rules if not isinstance(rule, DatalogRule) or WindowRule.of(rule).atoms]
     window_rules = [rule if isinstance(rule, WindowRule) else WindowRule.of(rule) for rule in rules]
