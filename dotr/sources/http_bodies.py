@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Final
 
+from dotr.errors.diagnostics import DotrError
 from dotr.sources.messages import check_content_type
 from dotr.sources.records import Format
 
@@ -41,7 +42,7 @@ _GZIP: Final = 31
 """`wbits` of zlib for gzip."""
 
 
-class BodyTooLong(ValueError):
+class BodyTooLong(DotrError, ValueError):
     """A body beyond its limit, decompressed or not."""
 
 

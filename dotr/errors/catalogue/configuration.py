@@ -249,6 +249,34 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "C226",
+        "A library for a broker or server is not installed",
+        "Kafka, MQTT and HTTP need a Python package each, which is an extra of dotr: `dotr[kafka]`, `dotr[mqtt]`, `dotr[http]`.",
+        "Install the extra that the message names.",
+        ShownMessage("C226 HTTP needs the Python package aiohttp, which is not installed\npip install 'dotr[http]'"),
+    ),
+    ErrorCode(
+        "C227",
+        "A property of a Kafka client cannot be used",
+        "A key with a dot is a property of librdkafka, which does not know this one, or does not take its value.",
+        "Correct the name or the value: librdkafka's CONFIGURATION.md lists both.",
+        _config(
+            "name: example\nrules: [rules.dotr]\n"
+            "input: [{ name: a, format: ndjson, idle: 5 s, kafka: { bootstrap.servers: b1, subscribe: a, securty.protocol: x } }]\n"
+            + _OUTPUT
+        ),
+    ),
+    ErrorCode(
+        "C228",
+        "An input cannot listen there",
+        "The address of `http: { listen: … }` is used by another program, perhaps another run, or does not belong to this machine.",
+        "Choose another address, or end the other program.",
+        ShownMessage(
+            "C228 input posts cannot listen at http://127.0.0.1:8081/in: address already in use\n"
+            "Is another run, or another program, there already? Choose another address."
+        ),
+    ),
+    ErrorCode(
         "C237",
         "An element on no stream",
         "Continuous queries of the program read several streams, or an element names one that means nothing: no input feeds it.",
@@ -294,34 +322,6 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ShownMessage(
             "queries.rspql:1:18: C239 why-not does not know continuous queries yet\n"
             "dotr run, test, check, explain and facts know them; a session's events show what the queries make."
-        ),
-    ),
-    ErrorCode(
-        "C226",
-        "A library for a broker or server is not installed",
-        "Kafka, MQTT and HTTP need a Python package each, which is an extra of dotr: `dotr[kafka]`, `dotr[mqtt]`, `dotr[http]`.",
-        "Install the extra that the message names.",
-        ShownMessage("C226 HTTP needs the Python package aiohttp, which is not installed\npip install 'dotr[http]'"),
-    ),
-    ErrorCode(
-        "C227",
-        "A property of a Kafka client cannot be used",
-        "A key with a dot is a property of librdkafka, which does not know this one, or does not take its value.",
-        "Correct the name or the value: librdkafka's CONFIGURATION.md lists both.",
-        _config(
-            "name: example\nrules: [rules.dotr]\n"
-            "input: [{ name: a, format: ndjson, idle: 5 s, kafka: { bootstrap.servers: b1, subscribe: a, securty.protocol: x } }]\n"
-            + _OUTPUT
-        ),
-    ),
-    ErrorCode(
-        "C228",
-        "An input cannot listen there",
-        "The address of `http: { listen: … }` is used by another program, perhaps another run, or does not belong to this machine.",
-        "Choose another address, or end the other program.",
-        ShownMessage(
-            "C228 input posts cannot listen at http://127.0.0.1:8081/in: address already in use\n"
-            "Is another run, or another program, there already? Choose another address."
         ),
     ),
     ErrorCode(

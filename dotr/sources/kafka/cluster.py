@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from dotr.errors.diagnostics import did_you_mean
+from dotr.errors.diagnostics import DotrError, did_you_mean
 from dotr.sources.failures import InputFailed
 from dotr.sources.kafka.client import ClientEvents, admin, error_text, kafka, lasting_failure
 from dotr.sources.kafka.topics import EARLIEST, EARLIEST_OFFSET, LATEST_OFFSET, KafkaInput, Partition
@@ -183,7 +183,7 @@ class Cluster:
         return resolved
 
 
-class NoAnswer(Exception):
+class NoAnswer(DotrError):
     """No broker has answered; the message is the reason."""
 
 
