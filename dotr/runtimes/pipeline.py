@@ -61,7 +61,8 @@ class Pipeline:
 
     `inputs`: existing files; `growing`: watched folders and standard input; `rates`: greatest
     number of records a second, and `paces`: of seconds of event time, by name of input;
-    `dead_letter_warnings`: number of dead letters of a kind that are logged; `notices`: notices on the inputs.
+    `dead_letter_warnings`: number of dead letters of a kind that are logged; `notices`: notices on
+    the inputs.
     """
 
     name: str
