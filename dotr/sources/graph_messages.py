@@ -115,9 +115,8 @@ class GraphReader:
             return self._dataset([first, *quads], text, elements, sent)
         predicate = self._predicate
         if not elements:
-            values = [quad[2] for quad in quads if quad[1] == predicate]
-            if first[1] == predicate:
-                values.append(first[2])
+            values = [first[2]] if first[1] == predicate else []
+            values += [quad[2] for quad in quads if quad[1] == predicate]
             return [text.record(self._time(map(str, values)), None)]
         triples: list[Triple] = []
         for quad in (first, *quads):
