@@ -269,7 +269,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     if asked:
         from dotr.engine.query_warnings import query_warnings
 
-        further += query_warnings(asked, knowledge, closing_rules, spec.limits)
+        further += query_warnings(asked, knowledge, spec.limits)
     shared = {query.label: query.span for query in ruleset.queries}
     queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
     kept, further_silenced = without_allowed(further, allowed, queries)

@@ -13,11 +13,8 @@ from dotr.joins.limits import LimitExceeded, Limits
 from dotr.languages.continuous.codes import WindowCode
 from dotr.layout.query_keys import query_key
 from dotr.layout.units import StreamQuery
-from dotr.model.algebra import Const, Extend, Filter, Group, Join, Pattern, TriplePattern, Values, WindowBlock
+from dotr.model.algebra import Extend, Filter, Group, Join, Pattern, Values
 from dotr.model.continuous import AskForm, ContinuousQuery
-from dotr.model.datalog import DatalogRule
-from dotr.model.terms import RDF_TYPE, Term, iri_text
-from dotr.model.traverse import walk
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
 from dotr.queries.operators import EMPTY
@@ -25,15 +22,10 @@ from dotr.queries.report_graph import ReportGraph
 from dotr.store.triples import TripleIndex
 
 
-def query_warnings(
-    queries: Sequence[StreamQuery], knowledge: Knowledge, rules: Sequence[DatalogRule], limits: Limits
-) -> Iterator[Diagnostic]:
-    """Warnings of queries; `rules` are the Datalog rules with those of the entailment."""
-    derived = {head.predicate for rule in rules for head in rule.head}
+def query_warnings(queries: Sequence[StreamQuery], knowledge: Knowledge, limits: Limits) -> Iterator[Diagnostic]:
+    """Warnings of queries that the background alone answers, and that have one partition."""
     for each in queries:
         query = each.query
-        if all(isinstance(predicate, Const) for predicate in derived):
-            yield from _of_background_alone(query, knowledge, {p.term for p in derived if isinstance(p, Const)})
         if _answers_without_windows(query, knowledge, limits):
             message = f"the background alone answers {query.label}: it has solutions where every window is empty"
             hint = "Add a pattern that only a window can match."
@@ -42,20 +34,6 @@ def query_warnings(
             message = f"query {query.label} has one partition: {reason}"
             hint = "It runs on one core; other queries run on others."
             yield Diagnostic(WindowCode.ONE_PARTITION, message, query.label_span, hint, Severity.WARNING)
-
-
-def _of_background_alone(query: ContinuousQuery, knowledge: Knowledge, derived: set[Term]) -> Iterator[Diagnostic]:
-    """A warning for each predicate of a WINDOW block that the background has and no rule concludes."""
-    found: dict[Term, None] = {}
-    for node in walk(query.query):
-        if isinstance(node, WindowBlock):
-            patterns = [each.predicate for each in walk(node.pattern) if isinstance(each, TriplePattern)]
-            found |= dict.fromkeys(each.term for each in patterns if isinstance(each, Const))
-    for predicate in found:
-        if predicate != RDF_TYPE and predicate not in derived and predicate in knowledge.background.by_subject:
-            message = f"the background has {iri_text(predicate)}, and a WINDOW block sees none of it"
-            hint = "Write triples of the background outside of the block. Where the stream brings such triples too, all is well."
-            yield Diagnostic(WindowCode.OF_THE_BACKGROUND, message, query.label_span, hint, Severity.WARNING)
 
 
 def _answers_without_windows(query: ContinuousQuery, knowledge: Knowledge, limits: Limits) -> bool:

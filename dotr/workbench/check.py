@@ -220,7 +220,12 @@ def _check_program(
     try:
         program = compile_program(spec, keeping)
         comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
-        with_data = allowed.kept([*never_true(program, stream_objects), *misspelt_names(program, texts)], comments)
+        found = [*never_true(program, stream_objects), *misspelt_names(program, texts)]
+        if program.queries:
+            from dotr.workbench.background_blocks import of_the_background
+
+            found += of_the_background(program, stream_objects)
+        with_data = allowed.kept(found, comments)
         problems = [*program.warnings, *program.notices, *with_data, *_unshown_events(program, formats)]
         allowed.note(program.silenced)
         allowed.judge(comments, with_data=test is None)

@@ -1,0 +1,48 @@
+"""Predicates of WINDOW blocks that only the background has, as far as streams are known.
+
+A block sees what its window says, so such a pattern finds nothing. Known of streams are the maps of
+inputs, the streams of test cases, and the templates of units.
+Source: continuous.md, section 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dotr.engine.program import CompiledProgram
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.model.algebra import Const, TriplePattern, WindowBlock
+from dotr.model.continuous import ConstructForm
+from dotr.model.terms import RDF_TYPE, Term, iri_text
+from dotr.model.traverse import walk
+from dotr.workbench.never_true import StreamObjects
+
+
+def of_the_background(program: CompiledProgram, stream_objects: StreamObjects) -> Iterator[Diagnostic]:
+    """A warning for each predicate of a WINDOW block that the background has, that no rule
+    concludes and no known stream brings.
+    """
+    derived = {head.predicate for rule in program.closing_rules for head in rule.head}
+    if not all(isinstance(predicate, Const) for predicate in derived):
+        return
+    elsewhere = {predicate.term for predicate in derived if isinstance(predicate, Const)} | _brought(program, stream_objects)
+    by_subject = program.knowledge.background.by_subject
+    for unit in program.queries:
+        found: dict[Term, None] = {}
+        for node in walk(unit.query.query):
+            if isinstance(node, WindowBlock):
+                patterns = [each.predicate for each in walk(node.pattern) if isinstance(each, TriplePattern)]
+                found |= dict.fromkeys(each.term for each in patterns if isinstance(each, Const))
+        for predicate in found:
+            if predicate != RDF_TYPE and predicate not in elsewhere and predicate in by_subject:
+                message = f"the background has {iri_text(predicate)}, and a WINDOW block sees none of it"
+                hint = "Write triples of the background outside of the block. Where the stream brings such triples too, all is well."
+                yield Diagnostic("W405", message, unit.query.label_span, hint, Severity.WARNING)
+
+
+def _brought(program: CompiledProgram, stream_objects: StreamObjects) -> set[Term]:
+    """The predicates that streams are known to have."""
+    templates = [rule.template for rule in program.rules.rules]
+    templates += [unit.query.form.template for unit in program.queries if isinstance(unit.query.form, ConstructForm)]
+    made = {predicate.term for each in templates for _, predicate, _ in each.triples if isinstance(predicate, Const)}
+    return made | {source.predicate for source in stream_objects.sources}
