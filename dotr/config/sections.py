@@ -124,7 +124,7 @@ class InputSection(Section):
     )
     idle: str | int | None = Field(
         default=None,
-        description="watch, standard input: after this long without an element, instants close without waiting for this input; "
+        description="watch, standard input, brokers: after this long without an element, instants close without waiting for this input; "
         "never if none; an integer is in seconds",
     )
     one_per_instant: bool = Field(

@@ -36,7 +36,7 @@ from dotr.runtimes.stopping import Stop, stoppable
 from dotr.sinks.files import WriteFailed
 from dotr.sinks.opening import OpenedSinks, open_sinks
 from dotr.sources.failures import InputFailed
-from dotr.sources.live_merge import Channel, live_instants
+from dotr.sources.live_merge import Channel, LiveElements, live_instants
 from dotr.sources.merge import merged
 from dotr.sources.records import SourcedElement
 
@@ -214,6 +214,8 @@ class _LocalRun:
         """The elements with their records. Files are read a second time for records, up to this
         instant.
         """
+        if isinstance(elements, LiveElements):
+            return elements.sourced()
         if not all(isinstance(element, SourcedElement) for element in elements):
             if self._second_pass is None:
                 self._second_pass = merged(self._pipeline.inputs, lambda letter: None, trace=True)

@@ -1,12 +1,12 @@
 """Merge of growing inputs by time: an instant closes when every input has passed it by its delay,
 has ended, or is idle.
 
-Idea: admitted elements wait in a heap until every input that is not idle has passed their time. An
+Idea: admitted elements wait, by their times, until every input that is not idle has passed their time. An
 input is idle when it has given no record for its declared duration, counted from the first empty
 read; its next element makes it active again. Elements of an idle input for an instant already
 closed are dead letters. Where all inputs are idle, the waiting instants close, and no later ones.
 Invariant: instants are emitted in time order; an element is emitted, waiting, or a dead letter.
-Cost: a push and a pop of a heap per element. Memory: the elements between the slowest input and the
+Cost: a push and a pop of a heap per instant. Memory: the elements between the slowest input and the
 read-ahead of the others.
 """
 
@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import count
-from typing import Final
+from operator import itemgetter
+from typing import Final, TypeAlias
 
 from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Micros
@@ -25,7 +25,7 @@ from dotr.sources.feeds import Feed, FeedRecords
 from dotr.sources.lateness import Lateness
 from dotr.sources.merge import OnReject
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
-from dotr.sources.records import SourcedElement
+from dotr.sources.records import InputFile, Record, SourcedElement
 
 _CHUNK: Final = 256
 _AHEAD: Final = 100_000
@@ -87,21 +87,44 @@ def closing_bound(channels: Sequence[Channel], now: float, last: Micros) -> Micr
     return min([channel.lateness.passed for channel in open_ones if not channel.is_idle(now)], default=last)
 
 
+_Waiting: TypeAlias = tuple[int, InputFile, Record]
+"""An admitted record: the number of its channel, its file, and itself."""
+
+_NUMBER: Final = itemgetter(0)
+
+
+class LiveElements(list[Element]):
+    """The elements of an instant, with the records that they are of."""
+
+    def __init__(self, waiting: list[_Waiting]) -> None:
+        super().__init__([record[4] for _, _, record in waiting if record[4] is not None])
+        self._waiting = waiting
+
+    def sourced(self) -> list[SourcedElement]:
+        """The elements with their records and files."""
+        found = []
+        for (_, file, record), element in zip(self._waiting, self, strict=True):
+            sourced = SourcedElement(*element)
+            sourced.file, sourced.record = file, record
+            found.append(sourced)
+        return found
+
+
 def live_instants(
     channels: list[Channel],
     on_reject: OnReject,
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
     appeared: Callable[[], Iterable[Channel]] | None = None,
-) -> Iterator[tuple[Micros, list[Element]]]:
-    """Instants of the channels in time order, each with its elements, which are `SourcedElement`.
+) -> Iterator[tuple[Micros, LiveElements]]:
+    """Instants of the channels in time order, each with its elements, which are `LiveElements`.
 
     Rejected records go to the callback as dead letters. The iteration ends when all inputs have
     ended. `appeared` gives the channels that have come since its last call; they join the others.
     """
-    waiting: list[tuple[Micros, int, int, Element]] = []
+    waiting: dict[Micros, list[_Waiting]] = {}
+    times: list[Micros] = []
     closed = -LAST_MICRO
-    numbers = count()
     last = -LAST_MICRO
     while True:
         if appeared is not None:
@@ -119,28 +142,32 @@ def live_instants(
                 continue
             read = True
             file, lateness = chunk.file, channel.lateness
+            verdict, admitted = lateness.verdict, 0
             for record in chunk.records:
-                dead_letter = lateness.rejection(file, record, closed)
-                if dead_letter is not None:
-                    on_reject(dead_letter)
+                moment = record[3]
+                if moment is None:
+                    on_reject(record.dead_letter(file))
+                elif (reason := verdict(moment, closed)) is not None:
+                    on_reject(lateness.dead_letter(file, record, reason))
                 else:
-                    assert record.element is not None
-                    moment = record.element.time
-                    sourced = SourcedElement(*record.element)
-                    sourced.file, sourced.record = file, record
-                    heappush(waiting, (moment, number, next(numbers), sourced))
-                    channel.waiting += 1
-                    if moment > last:
-                        last = moment
+                    admitted += 1
+                    together = waiting.get(moment)
+                    if together is None:
+                        waiting[moment] = [(number, file, record)]
+                        heappush(times, moment)
+                        if moment > last:
+                            last = moment
+                    else:
+                        together.append((number, file, record))
+            channel.waiting += admitted
         until = closing_bound(channels, now, last)
-        while waiting and waiting[0][0] <= until:
-            closed = waiting[0][0]
-            together: list[Element] = []
-            while waiting and waiting[0][0] == closed:
-                _, number, _, element = heappop(waiting)
+        while times and times[0] <= until:
+            closed = heappop(times)
+            together = waiting.pop(closed)
+            together.sort(key=_NUMBER)
+            for number, _, _ in together:
                 channels[number].waiting -= 1
-                together.append(element)
-            yield closed, together
+            yield closed, LiveElements(together)
         if all(channel.feed.ended for channel in channels):
             return
         if not read:

@@ -48,7 +48,7 @@ engine: local
 """
 PROGRESS = RunProgress(
     12_500_000,
-    (InputProgress("a", 12_500_000), InputProgress('quoted "b"', 9_000_000), InputProgress("c", None)),
+    (InputProgress("a", 12_500_000, connected=True), InputProgress('quoted "b"', 9_000_000), InputProgress("c", None)),
     (StoredCount(0, "Smoke", 4), StoredCount(1, "Fire", 2)),
     321,
     BatchFigures(7, 1_250, 4, 999),

@@ -30,7 +30,7 @@ BOUNDED = "endingOffsets: latest"
 
 
 def _pairs(dead: list[dict[str, object]]) -> list[tuple[object, object]]:
-    return sorted((each["reason"], each["text"]) for each in dead)  # type: ignore[type-var]
+    return sorted((each["reason"], each["text"]) for each in dead)
 
 
 def test_partitions_are_inputs_of_their_own(kafka: Broker, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def in_process(inputs: list[Input], script: list[Step]) -> Outcome:
     found: list[tuple[int, list[tuple[int, int]]]] = []
     with suppress(Stopped):
         for time, elements in live_instants(channels, dead.append, world.clock, world.go_on):
-            found.append((time, sorted((int(e.file.input), int(e.record.raw)) for e in elements)))  # type: ignore[attr-defined]
+            found.append((time, sorted((int(e.file.input), int(e.record.raw)) for e in elements.sourced())))
     return Outcome(found, sorted((int(letter.input), int(letter.text), letter.reason.value) for letter in dead))
 
 

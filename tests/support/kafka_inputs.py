@@ -164,4 +164,4 @@ def expected(folder: Path, lines: Sequence[Sequence[str]], lateness: str = "3 s"
     ended = run(config, "--engine", "local")
     assert ended.returncode == 0, ended.stderr
     dead = dead_letters(folder / "out/dead.ndjson")
-    return written(folder / "out/events.ndjson"), sorted((each["reason"], each["text"]) for each in dead)  # type: ignore[type-var]
+    return written(folder / "out/events.ndjson"), sorted((each["reason"], each["text"]) for each in dead)

@@ -66,7 +66,7 @@ def _times(config: Path) -> list[int]:
 
 
 def _pairs(dead: list[dict[str, object]]) -> list[tuple[object, object]]:
-    return sorted((each["reason"], each["text"]) for each in dead)  # type: ignore[type-var]
+    return sorted((each["reason"], each["text"]) for each in dead)
 
 
 def _config(folder: Path, kafka: Broker, topic: str, further: str = "", batch: int = 150, settings: str = "") -> Path:
