@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.model.places import Span
 from dotr.sinks.batches import Check
 from dotr.sinks.destinations import KafkaDestination
 from dotr.sinks.files import WriteFailed
@@ -96,6 +98,10 @@ class TopicFailed(WriteFailed):
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         self.diagnostic = Diagnostic(code, message, None, hint)
         super().__init__(f"{code} {message}. {hint}".strip())
+
+    def refused(self, span: Span | None) -> Refused:
+        """The error of the user's, with its place in the configuration."""
+        return Refused([replace(self.diagnostic, span=span)])
 
 
 def kafka() -> ModuleType:
