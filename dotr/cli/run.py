@@ -69,7 +69,8 @@ def execute(options: argparse.Namespace) -> int:
             warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
             if warnings and not options.quiet:
                 print_message(f"{count_noun(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
-            stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
+            if engine == "spark":
+                stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
             totals = _run_engine(pipeline, engine, figures, options)
         except RunFailed as failure:
             if print_message is print_stderr:

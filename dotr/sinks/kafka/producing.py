@@ -14,9 +14,10 @@ from dotr.model.stream import DeadLetter
 from dotr.sinks.batches import Check, Reject, check_nothing
 from dotr.sinks.destinations import KafkaDestination
 from dotr.sinks.files import WriteFailed
-from dotr.sinks.kafka.client import STEP_SECONDS, TopicFailed, error_text, lasting_failure
+from dotr.sinks.kafka.client import STEP_SECONDS, TopicFailed, lasting_failure
 from dotr.sinks.kafka.writing import TopicWriter
 from dotr.sinks.messages import Encoder
+from dotr.sources.kafka.client import error_text
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer

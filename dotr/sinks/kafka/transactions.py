@@ -30,13 +30,13 @@ from dotr.sinks.kafka.client import (
     ProducerEvents,
     TopicFailed,
     consumer,
-    kafka,
     lasting_failure,
     transaction_properties,
     transaction_seconds,
 )
 from dotr.sinks.kafka.writing import TopicWriter
 from dotr.sinks.messages import Encoder
+from dotr.sources.kafka.client import kafka
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer
