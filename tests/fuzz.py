@@ -148,6 +148,9 @@ PARSERS: Final[dict[str, Callable[[bytes], None]]] = {
     "csv": _stream("csv"),
     "trig": _stream("trig"),
     "nquads": _stream("nquads"),
+    "message log": _stream("turtle"),
+    "message log of quads": _stream("nquads"),
+    "jsonld": _stream("jsonld"),
     "times": _times,
 }
 _RULE: Final = """PREFIX : <http://e/>
@@ -204,6 +207,25 @@ _INLINE: Final[dict[str, Sequence[str]]] = {
         '<http://www.w3.org/ns/prov#generatedAtTime> "2024-05-14T08:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n# comment\n'
         "<http://e/a> <http://e/p> <<( <http://e/a> <http://e/p> _:b )>> <http://e/h> .\n<http://e/h> "
         '<http://www.w3.org/ns/prov#generatedAtTime> "5"^^<http://www.w3.org/2001/XMLSchema#integer> .\n',
+    ],
+    "message log": [
+        'VERSION "1.2-messages"\nPREFIX : <http://e/>\n:a :p 5 ; prov:x "MESSAGE" .\nMESSAGE\nMESSAGE # one\n'
+        "@prefix prov: <http://www.w3.org/ns/prov#> .\n:a prov:generatedAtTime 5 .\n@message .\n"
+        "[] :p '''\nMESSAGE\n'''@en ; prov:generatedAtTime 6 . MESSAGE BASE <http://b/> <c> :p _:b .\n",
+        "@prefix : <http://e/> . :a :p [ :q ( 1 ) ] ; <http://www.w3.org/ns/prov#generatedAtTime> "
+        '"2024-05-14T08:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .',
+    ],
+    "message log of quads": [
+        'VERSION "1.2-messages"\n<http://e/a> <http://e/p> "5" <http://e/g> .\nMESSAGE\n<http://e/g> '
+        '<http://www.w3.org/ns/prov#generatedAtTime> "5"^^<http://www.w3.org/2001/XMLSchema#integer> .\n'
+        '_:b <http://e/p> "x" <http://e/g> .\nMESSAGE\n',
+    ],
+    "jsonld": [
+        '{"@context": {"@vocab": "http://e/", "at": "http://www.w3.org/ns/prov#generatedAtTime"}, "@id": "http://e/a", "at": 5, '
+        '"p": [1, 2.5, {"@list": []}]}\n{"@context": ["http://c/", null], "@graph": [{"@id": "http://e/g", '
+        '"@graph": {"http://e/p": {"@value": "x", "@language": "en"}}}]}\n{}\n',
+        '[\n {"@id": "http://e/a",\n  "http://www.w3.org/ns/prov#generatedAtTime": '
+        '{"@value": "5", "@type": "http://www.w3.org/2001/XMLSchema#integer"}}\n]',
     ],
     "times": [
         "2014-08-01T07:50:00", "2014-08-01 09:50:00.123456789+02:00", "2016-12-31T23:59:60Z", "0001-01-01T00:00:00+14:00",

@@ -7,6 +7,7 @@ hostile one a dead letter with its place, its reason and `error`; the same in pr
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 from collections.abc import Iterator, Sequence
@@ -45,14 +46,25 @@ input:
   - {{ name: nquads, format: nquads, path: a.nq }}
   - {{ name: csv, format: csv, path: a.csv, time: t, map: "x:{{id}} a :{{kind}}", delimiter: "," }}
   - {{ name: gzip, format: ndjson, path: a.ndjson.gz }}
+  - {{ name: log, format: turtle, path: a.ttls, time: ":t" }}
+  - {{ name: jsonld, format: jsonld, path: a.jsonld, time: ":t" }}
 output: [{{ path: {out}/out.ndjson }}]
 dead_letter: {out}/dead.ndjson
 spark: {{ master: "local[2]", checkpoint: {out}/checkpoint, batch: 40, conf: {{ spark.python.daemon.module: tests.support.faults }} }}
 """
-FILES: Final = {"ndjson": "a.ndjson", "trig": "a.trig", "nquads": "a.nq", "csv": "a.csv", "gzip": "a.ndjson.gz"}
+FILES: Final = {
+    "ndjson": "a.ndjson",
+    "trig": "a.trig",
+    "nquads": "a.nq",
+    "csv": "a.csv",
+    "gzip": "a.ndjson.gz",
+    "log": "a.ttls",
+    "jsonld": "a.jsonld",
+}
 _HEADS: Final = {
     "trig": b"@prefix : <http://e/> .\n@prefix prov: <http://www.w3.org/ns/prov#> .\n",
     "csv": b"t,id,kind\n",
+    "log": b'VERSION "1.2-messages"\nPREFIX : <http://e/>\n',
 }
 _TIME: Final = "<http://www.w3.org/ns/prov#generatedAtTime>"
 _INTEGER: Final = "<http://www.w3.org/2001/XMLSchema#integer>"
@@ -84,6 +96,14 @@ def _quads(*triples: str) -> bytes:
     return "".join([*lines, f'<http://e/g$T> {_TIME} "$T"^^{_INTEGER} .\n']).encode()
 
 
+def _message(graph: str) -> bytes:
+    return f"{graph} .\n:a$T :t $T .\nMESSAGE\n".encode()
+
+
+def _document(**members: object) -> bytes:
+    return json.dumps({**members, "http://e/t": 0}).replace('"http://e/t": 0', '"http://e/t": $T').encode() + b"\n"
+
+
 def _deep(depth: int, prefix: str = ":") -> str:
     """A triple term in a triple term, and so on."""
     a, p = (f"{prefix}a", f"{prefix}p") if prefix == ":" else ("<http://e/a>", "<http://e/p>")
@@ -113,6 +133,18 @@ NOW: Final[Sequence[Hostile]] = (
     Hostile("a literal as a subject", "nquads", b'"a" <http://e/p> <http://e/o> <http://e/g$T> .\n', "unreadable"),
     Hostile("too few cells", "csv", b"$T\n", "unreadable"),
     Hostile("no time in its cell", "csv", b"soon,a,Good\n", "unreadable"),
+    Hostile("a message that is not finished", "log", b":a :t $T ; :p\nMESSAGE\n", "unreadable"),
+    Hostile("a message without a time", "log", b":a a :Good .\nMESSAGE\n", "unreadable", "it has no <http://e/t>"),
+    Hostile("a message with two times", "log", _message(":a :t 1"), "unreadable", "it has more than one <http://e/t>"),
+    Hostile("a message with a quote that is not closed", "log", _message(':a :p "x'), "unreadable"),
+    Hostile("a message that is no UTF-8", "log", b':a :p "\xff" ; :t $T .\nMESSAGE\n', "unreadable", "UTF-8"),
+    Hostile("an empty message", "log", b"MESSAGE\n", None),
+    Hostile("a message that undoes a prefix, and gives it back", "log", b"PREFIX : <http://f/>\nPREFIX : <http://e/>\nMESSAGE\n", None),
+    Hostile("no JSON-LD", "jsonld", b'{"@id": \n', "unreadable", "no JSON"),
+    Hostile("half a character in JSON-LD", "jsonld", _document(p="\ud800"), "unreadable"),
+    Hostile("a context of the Web", "jsonld", _document(**{"@context": "http://127.0.0.1:9/c"}), "unreadable", "nothing is fetched"),
+    Hostile("a context that is a file", "jsonld", _document(**{"@context": ["file:///etc/passwd"]}), "unreadable", "nothing is fetched"),
+    Hostile("a wrong type of time in JSON-LD", "jsonld", b'{"http://e/t": "$T"}\n', "unreadable", "neither an xsd:dateTime"),
     Hostile("more triples than there may be", "ndjson", _line(_many("Some", 600)), "limit", "more than 500 triples"),
     Hostile("more answers than there may be", "ndjson", _line(_many("Left", 25) + _many("Right", 25)), "limit", "more than"),
     Hostile("what the closure fails at", "ndjson", _line("[] :v 13 ."), "failed", "RecursionError: too deep"),
@@ -129,6 +161,12 @@ LATER: Final[Sequence[Hostile]] = (
     Hostile("triple terms in TriG, 1,000 deep", "trig", _block(f":a :p {_deep(1000)}"), "limit", "nest"),
     Hostile("brackets in TriG, 1,000 deep", "trig", _block(":a :p " + "[ :p " * 1000 + "]" * 1000), "limit", "nest"),
     Hostile("triple terms in quads, 300 deep", "nquads", _quads(f"<http://e/a> <http://e/p> {_deep(300, '')}"), "limit", "nest"),
+    Hostile("brackets in a message, 20,000 deep", "log", _message(":a :p " + "[ :p " * 20_000 + "]" * 20_000), "limit", "nest"),
+    Hostile("a message of 600 kB", "log", _message(":a :p 1 .\n" * 60_000 + ":a :p 2"), "limit", "500,000"),
+    Hostile("a message with a line of 600 kB", "log", _message(f':a :p "{"x" * 600_000}"'), "limit", "500,000"),
+    Hostile("JSON-LD, 20,000 deep", "jsonld", b'{"@graph":' * 20_000 + b"1" + b"}" * 20_000 + b"\n", "limit", "nest"),
+    Hostile("contexts, 9,000 deep", "jsonld", b'{"@context":' + b"[" * 9_000 + b"]" * 9_000 + b"}\n", "limit", "nest"),
+    Hostile("a document of 600 kB", "jsonld", _document(p="x" * 600_000), "limit", "500,000"),
     Hostile("a line of a megabyte", "ndjson", _line(f':a :p "{"x" * 1_000_000}" .'), "limit", "500,000"),
     Hostile("a line of 17 MB", "ndjson", _line(f':a :p "{"x" * 17_000_000}" .'), "limit", "500,000"),
     Hostile("a TriG statement of 600 kB", "trig", _block(f':a :p "{"x" * 600_000}"'), "limit", "500,000"),
@@ -185,7 +223,7 @@ def write(folder: Path, hostile: Sequence[Hostile] = ENABLED) -> Expected:
         record = each.record.replace(b"$T", b"%d" % time)
         contents[each.format] += record
         if each.reason is not None:
-            name, text = each.input or each.format, record.decode(errors="replace")
+            name, text = each.input or each.format, record.removesuffix(b"MESSAGE\n").decode(errors="replace")
             place = ("r.dotr", 0) if each.input else (FILES[each.format], line)
             expected.letters += [(each.reason, name, *place, each.error, "" if each.input else text)] * each.letters
         time += 50
@@ -203,6 +241,10 @@ def _good(form: str, time: int) -> bytes:
     match form:
         case "ndjson" | "gzip":
             return _line(f"<x:g{time}> a :Good .").replace(b"$T", b"%d" % time)
+        case "log":
+            return _message(f"<x:g{time}> a :Good").replace(b"$T", b"%d" % time)
+        case "jsonld":
+            return _document(**{"@id": f"x:g{time}", "@type": "http://e/Good"}).replace(b"$T", b"%d" % time)
         case "trig":
             return _block(f"<x:g{time}> a :Good").replace(b"$T", b"%d" % time)
         case "nquads":
@@ -232,13 +274,18 @@ def check(folder: Path, out: str, expected: Expected) -> None:
             if (each["reason"], each["input"], Path(each["file"]).name) == (reason, name, file)
             and (not line or each["line"] == line)
             and error in each.get("error", "")
-            and _alike(text, each["text"])
-            and (error != "500,000" or len(each["text"].encode()) <= (64 << 10) + 4)
+            and _alike(text, _text(each))
+            and (error != "500,000" or len(_text(each).encode()) <= (64 << 10) + 4)
         ]
         assert like, (reason, name, file, line, error, text[:80], [{**each, "text": each["text"][:80]} for each in letters])
         left.remove(like[0])
     assert left == []
     assert all(each.get("error") for each in letters)
+
+
+def _text(letter: dict[str, str]) -> str:
+    """The text of a dead letter, decoded where it is of bytes."""
+    return base64.b64decode(letter["text"]).decode(errors="replace") if letter.get("encoding") == "base64" else letter["text"]
 
 
 def _alike(record: str, text: str) -> bool:

@@ -25,6 +25,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.joins.limits import LIMITS
 from dotr.model.time import Unit
 from dotr.sources.encodings import encoding_name
+from dotr.sources.sizes import parse_size
 from dotr.sources.time_formats import check_time_format, check_time_zone
 from dotr.sources.times import parse_delay
 
@@ -111,7 +112,9 @@ class InputSection(Section):
     """Input stream of elements, from one or several files, a broker, or a server of its own."""
 
     name: str = Field(min_length=1, description="the name in dead letters and messages")
-    format: Literal["ndjson", "trig", "nquads", "csv", "json"] = Field(description="the format of elements (inputs.md)")
+    format: Literal["ndjson", "trig", "nquads", "csv", "json", "turtle", "ntriples", "jsonld"] = Field(
+        description="the format of elements (inputs.md)"
+    )
     path: str = Field(default="", min_length=1, description="a file or a glob; .gz too; - is standard input")
     kafka: KafkaInputSection | None = Field(default=None, description="topics of a Kafka cluster, in place of a path")
     mqtt: MqttInputSection | None = Field(default=None, description="topics of an MQTT broker, in place of a path")
@@ -136,7 +139,17 @@ class InputSection(Section):
         description="the declared delay, such as 30 s: an element may come behind one that is later by as much; "
         "an integer is in the unit of `time`",
     )
-    time: str | None = Field(default=None, description="csv: the column that holds the time, required; json: its path, required")
+    max_bytes: str | int | None = Field(
+        default=None, description="bytes of a record or message of this input at most, such as 64 KiB; `limits.record` if none"
+    )
+    pace: float | int | None = Field(
+        default=None, gt=0, description="the most seconds of event time that are read a second of the clock; no bound if none"
+    )
+    time: str | None = Field(
+        default=None,
+        description="csv: the column that holds the time, required; json: its path, required; turtle, ntriples, jsonld, RDF messages: its "
+        "predicate, prov:generatedAtTime if none; $timestamp: the time that Kafka gives; $received: that of arrival by mqtt or http",
+    )
     map: str | None = Field(default=None, description="csv, json: the template that makes the graph of a row or an object, required")
     each: str | None = Field(
         default=None, min_length=1, description="json: the path of a list, each item of which is an element; the object if none"
@@ -150,6 +163,21 @@ class InputSection(Section):
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
     decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals; with a comma, 20,5 is the decimal 20.5")
     encoding: str = Field(default="utf-8", min_length=1, description="csv: the encoding of the text, such as latin-1")
+
+    columns: list[str] | None = Field(
+        default=None, min_length=1, description="csv: the columns of rows without a header; the first line names them if none"
+    )
+    contexts: dict[str, str] | None = Field(
+        default=None, description="jsonld: the file that stands for each remote context; no other is used, and nothing is fetched"
+    )
+    context: str | None = Field(default=None, min_length=1, description="jsonld: the file with the context of messages without one")
+
+    @field_validator("max_bytes")
+    @classmethod
+    def _check_max_bytes(cls, value: str | int | None) -> str | int | None:
+        if value is not None:
+            parse_size(value)
+        return value
 
     @field_validator("time_format")
     @classmethod

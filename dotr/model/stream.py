@@ -66,9 +66,9 @@ class Reason(Enum):
     """Reason for which an element became a dead letter.
 
     IDLE: the instant had closed while the input was declared idle. SECOND: another element had the
-    same time, in an input where every element is an instant. LOST: a broker dropped it unread.
-    EMPTY: an RDF message without triples, which is counted and left out, and never written as a
-    dead letter.
+    same time, in an input where every element is an instant. EMPTY: an RDF message without triples,
+    which is counted and left out, and never written as a dead letter. LOST: a broker dropped it
+    unread.
     """
 
     LATE = "late"
@@ -89,6 +89,7 @@ class DeadLetter(NamedTuple):
     - `time`: in µs since 1970; None where none could be read.
     - `text`: the source text of the element.
     - `why`: a sentence for the user.
+    - `encoding`: "base64" where the element is no text, and `text` its bytes in that form.
     """
 
     reason: Reason
@@ -98,3 +99,4 @@ class DeadLetter(NamedTuple):
     time: Micros | None
     text: str
     why: str
+    encoding: str = ""

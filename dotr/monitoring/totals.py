@@ -36,8 +36,8 @@ class Totals:
 
     @property
     def all_rejected(self) -> bool:
-        """True where elements were read and every one was rejected."""
-        return not self.elements and any(self.dead_letters.values())
+        """True where elements were read and every one was rejected. An empty message is no element."""
+        return not self.elements and any(count for reason, count in self.dead_letters.items() if reason is not Reason.EMPTY)
 
     def __add__(self, other: Totals) -> Totals:
         """

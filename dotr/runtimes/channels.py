@@ -9,6 +9,7 @@ from dotr.sources.feeds import AppearingFiles, Feed, FilesFeed, OneFile, Standar
 from dotr.sources.kafka.channels import TopicChannels
 from dotr.sources.lateness import Lateness
 from dotr.sources.live_merge import Channel
+from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 from dotr.sources.records import InputFile
 from dotr.sources.watched_folders import GrowingInput
@@ -23,9 +24,13 @@ class PipelineChannels:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
+        self._clocks = {name: EventClock(pace) for name, pace in pipeline.paces.items()}
         self.channels = [self._channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
         self.channels += [self._channel(each.like, _feed(pipeline, each), each) for each in pipeline.growing]
-        self._topics = {each.topics.name: TopicChannels(each, self._pace(each.topics.name)) for each in pipeline.topics}
+        self._topics = {
+            each.topics.name: TopicChannels(each, self._pace(each.topics.name), self._clocks.get(each.topics.name))
+            for each in pipeline.topics
+        }
         for topics in self._topics.values():
             self.channels += topics.channels
 
@@ -49,7 +54,11 @@ class PipelineChannels:
     def _channel(self, file: InputFile, feed: Feed, growing: GrowingInput | None = None) -> Channel:
         lateness = Lateness(file.delay, single=file.single)
         idle = None if growing is None else growing.idle
-        return Channel(feed, lateness, idle, self._pace(file.input), growing is not None, name=file.input)
+        paced = self._paced(file.input, feed)
+        return Channel(paced, lateness, idle, self._pace(file.input), growing is not None, name=file.input)
+
+    def _paced(self, name: str, feed: Feed) -> Feed:
+        return PacedFeed(feed, self._clocks[name]) if name in self._clocks else feed
 
 
 def _feed(pipeline: Pipeline, growing: GrowingInput) -> Feed:

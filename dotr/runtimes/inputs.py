@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
 
 from dotr.config import UNITS, Config, InputSection, glob_files, matching_files
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
-from dotr.model.places import Document, Span
+from dotr.model.places import Span
 from dotr.model.time import Clock, Micros, Unit
+from dotr.runtimes.element_settings import element_map, graph_settings
 from dotr.runtimes.kafka_inputs import kafka_input
 from dotr.sources.failures import InputFailed
 from dotr.sources.kafka.channels import OpenedTopics
@@ -24,7 +24,8 @@ from dotr.sources.kafka.time_probe import TimeProbe
 from dotr.sources.kafka.topics import KafkaInput
 from dotr.sources.lines import STANDARD_INPUT, standard_bytes
 from dotr.sources.reading import check_input, clock_of, has_date_times
-from dotr.sources.records import ElementMap, Format, InputFile
+from dotr.sources.records import ElementMap, Format, GraphSettings, InputFile
+from dotr.sources.sizes import parse_size
 from dotr.sources.times import parse_delay
 from dotr.sources.watched_folders import Folder, GrowingInput, stable_files
 
@@ -32,12 +33,14 @@ from dotr.sources.watched_folders import Folder, GrowingInput, stable_files
 @dataclass(frozen=True)
 class Inputs:
     """Inputs of a run: `files` that exist at its start, `growing` inputs, and `rates` (records a
-    second) by name of input; `topics` are those of Kafka."""
+    second) and `paces` (seconds of event time a second) by name of input; `topics` are those of
+    Kafka."""
 
     files: tuple[InputFile, ...]
     growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
     topics: tuple[KafkaInput, ...] = ()
+    paces: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
@@ -58,7 +61,12 @@ def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
             Diagnostic("C204", "standard input can be read by one input only", config.span("input"), "Name files for the others.")
         )
     rates = {section.name: section.rate for section in sections if section.rate is not None}
-    return Inputs(tuple(files), tuple(growing), rates, tuple(topics))
+    return Inputs(tuple(files), tuple(growing), rates, tuple(topics), paces_of(sections))
+
+
+def paces_of(sections: Sequence[InputSection]) -> dict[str, float]:
+    """The paces of inputs by name, in seconds of event time a second."""
+    return {section.name: float(section.pace) for section in sections if section.pace is not None}
 
 
 @contextmanager
@@ -102,6 +110,7 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     idle: Micros | None = None
     settle: Micros = 0
     mapped: ElementMap | None = None
+    graphs = GraphSettings()
     paths: list[str] = []
     with collect_problems(problems):
         delay = _length(config, number, "lateness", section.lateness, unit)
@@ -110,17 +119,19 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     with collect_problems(problems):
         settle = _length(config, number, "settle", section.settle if section.settle is not None else "1 s", Unit.SECOND)
     with collect_problems(problems):
-        mapped = _element_map(config, section, number)
+        mapped = element_map(config, section, number)
+    with collect_problems(problems):
+        graphs = graph_settings(config, section, number)
     with collect_problems(problems):
         paths = files_of(config, section, number)
     problems += _setting_conflicts(config, section, number, delay)
     if problems:
         raise Refused(problems)
-    like = _file_like(config, section, "", delay, mapped)
+    like = _file_like(config, number, "", delay, mapped, graphs)
     files = [replace(like, path=path) for path in paths]
     for file in files or [like]:
         with collect_problems(problems):
-            check_input(file, config.span(*at))
+            check_input(file, config.span(*at), sent=config.transport("input", number) != "path")
     if problems:
         raise Refused(dict.fromkeys(_with_place(problem, config, number) for problem in problems))
     if transport == "kafka":
@@ -132,9 +143,10 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     return Inputs(tuple(files))
 
 
-def _file_like(config: Config, section: InputSection, path: str, delay: Micros, mapped: ElementMap | None) -> InputFile:
-    """A file as an input of a configuration, with its declared lateness and map."""
+def _file_like(config: Config, number: int, path: str, delay: Micros, mapped: ElementMap | None, graphs: GraphSettings) -> InputFile:
+    """A file as an input of a configuration, with its declared lateness, map and settings."""
     settings = config.settings
+    section = settings.input[number]
     return InputFile(
         section.name,
         path,
@@ -145,7 +157,8 @@ def _file_like(config: Config, section: InputSection, path: str, delay: Micros, 
         mapped,
         section.one_per_instant,
         settings.limits.nesting,
-        settings.limits.record,
+        settings.limits.record if section.max_bytes is None else parse_size(section.max_bytes),
+        graphs,
     )
 
 
@@ -157,7 +170,7 @@ def file_of_input(config: Config, name: str, path: str) -> InputFile | None:
     for number, section in enumerate(config.settings.input):
         if section.name == name:
             delay = _length(config, number, "lateness", section.lateness, UNITS[config.settings.time.unit])
-            return _file_like(config, section, path, delay, _element_map(config, section, number))
+            return _file_like(config, number, path, delay, element_map(config, section, number), graph_settings(config, section, number))
     return None
 
 
@@ -185,51 +198,6 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
         yield problem("watch", "standard input is no folder to watch", "Leave watch out.")
 
 
-def _element_map(config: Config, section: InputSection, number: int) -> ElementMap | None:
-    """Map of a CSV or JSON input, None for other formats; raises `Refused` where keys are missing,
-    or belong to another format."""
-    place = config.span("input", number)
-    for key, formats in _MAP_KEYS.items():
-        if section.is_given(key) and section.format not in formats:
-            message = f"{key} belongs to {' and '.join(formats)}, not to {section.format}"
-            hint = f"Leave it out, or write format: {' or format: '.join(formats)}"
-            raise refuse("C204", message, config.files.tree.key_span(("input", number, key)), hint)
-    if section.format not in _MAP_KEYS["map"]:
-        return None
-    if section.time is None or section.map is None:
-        place_of_time, thing = ("COLUMN names the column", "a row") if section.format == "csv" else ("PATH names the member", "an object")
-        needed = {
-            "time": f"time: {place_of_time} that holds the time.",
-            "map": f'map: "[] a :Report ; :speed {{{place_of_time.split()[0]}}} ." makes {thing} a graph.',
-        }
-        missing = [key for key in needed if getattr(section, key) is None]
-        raise Refused(Diagnostic("C202", f"a {section.format} input needs {key}", place, needed[key]) for key in missing)
-    return ElementMap(
-        section.time,
-        Document(f"map of input {section.name}", section.map),
-        section.delimiter,
-        section.time_format,
-        section.time_zone,
-        section.decimal,
-        section.encoding,
-        section.each or "",
-        lines=section.path == STANDARD_INPUT,
-    )
-
-
-_MAP_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "time": ("csv", "json"),
-    "map": ("csv", "json"),
-    "time_format": ("csv", "json"),
-    "time_zone": ("csv", "json"),
-    "each": ("json",),
-    "delimiter": ("csv",),
-    "decimal": ("csv",),
-    "encoding": ("csv",),
-}
-"""The formats that have a setting."""
-
-
 def _with_place(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
     """Move the span of a problem in a map or prefix to its place in the configuration."""
     if problem.code == "I105":
@@ -254,11 +222,14 @@ def _length(config: Config, number: int, key: str, value: str | int, unit: Unit)
 
 
 def spool_problems(config: Config, growing: GrowingInput) -> Iterator[Diagnostic]:
-    """Problem of a standard input that Spark cannot spool for a replay: one in TriG."""
-    if growing.like.format is Format.TRIG:
+    """Problem of a standard input that Spark cannot spool for a replay: one in TriG or Turtle, or of
+    N-Triples.
+    """
+    names = {Format.TRIG: "TriG", Format.TURTLE: "Turtle", Format.NTRIPLES: "N-Triples"}
+    if growing.standard and growing.like.format in names:
         number = next(number for number, section in enumerate(config.settings.input) if section.path == STANDARD_INPUT)
         hint = "Send N-Quads (format: nquads), name files, or run with --engine local."
-        message = "Spark reads standard input a record at a time, and a record of TriG needs the declarations before it"
+        message = f"Spark reads standard input a record at a time, and a record of {names[growing.like.format]} needs what is before it"
         yield Diagnostic("S107", message, config.span("input", number, "path"), hint)
 
 

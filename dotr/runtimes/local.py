@@ -224,7 +224,7 @@ class _LocalRun:
 
     def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
         """The instants of the inputs as they close; dead letters are written while inputs are read."""
-        if not (pipeline.growing or pipeline.rates or pipeline.topics):
+        if not (pipeline.growing or pipeline.rates or pipeline.paces or pipeline.topics):
             return merged(pipeline.inputs, self.reject_record, trace=self._keeps_records)
 
         def wait(seconds: float) -> None:
@@ -349,6 +349,8 @@ class _LocalRun:
 
     def _write_dead_letter(self, letter: DeadLetter) -> None:
         self._dead_letter_counts[letter.reason] += 1
+        if letter.reason is Reason.EMPTY:
+            return
         self._unflushed = True
         self._warnings.report_dead_letter(letter)
         if self._dead_letter_sink is not None:

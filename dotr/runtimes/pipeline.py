@@ -24,6 +24,7 @@ from dotr.sinks.events import OutputTerms
 from dotr.sinks.files import check_new, keeps_nothing
 from dotr.sinks.opening import Output
 from dotr.sources.kafka.channels import OpenedTopics
+from dotr.sources.kafka.topics import KafkaInput
 from dotr.sources.records import InputFile
 from dotr.sources.times import parse_delay
 from dotr.sources.watched_folders import GrowingInput
@@ -51,8 +52,9 @@ class Pipeline:
     """Compiled program with inputs and outputs.
 
     `inputs`: existing files; `growing`: watched folders and standard input; `rates`: greatest
-    number of records a second, by name of input; `topics`: Kafka inputs; `dead_letter_warnings`:
-    number of dead letters of a kind that are logged; `notices`: notices on the inputs.
+    number of records a second, and `paces`: of seconds of event time, by name of input; `topics`:
+    the Kafka inputs `topic_inputs`, opened; `dead_letter_warnings`: number of dead letters of a
+    kind that are logged; `notices`: notices on the inputs.
     """
 
     name: str
@@ -65,8 +67,10 @@ class Pipeline:
     growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
     topics: tuple[OpenedTopics, ...] = ()
+    topic_inputs: tuple[KafkaInput, ...] = ()
     dead_letter_warnings: int = WARNINGS_PER_KIND
     notices: Sequence[Diagnostic] = ()
+    paces: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def destinations(self) -> tuple[Destination, ...]:
@@ -133,8 +137,10 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         inputs.growing,
         inputs.rates,
         topics,
+        inputs.topics,
         settings.report.dead_letters,
         notices,
+        paces=inputs.paces,
     )
 
 

@@ -14,7 +14,8 @@ from dotr.sinks.files import BatchFile, FileSink
 
 
 def dead_letter_line(dead_letter: DeadLetter, clock: Clock) -> str:
-    r"""JSON line of a dead letter, without its line end; `error` is the reason in words.
+    r"""JSON line of a dead letter, without its line end; `error` is the reason in words, `encoding` is
+    there where the text is one of bytes.
 
     >>> from dotr.model.stream import Reason
     >>> print(dead_letter_line(DeadLetter(Reason.UNREADABLE, "in", "a.csv", 7, None, 'x,"y', "a quote is never closed"), Clock()))
@@ -28,6 +29,7 @@ def dead_letter_line(dead_letter: DeadLetter, clock: Clock) -> str:
             "line": dead_letter.line,
             "time": None if dead_letter.time is None else format_time(dead_letter.time, clock),
             "text": dead_letter.text,
+            **({"encoding": dead_letter.encoding} if dead_letter.encoding else {}),
             "error": dead_letter.why,
         },
         ensure_ascii=False,

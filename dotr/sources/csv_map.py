@@ -41,12 +41,13 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
     """Check that every column of `time` and `map` is in the header exactly once; raises `Refused`."""
     assert file.map is not None
     problems: list[Diagnostic] = []
+    named = "columns" if file.map.columns else file.path or "the message"
     timed = [] if file.map.sent_time else [("time", file.map.time)]
     for use, column in dict.fromkeys([*timed, *(("map", column) for column in columns_of(template_of(file)))]):
         if header.count(column) == 1:
             continue
         if column in header:
-            problems.append(Diagnostic("I104", f"{file.path} has two columns {column}", place, "Which of them is meant? Rename one."))
+            problems.append(Diagnostic("I104", f"{named} has two columns {column}", place, "Which of them is meant? Rename one."))
             continue
         columns = (
             ", ".join(header) if len(header) <= _MOST_NAMED else f"{', '.join(header[:_MOST_NAMED])} and {len(header) - _MOST_NAMED:,} more"
@@ -56,7 +57,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
             hint = f"Its only column is {header[0]}: is the delimiter {file.map.delimiter!r}?"
         elif hint.startswith("Did"):
             hint += f" Its columns are {columns}."
-        problems.append(Diagnostic("I103", f"{file.path} has no column {column}, which {use} names", place, hint))
+        problems.append(Diagnostic("I103", f"{named} has no column {column}, which {use} names", place, hint))
     if problems:
         raise Refused(problems)
 

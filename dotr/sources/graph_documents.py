@@ -6,6 +6,7 @@ it too. The depth of brackets is counted before the parser sees the text.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -17,7 +18,8 @@ from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
 from dotr.model.time import Micros
 from dotr.sources.graph_messages import GraphReader, MessageText
-from dotr.sources.records import Format, InputFile, Message, Record
+from dotr.sources.message_cuts import message_cuts
+from dotr.sources.records import START, Format, InputFile, Message, Record
 
 RDF_TEXT: Final[Mapping[Format, RdfFormat]] = {
     Format.TURTLE: RdfFormat.TURTLE,
@@ -52,16 +54,24 @@ def is_message_log(start: bytes) -> bool:
 class DocumentReader:
     """Reader of the records of one RDF text after the other.
 
-    In a message log, prefixes and base go on from text to text: `header` has those declared so far.
+    `in_log`: the texts are messages of a log, where `prefixes` and `base` go on from text to text;
+    else each text stands for itself.
     """
 
-    def __init__(self, spec: InputFile, header: PrefixHeader | None = None) -> None:
+    def __init__(self, spec: InputFile, prefixes: Mapping[str, str] | None = None, base: str = "", *, in_log: bool = False) -> None:
         quads = spec.format in (Format.TRIG, Format.NQUADS)
-        self.header = header
+        self.prefixes = dict(prefixes or {})
+        self.base = base
+        self._lines = spec.format in LINE_FORMATS
+        self._header = PrefixHeader(self.prefixes, base) if in_log and not self._lines else None
         self._records = GraphReader(spec, datasets=quads, empty_graphs=quads).records
         self._format = RDF_TEXT[spec.format]
-        self._lines = spec.format in LINE_FORMATS
         self._nesting = spec.nesting
+
+    def declare(self, text: MessageText) -> None:
+        """Add the declarations of a text that is not to be read."""
+        if self._header is not None and _DECLARES.search(text.raw):
+            self.records(text, elements=False)
 
     def records(self, text: MessageText, elements: bool, sent: Micros | None = None) -> list[Record]:
         """Records of a text: a single unreadable one where it cannot be read."""
@@ -73,8 +83,8 @@ class DocumentReader:
             document = text.raw.decode().removeprefix(_BOM)
             if self._lines:
                 document = _VERSION_LINE.sub("", document) if "VERSION" in document else document
-            elif self.header is not None:
-                content, document = document, self.header.prepend_to(document)
+            elif self._header is not None:
+                content, document = document, self._header.prepend_to(document)
                 skipped = len(document) - len(content)
             parser = parse(document, self._format)
             return self._records(parser, text, elements, sent)
@@ -89,16 +99,28 @@ class DocumentReader:
         except ValueError as error:
             return [text.unreadable(str(error))]
         finally:
-            if self.header is not None and parser is not None and _DECLARES.search(text.raw):
-                self.header.declare(parser.prefixes, parser.base_iri or "")
+            if self._header is not None and parser is not None and _DECLARES.search(text.raw):
+                self.prefixes |= parser.prefixes
+                self.base = parser.base_iri or self.base
+                self._header.declare(parser.prefixes, self.base)
 
 
 def document_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]:
-    """Decoder of messages of one RDF text each."""
+    """Decoder of messages of one RDF text each, which is one message where it is a log."""
     records, clock = DocumentReader(spec).records, spec.graphs.sent_time
+    a_line_each = spec.format in LINE_FORMATS
 
     def decode(message: Message, elements: bool) -> list[Record]:
         sent = None if clock is None else message.time_by(clock)
-        return records(MessageText(message.place, message.place + 1, message.place, message.body), elements, sent)
+        body = message.body
+        text = MessageText(message.place, message.place + 1, message.place, body)
+        if _MESSAGES in body and is_message_log(body):
+            cuts = list(message_cuts(io.BytesIO(body), START, len(body), a_line_each=a_line_each))
+            if cuts and cuts[-1].last and len(cuts) > 1 and records(text._replace(raw=cuts[-1].raw), False)[0].reason is Reason.EMPTY:
+                cuts.pop()
+            if len(cuts) > 1 or cuts[0].why:
+                return [text.unreadable(cuts[0].why or f"it holds {len(cuts):,} RDF messages, and a message of a broker is one")]
+            text = text._replace(raw=cuts[0].raw)
+        return records(text, elements, sent)
 
     return decode

@@ -75,8 +75,8 @@ class _NamedGraph:
 class GraphReader:
     """Reader of the records of a message's quads.
 
-    `datasets`: messages may have named graphs. `empty_graphs`: times without anything else are those
-    of empty graphs, as in TriG and N-Quads.
+    `datasets`: messages may have named graphs. `empty_graphs`: times without anything else are
+    those of empty graphs, as in TriG and N-Quads.
 
     >>> from pyoxigraph import RdfFormat, parse
     >>> from dotr.sources.records import Format, GraphSettings
@@ -129,9 +129,9 @@ class GraphReader:
 
     def _dataset(self, quads: Sequence[Quad], text: MessageText, elements: bool, sent: Micros | None) -> list[Record]:
         """Records of quads: one a named graph where one has its time, else one of all of them."""
-        if sent is None and (self._empty_graphs or any([quad[3].__class__ is not DefaultGraph for quad in quads])):
+        if sent is None and (self._empty_graphs or any(quad[3].__class__ is not DefaultGraph for quad in quads)):
             named, has_graphs, only_times = _named_graphs(quads, elements)
-            if any([each.filled and each.times for each in named.values()]) or (self._empty_graphs and only_times and not has_graphs):
+            if any(each.filled and each.times for each in named.values()) or (self._empty_graphs and only_times and not has_graphs):
                 return [each.record(text, self._unit, elements) for each in named.values()]
         if sent is None:
             predicate = self._predicate

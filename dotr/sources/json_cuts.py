@@ -60,6 +60,16 @@ def line_cuts(lines: BinaryIO, offset: int, line: int, limit: int) -> Iterator[J
         line += 1
 
 
+def one_cut(lines: BinaryIO, offset: int, line: int, limit: int) -> Iterator[JsonCut]:
+    """The rest of a file as one cut; `raw` is its beginning where it is too long."""
+    raw, size = b"", 0
+    while piece := lines.read(_CHUNK):
+        size += len(piece)
+        raw = raw + piece if len(raw) <= limit else raw
+    if size:
+        yield JsonCut(offset, offset + size, line, raw, size > limit)
+
+
 def document_cuts(lines: BinaryIO, offset: int, line: int, limit: int) -> Iterator[JsonCut]:
     r"""Cuts around the objects of a document.
 

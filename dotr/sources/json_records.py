@@ -32,11 +32,12 @@ from dotr.sources.time_formats import ParseTime, time_parser
 _BOM: Final = "\ufeff"
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for NaN or Infinity."""
     raise ValueError(f"{name} is no JSON")
 
 
-DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=_refuse_constant)
+DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=refuse_constant)
 """A decoder that leaves numbers in their own digits."""
 
 

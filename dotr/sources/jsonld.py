@@ -1,33 +1,143 @@
-"""JSON-LD documents: a message each."""
+"""JSON-LD documents: a message each, in a file a line each.
+
+Invariant: a document is unreadable in a scan exactly if it is unreadable when read, so a scan
+parses it too. The depth of brackets is counted before the parser sees the text, and contexts are
+there before: nothing is ever fetched (`dotr.sources.jsonld_contexts`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import BinaryIO, Final
 
 from pyoxigraph import RdfFormat, parse
 
-from dotr.languages.turtle.graphs import parser_message
+from dotr.languages.turtle.graphs import parser_message, too_long_error
 from dotr.languages.turtle.nesting import TextLimitExceeded, check_json_nesting
 from dotr.model.stream import Reason
+from dotr.model.time import Micros
 from dotr.sources.graph_messages import GraphReader, MessageText
-from dotr.sources.records import InputFile, Message, Record
+from dotr.sources.json_cuts import JsonCut, line_cuts, one_cut
+from dotr.sources.json_records import reason_text
+from dotr.sources.jsonld_contexts import context_inliner
+from dotr.sources.lines import DAMAGED, STANDARD_INPUT, bounded, damage, damaged, open_lines
+from dotr.sources.message_logs import spread
+from dotr.sources.records import START, InputFile, Message, Position, Record, beginning, limit_reason
+
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
+    """Records from a position on; `elements`: with their elements."""
+    cuts = line_cuts
+    if spec.path != STANDARD_INPUT:
+        with closing(open_lines(spec.path, START)) as start:
+            cuts = line_cuts if has_a_document_a_line(start, spec.record) else one_cut
+        if position.offset and _is_inside_a_document(spec.path, position):
+            with closing(open_lines(spec.path, START)) as again:
+                yield from _records(again, spec, START, position.offset, cuts, elements)
+            return
+    yield from _records(lines, spec, position, position.offset, cuts, elements)
+
+
+def _is_inside_a_document(path: str, position: Position) -> bool:
+    """True for the position of an element behind the first one of a line."""
+    with closing(open_lines(path, Position(position.offset - 1, 1))) as before:
+        try:
+            return before.read(1) != b"\n"
+        except DAMAGED:  # told by the reader
+            return False
+
+
+def has_a_document_a_line(lines: BinaryIO, limit: int) -> bool:
+    """True if the first line that is not empty is a document, or is broken and the next line begins
+    like one; else the file is one document.
+    """
+    filled = (text for raw in bounded(lines, limit) if (text := raw.removeprefix(_BOM).rstrip()))
+    try:
+        first = next(filled, b"{}")
+        try:
+            json.loads(first)
+        except (ValueError, RecursionError):
+            return first not in (b"{", b"[") and next(filled, b"{").startswith((b"{", b"["))
+    except DAMAGED:  # told by the reader
+        pass
+    return True
+
+
+def _records(
+    lines: BinaryIO, spec: InputFile, position: Position, first: int, cuts: Callable[..., Iterator[JsonCut]], elements: bool
+) -> Iterator[Record]:
+    """Records from the start of a document on, those before the offset `first` left out."""
+    reader = _DocumentsOfJson(spec)
+    end, line = position
+    try:
+        for cut in cuts(lines, *position, spec.record):
+            end, line = cut.end, cut.line + cut.raw.count(b"\n")
+            if end <= first:
+                continue
+            if end == cut.offset + len(cut.raw) and not cut.raw.endswith((b"}", b"]", b"\n")) and (broken := damage(lines)):
+                yield damaged(cut.offset, cut.line, broken, cut.raw)
+                return
+            text = MessageText(cut.offset, end, cut.line, cut.raw)
+            if cut.too_long:
+                yield text._replace(raw=beginning(cut.raw, spec.record)).unreadable(limit_reason(spec.record), reason=Reason.LIMIT)
+                continue
+            for record in spread(reader.records(text, elements), text):
+                if record.offset >= first:
+                    yield record
+        if broken := damage(lines):
+            raise broken
+    except DAMAGED as error:
+        yield damaged(end, line, error)
+
+
+class _DocumentsOfJson:
+    """Reader of the records of one document after the other."""
+
+    def __init__(self, spec: InputFile) -> None:
+        self._graphs = GraphReader(spec, datasets=True)
+        self._inlined = context_inliner(spec.graphs)
+        self._nesting = spec.nesting
+
+    def records(self, text: MessageText, elements: bool, sent: Micros | None = None) -> list[Record]:
+        """Records of a document: a single unreadable one where it cannot be read."""
+        document = ""
+        try:
+            document = text.raw.decode().removeprefix(_BOM.decode())
+            check_json_nesting(document, self._nesting)
+            return self._graphs.records(parse(self._inlined(document), RdfFormat.JSON_LD), text, elements, sent)
+        except TextLimitExceeded as error:
+            return [text.unreadable(str(error), reason=Reason.LIMIT)]
+        except MemoryError:
+            return [text.unreadable(str(too_long_error()), reason=Reason.LIMIT)]
+        except SyntaxError as error:
+            return [text.unreadable(_reason_of(document, error))]
+        except AttributeError:  # the text cannot be encoded as UTF-8
+            return [text.unreadable("it has half of a surrogate pair, which is no character")]
+        except (ValueError, RecursionError) as error:
+            return [text.unreadable(reason_text(error))]
+
+
+def _reason_of(document: str, error: SyntaxError) -> str:
+    """Reason why the parser cannot read a document. Where its context has several errors, this is one
+    of them: the parser's order of terms is random.
+    """
+    try:
+        json.loads(document)
+    except (ValueError, RecursionError) as broken:
+        return reason_text(broken)
+    return parser_message(error)
 
 
 def document_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]:
     """Decoder of messages of one document each."""
-    clock, records = spec.graphs.sent_time, GraphReader(spec, datasets=True).records
+    clock, records = spec.graphs.sent_time, _DocumentsOfJson(spec).records
 
     def decode(message: Message, elements: bool) -> list[Record]:
         sent = None if clock is None else message.time_by(clock)
-        text = MessageText(message.place, message.place + 1, message.place, message.body)
-        try:
-            check_json_nesting(text.raw, spec.nesting)
-            return records(parse(text.raw, RdfFormat.JSON_LD), text, elements, sent)
-        except TextLimitExceeded as error:
-            return [text.unreadable(str(error), reason=Reason.LIMIT)]
-        except SyntaxError as error:
-            return [text.unreadable(parser_message(error))]
-        except ValueError as error:
-            return [text.unreadable(str(error))]
+        return records(MessageText(message.place, message.place + 1, message.place, message.body), elements, sent)
 
     return decode

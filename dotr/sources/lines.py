@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 from dotr.errors.diagnostics import refuse
 from dotr.model.places import Span
 from dotr.sources.gzip_bytes import MAGIC, GzipBytes
-from dotr.sources.records import SHOWN, Position, Record
+from dotr.sources.records import SHOWN, Position, Record, beginning
 
 STANDARD_INPUT: Final = "-"
 """Path of standard input, which can be read once, from its beginning."""
@@ -88,6 +88,23 @@ def damage_reason(error: Exception) -> str:
 def damaged(offset: int, line: int, error: Exception, raw: bytes = b"") -> Record:
     """Record of a file that cannot be read further; `raw` is the readable part of the last line."""
     return Record(offset, offset + len(raw), line, None, None, raw, damage_reason(error))
+
+
+def rest_behind_delimiter(lines: BinaryIO, offset: int, line: int, raw: bytes, end: int, waiting: bytes = b"") -> Record:
+    """Record of the rest of a file without a label of RDF Messages, from the statement on in which a
+    delimiter of messages stands.
+
+    `raw` is the text from there to the offset `end`; `waiting` has been read behind it.
+    """
+    raw, end = raw + waiting, end + len(waiting)
+    try:
+        while piece := lines.read(SHOWN):
+            end += len(piece)
+            raw = raw if len(raw) > SHOWN else raw + piece
+    except DAMAGED:  # there is nothing to read behind it
+        pass
+    why = "it has a delimiter of RDF messages, and the file does not begin with a VERSION label that ends in -messages"
+    return Record(offset, end, line, None, None, beginning(raw, SHOWN), why)
 
 
 class StandardBytes(io.RawIOBase):

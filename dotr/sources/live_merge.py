@@ -1,7 +1,7 @@
 """Merge of growing inputs by time: an instant closes when every input has passed it by its delay,
 has ended, or is idle.
 
-Idea: admitted elements wait, by their times, until every input that is not idle has passed their time. An
+Idea: admitted elements wait, by their times, until every input that is not idle has passed them. An
 input is idle when it has given no record for its declared duration, counted from the first empty
 read; its next element makes it active again. Elements of an idle input for an instant already
 closed are dead letters. Where all inputs are idle, the waiting instants close, and no later ones.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from operator import itemgetter
@@ -24,6 +25,7 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.sources.feeds import Feed, FeedRecords
 from dotr.sources.lateness import Lateness
 from dotr.sources.merge import OnReject
+from dotr.sources.paces import PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 from dotr.sources.records import InputFile, Record, SourcedElement
 
@@ -61,6 +63,18 @@ class Channel:
         """True if no record has come for the declared duration."""
         return self.idle is not None and self.quiet is not None and (now - self.quiet) * 1_000_000 >= self.idle
 
+    @contextmanager
+    def unlimited(self) -> Iterator[None]:
+        """Context in which neither rate nor pace hold anything back."""
+        pace, self.pace = self.pace, NoRateLimit()
+        paced = self.feed if isinstance(self.feed, PacedFeed) else None
+        if paced is not None:
+            paced.held_back = False
+        yield
+        self.pace = pace
+        if paced is not None:
+            paced.held_back = True
+
     def read(self, most: int, now: float) -> FeedRecords | None:
         """At most `most` records, within the rate limit; None: nothing now. Updates `quiet`."""
         most = min(most, self.pace.allowance(now))
@@ -70,9 +84,16 @@ class Channel:
         if chunk is not None:
             self.pace.consume(len(chunk.records))
             self.quiet = None
-        elif self.quiet is None and not (self.is_behind is not None and self.is_behind()):
+        elif self.quiet is None and not self._may_have_more():
             self.quiet = now
         return chunk
+
+    def _may_have_more(self) -> bool:
+        """True if an empty read says nothing of the input: its pace holds a record, or its broker may
+        have further ones."""
+        if isinstance(self.feed, PacedFeed) and self.feed.holding:
+            return True
+        return self.is_behind is not None and self.is_behind()
 
 
 def closing_bound(channels: Sequence[Channel], now: float, last: Micros) -> Micros:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import BinaryIO, Final
 
 from pyoxigraph import RdfFormat, parse
@@ -12,7 +13,8 @@ from pyoxigraph import RdfFormat, parse
 from dotr.languages.turtle.graphs import error_location, parser_message, too_long_error
 from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
-from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damage_reason, skip_line
+from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damage_reason, rest_behind_delimiter, skip_line
+from dotr.sources.message_cuts import DELIMITER_LINE
 from dotr.sources.quads import Statement, assemble, quad_parts, statement
 from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
 
@@ -21,10 +23,12 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
     """Records from a position on; `elements`: with their elements."""
-    return assemble(_statements(lines, spec, position), spec, elements)
+    rest: list[Record] = []
+    return chain(assemble(_statements(lines, spec, position, rest), spec, elements), rest)
 
 
-def _statements(lines: BinaryIO, spec: InputFile, position: Position) -> Iterator[Statement]:
+def _statements(lines: BinaryIO, spec: InputFile, position: Position, rest: list[Record]) -> Iterator[Statement]:
+    """Statements of a text. `rest` receives the record of what follows a delimiter of messages."""
     end, line = position.offset, position.line - 1
     limit, nesting = spec.record, spec.nesting
     try:
@@ -45,6 +49,9 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position) -> Iterato
                     check_nesting(raw, nesting)
                 quads = [quad_parts(quad) for quad in parse(raw if offset else raw.removeprefix(_BOM), RdfFormat.N_QUADS)]
             except SyntaxError as error:
+                if DELIMITER_LINE.match(raw):
+                    rest.append(rest_behind_delimiter(lines, offset, line, raw, end))
+                    return
                 yield Statement(offset, end, line, raw, None, why=parser_message(error) + error_location(error, line=line))
             except MemoryError:
                 yield Statement(offset, end, line, raw, None, why=str(too_long_error()), reason=Reason.LIMIT)

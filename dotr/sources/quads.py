@@ -244,4 +244,4 @@ def time_of_term(term: str, unit: Unit, predicate: str = "prov:generatedAtTime")
                 return parse_time(text, unit)
         except ValueError as error:
             raise ValueError(f"its {predicate} cannot be read: {error}") from None
-    raise ValueError(f"its {predicate} is neither an xsd:dateTime nor an xsd:integer: {term}")
+    raise ValueError(f"its {predicate} is neither an xsd:dateTime nor an xsd:integer: {term if term[0] != '_' else 'a blank node'}")

@@ -16,7 +16,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.languages.turtle.graphs import parser_message
 from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
-from dotr.sources import csv_rows, json_records, ndjson, nquads, trig
+from dotr.sources import csv_rows, json_records, jsonld, message_logs, ndjson
 from dotr.sources.csv_map import template_of
 from dotr.sources.lines import open_lines
 from dotr.sources.records import START, Format, InputFile, Position, Record
@@ -25,10 +25,13 @@ _Records: TypeAlias = Callable[[BinaryIO, InputFile, Position, bool], Iterator[R
 
 _READERS: Final[dict[Format, _Records]] = {
     Format.NDJSON: ndjson.records,
-    Format.TRIG: trig.records,
-    Format.NQUADS: nquads.records,
+    Format.TRIG: message_logs.trig_file_records,
+    Format.NQUADS: message_logs.nquads_file_records,
     Format.CSV: csv_rows.records,
     Format.JSON: json_records.records,
+    Format.TURTLE: message_logs.graph_file_records,
+    Format.NTRIPLES: message_logs.graph_file_records,
+    Format.JSONLD: jsonld.records,
 }
 
 
@@ -105,10 +108,11 @@ def check_prefixes(prefixes: Iterable[tuple[str, str]]) -> None:
         raise Refused(problems)
 
 
-def check_input(file: InputFile, place: Span | None = None) -> None:
+def check_input(file: InputFile, place: Span | None = None, *, sent: bool = False) -> None:
     """Check an input before a record is read; raises `Refused` with all errors found.
 
-    Without a path only the errors common to all files like it are found.
+    Without a path only the errors common to all files like it are found. `sent`: it is a broker's
+    or a server's.
     """
     problems: list[Diagnostic] = []
     checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes)]
@@ -116,10 +120,12 @@ def check_input(file: InputFile, place: Span | None = None) -> None:
         checks.append(lambda: open_lines(file.path, START, place).close())
     if file.format is Format.CSV:
         checks.append(lambda: template_of(file))
-        if file.path:
+        if file.path or (file.map is not None and file.map.columns):
             checks.append(lambda: csv_rows.header_of(file, place))
     if file.format is Format.JSON:
-        checks.append(lambda: json_records.check_paths(file, place))
+        checks.append(lambda: json_records.check_paths(file, place, sent=sent))
+    if file.path and file.graphs.time and file.format in (Format.TRIG, Format.NQUADS):
+        checks.append(lambda: message_logs.check_is_log(file, place))
     for check in checks:
         try:
             check()

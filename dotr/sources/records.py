@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -282,10 +283,22 @@ class Record(NamedTuple):
         why = why or self.why
         if len(why) > _LONGEST_WHY:  # a parser's message may contain a long term
             why = f"{why[:_LONGEST_WHY]}…"
-        text = self.decoded("utf-8" if file.map is None else file.map.encoding)
+        if file.record != LIMITS.record and self.reason is Reason.LIMIT:
+            why = why.replace("(limits.record)", "(limits.record, or the input's max_bytes)")
+        text, encoding = self.decoded("utf-8" if file.map is None else file.map.encoding), ""
+        if "\ufffd" in text and not self._is_text("utf-8" if file.map is None else file.map.encoding):
+            line = self.raw.removesuffix(b"\n").removesuffix(b"\r")
+            text, encoding = base64.b64encode(line[:SHOWN]).decode(), "base64"
         if reason is Reason.LATE and time is not None and zoneless(text, time):
             why += "; its date-time has no zone, and was read as UTC"
-        return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, text, why)
+        return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, text, why, encoding)
+
+    def _is_text(self, encoding: str) -> bool:
+        try:
+            self.raw.decode(encoding)
+        except UnicodeDecodeError:
+            return False
+        return True
 
 
 class SourcedElement(Element):

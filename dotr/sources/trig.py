@@ -17,6 +17,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 from typing import BinaryIO, Final
 
 from pyoxigraph import RdfFormat, parse
@@ -24,7 +25,7 @@ from pyoxigraph import RdfFormat, parse
 from dotr.languages.turtle.graphs import PrefixHeader, error_location, parser_message, too_long_error
 from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
-from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, damage, damage_reason, open_lines, skip_line
+from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, damage, damage_reason, open_lines, rest_behind_delimiter, skip_line
 from dotr.sources.quads import Statement, assemble, quad_parts, statement
 from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
 
@@ -38,6 +39,7 @@ _TOKEN: Final = re.compile(
     rb"|(?P<open>\{)|(?P<close>\})"
     rb"|(?P<number>[+-]?\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
     rb"|(?P<dot>\.)"
+    rb"|(?P<message>(?:MESSAGE|@message(?<![\"']@message))(?![^\s<>\"'{}()\[\];,#\\|]))"
     rb"|(?P<word>(?:[^\s<>\"'{}()\[\];,#\\|]++|\\.)++)"
     rb"|.",
     re.DOTALL,
@@ -69,13 +71,14 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
     reader = _StatementReader(declared, position.offset, spec.nesting)
     if declared.until < position.offset:
         with open_lines(spec.path, Position(declared.until, 1)) as earlier:
-            for cut in _cut(earlier, Position(declared.until, 1), spec.record):
+            for cut in _cut(earlier, Position(declared.until, 1), spec.record, []):
                 if cut.offset >= position.offset:
                     break
                 if cut.directive:
                     reader.read(cut)
         declared.advance(position.offset)
-    return assemble(filter(None, map(reader.read, _cut(lines, position, spec.record))), spec, elements)
+    rest: list[Record] = []
+    return chain(assemble(filter(None, map(reader.read, _cut(lines, position, spec.record, rest))), spec, elements), rest)
 
 
 class _Declarations:
@@ -188,12 +191,17 @@ class _StatementReader:
         return Statement(cut.offset, cut.end, cut.line, cut.raw, None, why=why, reason=failed)
 
 
-def _cut(lines: BinaryIO, position: Position, limit: int) -> Iterator[_Cut]:
-    """Statements of a text, in order."""
+def _cut(lines: BinaryIO, position: Position, limit: int, rest: list[Record]) -> Iterator[_Cut]:
+    """Statements of a text, in order. `rest` receives the record of what follows a delimiter of
+    messages, and begins with the statement in which that stands.
+    """
     scanner = _Scanner(position, limit)
     waiting: deque[bytes] = deque()
     try:
         while True:
+            if scanner.delimiter is not None:
+                rest.append(rest_behind_delimiter(lines, *scanner.delimiter, b"".join(waiting)))
+                return
             if waiting:
                 yield from scanner.line(waiting.popleft())
                 continue
@@ -232,6 +240,8 @@ def _long_line(scanner: _Scanner, raw: bytes, lines: BinaryIO, limit: int) -> It
     more = True
     while raw:
         yield from scanner.line(raw, lengthy=True, more=more)
+        if scanner.delimiter is not None:
+            return
         if scanner.over or scanner.size + len(scanner.carry) > limit:
             yield scanner.end_long_line(skip_line(lines)[0] if more else 0, within=more or scanner.over)
             return
@@ -251,12 +261,15 @@ class _Scanner:
     never closed; `dropped`: those lines are not kept.
     A line beyond the limit of a record comes in pieces: `carry` is the end of a piece, possibly an
     incomplete token, and `over` marks the end of a statement beyond the limit before `carry`.
+    `delimiter`: a delimiter of messages was found, and the scan has ended: offset and line of the
+    statement in which it stands, and the text from there on.
     """
 
     def __init__(self, position: Position, limit: int) -> None:
         self.offset, self.number = position
         self.carry = b""
         self.over = False
+        self.delimiter: tuple[int, int, bytes, int] | None = None
         self._commented = False  # the next piece of a line begins in a comment
         self._limit = limit
         self._reset()
@@ -331,6 +344,11 @@ class _Scanner:
                 self._depth = 1
             elif kind == "close":
                 over = True
+            elif kind == "message":
+                self.offset = start + len(raw)
+                self.delimiter = *self._at, b"".join(self._pieces) + raw[begin:], self.offset
+                self._reset()
+                return
             elif not self._depth:
                 if kind == "iri":
                     over = self._kind in (b"prefix", b"base")

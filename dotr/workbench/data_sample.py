@@ -106,6 +106,8 @@ class InputSample:
             record = next(records, None)
             if record is None:
                 return
+            if record.reason is Reason.EMPTY:
+                continue
             if record.time is None or record.element is None:
                 self.unreadable.add(file, record)
                 self.reason = self.reason or record.why

@@ -83,15 +83,18 @@ def _lines(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
         going = [reached for reached in files if reached.position is not None]
         yield from (f"    {_place(reached, checkpoint.copied_lines)}" for reached in going[:5])
         if len(going) > 5:
-            yield f"    and {len(going) - 5} more files"
+            yield f"    and {len(going) - 5} more {'partitions' if going[-1].is_partition else 'files'}"
         if len(files) > len(going):
-            yield f"    {count_text(len(files) - len(going), 'file')} read to the end"
+            noun = "partition" if files[-1].is_partition else "file"
+            yield f"    {count_text(len(files) - len(going), noun)} read to the end"
     yield from _state(checkpoint, state)
 
 
 def _place(reached: ReadPosition, copied: int | None) -> str:
     place = reached.position
     assert place is not None
+    if reached.is_partition:
+        return f"{reached.path}: offset {place.offset}"
     where = f"file {place.file}, " if place.file else ""
     if not reached.path:
         return f"standard input: {count_text(copied or 0, 'line')} copied; {where}line {place.line}, byte {place.offset}"

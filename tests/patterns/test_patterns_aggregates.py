@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from dotr.expressions import condition
+from dotr.expressions.literal_limits import DIGITS
 from dotr.model.algebra import Call, Var
 from dotr.model.stream import Element
 from dotr.model.terms import RDF_TYPE, XSD, Term, Triple, literal
@@ -164,6 +165,21 @@ def test_aggregate_over_windows_and_between_equals_the_reference(function: str) 
                 inside = [values[t] for t in times(time) if t >= 0]
                 expected.append((time, "R", aggregate(function, [v for v in inside if not test or v not in (None, integer(1))])))
             assert results(text, facts, together=3) == expected, (window, test)
+
+
+@pytest.mark.parametrize("function", ["sum", "avg", "sum distinct", "avg distinct", "count distinct"])
+@pytest.mark.parametrize("alien", [None, literal("1e0", XSD + "double")])
+def test_sum_with_too_many_digits_ends_with_the_window(function: str, alien: Term | None) -> None:
+    """The sum of two of the values has more digits than a number may have; windows without one of
+    them have a sum, and so have later ones."""
+    huge, tiny = literal("1" + "0" * (DIGITS - 1), XSD + "integer"), literal("0." + "0" * (DIGITS - 2) + "1", XSD + "decimal")
+    half = literal("0.5", XSD + "decimal")
+    values = [integer(1), half, huge, tiny, tiny, integer(2), integer(2), integer(1), half, half, alien, huge, huge, integer(3), tiny]
+    text = rule(f"from A and ?n = {written(function)} of B within [0, 2 s] from A with E.?a = ?n")
+    facts = [each for time, value in enumerate(values) for each in (fact(2 * time, "B", None, value), fact(2 * time + 1, "A", None, None))]
+    expected = [(time, "R", aggregate(function, values[max(0, time - 2) : time + 1])) for time in range(len(values))]
+    assert None in [value for _, _, value in expected] or function == "count distinct"
+    assert results(text, facts, together=2) == expected
 
 
 @pytest.mark.parametrize("function", ["count(*)", "sum", "max", "avg distinct"])

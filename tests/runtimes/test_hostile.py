@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dotr.config import read_config
+from dotr.model.stream import Reason
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from tests import hostile
@@ -23,7 +24,8 @@ def test_hostile_elements_do_not_stop_a_local_run(tmp_path: Path, monkeypatch: p
         monkeypatch.setattr(where, name, value)
     totals = run_local(build(read_config("local.yaml"), fresh=False, on_spark=False), lambda totals: None)
     hostile.check(tmp_path, "local", expected)
-    assert sum(totals.dead_letters.values()) == len(expected.letters)
+    assert totals.dead_letters[Reason.EMPTY] == 2
+    assert sum(totals.dead_letters.values()) == len(expected.letters) + 2
 
 
 @pytest.mark.spark
@@ -36,4 +38,5 @@ def test_hostile_elements_do_not_stop_a_spark_run(tmp_path: Path, monkeypatch: p
     expected = hostile.write(tmp_path)
     totals = run_spark(build(read_config("spark.yaml"), fresh=False, on_spark=True), lambda totals: None)
     hostile.check(tmp_path, "spark", expected)
-    assert sum(totals.dead_letters.values()) == len(expected.letters)
+    assert totals.dead_letters[Reason.EMPTY] == 2
+    assert sum(totals.dead_letters.values()) == len(expected.letters) + 2

@@ -91,12 +91,31 @@ def _number(value: int) -> str:
     ],
 )
 def test_where_reading_begins(kafka: Broker, tmp_path: Path, setting: str, first: int) -> None:
-    topic = kafka.topic()
+    topic = kafka.topic(retention_ms="-1")  # the times of the records are of the past
     kafka.produce(topic, [Sent(line(n, 0, n).encode(), timestamp=1_700_000_000_000 + n) for n in range(6)])
     section = kafka_section(kafka, topic, f"{setting.replace('TOPIC', topic)}, {BOUNDED}")
     ended = run(write_config(tmp_path, f"{{ name: a, format: ndjson, {section} }}"), "--engine", "local")
     assert ended.returncode == 0, ended.stderr
     assert [json.loads(text)["time"] for text in written(tmp_path / "out/events.ndjson")] == list(range(first + 1, 6))
+
+
+def test_what_the_broker_says_of_a_record(kafka: Broker, tmp_path: Path) -> None:
+    """Its time, key, headers and place are there for `time` and `map`."""
+    topic = kafka.topic(retention_ms="-1")
+    records = [Sent(b'{"v": 1}', b"k%d" % n, timestamp=1_700_000_000_000 + n, headers=(("unit", b"C"),)) for n in range(2)]
+    kafka.produce(topic, records)
+    settings = "format: json, time: $timestamp, map: \"<http://e/{$key}> <http://e/v> '{$partition}/{$offset} {$header.unit}' .\""
+    rules = """PREFIX : <http://e/>
+rule one define One = [ [] :of ?s ; :v ?v ] from Now = [ SELECT ?s ?v WHERE { ?s :v ?v } ] with One.?s = Now.?s, One.?v = Now.?v
+"""
+    config = write_config(tmp_path, f"{{ name: a, {settings}, {kafka_section(kafka, topic, BOUNDED)} }}")
+    (tmp_path / "rules.dotr").write_text(rules)
+    ended = run(config, "--engine", "local")
+    assert ended.returncode == 0, ended.stderr
+    events = [json.loads(text) for text in written(tmp_path / "out/events.ndjson")]
+    assert [(each["time"], each["attributes"]["s"], each["attributes"]["v"]) for each in events] == [
+        (f"2023-11-14T22:13:20.00{n}Z" if n else "2023-11-14T22:13:20Z", f"<http://e/k{n}>", f'"0/{n} C"') for n in range(2)
+    ]
 
 
 def test_pattern_and_assigned_partitions(kafka: Broker, tmp_path: Path) -> None:
@@ -247,6 +266,8 @@ def test_back_pressure_loses_nothing(kafka: Broker, tmp_path: Path) -> None:
     kafka.produce_values(topic, [line(n, 0, n) for n in range(30_000)])
     kafka.produce_values(topic, [line(n * 1_000, 1, n) for n in range(30)], partition=1)
     config = write_config(tmp_path, f"{{ name: a, format: ndjson, {kafka_section(kafka, topic, BOUNDED)} }}")
+    with kafka.transaction(topic, [Sent(b"aborted")], commit=False):  # so its end is known by the end of the partition alone
+        pass
     began = time.monotonic()
     ended = run(config, "--engine", "local")
     assert ended.returncode == 0, ended.stderr

@@ -39,13 +39,25 @@ def read(file: InputFile, start: Position = START, *, elements: bool = True) -> 
 
 def records(tmp_path: Path, form: Format, text: str | bytes, csv: ElementMap | None = None) -> list[Record]:
     """The records of a text, with the invariants of records checked."""
+    return records_of_file(tmp_path, text, lambda path: input_file(path, form, csv))
+
+
+def records_of_file(
+    tmp_path: Path, text: str | bytes, spec: Callable[[Path], InputFile], shown: Callable[[Record], Record] = lambda each: each
+) -> list[Record]:
+    """The records of a text as a file of this specification, with the invariants of records checked. `shown` is what is compared."""
+
+    def read(file: InputFile, start: Position = START, *, elements: bool = True) -> list[Record]:
+        with Reader(file, start, elements=elements) as reader:
+            return [shown(record) for record in reader.records()]
+
     content = text.encode() if isinstance(text, str) else text
     plain, packed = tmp_path / "in.txt", tmp_path / "in.gz"
     plain.write_bytes(content)
     packed.write_bytes(gzip.compress(content))
-    file = input_file(plain, form, csv)
+    file, compressed = spec(plain), spec(packed)
     found = read(file)
-    assert read(input_file(packed, form, csv)) == found
+    assert read(compressed) == found
     assert read(file, elements=False) == [record._replace(element=None) for record in found]
     for number, record in enumerate(found):
         assert (record.time is None) == (record.element is None) == bool(record.why)
@@ -53,15 +65,15 @@ def records(tmp_path: Path, form: Format, text: str | bytes, csv: ElementMap | N
         assert record.line == content[: record.offset].count(b"\n") + 1
         assert not number or found[number - 1].end <= record.offset
         assert read(file, Position(record.offset, record.line)) == found[number:]
-        assert read(input_file(packed, form, csv), Position(record.offset, record.line)) == found[number:]
-    for same in (file, input_file(packed, form, csv)):
+        assert read(compressed, Position(record.offset, record.line)) == found[number:]
+    for same in (file, compressed):
         with Reader(same) as reader:
             pieces = [list(reader.records(record.offset)) for record in found]
-            assert [*chain.from_iterable(pieces), *reader.records()] == found
+            assert [shown(each) for each in (*chain.from_iterable(pieces), *reader.records())] == found
             assert all(len(piece) == (number > 0) for number, piece in enumerate(pieces))
             for number in [*range(len(found)), *reversed(range(len(found)))]:
                 reader.move(Position(found[number].offset, found[number].line))
-                assert next(reader.records()) == found[number]
+                assert shown(next(reader.records())) == found[number]
     return found
 
 

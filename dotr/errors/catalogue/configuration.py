@@ -72,7 +72,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C204",
         "Keys that do not go together",
-        "`time` and `map` belong to csv inputs, `settle` and `idle` to growing inputs; `watch` needs a pattern; `one_per_instant` "
+        "`map` belongs to csv and json inputs, `settle` and `idle` to growing inputs; `watch` needs a pattern; `one_per_instant` "
         "does not go with a lateness. A rule test has either `config`, or `rules`, `knowledge` and `time` of its own; `input` of "
         "a recording names an input of `config`.",
         "Leave one out.",

@@ -366,7 +366,7 @@ def required_layout(pipeline: Pipeline) -> CheckpointLayout:
     session."""
     inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
     growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)
-    topics = tuple((each.topics.name, each.topics.like.delay, each.topics.subscription) for each in pipeline.topics)
+    topics = tuple((each.name, each.like.delay, each.subscription) for each in pipeline.topic_inputs)
     clock = pipeline.program.spec.unit.written, pipeline.clock.dated
     layout = pipeline.program.layout
     fingerprint, operators = pipeline.program.spec.fingerprint, layout.stateful_operators

@@ -25,6 +25,7 @@ from dotr.runtimes.spark.progress import progress_of
 from dotr.runtimes.spark.spool import copied_lines
 from dotr.runtimes.spark.state_moves import moved_states
 from dotr.runtimes.spark.totals_file import StoredTotals, read_totals
+from dotr.sources.kafka.journal import PartitionJournal
 from dotr.state.state_log import Manifest
 from dotr.state.state_log import live_events as events_that_count
 
@@ -32,11 +33,13 @@ from dotr.state.state_log import live_events as events_that_count
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
     """The position in an input: its next record (None: all records are read). For a growing input,
-    the position has the number of the file."""
+    the position has the number of the file. `is_partition`: the path is a topic and a partition,
+    and the position an offset of the broker."""
 
     input: str
     path: str
     position: InputPosition | None
+    is_partition: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +112,14 @@ def status_of(folder: str) -> CheckpointStatus:
         hint = "Is the folder whole? A run that goes on may have removed it meanwhile: ask again."
         raise refuse("S111", f"the checkpoint {folder} cannot be read: {error}", hint=hint) from None
     closed, inputs = progress_of(checkpoint.folder, layout, offset)
-    names = (*layout.inputs, *layout.growing)
-    input_positions = () if offset is None else offset.padded(len(names)).positions
+    names = [*layout.inputs, *layout.growing]
+    others = len(names)
+    if layout.topics:
+        names += [(name, 0, partition.place) for name, partition in PartitionJournal(checkpoint.folder).entries]
+    input_positions = () if offset is None else offset.padded(others).positions
     positions = tuple(
-        ReadPosition(name, path, None if position.offset == END else position)
-        for (name, _, path), position in zip(names, input_positions, strict=False)
+        ReadPosition(name, path, None if position.offset == END else position, number >= others)
+        for number, ((name, _, path), position) in enumerate(zip(names, input_positions, strict=False))
     )
     unit, dated = layout.clock or (Unit.SECOND.written, False)
     under_way = planned + layout.first if planned is not None and planned != batch else None

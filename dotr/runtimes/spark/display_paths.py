@@ -22,7 +22,8 @@ class DisplayPaths:
             for folder in (_folder(each.pattern) for each in pipeline.growing if each.pattern)
         ]
         self._spool_folder = str(checkpoint.absolute() / SPOOL)
-        self._headers = {each.like.input for each in pipeline.growing if each.like.format is Format.CSV}
+        likes = [each.like for each in pipeline.growing]
+        self._headers = {like.input for like in likes if like.format is Format.CSV and not (like.map and like.map.columns)}
 
     def __call__(self, dead_letter: DeadLetter) -> DeadLetter:
         """The dead letter with the file and line as the user knows them."""

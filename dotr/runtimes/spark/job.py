@@ -30,7 +30,7 @@ class Job:
       worker closes the background itself.
     - `growing`: for each growing input (the last of the inputs) a JSON list: pattern (none for
       standard input), settling time, idleness, whether it is watched.
-    - `rates`: rate limits by input name.
+    - `rates`, `paces`: records a second, and seconds of event time a second, by input name.
     - `moved`, `start`: folder of the initial states and start offset, where state was moved from
       another query.
     - `topics`: the Kafka inputs as JSON; their partitions follow the other inputs, in the order of
@@ -53,6 +53,7 @@ class Job:
     key: str = ""
     growing: tuple[str, ...] = ()
     rates: tuple[tuple[str, int], ...] = ()
+    paces: tuple[tuple[str, float], ...] = ()
     moved: str = ""
     start: str = ""
     trigger: Micros = 0
@@ -60,8 +61,8 @@ class Job:
 
     @property
     def live(self) -> bool:
-        """True if batches end as soon as instants close: inputs grow, or are limited in rate."""
-        return bool(self.growing or self.rates or self.topics)
+        """True if batches end as soon as instants close: inputs grow, or are limited in rate or pace."""
+        return bool(self.growing or self.rates or self.paces or self.topics)
 
     def to_json(self) -> str:
         """JSON text with fixed names of members."""
@@ -82,6 +83,7 @@ class Job:
                 "key": self.key,
                 "growing": self.growing,
                 "rates": self.rates,
+                "paces": self.paces,
                 "moved": self.moved,
                 "start": self.start,
                 "trigger": self.trigger,
@@ -115,6 +117,7 @@ class Job:
             key=data["key"],
             growing=tuple(data["growing"]),
             rates=tuple((name, rate) for name, rate in data["rates"]),
+            paces=tuple((name, pace) for name, pace in data["paces"]),
             moved=data["moved"],
             start=data["start"],
             trigger=data["trigger"],

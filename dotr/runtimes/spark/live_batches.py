@@ -44,6 +44,7 @@ class ScannedInput:
     long_times: list[Micros] = field(default_factory=list)
     floors: tuple[Floor, ...] = ()
     has_rejected: bool = False
+    partition: KafkaFeed | None = None
 
     @staticmethod
     def starting_at(
@@ -56,23 +57,21 @@ class ScannedInput:
         pace: RateLimit | NoRateLimit,
         bounded: bool,
         name: str = "",
+        partition: KafkaFeed | None = None,
     ) -> ScannedInput:
-        """An input that is read from a position on."""
+        """An input that is read from a position on; `partition` is the feed of a topic's, without its
+        pace.
+        """
         lateness = Lateness(delay, position.greatest, single=single)
-        is_behind = feed.is_behind if isinstance(feed, KafkaFeed) else None
+        is_behind = None if partition is None else partition.is_behind
         channel = Channel(feed, lateness, idle, pace, not bounded, name=name, is_behind=is_behind)
-        return ScannedInput(channel, bounded, floors=position.floors)
-
-    @property
-    def _is_partition(self) -> bool:
-        return isinstance(self.channel.feed, KafkaFeed)
+        return ScannedInput(channel, bounded, floors=position.floors, partition=partition)
 
     def await_records(self, now: float, closed: Micros) -> bool:
         """Scan what was there before, as far as it is read again; False where nothing is left. A
         partition is waited for until its end."""
         while not self.scan(_CHUNK, now, closed):
-            feed = self.channel.feed
-            if not isinstance(feed, KafkaFeed) or feed.is_at_end:
+            if self.partition is None or self.partition.is_at_end:
                 return False
             time.sleep(_WAIT_SECONDS)
         return True
@@ -83,7 +82,7 @@ class ScannedInput:
         if chunk is None:
             return self.channel.feed.ended
         lateness, add = self.channel.lateness, self.pending.append
-        messages = self._is_partition  # whose offsets count messages, not bytes
+        messages = self.partition is not None  # whose offsets count messages, not bytes
         for record in chunk.records:
             before = lateness.greatest
             if record.time is None or lateness.verdict(record.time, closed) is not None:
@@ -242,9 +241,10 @@ class GrowingPlan:
                 stops.append(max((floor.file, floor.offset), position.point))
                 continue
             channel = each.channel
-            while not channel.feed.ended and (channel.lateness.passed < until.time or channel.feed.end[:2] < position.point):
-                if not each.await_records(self._clock(), until.time):
-                    break
+            with channel.unlimited():  # what was planned before waits for nothing
+                while not channel.feed.ended and (channel.lateness.passed < until.time or channel.feed.end[:2] < position.point):
+                    if not each.await_records(self._clock(), until.time):
+                        break
             over = each.bounded and channel.feed.ended
             stops.append((0, END) if over else (channel.feed.end.file, channel.feed.end.offset))
         self.offset = until

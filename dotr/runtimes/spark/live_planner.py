@@ -17,8 +17,9 @@ from dotr.runtimes.spark.planner import END, Cut, Offset
 from dotr.runtimes.spark.task import PathsOfInput
 from dotr.runtimes.spark.watermarks import EVERY_SECONDS, write_watermarks
 from dotr.runtimes.spark.worker_cache import input_of
-from dotr.sources.feeds import FilesFeed, InputPoint, OneFile
+from dotr.sources.feeds import Feed, FilesFeed, InputPoint, OneFile
 from dotr.sources.file_journal import SPOOL, Journal, Journaled, Spooled
+from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 from dotr.sources.watched_folders import GrowingInput
 
@@ -45,6 +46,7 @@ class GrowingInputs:
         done = {files[number].input: start.positions[number].file for number in range(singles, len(files))}
         journal = Journal(folder, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
+        clocks = {name: EventClock(pace) for name, pace in job.paces}
         self._growing: dict[int, Journaled | Spooled] = {}
         scanned = []
         for number, (file, position) in enumerate(zip(files, start.positions[: len(files)], strict=True)):
@@ -52,7 +54,7 @@ class GrowingInputs:
             bounded = number < singles
             if bounded:
                 ended = position.offset == END
-                feed = (
+                feed: Feed = (
                     FilesFeed(OneFile(file), elements=False, ended=ended)
                     if ended
                     else FilesFeed(OneFile(file), InputPoint(0, position.offset, position.line), elements=False)
@@ -65,6 +67,8 @@ class GrowingInputs:
                 self._growing[number] = source
                 feed = FilesFeed(source, InputPoint(position.file, position.offset, position.line), elements=False)
             pace = paces.setdefault(file.input, NoRateLimit())
+            if file.input in clocks:
+                feed = PacedFeed(feed, clocks[file.input])
             scanned.append(
                 ScannedInput.starting_at(
                     position, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded, name=file.input
@@ -72,14 +76,14 @@ class GrowingInputs:
             )
         start = self.topics.completed(start)
         partitions = range(len(job.inputs), len(start.positions))
-        scanned += [self.topics.scanned(number, start.positions[number], paces) for number in partitions]
-        self._paces = paces
+        self._paces, self._clocks = paces, clocks
+        scanned += [self.topics.scanned(number, start.positions[number], paces, clocks) for number in partitions]
         self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
 
     def add_appeared(self) -> None:
         """Add the partitions that have appeared, which the journal names first."""
         for number, position in self.topics.appeared(self.plan.offset.time):
-            self.plan.add(self.topics.scanned(number, position, self._paces), position)
+            self.plan.add(self.topics.scanned(number, position, self._paces, self._clocks), position)
 
     def completed(self, offset: Offset, count: int | None = None) -> Offset:
         """The offset with the positions of inputs that have come since: all, or up to `count`."""

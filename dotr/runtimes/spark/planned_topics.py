@@ -8,7 +8,7 @@ the offset before, and a batch can be planned again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 
 from dotr.model.time import Micros
@@ -23,6 +23,7 @@ from dotr.sources.kafka.journal import PartitionJournal
 from dotr.sources.kafka.reader import TopicReader
 from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
 from dotr.sources.kafka.watch import TopicWatch, check_identities
+from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 
 
@@ -56,7 +57,13 @@ class PlannedTopics:
         new = known[len(offset.positions) - self._first : None if count is None else count - self._first]
         return Offset(offset.time, (*offset.positions, *[_first_position(each, offset.time) for each in new]))
 
-    def scanned(self, number: int, position: InputPosition, paces: MutableMapping[str, RateLimit | NoRateLimit]) -> ScannedInput:
+    def scanned(
+        self,
+        number: int,
+        position: InputPosition,
+        paces: MutableMapping[str, RateLimit | NoRateLimit],
+        clocks: Mapping[str, EventClock],
+    ) -> ScannedInput:
         """A partition as a scanned input from a position on."""
         assert self._journal is not None
         name, partition = self._journal.entries[number - self._first]
@@ -67,13 +74,14 @@ class PlannedTopics:
         pace = paces.setdefault(name, NoRateLimit())
         return ScannedInput.starting_at(
             position,
-            feed,
+            PacedFeed(feed, clocks[name]) if name in clocks else feed,
             like.delay,
             single=like.single,
             idle=planned.topics.idle,
             pace=pace,
             bounded=partition.end is not None,
             name=name,
+            partition=feed,
         )
 
     def watch(self) -> None:

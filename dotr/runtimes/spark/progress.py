@@ -114,7 +114,8 @@ def progress_of(folder: Path, layout: CheckpointLayout, offset: Offset | None) -
         delays = {name: delay for name, delay, _ in layout.topics}
         names += [(name, delays[name]) for name in PartitionJournal(folder).names() if name in delays]
     files = []
-    positions = offset.padded(len(names)).positions if offset is not None else Offset.start(len(names)).positions
+    others = len(layout.inputs) + len(layout.growing)
+    positions = offset.padded(others).positions if offset is not None else Offset.start(others).positions
     for (name, delay), position in zip(names, positions, strict=False):
         files.append((name, position.greatest - delay, position.offset == END or (offset is not None and offset.ended)))
     return closed, progress_by_input(files, closed)

@@ -240,6 +240,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         key="" if store is None else store.file.key.hex(),
         growing=tuple(growing),
         rates=tuple(rates.items()),
+        paces=tuple(pipeline.paces.items()),
         moved=folders[1] if layout.start is not None else "",
         start=json.dumps(layout.start) if layout.start is not None else "",
         trigger=pipeline.spark.trigger_interval,

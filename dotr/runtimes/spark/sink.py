@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import drain_fallbacks
-from dotr.model.stream import DeadLetter, Firing
+from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND, WarningLimiter
 from dotr.monitoring.totals import ReportTotals, Totals
@@ -178,7 +178,7 @@ class _CountedFirings:
 
 class _ReportedLetters:
     """The dead letters of a batch with display paths, the first of each kind logged as warnings when
-    they are first read.
+    they are first read. Empty messages are only counted.
     """
 
     def __init__(self, letters: Iterable[DeadLetter], display: Callable[[DeadLetter], DeadLetter], warnings: WarningLimiter) -> None:
@@ -190,6 +190,8 @@ class _ReportedLetters:
 
     def __iter__(self) -> Iterator[DeadLetter]:
         for number, letter in enumerate(map(self._display, self._letters)):
+            if letter.reason is Reason.EMPTY:
+                continue
             if number >= self._reported:
                 self._reported = number + 1
                 self._warnings.report_dead_letter(letter)

@@ -71,7 +71,7 @@ def _run_copy(like: InputFile, folder: Path, stop: threading.Event, state: Spool
 
 
 def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
-    header = _header(like.record) if like.format is Format.CSV else b""
+    header = _header(like.record) if like.format is Format.CSV and not (like.map and like.map.columns) else b""
     feed = StandardInput(like, elements=False)
     number, line = _next_segment(folder)
     copied = 0

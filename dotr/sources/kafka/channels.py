@@ -14,6 +14,7 @@ from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
 from dotr.sources.kafka.watch import TopicWatch
 from dotr.sources.lateness import Lateness
 from dotr.sources.live_merge import Channel
+from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 
 _AHEAD = 10_000
@@ -42,9 +43,10 @@ class OpenedTopics:
 class TopicChannels:
     """The channels of an input's partitions."""
 
-    def __init__(self, opened: OpenedTopics, pace: RateLimit | NoRateLimit) -> None:
+    def __init__(self, opened: OpenedTopics, pace: RateLimit | NoRateLimit, clock: EventClock | None = None) -> None:
         self._opened = opened
         self._pace = pace
+        self._clock = clock
         self._reader = TopicReader(opened.topics, opened.events, _note)
         self._watch = TopicWatch(opened.cluster, opened.partitions)
         self._count = len(opened.partitions)
@@ -71,7 +73,7 @@ class TopicChannels:
         feed = KafkaFeed(self._reader, partition, partition.first)
         lateness = Lateness(topics.like.delay, single=topics.like.single)
         return Channel(
-            feed,
+            feed if self._clock is None else PacedFeed(feed, self._clock),
             lateness,
             topics.idle,
             self._pace,

@@ -38,9 +38,7 @@ class PartitionJournal:
             except (TypeError, ValueError):
                 hint = "Put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)."
                 raise refuse("S114", f"the checkpoint is damaged: {self._path}: its line {number} is no entry", None, hint) from None
-        if text and not text.endswith("\n"):
-            with self._path.open("a") as file:
-                file.write("\n")
+        self._is_cut_off = bool(text) and not text.endswith("\n")
 
     def _read(self, kind: str, *members: object) -> None:
         if kind == "partition":
@@ -76,6 +74,9 @@ class PartitionJournal:
 
     def _write(self, entries: Sequence[Sequence[object]]) -> None:
         with self._path.open("a") as file:
+            if self._is_cut_off:
+                file.write("\n")
+                self._is_cut_off = False
             file.writelines(json.dumps(entry) + "\n" for entry in entries)
             file.flush()
             os.fsync(file.fileno())

@@ -68,6 +68,10 @@ class TopicWatch:
         cluster = self._cluster
         try:
             found = cluster.once(cluster.partitions)
+            gone = self._known.keys() - {each.key for each in found}
+            if gone:
+                topic, number = min(gone)
+                raise UnknownTopic("S126", f"input {cluster.topics.name}: partition {number} of {topic} is no longer there")
         except UnknownTopic:
             now = time.monotonic()
             self._missing_since = self._missing_since or now

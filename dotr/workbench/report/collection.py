@@ -193,7 +193,7 @@ class _Collector:
         )
 
     def _add_dead_letter(self, letter: DeadLetter) -> None:
-        reason, name, file, line, time, text, why = letter
+        reason, name, file, line, time, text, why, _ = letter
         self._reasons[reason] += 1
         self._rejected_by_input[name] += 1
         examples = self._examples.setdefault(reason, [])

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr.cli import main
 from dotr.config import read_config
 from dotr.errors.diagnostics import Refused
 from dotr.monitoring.totals import InputLost, Totals
@@ -79,7 +80,7 @@ def _texts(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("spark")
-def test_batches_give_what_files_give_and_are_done_again_alike(kafka: Broker, tmp_path: Path) -> None:
+def test_batches_give_what_files_give_and_are_done_again_alike(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last batch is done again from its offsets, as after a crash; not once the broker has
     deleted what it needs."""
     lines = streams(2, 3, 200)
@@ -100,6 +101,8 @@ def test_batches_give_what_files_give_and_are_done_again_alike(kafka: Broker, tm
     _undo(commits, last)
     _run(config)
     assert (_texts(out / "events"), _texts(out / "dead")) == batches
+    monkeypatch.chdir(config.parent)
+    assert main(["plan", config.name]) == 0  # without asking the broker
     _undo(commits, last)
     for partition in range(3):
         kafka.delete_records(topic, 199, partition)

@@ -1,0 +1,118 @@
+"""Formats of messages as a user meets them: keys that do not belong, dead letters, sizes, paces, data before a run."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+
+import pytest
+
+from tests.conftest import Project
+
+pytestmark = pytest.mark.core
+
+RULES = """PREFIX : <http://e/>
+rule Seen define Seen = [ [] :x ?x ] from S = [ SELECT ?x WHERE { ?x :v ?v } ] with Seen.?x = S.?x
+"""
+CONFIG = """name: formats
+prefixes: { "": "http://e/" }
+rules: [r.dotr]
+input:
+  - { name: a, INPUT }
+output: [{ path: out.ndjson }]
+dead_letter: dead.ndjson
+report: { dead_letters: 0 }
+engine: local
+"""
+
+
+def configured(project: Project, settings: str) -> None:
+    project.write("r.dotr", RULES)
+    project.write("c.yaml", CONFIG.replace("INPUT", settings))
+
+
+def letters(project: Project) -> list[dict[str, object]]:
+    return [json.loads(line) for line in project.read("dead.ndjson").splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("settings", "reported"),
+    [
+        ("format: turtle, path: a.ttl, time: as:published", "C203 time names no predicate: the prefix as: has not been declared\n"),
+        ("format: turtle, path: a.ttl, time: published", "C203 time names no predicate: published is no name with a prefix\n"),
+        ("format: turtle, path: a.ttl, time: <a b>", "C203 time names no predicate: "),
+        ("format: turtle, path: a.ttl, map: x", "C204 map belongs to csv and json, not to turtle\n"),
+        ("format: turtle, path: a.ttl, contexts: { x: y }", "C204 contexts belongs to jsonld, not to turtle\n"),
+        ("format: turtle, path: a.ttl, columns: [a]", "C204 columns belongs to csv, not to turtle\n"),
+        (
+            "format: turtle, path: a.ttl, time: $timestamp",
+            "C204 $timestamp is the time that Kafka gives a message, and this input is by",
+        ),
+        ("format: ndjson, path: a.ttl, time: $received", "C204 $received is the time that what is copied when it arrives (mqtt, http) has"),
+        ("format: turtle, path: a.ttl, time: $timestap", "Did you mean $timestamp?"),
+        ("format: turtle, path: a.ttl, max_bytes: many", "C203 input.0.max_bytes cannot be used: many is no size"),
+        ("format: turtle, path: a.ttl, pace: 0", "C203 input.0.pace"),
+        ("format: trig, path: a.ttl, time: ':at'", "C204 time belongs to logs of RDF messages, and a.ttl is none\n"),
+        ("format: jsonld, path: a.ttl, context: none.jsonld", "C301 cannot read none.jsonld: no such file or directory\n"),
+        ("format: jsonld, path: a.ttl, contexts: { 'http://c/': a.ttl }", "C203 a.ttl is no JSON-LD context: "),
+        ("format: csv, path: a.ttl, time: t, columns: [t, x], map: ':s :v {y}'", "I103 columns has no column y, which map names\n"),
+        ("format: json, path: a.ttl, time: t, map: ':s :v {$key}'", "T107 $key is a property of messages of a broker, not of files\n"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(project: Project, settings: str, reported: str) -> None:
+    project.write("a.ttl", "")
+    configured(project, settings)
+    assert reported in project.refused("run", "c.yaml")
+    assert reported in project.refused("check", "c.yaml")
+
+
+def test_text_that_is_none_is_written_in_base64(project: Project) -> None:
+    raw = b'<http://e/a> <http://e/v> "\xff" .\n' + b" " * 100_000
+    project.write("a.nt", raw)
+    configured(project, "format: ntriples, path: a.nt")
+    assert project.dotr("run", "c.yaml").code == 1
+    [letter] = letters(project)
+    assert (letter["reason"], letter["encoding"], letter["error"]) == ("unreadable", "base64", "it is not UTF-8 (byte 27)")
+    assert base64.b64decode(str(letter["text"])) == raw[: 64 << 10]
+    configured(project, "format: ndjson, path: a.nt")
+    assert project.dotr("run", "c.yaml", "--fresh").code == 1
+    assert base64.b64decode(str(letters(project)[0]["text"])) == raw.splitlines()[0]
+
+
+def test_message_over_its_own_limit(project: Project) -> None:
+    project.write("a.ndjson", "".join(json.dumps({"time": n, "graph": ":a :v 1 ." + " " * 50 * n}) + "\n" for n in range(4)))
+    configured(project, "format: ndjson, path: a.ndjson, max_bytes: 100")
+    assert project.dotr("run", "c.yaml").code == 0
+    assert [(each["reason"], each["line"]) for each in letters(project)] == [("limit", 3), ("limit", 4)]
+    assert letters(project)[0]["error"] == "it has more than 100 bytes (limits.record, or the input's max_bytes)"
+
+
+def test_empty_messages_are_counted(project: Project) -> None:
+    project.write("a.ttl", 'VERSION "1.2-messages"\nPREFIX : <http://e/>\nMESSAGE\nMESSAGE\n:a :v 1 ; :at 5 .\nMESSAGE\n')
+    configured(project, "format: turtle, path: a.ttl, time: ':at'")
+    answer = project.dotr("run", "c.yaml")
+    assert answer.code == 0
+    assert "2 empty" in answer.err
+    assert project.read("dead.ndjson") == ""
+    assert "Input a: 1 record of 1 file, from 5 to 5;" in project.dotr("check", "--data", "c.yaml").out
+
+
+def test_input_is_read_at_its_pace(project: Project) -> None:
+    """Three seconds of events at three a second take one; those of the same times take none."""
+    for end, least, most in ((3, 0.9, 20), (0, 0, 20)):
+        lines = [json.dumps({"time": n * end // 3, "graph": ":a :v 1 ."}) for n in range(4)]
+        project.write("a.ndjson", "\n".join(lines))
+        configured(project, "format: ndjson, path: a.ndjson, pace: 3")
+        start = time.monotonic()
+        assert project.dotr("run", "c.yaml", "--fresh").code == 0
+        assert least <= time.monotonic() - start < most
+        assert len(project.read("out.ndjson").splitlines()) == len({n * end // 3 for n in range(4)})
+
+
+def test_predicate_of_time_may_be_written_in_three_ways(project: Project) -> None:
+    project.write("a.ttl", "@prefix : <http://e/> . :a :v 1 ; :at 5 .")
+    for written in ("':at'", "<http://e/at>", "http://e/at"):
+        configured(project, f"format: turtle, path: a.ttl, time: {written}")
+        assert project.dotr("run", "c.yaml", "--fresh").code == 0
+        assert json.loads(project.read("out.ndjson"))["time"] == 5

@@ -1,0 +1,82 @@
+"""Turtle, N-Triples, JSON-LD and logs of RDF messages on Spark: batches that end between messages, and inside of those with several graphs,
+give the output and the dead letters of a run in process.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from dotr.cli import main
+
+pytestmark = pytest.mark.spark
+
+RULES = """PREFIX : <http://e/>
+query T = [ SELECT ?room ?v WHERE { ?room :temp ?v FILTER(?v > 20) } ]
+rule Hot define Hot = [ dotr_id a :Hot ; :room ?room ]
+from T and not T as Before [ FILTER(?room = T.?room) ] within 2 s from T with Hot.?room = T.?room
+"""
+CONFIG = """name: rooms
+prefixes: { "": "http://e/" }
+rules: [r.dotr]
+input:
+  - { name: files, format: turtle, path: "files/*.ttl", time: ":at" }
+  - { name: turtle, format: turtle, path: log.ttl, time: ":at", lateness: 3 s }
+  - { name: ntriples, format: ntriples, path: log.nt.gz, time: ":at" }
+  - { name: trig, format: trig, path: log.trig }
+  - { name: nquads, format: nquads, path: log.nq, time: ":at" }
+  - { name: jsonld, format: jsonld, path: a.jsonl, contexts: { "http://c/": context.jsonld } }
+  - { name: csv, format: csv, path: a.csv, columns: [t, room, temp], time: t, map: ":{room} :temp {temp} ." }
+output: [ { path: out } ]
+dead_letter: dead
+spark: { master: "local[2]", checkpoint: ck, batch: 60 }
+"""
+LABEL = 'VERSION "1.2-messages"\n'
+INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
+AT = "<http://www.w3.org/ns/prov#generatedAtTime>"
+
+
+def temp(number: int) -> int:
+    return 15 + number * 7 % 13
+
+
+def write_inputs() -> None:
+    Path("r.dotr").write_text(RULES)
+    Path("c.yaml").write_text(CONFIG)
+    Path("files").mkdir()
+    for n in range(6):
+        Path(f"files/{n}.ttl").write_text(f"@prefix : <http://e/> . :f{n % 2} :temp {temp(n)} ; :at {n} ." if n != 3 else "broken")
+    turtle = [LABEL + "PREFIX : <http://e/>\n"]
+    for n in range(60):
+        late = 5 if n % 20 == 19 else 0
+        turtle.append(f":t{n % 3} :temp {temp(n)} ; :at {n - late} .\n" if n % 17 else ":t :temp\n")
+        turtle.append("MESSAGE\n" * (1 + (n % 11 == 0)) + (f"PREFIX : <http://e/>\n# {n}\n" if n % 5 == 0 else ""))
+    Path("log.ttl").write_text("".join(turtle))
+    lines = [
+        f'<http://e/n{n % 3}> <http://e/temp> "{temp(n)}"^^{INTEGER} .\n<http://e/x> <http://e/at> "{n}"^^{INTEGER} .\n' for n in range(60)
+    ]
+    Path("log.nt.gz").write_bytes(gzip.compress((LABEL + "MESSAGE\n".join(lines)).encode()))
+    blocks = [f":g{n} {{ :q{n % 3} :temp {temp(n)} }} :g{n} {AT} {n} ." + ("\nMESSAGE\n" if n % 4 == 0 else "\n") for n in range(60)]
+    Path("log.trig").write_text(LABEL + "@prefix : <http://e/> .\n" + "".join(blocks))
+    Path("log.nq").write_text(LABEL + "MESSAGE\n".join(line.replace(" .\n", " <http://e/g> .\n") for line in lines))
+    Path("context.jsonld").write_text(json.dumps({"@context": {"@vocab": "http://e/", "at": AT[1:-1], "id": "@id"}}))
+    graphs = [{"id": f"http://e/g{n}", "at": n, "@graph": {"temp": temp(n)}} for n in range(61)]
+    documents = [{"@context": "http://c/" if n % 7 else "http://d/", "@graph": graphs[n : n + 2]} for n in range(0, 60, 2)]
+    Path("a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in documents))
+    Path("a.csv").write_text("".join(f"{n},c{n % 3},{temp(n)}\n" for n in range(60)))
+
+
+def test_batches_end_between_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_inputs()
+    assert main(["run", "c.yaml", "--engine", "local", "--quiet", "--set", "output.0.path=local", "--set", "dead_letter=rejected"]) == 0
+    assert main(["run", "c.yaml", "--engine", "spark", "--quiet"]) == 0
+    batches = sorted(Path("out").glob("*.ndjson"))
+    assert len(batches) > 4
+    assert [line for file in batches for line in file.read_text().splitlines()] == Path("local").read_text().splitlines()
+    rejected = sorted(line for file in Path("dead").glob("*") for line in file.read_text().splitlines())
+    assert rejected == sorted(Path("rejected").read_text().splitlines())
+    assert {json.loads(line)["reason"] for line in rejected} == {"late", "unreadable"}
