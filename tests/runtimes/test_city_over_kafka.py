@@ -41,11 +41,13 @@ def test_events_are_those_of_the_files(engine: str, kafka: Broker, tmp_path: Pat
 def test_ctrl_c_ends_all_of_it(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "data.city.over_kafka", "--engine", "local", "--speed", "1440"]
     environment = {**os.environ, "HOME": os.environ.get("HOME", str(tmp_path))}
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     assert process.stdout is not None
     assert "2024-05-14T" in process.stdout.readline()  # the first event
     time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, told = process.communicate(timeout=60)
     assert process.returncode == 0, told
     assert "Traceback" not in told
