@@ -161,7 +161,8 @@ class Broker:
         assert self._process is None
         with (self.folder / "broker.log").open("ab") as log:
             command = [*_JAVA, "kafka.Kafka", str(self.folder / "server.properties")]
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_end_with_parent)
+            # a session of its own: Ctrl-C in a terminal is for those who use the broker
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, preexec_fn=_end_with_parent)
         until = time.monotonic() + _SECONDS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > until:
@@ -268,7 +269,9 @@ class Broker:
         """Sends records, in their order within a partition; returns when all are acknowledged. A `timestamp` of 0 is the clock's."""
         from confluent_kafka import Producer
 
-        producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True, "linger.ms": 5, **_dotted(settings)})
+        producer = Producer(
+            {"bootstrap.servers": self.servers, "enable.idempotence": True, "linger.ms": 5, "log_level": 0, **_dotted(settings)}
+        )
         failed: list[object] = []
 
         def delivered(error: object, _record: object) -> None:

@@ -355,6 +355,7 @@ SPARK: tuple[ErrorCode, ...] = (
         "Look at the end of the topic: the header `dotr-id` of each record has the pipeline, the time and the number of its event. Then "
         "say "
         "which batch is the last one there: `dotr run --last-written N`.",
+        "say which batch is the last one there: `dotr run --last-written N`.",
         ShownMessage(
             "S122 the broker has forgotten whether batch 41 is in topic fires of Kafka at b1:9092\n"
             "Look for its messages: --last-written 41 says that they are there, --last-written 40 that they are not."
@@ -368,6 +369,7 @@ SPARK: tuple[ErrorCode, ...] = (
         "Raise `transaction.timeout.ms` of the output, which the broker's `transaction.max.timeout.ms` bounds, or make batches smaller "
         "with "
         "`spark.batch`.",
+        "with `spark.batch`.",
         ShownMessage(
             "S123 batch 41 took longer than the 900 s of transaction.timeout.ms to topic fires of Kafka at b1:9092\n"
             "Raise transaction.timeout.ms, which the broker's transaction.max.timeout.ms bounds; or make spark.batch smaller."
@@ -446,6 +448,7 @@ SPARK: tuple[ErrorCode, ...] = (
         "A run with the same checkpoint has started elsewhere, on another machine or from a copy of the folder, and has fenced this one: "
         "the "
         "broker takes no transaction from this run any more. The run ends with 1.",
+        "the broker takes no transaction from this run any more. The run ends with 1.",
         "Run a checkpoint once only. A copy of a checkpoint is the same checkpoint.",
         ShownMessage("S133 another run on the same checkpoint has taken over topic fires of Kafka at b1:9092\nStop one of the two."),
     ),
