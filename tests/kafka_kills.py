@@ -89,10 +89,12 @@ def kill_sink(broker: Broker, folder: Path, moments: list[str]) -> list[str]:
     """Kill the sink alone at these moments; the differences."""
     topic = broker.topic("sink", partitions=3)
     batches = 4 * len(moments) + 3
-    for number, moment in enumerate(moments):
-        run_killed(["sink", broker.servers, topic, str(folder), str(batches), moment, str(4 * number + 2)], folder, broker)
-    if run_killed(["sink", broker.servers, topic, str(folder), str(batches), "never", "0"], folder, broker):
-        return ["the last run did not come to its end"]
+    command = [broker.servers, topic, str(folder), str(batches)]
+    problems = [
+        f"{words} did not happen"
+        for words in _of_processes([f"{moment}:{4 * number + 2}" for number, moment in enumerate(moments)])
+        if (run_killed(["sink", words, *command], folder, broker) == 0) != words.split(",")[-1].startswith("broker")
+    ]
     encode = encoder_of()
     wanted = []
     for batch in range(batches):
@@ -102,7 +104,21 @@ def kill_sink(broker: Broker, folder: Path, moments: list[str]) -> list[str]:
     found = broker.consume(topic)
     expected = Counter((message.body, message.key) for message in wanted)
     order = {message.body: place for place, message in enumerate(wanted)}
-    return _differences(expected, order, found)
+    return problems + _differences(expected, order, found)
+
+
+def _of_processes(moments: list[str]) -> list[str]:
+    """The moments of each process: a process outlives the broker, and ends with the first other moment, or with the stream.
+
+    >>> _of_processes(["in:2", "broker:6", "after:10"])
+    ['in:2', 'broker:6,after:10', 'broker:0']
+    """
+    found = [""]
+    for moment in moments:
+        found[-1] += f",{moment}" if found[-1] else moment
+        if not moment.startswith("broker"):
+            found.append("")
+    return [each or "broker:0" for each in found]
 
 
 def _differences(expected: Counter[tuple[bytes, bytes | None]], order: dict[bytes, int], found: list[Sent]) -> list[str]:
@@ -126,10 +142,11 @@ def kill_spark(broker: Broker, folder: Path, moments: list[str]) -> list[str]:
     (folder / "a.ndjson").write_text("\n".join(lines))
     (folder / "r.dotr").write_text(RULES)
     (folder / "c.yaml").write_text(CONFIG.format(servers=broker.servers, topic=topic))
-    for batch, moment in enumerate(moments, 1):
-        run_killed(["spark", str(folder / "c.yaml"), moment, str(batch)], folder, broker)
-    if run_killed(["spark", str(folder / "c.yaml"), "never", "0"], folder, broker):
-        return ["the last run did not come to its end"]
+    problems = [
+        f"{words} did not happen"
+        for words in _of_processes([f"{moment}:{number}" for number, moment in enumerate(moments, 1)])
+        if (run_killed(["spark", words, str(folder / "c.yaml")], folder, broker) == 0) != words.split(",")[-1].startswith("broker")
+    ]
     (folder / "plain.yaml").write_text(
         CONFIG.format(servers="", topic="")
         .replace("path: out ", "path: plain.ndjson ")
@@ -144,7 +161,7 @@ def kill_spark(broker: Broker, folder: Path, moments: list[str]) -> list[str]:
     plain = (folder / "plain.ndjson").read_bytes().splitlines()
     expected = Counter((line, json.loads(line)["attributes"]["room"].encode()) for line in plain)
     order = {line: place for place, line in enumerate(plain)}
-    problems = _differences(expected, order, broker.consume(topic))
+    problems += _differences(expected, order, broker.consume(topic))
     files = b"".join(path.read_bytes() for path in sorted((folder / "out").iterdir())).splitlines()
     return problems if files == plain else [*problems, "the files differ"]
 

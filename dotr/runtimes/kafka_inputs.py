@@ -16,7 +16,7 @@ from dotr.sources.kafka.client import REFUSED, check_properties
 from dotr.sources.kafka.topics import LATEST, KafkaInput, PartitionOffset
 from dotr.sources.records import InputFile
 
-_NO_PATHS: Final = ("probe", "pkcs11")
+NO_PATHS: Final = ("probe", "pkcs11")
 """Values of a `location` that are no path."""
 
 
@@ -34,7 +34,7 @@ def kafka_input(config: Config, number: int, like: InputFile, idle: Micros | Non
     properties = {"bootstrap.servers": section.servers}
     for key, value in section.properties.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        if key.endswith(".location") and text not in _NO_PATHS:
+        if key.endswith(".location") and text not in NO_PATHS:
             text = config.files.path(text, (*at, key))
         properties[key] = text
     starting, ending = section.startingOffsets, section.endingOffsets

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dotr.config import Config
 from dotr.config.transports import KafkaOutputSection, KafkaTopicSection
 from dotr.config.tree import Location
 from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.runtimes.kafka_inputs import NO_PATHS
 from dotr.sinks.destinations import KafkaDestination
 from dotr.sinks.kafka.client import REFUSED, check_properties
-
-_NO_PATHS: Final = ("probe", "pkcs11")
-"""Values of a `location` that are no path."""
 
 
 def kafka_destination(config: Config, at: Location, section: KafkaTopicSection, *, on_spark: bool) -> KafkaDestination:
@@ -33,7 +29,7 @@ def kafka_destination(config: Config, at: Location, section: KafkaTopicSection, 
     properties = {"bootstrap.servers": section.servers}
     for name, value in section.properties.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        if name.endswith(".location") and text not in _NO_PATHS:
+        if name.endswith(".location") and text not in NO_PATHS:
             text = config.files.path(text, (*at, name))
         properties[name] = text
     key, event_time = (section.key, section.timestamp == "event") if isinstance(section, KafkaOutputSection) else (None, False)

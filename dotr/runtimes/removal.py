@@ -29,7 +29,7 @@ _OWN_FILE: Final = re.compile(
     r"(?:@prefix [^\n]*\n)*<urn:dotr:[0-9a-f]{32}> (?:<http://www\.w3\.org/ns/prov#|[\w-]*:)generatedAtTime"
 )
 _CHECKPOINT: Final = re.compile(
-    r"dotr\.json(\.new)?|spark\.log|query(-[0-9]+)?|moved-[0-9]+|spool|waiting|(watched|progress|inputs)\.((nd)?json|new)"
+    r"dotr\.json(\.new)?|spark\.log|query(-[0-9]+)?|moved-[0-9]+|spool|waiting|(watched|progress|inputs|partitions)\.((nd)?json|new)"
 )
 _FOLDER: Final = re.compile(r"query(-[0-9]+)?|moved-[0-9]+|spool|waiting")
 _MAGIC: Final = b"\x1f\x8b"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dotr.errors.diagnostics import Refused
-from dotr.model.stream import Firing, Reason
+from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
 from dotr.outputs.writing import StreamFormat
 from dotr.runtimes.spark.sink import BatchAbandoned
@@ -20,6 +20,7 @@ from dotr.sinks.destinations import KafkaDestination
 from dotr.sinks.events import OutputTerms
 from dotr.sinks.kafka.client import TopicFailed
 from dotr.sinks.kafka.partitions import murmur2
+from dotr.sinks.kafka.producing import RepeatedBatches, TopicSink
 from dotr.sinks.kafka.transactions import TransactionBatches
 from dotr.sinks.messages import MessageFormat, event_encoder
 from tests.conftest import Project
@@ -233,3 +234,32 @@ def test_on_spark_the_topic_holds_what_the_files_hold(
     assert "S125" in told
     held = "".join(path.read_bytes().decode(errors="replace") for path in Path().rglob("*") if path.is_file())
     assert SECRET not in told + held
+
+
+def test_at_least_once_writes_a_batch_again(kafka: Broker) -> None:
+    topic = kafka.topic("repeated", partitions=2)
+    encoder = partial(event_encoder, MessageFormat(StreamFormat.NDJSON, OutputTerms(Clock(), pipeline="p")))
+    repeated = RepeatedBatches(KafkaDestination(topic, (("bootstrap.servers", kafka.servers),)), encoder)
+    repeated.open(check_nothing)
+    for batch in (0, 1, 1):
+        assert repeated.write_batch(batch, firings(batch), check_nothing) == []
+    repeated.close()
+    found = [dict(record.headers)["dotr-id"] for record in kafka.consume(topic)]
+    assert (len(found), len(set(found))) == (9, 6)  # readers drop the others by their ID
+
+
+def test_a_run_in_process_goes_on_when_the_broker_was_killed(kafka: Broker) -> None:
+    topic = kafka.topic("killed")
+    encoder = partial(event_encoder, MessageFormat(StreamFormat.NDJSON, OutputTerms(Clock(), pipeline="p")))
+    rejected: list[DeadLetter] = []
+    written = TopicSink(KafkaDestination(topic, (("bootstrap.servers", kafka.servers),)), encoder, check_nothing, rejected.append)
+    with written:
+        written.write_items(firings(0)[0])
+        kafka.kill()
+        written.write_items(firings(1)[0])
+        kafka.start()
+        written.write_items(firings(2)[0])
+    assert [dict(record.headers)["dotr-id"] for record in kafka.consume(topic)] == [
+        f"p/{batch * 1_000_000}-{number}".encode() for batch in range(3) for number in range(3)
+    ]
+    assert rejected == []

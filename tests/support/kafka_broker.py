@@ -268,7 +268,9 @@ class Broker:
         """Sends records, in their order within a partition; returns when all are acknowledged. A `timestamp` of 0 is the clock's."""
         from confluent_kafka import Producer
 
-        producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True, "linger.ms": 5, **_dotted(settings)})
+        producer = Producer(
+            {"bootstrap.servers": self.servers, "enable.idempotence": True, "linger.ms": 5, "log_level": 0, **_dotted(settings)}
+        )
         failed: list[object] = []
 
         def delivered(error: object, _record: object) -> None:

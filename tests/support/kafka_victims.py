@@ -1,11 +1,11 @@
 """Writers of batches into a topic that end themselves by SIGKILL at a chosen moment: the sink alone, and a run on Spark.
 
-    python -m tests.support.kafka_victims sink SERVERS TOPIC FOLDER BATCHES MOMENT BATCH
-    python -m tests.support.kafka_victims spark CONFIG MOMENT BATCH
+    python -m tests.support.kafka_victims sink MOMENTS SERVERS TOPIC FOLDER BATCHES
+    python -m tests.support.kafka_victims spark MOMENTS CONFIG
 
-At batch BATCH (from 0 on) the process is killed `before` its transaction, `in` it (its messages are on the broker), while it is
-`committing` (a few milliseconds behind the last message), or `after` it, before the checkpoint knows; `never`: at no time. `broker`: it
-waits in the transaction until the broker has been killed, then goes on. The sink alone keeps in FOLDER what a checkpoint would.
+MOMENTS are such as `broker:4,in:7`: at batch 7 (from 0 on) the process is killed `before` its transaction, `in` it (its messages are on
+the broker), while it is `committing` (a few milliseconds behind the last message), or `after` it, before the checkpoint knows. `broker`:
+it waits in the transaction until the broker has been killed, then goes on. The sink alone keeps in FOLDER what a checkpoint would.
 """
 
 from __future__ import annotations
@@ -40,48 +40,47 @@ def end_here() -> None:
     time.sleep(60)
 
 
-class Moment:
-    """The moment of the kill, around the writing of one batch."""
+class Moments:
+    """The moments of kills, around the writing of batches."""
 
-    def __init__(self, name: str, batch: int, folder: Path) -> None:
-        self.name = name
-        self.batch = batch
-        self.folder = folder
-        self.writes: Callable[[], object] = lambda: None
+    def __init__(self, text: str, folder: Path) -> None:
+        pairs = [each.split(":") for each in text.split(",") if each]
+        self._moments = {int(batch): name for name, batch in pairs}
+        self._folder = folder
 
     def around(self, write: Callable[..., Sequence[DeadLetter]]) -> Callable[..., Sequence[DeadLetter]]:
         """`write_batch` with the kill in it."""
 
         def writing(sink: Any, number: int, blocks: Iterable[Sequence[Any]], check: Check) -> Sequence[DeadLetter]:
-            if number != self.batch:
+            name = self._moments.pop(number, None)
+            if name is None:
                 return write(sink, number, blocks, check)
-            if self.name == "before":
+            if name == "before":
                 end_here()
-            found = write(sink, number, Interrupted(blocks, partial(self._behind, sink)), check)
-            if self.name == "after":
+            found = write(sink, number, Interrupted(blocks, partial(self._behind, name, sink)), check)
+            if name == "after":
                 end_here()
             return found
 
         return writing
 
-    def _behind(self, sink: TransactionBatches[Any]) -> None:
+    def _behind(self, name: str, sink: TransactionBatches[Any]) -> None:
         """Called behind the last block of the batch, while its transaction is open."""
-        if self.name == "in":
+        if name == "in":
             assert sink._producer is not None
             sink._producer.flush(10)
             end_here()
-        if self.name == "committing":
+        if name == "committing":
             threading.Timer(random.uniform(0.0, 0.1), end_here).start()
-        if self.name == "broker":
-            self.name = "never"  # the next attempt goes through
-            waiting = self.folder / WAITING
+        if name == "broker":
+            waiting = self._folder / WAITING
             waiting.touch()
             while waiting.exists():
                 time.sleep(0.02)
 
 
 class Interrupted:
-    """Blocks with an action behind the last one."""
+    """Blocks with an action behind the last one, the first time that they are read to their end."""
 
     def __init__(self, blocks: Iterable[Sequence[Any]], action: Callable[[], None]) -> None:
         self._blocks = blocks
@@ -93,7 +92,8 @@ class Interrupted:
             empty = False
             yield block
         if not empty:
-            self._action()
+            action, self._action = self._action, lambda: None
+            action()
 
 
 def firings_of(batch: int) -> list[list[Firing]]:
@@ -119,7 +119,7 @@ def encoder_of(pipeline: str = "victim") -> Callable[[], Any]:
     return partial(event_encoder, MessageFormat(StreamFormat.NDJSON, OutputTerms(Clock(), ["room"], pipeline=pipeline), "room"))
 
 
-def sink_alone(servers: str, topic: str, folder: Path, batches: int, moment: Moment) -> None:
+def sink_alone(servers: str, topic: str, folder: Path, batches: int, moments: Moments) -> None:
     """Write batches from where the folder's files say that the last process was."""
 
     def number(name: str) -> int:
@@ -130,7 +130,7 @@ def sink_alone(servers: str, topic: str, folder: Path, batches: int, moment: Mom
     destination = KafkaDestination(topic, (("bootstrap.servers", servers),), "room", exactly_once=True)
     sink = TransactionBatches(destination, transaction_name("victim", "0", topic), encoder_of(), history)
     sink.open(check_nothing)
-    write = moment.around(TransactionBatches.write_batch)
+    write = moments.around(TransactionBatches.write_batch)
     for batch in range(written, batches):
         _put(folder / "planned", batch + 1)
         write(sink, batch, firings_of(batch), check_nothing)
@@ -144,19 +144,19 @@ def _put(path: Path, number: int) -> None:
     new.replace(path)
 
 
-def on_spark(config: str, moment: Moment) -> int:
-    """`dotr run`, which is killed at the moment."""
+def on_spark(config: str, moments: Moments) -> int:
+    """`dotr run`, which is killed at the moments."""
     from dotr.cli import main
 
-    TransactionBatches.write_batch = moment.around(TransactionBatches.write_batch)  # type: ignore[method-assign, assignment]
+    TransactionBatches.write_batch = moments.around(TransactionBatches.write_batch)  # type: ignore[method-assign, assignment]
     return main(["run", config, "--engine", "spark", "--quiet"])
 
 
 if __name__ == "__main__":
     kind, *words = sys.argv[1:]
     if kind == "sink":
-        where = Path(words[2])
-        sink_alone(words[0], words[1], where, int(words[3]), Moment(words[4], int(words[5]), where))
+        where = Path(words[3])
+        sink_alone(words[1], words[2], where, int(words[4]), Moments(words[0], where))
         sys.stdout.flush()
         os._exit(0)  # what librdkafka still does is of no matter
-    sys.exit(on_spark(words[0], Moment(words[1], int(words[2]), Path(words[0]).parent)))
+    sys.exit(on_spark(words[1], Moments(words[0], Path(words[1]).parent)))

@@ -178,7 +178,7 @@ class _CountedFirings:
 
 class _ReportedLetters:
     """The dead letters of a batch with display paths, the first of each kind logged as warnings when
-    they are first read.
+    they are first read. Empty messages are only counted.
     """
 
     def __init__(self, letters: Iterable[DeadLetter], display: Callable[[DeadLetter], DeadLetter], warnings: WarningLimiter) -> None:
@@ -190,7 +190,7 @@ class _ReportedLetters:
 
     def __iter__(self) -> Iterator[DeadLetter]:
         for number, letter in enumerate(map(self._display, self._letters)):
-            if letter.reason is Reason.EMPTY:  # only counted
+            if letter.reason is Reason.EMPTY:
                 continue
             if number >= self._reported:
                 self._reported = number + 1

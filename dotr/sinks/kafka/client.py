@@ -10,14 +10,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from types import ModuleType
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.model.places import Span
 from dotr.sinks.batches import Check
 from dotr.sinks.destinations import KafkaDestination
 from dotr.sinks.files import WriteFailed
-from dotr.sources.environment import VARIABLE, revealed
+from dotr.sources.environment import revealed
+from dotr.sources.kafka.client import error_text, kafka, without_secrets
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
@@ -97,16 +99,9 @@ class TopicFailed(WriteFailed):
         self.diagnostic = Diagnostic(code, message, None, hint)
         super().__init__(f"{code} {message}. {hint}".strip())
 
-
-def kafka() -> ModuleType:
-    """The library; raises `Refused` (C226) where it is not installed."""
-    try:
-        import confluent_kafka
-    except ImportError:
-        raise refuse(
-            "C226", "Kafka needs the Python package confluent-kafka, which is not installed", None, "pip install 'dotr[kafka]'"
-        ) from None
-    return confluent_kafka
+    def refused(self, span: Span | None) -> Refused:
+        """The error of the user's, with its place in the configuration."""
+        return Refused([replace(self.diagnostic, span=span)])
 
 
 class ProducerEvents:
@@ -293,21 +288,3 @@ def lasting_failure(destination: KafkaDestination, error: KafkaError) -> TopicFa
         return TopicFailed("S125", f"{destination}: the broker refuses {TRANSACTION_TIMEOUT}: {text}", most)
     hint = "Are sasl.mechanism, sasl.username and sasl.password right?" if "AUTHENTICATION" in name or "SASL" in name else ""
     return TopicFailed("S125", f"{destination}: the broker refuses: {text}", hint or "May this user write to the topic?")
-
-
-def error_text(destination: KafkaDestination, error: KafkaError) -> str:
-    """The message of an error without secrets, on one line."""
-    return without_secrets(destination, " ".join(error.str().split()))
-
-
-def without_secrets(destination: KafkaDestination, text: str) -> str:
-    """A text in which the values of an output's secrets are `${NAME}` again."""
-    for _, written in destination.properties:
-        if VARIABLE.fullmatch(written):
-            try:
-                value = revealed(written)
-            except Refused:  # without a value there is nothing to hide
-                continue
-            if value:
-                text = text.replace(value, written)
-    return text

@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from dotr.errors.diagnostics import Refused
 from dotr.model.stream import DeadLetter
 from dotr.sinks.batches import Check, Reject, check_nothing
 from dotr.sinks.destinations import KafkaDestination
 from dotr.sinks.files import WriteFailed
-from dotr.sinks.kafka.client import STEP_SECONDS, TopicFailed, error_text, lasting_failure
+from dotr.sinks.kafka.client import STEP_SECONDS, TopicFailed, lasting_failure
 from dotr.sinks.kafka.writing import TopicWriter
 from dotr.sinks.messages import Encoder
+from dotr.sources.kafka.client import error_text
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
@@ -34,7 +34,7 @@ class _Delivery(Generic[T]):
         try:
             self.writer.look(check)
         except TopicFailed as failed:
-            raise Refused([failed.diagnostic]) from None
+            raise failed.refused(destination.span) from None
         further = {"delivery.report.only.error": True, "on_delivery": self._delivered}
         self.client: Producer = self.writer.producer(further)  # type: ignore[arg-type]
 

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
-from dotr.errors.diagnostics import Refused, refuse
+from dotr.errors.diagnostics import refuse
 from dotr.model.stream import DeadLetter
 from dotr.sinks.batches import BatchHistory, Check
 from dotr.sinks.destinations import KafkaDestination
@@ -30,13 +30,13 @@ from dotr.sinks.kafka.client import (
     ProducerEvents,
     TopicFailed,
     consumer,
-    kafka,
     lasting_failure,
     transaction_properties,
     transaction_seconds,
 )
 from dotr.sinks.kafka.writing import TopicWriter
 from dotr.sinks.messages import Encoder
+from dotr.sources.kafka.client import kafka
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer
@@ -118,7 +118,7 @@ class TransactionBatches(Generic[T]):
                 offset = self._decided()
                 self._commit_number(offset, check)
         except TopicFailed as failed:
-            raise Refused([failed.diagnostic]) from None
+            raise failed.refused(self._destination.span) from None
         self._last = offset - 1
         return self._last if self._last >= 0 else None
 

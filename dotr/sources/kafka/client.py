@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dotr.errors.diagnostics import refuse
 from dotr.sources.environment import VARIABLE, revealed
@@ -178,7 +178,14 @@ def lasting_failure(topics: KafkaInput, error: KafkaError) -> InputFailed | None
     return InputFailed("S125", f"input {topics.name}: {topics.servers} refuses: {text}", hint or "May this user read the topic?")
 
 
-def error_text(topics: KafkaInput, error: KafkaError) -> str:
+class Connected(Protocol):
+    """An input or output that is a topic, with the properties of its clients."""
+
+    @property
+    def properties(self) -> tuple[tuple[str, str], ...]: ...
+
+
+def error_text(topics: Connected, error: KafkaError) -> str:
     """The message of an error without secrets, on one line.
 
     librdkafka writes its own address in front: `sasl_plaintext://b1:9092/bootstrap: reason (after
@@ -187,8 +194,8 @@ def error_text(topics: KafkaInput, error: KafkaError) -> str:
     return without_secrets(topics, " ".join(error.str().split()))
 
 
-def without_secrets(topics: KafkaInput, text: str) -> str:
-    """A text in which the values of an input's secrets are `${NAME}` again."""
+def without_secrets(topics: Connected, text: str) -> str:
+    """A text in which the values of an input's or output's secrets are `${NAME}` again."""
     for written in _secrets(topics.properties):
         try:
             value = revealed(written)
