@@ -53,11 +53,11 @@ class Job:
     key: str = ""
     growing: tuple[str, ...] = ()
     rates: tuple[tuple[str, int], ...] = ()
-    paces: tuple[tuple[str, float], ...] = ()
     moved: str = ""
     start: str = ""
     trigger: Micros = 0
     topics: tuple[str, ...] = ()
+    paces: tuple[tuple[str, float], ...] = ()
 
     @property
     def live(self) -> bool:
@@ -65,7 +65,8 @@ class Job:
         return bool(self.growing or self.rates or self.paces or self.topics)
 
     def to_json(self) -> str:
-        """JSON text with fixed names of members."""
+        """JSON text with fixed names of members; those that older releases lack are left out where
+        they are empty."""
         return json.dumps(
             {
                 "program": self.program,
@@ -83,11 +84,11 @@ class Job:
                 "key": self.key,
                 "growing": self.growing,
                 "rates": self.rates,
-                "paces": self.paces,
                 "moved": self.moved,
                 "start": self.start,
                 "trigger": self.trigger,
-                "topics": self.topics,
+                **({"topics": self.topics} if self.topics else {}),
+                **({"paces": self.paces} if self.paces else {}),
             }
         )
 
@@ -117,11 +118,11 @@ class Job:
             key=data["key"],
             growing=tuple(data["growing"]),
             rates=tuple((name, rate) for name, rate in data["rates"]),
-            paces=tuple((name, pace) for name, pace in data["paces"]),
             moved=data["moved"],
             start=data["start"],
             trigger=data["trigger"],
-            topics=tuple(data["topics"]),
+            topics=tuple(data.get("topics", ())),
+            paces=tuple((name, pace) for name, pace in data.get("paces", ())),
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:
