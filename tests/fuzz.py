@@ -50,6 +50,14 @@ def _rules(data: bytes) -> None:
     compile_program(ProgramSpec((read_document(_file("a.dotr", data)),), prefixes=_PREFIXES))
 
 
+def _queries(data: bytes) -> None:
+    from dotr.config.files import read_document
+    from dotr.engine.program import compile_program
+    from dotr.engine.spec import ProgramSpec
+
+    compile_program(ProgramSpec((read_document(_file("a.rspql", data)),), prefixes=_PREFIXES))
+
+
 def _datalog(data: bytes) -> None:
     from dotr.config.files import read_document
     from dotr.languages.datalog import parse_datalog
@@ -152,6 +160,7 @@ PARSERS: Final[dict[str, Callable[[bytes], None]]] = {
     "message log of quads": _stream("nquads"),
     "jsonld": _stream("jsonld"),
     "times": _times,
+    "queries": _queries,
 }
 _RULE: Final = """PREFIX : <http://e/>
 rule R define Out = [ dotr_id a :Out ; :x ?x ] from A = [ SELECT ?x WHERE { ?x a :A } ] with Out.?x = A.?x
@@ -240,6 +249,7 @@ _SUFFIXES: Final = {
     "turtle": ("ttl",),
     "ndjson": ("ndjson",),
     "csv": ("csv",),
+    "queries": ("rspql",),
 }
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
 from typing import Final, Self, TypeAlias, TypeVar
@@ -18,14 +18,17 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.errors.diagnostics import ArgumentRefused, Diagnostic, Refused, did_you_mean
 from dotr.joins.limits import LIMITS, Limits
+from dotr.languages.rule_files import extension_problem
 from dotr.layout.retention import roles
 from dotr.model.places import Document
-from dotr.model.time import Unit
+from dotr.model.time import Micros, Unit
+from dotr.sources.times import parse_time
 
 OnePath: TypeAlias = str | os.PathLike[str]
 SomePaths: TypeAlias = OnePath | Iterable[OnePath]
 
 _E = TypeVar("_E", bound=Enum)
+_ProblemOf: TypeAlias = Callable[[str], Diagnostic | None]
 
 _ENTAILMENTS: Final = {each.value: each for each in Entailment}
 _INCONSISTENT: Final = {each.value: each for each in Inconsistent}
@@ -72,12 +75,13 @@ class Program(CompiledProgram):
         unit: str | Unit = Unit.SECOND,
         inconsistent: str | Inconsistent = Inconsistent.REPORT,
         limits: Limits = LIMITS,
+        origin: int | str = 0,
     ) -> Self:
         """Compile a program from files.
 
         Args:
-            rules: paths of rule files (`.dotr`), or one path. Relative paths are relative to the
-                working directory.
+            rules: paths of rule files (`.dotr`, `.rspql`), or one path. Relative paths are relative
+                to the working directory.
             graphs: paths of RDF files of background knowledge, in any RDF format, `.gz` too; or one
                 path.
             datalog: paths of Datalog files (`.dlog`); or one path.
@@ -90,6 +94,8 @@ class Program(CompiledProgram):
             inconsistent: `"report"`, or `"reject"`: an instant that contradicts itself or the
                 background makes no events.
             limits: bounds on the work of one instant.
+            origin: a time at which windows of continuous queries close: an integer of `unit`, or a
+                date-time in ISO 8601.
 
         Raises:
             Refused: a file cannot be read or is wrong; holds all problems of all files.
@@ -107,7 +113,7 @@ class Program(CompiledProgram):
         _check_limits(limits)
         problems: list[Diagnostic] = []
         spec = ProgramSpec(
-            _documents(rules, problems),
+            _documents(rules, problems, extension_problem),
             _documents(datalog, problems),
             tuple(_paths(graphs)),
             entailment,
@@ -116,6 +122,7 @@ class Program(CompiledProgram):
             unit,
             inconsistent,
             limits,
+            origin=_origin(origin, unit),
         )
         if problems:
             raise Refused(problems)
@@ -210,10 +217,28 @@ def _paths(paths: SomePaths) -> list[str]:
     return [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
 
 
-def _documents(paths: SomePaths, problems: list[Diagnostic]) -> tuple[Document, ...]:
-    """Contents of text files; problems of unreadable ones are added to `problems`."""
+def _origin(origin: int | str, unit: Unit) -> Micros:
+    """The origin of windows in µs since 1970; raises `ArgumentRefused` where it is no time.
+
+    >>> _origin("soon", Unit.SECOND)
+    Traceback (most recent call last):
+    dotr.errors.diagnostics.ArgumentRefused: C205 origin: 'soon' is neither an integer nor an ISO 8601 date-time
+    """
+    try:
+        return parse_time(origin, unit)
+    except ValueError as error:
+        raise ArgumentRefused([Diagnostic("C205", f"origin: {error}")]) from None
+
+
+def _documents(paths: SomePaths, problems: list[Diagnostic], problem_of: _ProblemOf = lambda path: None) -> tuple[Document, ...]:
+    """Contents of text files; problems of unreadable ones are added to `problems`, and those that
+    `problem_of` finds in a path.
+    """
     documents = []
     for path in _paths(paths):
+        if problem := problem_of(path):
+            problems.append(problem)
+            continue
         try:
             documents.append(read_document(path))
         except Refused as refused:

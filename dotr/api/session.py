@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeAlias
 
 from dotr.api.answers import Answer, term_of
 from dotr.api.events import EPOCH, MICROSECOND, Event, Events, utc
@@ -19,7 +19,8 @@ from dotr.explanations.recorded_session import SessionRecord
 from dotr.explanations.replay import Replay
 from dotr.joins.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
-from dotr.model.stream import Firing, Reason
+from dotr.model.stream import FedGraph, Firing, Reason
+from dotr.model.stream_names import fed_stream
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs.writing import ntriples
@@ -28,6 +29,10 @@ from dotr.state.state_migration import StateFate
 from dotr.state.state_schema import StateSchema
 
 _LOG: Final = logging.getLogger("dotr")
+
+
+GivenGraph: TypeAlias = str | Iterable[Iterable[object]]
+"""A graph as Turtle text, or as triples."""
 
 
 class SessionError(DotrError, ValueError):
@@ -83,7 +88,7 @@ class Session:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._finished = True
 
-    def advance(self, time: int | datetime, *graphs: str | Iterable[Iterable[object]]) -> Events:
+    def advance(self, time: int | datetime, *graphs: GivenGraph | Mapping[str, GivenGraph]) -> Events:
         """Process the instant at a time, and return its events.
 
         Args:
@@ -93,8 +98,11 @@ class Session:
             graphs: the graphs of the instant, which is their merge. Each is Turtle text, in which
                 the program's prefixes may be used, or an iterable of triples, whose terms are
                 N-Triples text or terms of pyoxigraph, rdflib or `dotr.IRI`. Blank nodes are local
-                to their graph. Without a graph time passes and there is no instant: rules that wait
-                for a time fire. An empty graph (`""`) is an instant.
+                to their graph. A mapping has the graphs of named streams, which continuous queries
+                read: `{":temp": graph}`, each name an IRI, with or without <>, or a prefixed name;
+                a graph without a name is on the only stream that is read. Without a graph time
+                passes and there is no instant: rules that wait for a time fire. An empty graph
+                (`""`) is an instant.
 
         Returns:
             The events in order of time, then rule name, then attributes: those of timers and
@@ -112,7 +120,7 @@ class Session:
         if self._last is not None and now <= self._last:
             raise SessionError(f"time {time} is not after {self._caller_time(self._last)}, the last one")
         try:
-            elements = [self._read(graph) for graph in graphs]
+            elements = self._elements(graphs)
         except ValueError as error:
             raise SessionError(str(error)) from None
         engine = self._start(dated)
@@ -264,6 +272,8 @@ class Session:
         >>> [event.type for event in restored.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 . :s2 :is_at_location :locB .")]
         ['Fire']
         """
+        if self._program.queries:
+            raise SessionError("a session of a program with continuous queries cannot be saved yet")
         if self._finished:
             raise SessionError("the session is finished: save it before `finish`, or before its `with` block ends")
         if self._engine is None:
@@ -295,7 +305,28 @@ class Session:
             _LOG.warning("%s", continued.knowledge_warning)
         return session
 
-    def _read(self, graph: str | Iterable[Iterable[object]]) -> tuple[Triple, ...]:
+    def _elements(self, graphs: Iterable[GivenGraph | Mapping[str, GivenGraph]]) -> list[tuple[Triple, ...]]:
+        """The elements of a call, those of named streams as `FedGraph`; raises `SessionError` or
+        `ValueError`.
+        """
+        elements: list[tuple[Triple, ...]] = []
+        inputs, prefixes = self._program.spec.inputs, self._program.rules.prefixes
+        read = sorted(stream.name for stream in self._program.layout.fed_streams)
+        for graph in graphs:
+            if not isinstance(graph, Mapping):
+                if len(read) > 1:
+                    raise SessionError(f"a graph without a stream, and queries read several: {{{read[0]!r}: graph}} names one")
+                elements.append(self._read(graph))
+                continue
+            for text, own in graph.items():
+                name = fed_stream(text, prefixes, inputs)
+                if name is None:
+                    known = sorted({each.fed for each in inputs} | {each.name for each in inputs})
+                    raise SessionError(f"there is no stream {text}. {did_you_mean(text, known) or 'Streams are ' + ', '.join(known) + '.'}")
+                elements.append(FedGraph.on(name, self._read(own)))
+        return elements
+
+    def _read(self, graph: GivenGraph) -> tuple[Triple, ...]:
         return (
             read_graph(graph, self._program.spec.prefixes, self._nesting) if isinstance(graph, str) else read_triples(graph, self._nesting)
         )

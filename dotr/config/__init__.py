@@ -17,6 +17,7 @@ from dotr.config.sections import InputSection as InputSection
 from dotr.config.sections import KnowledgeSection as KnowledgeSection
 from dotr.config.sections import Settings as Settings
 from dotr.config.sections import TimeSection as TimeSection
+from dotr.config.sections import WindowsSection as WindowsSection
 from dotr.config.sections import schema as schema
 from dotr.config.sections import schema_problems as schema_problems
 from dotr.config.sections import validated as validated

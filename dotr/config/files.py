@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dotr.config.sections import UNITS, KnowledgeSection, TimeSection
+from dotr.config.sections import UNITS, KnowledgeSection, TimeSection, WindowsSection
 from dotr.config.tree import Location, Tree
 from dotr.datalog.entailment import Entailment
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.languages.rule_files import extension_problem
 from dotr.model.places import Document, Span
+from dotr.model.time import Micros, Unit
+from dotr.sources.times import parse_time
 
 _RELATIVE_HINT: Final = "Relative paths are relative to the configuration file; those of --set to the working directory."
 
@@ -106,7 +109,7 @@ class ConfigFiles:
         return list(files.items())
 
     def spec(
-        self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection
+        self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection, windows: WindowsSection
     ) -> tuple[ProgramSpec, list[Diagnostic]]:
         """The program of a configuration or rule test without its unreadable files, and the errors.
 
@@ -117,6 +120,9 @@ class ConfigFiles:
         def documents(patterns: Sequence[str], location: Location) -> tuple[Document, ...]:
             loaded = []
             for path, span in self.matching_files(patterns, location, problems):
+                if location == ("rules",) and (wrong := extension_problem(path, span)):
+                    problems.append(wrong)
+                    continue
                 try:
                     loaded.append(read_document(path, span))
                 except Refused as refused:
@@ -132,12 +138,15 @@ class ConfigFiles:
             prefixes,
             UNITS[time.unit],
             Inconsistent(knowledge.inconsistent),
+            origin=self._origin(windows, UNITS[time.unit], problems),
         )
         return spec, problems
 
-    def program(self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection) -> ProgramSpec:
-        """The program that `spec` returns. Raises `Refused` with every unreadable file."""
-        spec, problems = self.spec(rules, knowledge, prefixes, time)
-        if problems:
-            raise Refused(problems)
-        return spec
+    def _origin(self, windows: WindowsSection, unit: Unit, problems: list[Diagnostic]) -> Micros:
+        """The origin of windows in µs since 1970; 0, with a problem, where it is no time."""
+        try:
+            return parse_time(windows.origin, unit)
+        except ValueError as error:
+            hint = "Write an integer in the unit of `time`, or a date-time such as 2024-03-01T00:00:00Z."
+            problems.append(Diagnostic("C205", f"windows.origin: {error}", self.tree.span(("windows", "origin")), hint))
+            return 0

@@ -15,7 +15,9 @@ from dotr.datalog.compiled_cache import MIN_BYTES, CachePolicy, default_folder
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.joins.limits import Limits
+from dotr.languages.rule_files import RuleLanguage
 from dotr.model.places import Span
+from dotr.model.stream_names import InputStream, stream_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,12 @@ class Config:
     def spec(self) -> tuple[ProgramSpec, list[Diagnostic]]:
         """The program without its unreadable files, and their problems."""
         settings = self.settings
-        spec, problems = self.files.spec(settings.rules, settings.knowledge, settings.prefixes, settings.time)
+        spec, problems = self.files.spec(settings.rules, settings.knowledge, settings.prefixes, settings.time, settings.windows)
         limits = settings.limits
-        return replace(spec, limits=Limits(**limits.model_dump())), problems
+        inputs = tuple(
+            InputStream(each.name, None if each.stream is None else stream_name(each.stream, settings.prefixes)) for each in settings.input
+        )
+        return replace(spec, limits=Limits(**limits.model_dump()), inputs=inputs if spec.has_queries else ()), problems
 
 
 def read_config(path: str, options: Sequence[str] = ()) -> Config:
@@ -70,7 +75,7 @@ def read_config(path: str, options: Sequence[str] = ()) -> Config:
     Raises `Refused` with all problems of the YAML text, or of the options, or of the schema.
     """
     document = read_document(path)
-    if Path(path).suffix in (".dotr", ".dlog"):
+    if Path(path).suffix == ".dlog" or RuleLanguage.of(path) is not None:
         raise refuse("C102", f"{path} is no configuration", None, "Name the configuration (.yaml) that names it.")
     tree = read_tree(document)
     if tree.data is None:

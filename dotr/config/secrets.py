@@ -24,6 +24,7 @@ _USER_INFORMATION: Final = re.compile(r"://[^/?#@:\s]*:([^/?#\s]*)@")
 class Secret:
     """A secret, by the environment variable that holds the value.
 
+    >>> import os
     >>> password = Secret("${KAFKA_PASSWORD}")
     >>> password
     Secret('${KAFKA_PASSWORD}')
@@ -81,6 +82,7 @@ def _secret_of(value: object) -> Secret:
 def reveal_url(url: str) -> str:
     """A URL with the value of its password; raises `Refused` (S124) where the environment lacks it.
 
+    >>> import os
     >>> os.environ["BROKER_PASSWORD"] = "x7"
     >>> reveal_url("mqtts://dotr:${BROKER_PASSWORD}@b:8883"), reveal_url("http://localhost/in")
     ('mqtts://dotr:x7@b:8883', 'http://localhost/in')

@@ -76,6 +76,14 @@ class TimeSection(Section):
     )
 
 
+class WindowsSection(Section):
+    """Windows of continuous queries."""
+
+    origin: int | str = Field(
+        default=0, description="a time at which windows of continuous queries close; an integer is in the unit of `time`"
+    )
+
+
 class KnowledgeSection(Section):
     """Background knowledge."""
 
@@ -112,6 +120,11 @@ class InputSection(Section):
     """Input stream of elements, from one or several files, a broker, or a server of its own."""
 
     name: str = Field(min_length=1, description="the name in dead letters and messages")
+    stream: str | None = Field(
+        default=None,
+        min_length=1,
+        description="the stream of continuous queries that the input feeds, an IRI or a prefixed name; the input's name if none",
+    )
     format: Literal["ndjson", "trig", "nquads", "csv", "json", "turtle", "ntriples", "jsonld"] = Field(
         description="the format of elements (inputs.md)"
     )
@@ -306,7 +319,8 @@ class Settings(Section):
     )
     time: TimeSection = Field(default=TimeSection(), description="integer times")
     knowledge: KnowledgeSection = Field(default=KnowledgeSection(), description="background knowledge")
-    rules: list[str] = Field(min_length=1, description="rule files; globs")
+    rules: list[str] = Field(min_length=1, description="rule files of any language (.dotr, .rspql); globs")
+    windows: WindowsSection = Field(default=WindowsSection(), description="windows of continuous queries")
     limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
     input: list[InputSection] = Field(min_length=1, description="input streams, merged by time")
     output: list[OutputSection] = Field(min_length=1, description="output streams; all have the same events")

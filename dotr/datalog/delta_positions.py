@@ -18,7 +18,7 @@ from typing import Final
 
 from dotr.joins.order import JoinItem
 from dotr.model.algebra import Const, TermPattern, TriplePattern, Var
-from dotr.model.datalog import Bind, DatalogRule, FilterItem, GroupAggregate, Not
+from dotr.model.datalog import Bind, DatalogRule, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import OWL, RDF, RDF_REIFIES, RDF_TYPE, RDFS, Term, Variable, iri
 from dotr.model.traverse import free_variables
 from dotr.store.triples import HIDDEN, TripleIndex
@@ -85,7 +85,7 @@ def split_schema(position: DeltaPosition, background: TripleIndex) -> SchemaSpli
                 return bool(schema) and names <= reachable
             case Bind():
                 return bool(schema) and names <= reachable and item.variable not in triple_variables
-            case Not() | GroupAggregate() | TermPattern():
+            case Not() | GroupAggregate() | TermPattern() | RelationAtom():
                 return False
 
     while found := next((item for item in rest if is_schema(item)), None):

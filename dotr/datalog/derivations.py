@@ -111,8 +111,12 @@ class RuleWriter(JoinWriter):
                     return
             elif isinstance(slot, Var) and slot.name not in known_valid:
                 checks.append(check.format(self.name_of(slot)))
-        push = Emit("push", self._triple(head))
+        push = self.conclusion(head)
         self.add(IfElse([(" and ".join(checks), [push])]) if checks else push)
+
+    def conclusion(self, head: TriplePattern) -> Emit:
+        """The statement that concludes a head."""
+        return Emit("push", self._triple(head))
 
     def _triple(self, pattern: TriplePattern) -> str:
         return f"({self.name_of(pattern.subject)}, {self.name_of(pattern.predicate)}, {self.name_of(pattern.object)})"

@@ -1,4 +1,5 @@
-"""The driver: one instant through both stages, and the time between instants (semantics.md, 1, 3, 6).
+"""The driver: one instant through both stages, and the time between instants (semantics.md, 1, 3,
+6).
 
 Idea: a runtime reads elements, moves state and writes results; an instant is decided here alone.
 1. `close_instant` merges the elements of one time, closes and queries the instant, isolates faults
@@ -7,29 +8,38 @@ Idea: a runtime reads elements, moves state and writes results; an instant is de
    Spark, bring events, ticks and delayed anchors to the layers, in the order of time.
 Invariant: between two instants the moments are those of `times_between`, for a whole program and
 for a partition alike. Ticks fire only between the first and the last instant seen; delayed anchors
-may fire after the last.
+and reports of queries may come after the last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.engine.fault_isolation import attribute_failures, isolate
 from dotr.engine.instants import merge
+from dotr.engine.items import items_of
 from dotr.engine.program import CompiledProgram
-from dotr.engine.router import Facts, Router
+from dotr.engine.router import Deliveries, Facts, Router
 from dotr.engine.stage_one import InstantFacts, next_multiple
-from dotr.engine.stage_two import EmitFirings, StageTwo
+from dotr.engine.stage_two import EmitFirings, LayerResult, StageTwo
+from dotr.layout.event_order import AttributeValues
+from dotr.layout.layers import Stream
+from dotr.layout.units import FedGraphs, MadeGraphs
+from dotr.model.rules import EventSource
 from dotr.model.stream import DeadLetter, Firing, Reason
-from dotr.model.terms import Triple
+from dotr.model.terms import Label, Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs.writing import output_order
 from dotr.patterns.operator import Arrival
 from dotr.patterns.rule_counts import RuleCounts
 from dotr.patterns.state import State
+
+if TYPE_CHECKING:  # loaded where a program has a query
+    from dotr.engine.query_layer import ContradictedReport
+    from dotr.engine.query_run import QueryRun
 
 
 class Rejection(NamedTuple):
@@ -104,8 +114,8 @@ NextTime: TypeAlias = Callable[[Micros], Micros | None]
 
 
 def times_between(after: Micros, before: Micros, next_tick: NextTime, next_due: Callable[[], Micros | None]) -> Iterator[Micros]:
-    """The times in (after, before), both in µs since 1970, at which ticks or delayed anchors are
-    due.
+    """The times in (after, before), both in µs since 1970, at which ticks, delayed anchors or
+    reports are due.
 
     The caller steps through each time before it draws the next, since a step changes the due times.
 
@@ -119,6 +129,12 @@ def times_between(after: Micros, before: Micros, next_tick: NextTime, next_due: 
             return
         yield time
         after = time
+
+
+StreamItems: TypeAlias = Mapping[FedGraphs, Sequence[AttributeValues]]
+"""The elements of an instant on each stream that queries read, as rows."""
+
+_NO_ITEMS: Final[StreamItems] = {}
 
 
 class Engine:
@@ -143,8 +159,11 @@ class Engine:
         self._emit = emit
         self._router = program.router()
         self._states = [layer.start() for layer in self._layers]
+        self._queries = program.query_layers(clock)
+        self._fed_streams = program.layout.fed_streams
         self._timed = program.timed
         self._passed: Micros | None = None
+        self._ended = False
         self.failed: list[DeadLetter] = []
 
     def step(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> tuple[list[Firing], ClosedInstant]:
@@ -154,17 +173,52 @@ class Engine:
         The time is later than all before. A rejected instant changes nothing.
         """
         closed = close_instant(self.program, time, graphs)
-        return [] if closed.facts.rejected else self.match(time, closed.facts), closed
+        return [] if closed.facts.rejected else self.match(time, closed.facts, self.items(time, graphs, closed)), closed
 
-    def match(self, time: Micros, facts: InstantFacts) -> list[Firing]:
+    def items(self, time: Micros, graphs: Sequence[tuple[Triple, ...]], closed: ClosedInstant) -> StreamItems:
+        """The elements of an instant that are on streams of queries; a graph is on one if it is a
+        `FedGraph`.
+        """
+        if not self._fed_streams or closed.facts.rejected:
+            return {}
+        return items_of(time, graphs, self._fed_streams, {each.element for each in closed.rejected})
+
+    def match(self, time: Micros, facts: InstantFacts, items: StreamItems = _NO_ITEMS) -> list[Firing]:
         """The firings of an instant that is not rejected, in order of rule name, then attributes;
-        those of the moments before it come first.
+        those of the moments before it come first. `items` are its elements on streams of queries.
         """
         if not self._timed:
             return self._moment(time, facts.facts) if facts.facts else []
+        if self._queries and self._passed is None:
+            self._begin(time)
         earlier = [firing for firings in self.moments_until(time - 1) for firing in firings]
         self._passed = time
-        return earlier + self._moment(time, {**facts.facts, **self.program.stage_one.ticks_at(time)})
+        present: Facts = {**facts.facts, **self.program.stage_one.ticks_at(time)}
+        return earlier + self._moment(time, _with_items(present, items) if items else present)
+
+    def drain_contradicted(self) -> list[ContradictedReport]:
+        """The reports of queries, since the last call, whose windows hold a contradiction."""
+        found: list[ContradictedReport] = []
+        for queries in self._queries.values():
+            found += queries.contradicted
+            queries.contradicted.clear()
+        return found
+
+    @property
+    def passed(self) -> Micros | None:
+        """The last time stepped or advanced to, in µs since 1970; None before the first instant."""
+        return self._passed
+
+    def begin(self, time: Micros) -> None:
+        """Let the stream begin at a time, that of the first instant, if it has not begun."""
+        if self._passed is None:
+            self._passed = time - 1
+            self._begin(time)
+
+    def _begin(self, time: Micros) -> None:
+        """The first instant has come."""
+        for queries in self._queries.values():
+            queries.begin(time)
 
     def moments_until(self, until: Micros) -> Iterator[list[Firing]]:
         """The firings of each moment up to a time, while no instant comes."""
@@ -181,20 +235,26 @@ class Engine:
         """
         if self._passed is None:
             self._passed = time - 1
+            self._begin(time)
         yield from self.moments_until(time)
         self._passed = time
 
     def finish(self) -> Iterator[list[Firing]]:
-        """The firings of each moment after the last instant of the stream: those of delayed
-        anchors.
+        """The firings of each moment after the last instant of the stream: those of delayed anchors
+        and of reports.
         """
         if self._timed:
+            self._ended = True
+            for number in self._queries if self._passed is not None else ():
+                self._queries[number].end(self._passed or 0, self._is_fed)
             for time in times_between(-LAST_MICRO, LAST_MICRO + 1, _no_tick, self._next_due):
                 yield self._moment(time, {}, ended=True)
 
     def _next_due(self) -> Micros | None:
-        """The time of the next delayed anchor."""
+        """The time of the next delayed anchor or report."""
         times = [layer.next_due(state) for layer, state in zip(self._layers, self._states, strict=True)]
+        if self._queries:
+            times += [queries.next_due() for queries in self._queries.values()]
         return min([time for time in times if time is not None], default=None)
 
     def _moment(self, time: Micros, facts: Facts, *, ended: bool = False) -> list[Firing]:
@@ -203,6 +263,12 @@ class Engine:
         deliveries = self._router.facts(facts)
         for number, layer in enumerate(self._layers):
             arrivals = deliveries[number].get(0)
+            if self._queries and number in self._queries:
+                step = self._queries[number].step(time, arrivals or {}, self._is_fed)
+                firings += step.firings
+                self.failed += step.failed
+                self._deliver(step, number, deliveries)
+                continue
             if not arrivals:
                 if not self._timed or layer.next_due(self._states[number]) != time:
                     continue
@@ -211,13 +277,44 @@ class Engine:
             firings += step.firings
             if step.failed:
                 self.failed += step.failed
-            if step.events and number + 1 < len(self._layers):
-                for above, further in enumerate(self._router.events(step.events, number)):
-                    for port, events in further.get(0, {}).items():
-                        deliveries[above].setdefault(0, {}).setdefault(port, []).extend(events)
+            if step.events:
+                self._deliver(step, number, deliveries)
         if len(firings) > 1:
             firings.sort(key=output_order)
         return firings
+
+    def _deliver(self, step: LayerResult, number: int, deliveries: list[Deliveries]) -> None:
+        """Add what a layer has made to what arrives at the layers above."""
+        if step.events and number + 1 < len(self._layers):
+            for above, further in enumerate(self._router.events(step.events, number)):
+                for port, events in further.get(0, {}).items():
+                    deliveries[above].setdefault(0, {}).setdefault(port, []).extend(events)
+
+    def _is_fed(self, run: QueryRun) -> bool:
+        """True if, after the last instant, a unit that feeds a stream of a query is under way."""
+        if not self._ended:
+            return False
+        unit = next(query for query in self.program.queries if query.name == run.query.label)
+        return any(self._is_under_way(stream.label, set()) for stream in unit.streams if isinstance(stream, MadeGraphs))
+
+    def _is_under_way(self, label: Label, seen: set[Label]) -> bool:
+        """True if a unit may still make an event of a label after the last instant: a query whose
+        last report is to come, a rule with an anchor that waits or is still made.
+        """
+        if label in seen:
+            return False
+        seen.add(label)
+        if any(run.query.label == label and run.is_under_way for queries in self._queries.values() for run in queries.runs):
+            return True
+        for layer, state in zip(self.program.layout.layers, self._states, strict=True):
+            for placed in layer.rules:
+                if placed.rule.event == label:
+                    anchor = placed.rule.anchor
+                    if anchor.delay and state.waiting[layer.queues[placed.ports[0], anchor.delay]]:
+                        return True
+                    if not anchor.delay and isinstance(anchor.source, EventSource) and self._is_under_way(anchor.source.event, seen):
+                        return True
+        return False
 
     def reload(self) -> None:
         """Encode and restore all state, as a runtime does between batches."""
@@ -225,6 +322,8 @@ class Engine:
         for new, old in zip(restored, self._states, strict=True):
             new.counter = old.counter
         self._states = restored
+        for queries in self._queries.values():
+            queries.restore(queries.encode())
 
     @property
     def rule_counts(self) -> dict[str, RuleCounts]:
@@ -238,23 +337,41 @@ class Engine:
         """
         for state in self._states:
             state.expire(now + 1)
-        return [state.encode() for state in self._states]
+        written = [state.encode() for state in self._states]
+        for number, queries in self._queries.items():
+            written[number] = queries.encode()
+        return written
 
     def restore(self, written: Sequence[bytes], passed: Micros) -> None:
         """Continue from the encoded state of each layer, after the time `passed` (µs); raises
         `StateError`.
         """
-        self._states = [layer.restore(state) for layer, state in zip(self._layers, written, strict=True)]
+        self._states = [
+            layer.start() if number in self._queries else layer.restore(state)
+            for number, (layer, state) in enumerate(zip(self._layers, written, strict=True))
+        ]
+        for number, queries in self._queries.items():
+            queries.restore(written[number])
         self._passed = passed
+        self._begin(passed + 1)
 
     @property
     def event_counts(self) -> list[list[int]]:
         """The number of stored events of each port of each layer."""
-        return [state.event_counts for state in self._states]
+        counts = [state.event_counts for state in self._states]
+        for number, queries in self._queries.items():
+            counts[number] = queries.event_counts
+        return counts
 
 
 def _no_tick(after: Micros) -> None:
     """No tick comes after the last instant."""
+
+
+def _with_items(facts: Facts, items: StreamItems) -> Facts:
+    present: dict[Stream, Sequence[AttributeValues]] = dict(items.items())
+    present.update(facts.items())
+    return present
 
 
 PortArrivals: TypeAlias = dict[int, list[Arrival]]

@@ -38,6 +38,22 @@ def merge(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> Instant:
     return Instant(time, tuple(merged))
 
 
+def named_elements(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> list[tuple[Triple, ...]]:
+    """The elements of one time, each by itself, with the names of blank nodes that `merge` gives.
+
+    >>> one = (("_:0", "<http://e/p>", '"1"'),)
+    >>> [first, second] = named_elements(7, [one, one])
+    >>> first != second, first + second == merge(7, [one, one]).triples
+    (True, True)
+    """
+    counts: dict[bytes, int] = {}
+    found: list[tuple[Triple, ...]] = []
+    for triples in elements:
+        has_blanks = any(subject[0] == "_" or object_[1] in ":<" for subject, _, object_ in triples)
+        found.append(tuple(_named(time, triples, counts)) if has_blanks else tuple(triples))
+    return found
+
+
 def _named(time: Micros, triples: tuple[Triple, ...], counts: dict[bytes, int]) -> list[Triple]:
     text = "\n".join(map(" ".join, triples))
     digest = blake2b(f"{time} {text}".encode(), digest_size=12)

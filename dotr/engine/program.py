@@ -29,12 +29,13 @@ from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.keys import SinglePartition
 from dotr.layout.layers import Layout, lay_out
 from dotr.layout.retention import roles
+from dotr.layout.units import MadeGraphs, StreamQuery
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import FactSource
-from dotr.model.stream import Fact, Instant
-from dotr.model.terms import Label, Variable
+from dotr.model.stream import Element, Fact, FedGraph, Instant
+from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import Clock, Micros
 from dotr.queries import QueryPlan, plan
 
@@ -43,6 +44,7 @@ _MAX_CONTRADICTIONS: Final = 10
 
 if TYPE_CHECKING:
     from dotr.datalog.compiled_store import CompiledStore
+    from dotr.engine.query_layer import QueryLayer
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class CompiledProgram:
 
     `warnings` are those of its files, `silenced` those that comments allow. `store` is the mapped
     background (None: it is in memory); `store_made`: the store was compiled in this call; `notices`
-    are remarks on the store.
+    are remarks on the store. `queries` are the continuous queries; for these, `closing_rules` are
+    the rules that close their windows: those of the background.
     """
 
     spec: ProgramSpec
@@ -64,13 +67,15 @@ class CompiledProgram:
     store: CompiledStore | None = None
     store_made: bool = False
     notices: tuple[Diagnostic, ...] = ()
+    queries: tuple[StreamQuery, ...] = ()
+    closing_rules: tuple[DatalogRule, ...] = ()
 
     @cached_property
     def attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
         """For each composite event its attributes, sorted: the `with` variables of all rules that
-        define it.
+        define it, or those of the query that makes it.
         """
-        variables: dict[Label, set[Variable]] = {}
+        variables: dict[Label, set[Variable]] = {query.name: set(query.attributes) for query in self.queries}
         for rule in self.rules.rules:
             variables.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
         return {label: tuple(sorted(names)) for label, names in variables.items()}
@@ -91,21 +96,47 @@ class CompiledProgram:
                 for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             )
 
+    def query_layers(self, clock: Clock) -> dict[int, QueryLayer]:
+        """The layers of continuous queries by number, with the state before the first instant."""
+        if not self.queries:
+            return {}
+        from dotr.datalog.said import SaidCloser
+        from dotr.engine.query_layer import QueryLayer
+        from dotr.engine.report_evaluation import ReportEvaluator
+
+        closer = SaidCloser(self.knowledge, self.closing_rules, self.spec.limits.triples)
+        return {
+            layer.number: QueryLayer(
+                layer,
+                {placed.unit.name: ReportEvaluator(placed.unit.query, closer, clock, self.spec.limits) for placed in layer.queries},
+                read,
+                self.spec.origin,
+            )
+            for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
+            if layer.queries
+        }
+
     def with_since(self, since: Mapping[str, Micros]) -> CompiledProgram:
         """The program whose rules see no event before the times of `ProgramSpec.since`; it shares
         the closed background and stage one.
         """
         if since == self.spec.since:
             return self
-        layout = lay_out(share_queries(self.rules.rules), since)
+        layout = lay_out(share_queries(self.rules.rules), since, self.queries)
         assert layout.streams == self.layout.streams, "the start of a rule changes no fact stream"
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
     @property
-    def events_read_above(self) -> list[frozenset[Label]]:
-        """For each layer the composite events that higher layers read."""
+    def events_read_above(self) -> list[frozenset[Label | MadeGraphs]]:
+        """For each layer the composite events, and the streams of their graphs, that higher layers
+        read.
+        """
         return [
-            frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
+            frozenset(
+                stream
+                for stream, targets in self.layout.routes.items()
+                if isinstance(stream, str | MadeGraphs) and targets[-1][0] > layer.number
+            )
             for layer in self.layout.layers
         ]
 
@@ -131,8 +162,22 @@ class CompiledProgram:
 
     @cached_property
     def timed(self) -> bool:
-        """True if time alone can make a rule fire: there are ticks or delayed anchors."""
-        return bool(self.stage_one.ticks) or any(placed.rule.anchor.delay for layer in self.layout.layers for placed in layer.rules)
+        """True if time alone can make a unit fire: there are ticks, delayed anchors or reports."""
+        return bool(self.stage_one.ticks) or any(layer.may_fire_without_events for layer in self.layout.layers)
+
+    def on_streams(self, elements: Sequence[Element]) -> list[tuple[Triple, ...]]:
+        """The graphs of elements of an instant, each on the stream that its input feeds where
+        continuous queries read streams; the elements then know their inputs.
+        """
+        if not self.queries:
+            return [triples for _, triples in elements]
+        from dotr.sources.records import SourcedElement
+
+        fed = {each.name: each.fed for each in self.spec.inputs}
+        return [
+            FedGraph.on(fed.get(each.file.input, each.file.input), each.triples) if isinstance(each, SourcedElement) else each.triples
+            for each in elements
+        ]
 
     def router(self, buckets: int = 1) -> Router:
         return Router(self.layout, buckets)
@@ -189,9 +234,9 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     cache of compiled backgrounds (None: in the user's cache folder), or the store to use.
     """
     BOUNDS.characters = LONGEST_TEXT
-    ruleset = compile_rules(spec.rules, spec.prefixes)
+    ruleset, asked, found = _compile_units(spec) if spec.has_queries else _compile_rules_alone(spec)
     allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
-    problems, silenced = without_allowed(ruleset.diagnostics, allowed)
+    problems, silenced = without_allowed(found, allowed)
     datalog: list[DatalogRule] = []
     for document in spec.datalog:
         try:
@@ -204,15 +249,14 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         except Refused as refused:
             problems += refused.diagnostics
         raise Refused(problems)
+    closing_rules = [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog]
     try:
-        closed = open_background(
-            spec.sources, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog], keeping or CachePolicy.default()
-        )
+        closed = open_background(spec.sources, closing_rules, keeping or CachePolicy.default())
     except Refused as refused:
         raise Refused([*problems, *refused.diagnostics]) from None
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share_queries(ruleset.rules), spec.since)
+    layout = lay_out(share_queries(ruleset.rules), spec.since, asked)
     try:
         stage_one = StageOne(
             knowledge, layout.streams, static.answers, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits
@@ -222,6 +266,10 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         raise Refused([*problems, _over_background(layout, ruleset, over)]) from None
     knowledge.limit_to(spec.limits.triples)
     further = [*static_queries, *_idle_ticks(layout, stage_one), *single_partitions(layout, ruleset.diagnostics)]
+    if asked:
+        from dotr.engine.query_warnings import query_warnings
+
+        further += query_warnings(asked, knowledge, closing_rules, spec.limits)
     shared = {query.label: query.span for query in ruleset.queries}
     queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
     kept, further_silenced = without_allowed(further, allowed, queries)
@@ -237,7 +285,29 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         store=closed.store,
         store_made=closed.is_new,
         notices=closed.warnings,
+        queries=asked,
+        closing_rules=tuple(closing_rules) if asked else (),
     )
+
+
+def _compile_rules_alone(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamQuery, ...], list[Diagnostic]]:
+    ruleset = compile_rules(spec.rule_documents, spec.prefixes)
+    return ruleset, (), [*ruleset.diagnostics]
+
+
+def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamQuery, ...], list[Diagnostic]]:
+    """The rules and the continuous queries of a specification, with the problems of their files."""
+    from dotr.engine.units import events_of, label_problems, resolve_queries
+    from dotr.languages.continuous import compile_continuous
+
+    asked = compile_continuous(spec.query_documents, spec.prefixes, spec.unit)
+    units = events_of(asked.queries)
+    ruleset = compile_rules(spec.rule_documents, spec.prefixes, units=units)
+    ruleset = replace(ruleset, prefixes={**asked.prefixes, **ruleset.prefixes})
+    resolved = resolve_queries(asked.queries, ruleset.rules, spec.inputs)
+    is_whole = not asked.errors and not ruleset.errors
+    found = [*asked.diagnostics, *label_problems(units), *ruleset.diagnostics, *(resolved.problems if is_whole else ())]
+    return ruleset, resolved.queries, found
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:

@@ -13,7 +13,9 @@ from hashlib import blake2b
 from dotr.datalog.entailment import Entailment
 from dotr.datalog.sources import Sources
 from dotr.joins.limits import LIMITS, Limits
+from dotr.languages.rule_files import RuleLanguage, of_language
 from dotr.model.places import Document
+from dotr.model.stream_names import InputStream
 from dotr.model.time import Micros, Unit
 
 
@@ -32,6 +34,8 @@ class ProgramSpec:
 
     Graphs are read where the program is compiled. `since` maps the name of a rule that was added
     later to the time of its addition, in µs since 1970; the rule uses no older events.
+    `rules` are rule files of all languages, by extension. `origin` is a time, in µs since 1970, at
+    which windows of continuous queries close; `inputs` are those that a configuration declares.
     """
 
     rules: tuple[Document, ...] = ()
@@ -44,6 +48,8 @@ class ProgramSpec:
     inconsistent: Inconsistent = Inconsistent.REPORT
     limits: Limits = LIMITS
     since: Mapping[str, Micros] = field(default_factory=dict)
+    origin: Micros = 0
+    inputs: tuple[InputStream, ...] = ()
 
     def to_json(self) -> str:
         r"""The specification as JSON.
@@ -52,6 +58,11 @@ class ProgramSpec:
         >>> ProgramSpec.from_json(spec.to_json()) == spec
         True
         """
+        further: dict[str, object] = {}  # settings at their defaults are omitted, as in older releases
+        if self.origin:
+            further["origin"] = self.origin
+        if self.inputs:
+            further["inputs"] = [[each.name, each.stream] for each in self.inputs]
         return json.dumps(
             {
                 "rules": [[document.name, document.text] for document in self.rules],
@@ -64,6 +75,7 @@ class ProgramSpec:
                 "inconsistent": self.inconsistent.value,
                 "limits": self.limits.to_json(),
                 "since": dict(self.since),
+                **further,
             },
             sort_keys=True,
         )
@@ -83,7 +95,24 @@ class ProgramSpec:
             Inconsistent(data["inconsistent"]),
             Limits.from_json(data["limits"]),
             data["since"],
+            data.get("origin", 0),
+            tuple(InputStream(name, stream) for name, stream in data.get("inputs", ())),
         )
+
+    @property
+    def rule_documents(self) -> tuple[Document, ...]:
+        """The rule files in the rule language."""
+        return of_language(self.rules, RuleLanguage.RULES)
+
+    @property
+    def query_documents(self) -> tuple[Document, ...]:
+        """The rule files with continuous queries."""
+        return of_language(self.rules, RuleLanguage.CONTINUOUS)
+
+    @property
+    def has_queries(self) -> bool:
+        """True if some rule file holds continuous queries."""
+        return bool(self.query_documents)
 
     @property
     def sources(self) -> Sources:
@@ -113,5 +142,7 @@ class ProgramSpec:
             self.inconsistent.value,
         ]
         settings.append(self.limits.fingerprint)
+        if self.has_queries:
+            settings.append([self.origin, [[each.name, each.stream] for each in self.inputs]])
         digest.update(json.dumps(settings).encode())
         return digest.hexdigest()

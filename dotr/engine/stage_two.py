@@ -15,12 +15,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final, NamedTuple, TypeAlias
 
+from dotr.engine.items import graph_row
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.limits import LIMITS, Limits
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.layers import Layer
 from dotr.layout.retention import positive_roles
+from dotr.layout.units import MadeGraphs
 from dotr.model.rules import Absent, Choose, Clause, FactSource
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Label, Term, Variable
@@ -38,24 +40,26 @@ class LayerResult(NamedTuple):
     """The result of one step of a layer's partition.
 
     `firings` are the firings, or the rest of them where there were many; `events` the composite
-    events that higher layers read; `failed` a dead letter for each anchor at which a rule failed
-    twice or went over a limit, with the rule and its place.
+    events that higher layers read, and their graphs where they are read as a stream; `failed` a
+    dead letter for each anchor at which a rule failed twice or went over a limit, with the rule and
+    its place.
     """
 
     firings: list[Firing]
-    events: list[tuple[Label, Arrival]]
+    events: list[tuple[Label | MadeGraphs, Arrival]]
     failed: Sequence[DeadLetter] = ()
 
 
 class _RuleWriter(NamedTuple):
-    """The compiled template of a rule and the constants of its firings. `labels` are those of its
-    positive roles. Rules with equal labels or attributes share one tuple.
+    """The compiled template of a rule and the constants of its firings. `read_above` says whether
+    higher layers read its events (`_EVENTS`) and their graphs (`_GRAPHS`), or is 0. `labels` are
+    those of its positive roles. Rules with equal labels or attributes share one tuple.
     """
 
     rule: str
     encoded: bytes
     event: Label
-    is_read_above: bool
+    read_above: int
     labels: tuple[Label, ...]
     attributes: tuple[Variable, ...]
     has_fresh_names: bool
@@ -67,7 +71,7 @@ class _RuleWriters(dict[int, _RuleWriter]):
     rules most rarely fire.
     """
 
-    def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], above: Set[Label]) -> None:
+    def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], above: Set[Label | MadeGraphs]) -> None:
         self._layer = layer
         self._attributes = attributes
         self._above = above
@@ -82,7 +86,7 @@ class _RuleWriters(dict[int, _RuleWriter]):
             rule.name,
             rule.name.encode(),
             rule.event,
-            rule.event in self._above,
+            _EVENTS * (rule.event in self._above) + _GRAPHS * (MadeGraphs(rule.event) in self._above),
             labels,
             names,
             template.has_fresh_names,
@@ -95,7 +99,7 @@ EmitFirings: TypeAlias = Callable[[list[Firing]], None]
 """A consumer of firings, in chunks and in no order, before their moment is over."""
 
 
-class OutputFailed(BaseException):
+class EmissionFailed(BaseException):
     """A failure of the caller that takes firings; a `BaseException`, so that handlers of rule
     failures do not catch it.
     """
@@ -106,8 +110,9 @@ class OutputFailed(BaseException):
 
 
 class StageTwo:
-    """A compiled layer and the templates of its rules. `above` are the composite events that higher
-    layers read; `counted` names the rules of which the bindings left after each clause are counted.
+    """A compiled layer and the templates of its rules. `above` are the composite events, and the
+    streams of their graphs, that higher layers read; `counted` names the rules of which the
+    bindings left after each clause are counted.
     """
 
     def __init__(
@@ -115,7 +120,7 @@ class StageTwo:
         layer: Layer,
         attributes: Mapping[Label, tuple[Variable, ...]],
         clock: Clock,
-        above: Set[Label],
+        above: Set[Label | MadeGraphs],
         limits: Limits = LIMITS,
         counted: Set[str] = frozenset(),
     ) -> None:
@@ -168,7 +173,7 @@ class StageTwo:
             chunks = _ChunkWriter(self, time, emit, state.counter.events)
             try:
                 matched = operator.step(state, time, arrivals, partition, ended=ended, emit=chunks.write)
-            except OutputFailed as failure:
+            except EmissionFailed as failure:
                 raise failure.error from None
         if not matched and not operator.failures and (chunks is None or chunks.is_empty):
             return _NOTHING
@@ -238,7 +243,7 @@ class StageTwo:
         """
         writers, new = self._writers, tuple.__new__
         firings: list[Firing] = []
-        events: list[tuple[Label, Arrival]] = []
+        events: list[tuple[Label | MadeGraphs, Arrival]] = []
         text, digest = b"", b""
         last_bound: object = None
         last_labels: object = None
@@ -246,7 +251,7 @@ class StageTwo:
         last_names: object = None
         pairs: _Pairs = ()
         for number, ordinal, bound, values in matched:
-            rule, encoded, event, is_read_above, labels, names, has_fresh_names, instantiate = writers[number]
+            rule, encoded, event, read_above, labels, names, has_fresh_names, instantiate = writers[number]
             if has_fresh_names:
                 if bound is not last_bound or labels is not last_labels:
                     text = match_text(time, _named(labels, bound), 0)
@@ -262,8 +267,11 @@ class StageTwo:
                 last_values, last_names = values, names
             graph, dropped = instantiate(values, digest)
             firings.append(new(Firing, (time, rule, event, pairs, graph, dropped)))
-            if is_read_above:
-                events.append((event, (ordinal, values)))
+            if read_above:
+                if read_above & _EVENTS:
+                    events.append((event, (ordinal, values)))
+                if read_above & _GRAPHS:
+                    events.append((MadeGraphs(event), (ordinal, graph_row(graph))))
         return LayerResult(firings, events)
 
 
@@ -282,7 +290,7 @@ class _ChunkWriter:
         self._anchor: AttributeValues | None = None
         self.is_empty = True
         self.repeats: dict[bytes, int] = {}
-        self.events: list[tuple[Label, Arrival]] = []
+        self.events: list[tuple[Label | MadeGraphs, Arrival]] = []
         self.failed: list[DeadLetter] = []
 
     def write(self, matched: list[Match]) -> None:
@@ -301,7 +309,7 @@ class _ChunkWriter:
             try:
                 self._emit(result.firings)
             except Exception as error:
-                raise OutputFailed(error) from error
+                raise EmissionFailed(error) from error
 
 
 def _described(clause: Clause) -> str:
@@ -321,6 +329,9 @@ def _named(labels: Sequence[Label], bound: Sequence[StoredEvent]) -> list[tuple[
 
 
 _NOTHING = LayerResult([], [])
+
+_EVENTS: Final = 1
+_GRAPHS: Final = 2
 
 _CHUNK_SIZE: Final = 5_000
 """Matches in a chunk of firings."""

@@ -20,6 +20,7 @@ from dotr.explanations.recorded_layer import RecordedLayer
 from dotr.explanations.recording import program_of, read_rules
 from dotr.explanations.replay import Replay
 from dotr.layout.retention import lookbacks, roles
+from dotr.layout.units import MadeGraphs
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Firing
 from dotr.model.terms import Label, Term, Variable
@@ -139,7 +140,7 @@ class FiringRecorder:
 class _FiringLayer(RecordedLayer):
     """A layer that records what arrives at it, and its firings."""
 
-    def __init__(self, recorder: FiringRecorder, number: int, above: frozenset[Label], done: list[NamedFiring]) -> None:
+    def __init__(self, recorder: FiringRecorder, number: int, above: frozenset[Label | MadeGraphs], done: list[NamedFiring]) -> None:
         super().__init__(recorder.program, recorder.history, number, above, recorder.replay.clock)
         self._done = done
         self._written: list[tuple[Match, Firing]] = []
@@ -172,7 +173,7 @@ class _FiringLayer(RecordedLayer):
 
     def _firing(self, match: Match, firing: Firing) -> NamedFiring:
         known = set(match.values)
-        fresh = [term for triple in firing.graph for term in triple if term.startswith(_FRESH) and term not in known]
+        fresh = [term for triple in firing.graph or () for term in triple if term.startswith(_FRESH) and term not in known]
         names = tuple(dict.fromkeys(fresh))
         rule, events = self.rules[match.rule], self.bound_events(match)
         return NamedFiring(rule, firing.time, match.ordinal, events, dict(firing.attributes), names)

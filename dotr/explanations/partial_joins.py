@@ -31,6 +31,7 @@ from dotr.model.algebra import (
     Join,
     LeftJoin,
     Link,
+    MatchPattern,
     Minus,
     PathPattern,
     Pattern,
@@ -40,6 +41,7 @@ from dotr.model.algebra import (
     Union,
     Values,
     Var,
+    WindowBlock,
     slots_of,
 )
 from dotr.model.terms import TRUE, Term, Variable
@@ -202,7 +204,7 @@ def find_stop(pattern: Pattern, closed: ClosedGraph, solver: PatternSolver) -> Q
     match pattern:
         case Bgp() | Join():
             return _join_stop(conjunction(pattern), closed, solver)
-        case Extend(inner, _, _):
+        case Extend(inner, _, _) | WindowBlock(_, inner):
             return find_stop(inner, closed, solver)
         case LeftJoin(left, _, _):
             return find_stop(left, closed, solver)
@@ -224,6 +226,8 @@ def find_stop(pattern: Pattern, closed: ClosedGraph, solver: PatternSolver) -> Q
             return find_stop(inner, closed, solver) or _operator_stop(name, pattern, inner, closed, solver)
         case Values(_, rows):
             return None if rows else OperatorStop("VALUES", pattern, ())
+        case MatchPattern():
+            return _operator_stop("MATCH", pattern, Bgp(()), closed, solver)
         case _:
             assert_never(pattern)
 

@@ -20,6 +20,7 @@ from dotr.model.algebra import (
     Join,
     LeftJoin,
     Link,
+    MatchPattern,
     Minus,
     Negated,
     Path,
@@ -33,6 +34,7 @@ from dotr.model.algebra import (
     Union,
     Values,
     Var,
+    WindowBlock,
     is_hidden,
     slots_of,
 )
@@ -201,6 +203,10 @@ def pattern_text(pattern: Pattern, writer: TermWriter) -> str:
             return f"{pattern_text(inner, writer)}{by}"
         case Select():
             return "{ SELECT … }"
+        case WindowBlock(window, inner):
+            return f"WINDOW {writer.text(window)} {{ {pattern_text(inner, writer)} }}"
+        case MatchPattern():
+            return "MATCH { … }"
         case _:
             assert_never(pattern)
 

@@ -10,7 +10,7 @@ whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice, pairwise
 from typing import Final, NamedTuple, TypeAlias, assert_never
@@ -33,6 +33,7 @@ from dotr.model.algebra import (
     Join,
     LeftJoin,
     Link,
+    MatchPattern,
     Minus,
     Negated,
     Path,
@@ -45,6 +46,7 @@ from dotr.model.algebra import (
     Union,
     Values,
     Var,
+    WindowBlock,
     is_hidden,
     slots_of,
 )
@@ -56,6 +58,7 @@ from dotr.queries.graph import Graph
 from dotr.queries.matching import Solution, matches, most_selective_first
 from dotr.queries.operators import EMPTY, AlgebraOperator, are_compatible
 from dotr.queries.paths import path_ends
+from dotr.queries.report_graph import report_graph
 from dotr.queries.solution_expressions import CompiledCondition, CompiledExpression
 
 _MAX_SOLUTIONS: Final = 1_000
@@ -207,6 +210,10 @@ class SolutionProver:
                 yield from self._groups(pattern, bound)
             case Select():
                 yield from self._selected(pattern, bound)
+            case WindowBlock(window, inner):
+                yield from replace(self, graph=report_graph(self.graph).windows[window]).solutions(inner, bound)
+            case MatchPattern(number):
+                yield from self._compatible([(solution, ()) for solution in report_graph(self.graph).matches[number]], bound)
             case _:
                 assert_never(pattern)
 

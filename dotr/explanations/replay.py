@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.errors.diagnostics import refuse
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Prefixes, Triple
 from dotr.model.time import Clock, Micros
@@ -51,7 +52,8 @@ class ReplayedInstant(NamedTuple):
 
 
 class RejectedElement(NamedTuple):
-    """An element that its input rejects: the dead letter, and the triples where they can be read."""
+    """An element that its input rejects: the dead letter, and the triples where they can be
+    read."""
 
     dead_letter: DeadLetter
     triples: tuple[Triple, ...] | None
@@ -107,6 +109,14 @@ class Replay:
     def ended(self) -> bool:
         """True if, after the last instant, no input can bring another element."""
         return all(each.ended for each in self.progress())
+
+
+def refuse_queries(program: CompiledProgram, question: str) -> None:
+    """Raise `Refused` (C239) where a program has continuous queries, which explanations do not
+    know."""
+    if program.queries:
+        hint = "dotr run, test, check, explain and facts know them; a session's events show what the queries make."
+        raise refuse("C239", f"{question} does not know continuous queries yet", program.queries[0].query.label_span, hint)
 
 
 def _ignore(rejected: RejectedElement) -> None:

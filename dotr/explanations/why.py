@@ -24,7 +24,7 @@ from dotr.explanations.firings import FiringRecorder, NamedFiring
 from dotr.explanations.proofs import ProofBuilder, TripleProof
 from dotr.explanations.reason_text import ReasonWriter, background_triples, replace_background
 from dotr.explanations.remembered_replay import RememberedReplay
-from dotr.explanations.replay import ElementPlace, Replay
+from dotr.explanations.replay import ElementPlace, Replay, refuse_queries
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.why_tree import WhyTree
 from dotr.expressions.times import format_time
@@ -122,6 +122,7 @@ class WhyExplainer:
     """
 
     def __init__(self, replay: Replay, *, background: bool = False) -> None:
+        refuse_queries(replay.program, "why")
         self._remembered = RememberedReplay(replay)
         self._proofs = ProofsByTime(self._remembered, self._beyond_background if background else _unchanged)
         self._origins: BackgroundOrigins | None = None
@@ -289,6 +290,6 @@ def _unchanged(proof: TripleProof) -> TripleProof:
 def _making(firings: Iterable[Firing], name: Term) -> Firing | None:
     """The firing that makes a name: its graph has it, its attributes have not."""
     for firing in firings:
-        if any(name in triple for triple in firing.graph) and all(term != name for _, term in firing.attributes):
+        if any(name in triple for triple in firing.graph or ()) and all(term != name for _, term in firing.attributes):
             return firing
     return None

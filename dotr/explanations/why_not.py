@@ -18,7 +18,7 @@ from dotr.explanations.instants_asked import InstantsAsked
 from dotr.explanations.late_elements import LateElements, LateSearch
 from dotr.explanations.query_failure import MissingFacts, explain_missing_facts
 from dotr.explanations.recording import Recorder
-from dotr.explanations.replay import RejectedElement, Replay
+from dotr.explanations.replay import RejectedElement, Replay, refuse_queries
 from dotr.explanations.rule_evaluation import RuleEvaluator
 from dotr.explanations.survey import REACH, Asked, Survey
 from dotr.explanations.term_writer import TermWriter
@@ -200,6 +200,7 @@ def why_not(replay: Replay, rule: str, question: Question | None = None) -> WhyN
     >>> print(why_not(replay, "R").lines()[0])
     R: 1 anchor, 1 after HighTemp, 1 event
     """
+    refuse_queries(replay.program, "why-not")
     return _Inquiry(replay, rule, question or Question()).answer()
 
 

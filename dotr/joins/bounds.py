@@ -52,8 +52,8 @@ class FanoutBounds:
         turns, work = 1.0, 0.0
         bound: set[Variable] = set()
         for step in steps:
-            if isinstance(step, tuple):
-                pattern, side = step
+            if isinstance(step, tuple) and isinstance(step[0], TriplePattern):
+                pattern, side = step[0], step[1]
                 turns *= self._max_matches(pattern, side, bound, size)
                 work += turns
                 bound.update(free_variables(pattern))

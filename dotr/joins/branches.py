@@ -28,6 +28,7 @@ from dotr.model.algebra import (
     Group,
     Join,
     LeftJoin,
+    MatchPattern,
     Minus,
     Pattern,
     Select,
@@ -35,6 +36,7 @@ from dotr.model.algebra import (
     TriplePattern,
     Union,
     Values,
+    WindowBlock,
 )
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import has_exists, rename
@@ -168,6 +170,10 @@ class _Distribution:
                 distributed = [self._minus(branch, self.branches(right)) for branch in self.branches(left)]
             case Group():
                 raise Unplannable("aggregates")
+            case WindowBlock():
+                raise Unplannable("a WINDOW block")
+            case MatchPattern():
+                raise Unplannable("MATCH")
             case _:
                 assert_never(pattern)
         if len(distributed) > MAX_BRANCHES:

@@ -35,7 +35,7 @@ from dotr.codegen import LoopBuilder, WorkCount, define
 from dotr.expressions import condition, evaluator
 from dotr.joins.order import JoinItem, JoinStep, Side, Sides, ordered
 from dotr.model.algebra import Const, Expression, Slot, TermPattern, TriplePattern, Var
-from dotr.model.datalog import Bind, FilterItem, GroupAggregate, Not
+from dotr.model.datalog import Bind, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
 from dotr.store.triples import NO_EDGES, NO_ENDS, NO_TERMS, TripleIndex
@@ -175,6 +175,8 @@ class JoinWriter(LoopBuilder):
                         self.skip_if(f"{name} is None")
                 case (TriplePattern() as pattern, Side() as side):
                     self.write_pattern(pattern, side)
+                case (RelationAtom() as atom, Side()):
+                    self.write_relation(atom)
                 case TermPattern():
                     self.write_term_pattern(step)
                 case Not() | GroupAggregate():
@@ -214,6 +216,10 @@ class JoinWriter(LoopBuilder):
     def lower_stratum_item(self, step: Not | GroupAggregate) -> None:
         """Writes a NOT or an AGGREGATE; the override for rules is in `dotr.datalog.derivations`."""
         raise TypeError(f"{step} in the join of a query")
+
+    def write_relation(self, atom: RelationAtom) -> None:
+        """Writes the matches of an atom of a relation; the override is in `dotr.horizons`."""
+        raise TypeError(f"{atom} in a join of triples")
 
     def _arguments(self, expression: Expression) -> str:
         return ", ".join(self.read(variable) for variable in free_variables(expression))

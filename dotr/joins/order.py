@@ -17,12 +17,12 @@ from enum import Enum
 from typing import TypeAlias
 
 from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern
-from dotr.model.datalog import Bind, FilterItem, GroupAggregate, Not
+from dotr.model.datalog import Bind, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
 from dotr.store.triples import NO_ENDS, NO_TERMS, TripleIndex
 
-JoinItem: TypeAlias = TriplePattern | TermPattern | FilterItem | Bind | Not | GroupAggregate
+JoinItem: TypeAlias = TriplePattern | RelationAtom | TermPattern | FilterItem | Bind | Not | GroupAggregate
 
 
 class Side(Enum):
@@ -38,7 +38,7 @@ class Side(Enum):
 Sides: TypeAlias = Side | Sequence[Side]
 """The side of every triple pattern of a body, or one for each, in the order of the body."""
 
-JoinStep: TypeAlias = tuple[TriplePattern, Side] | TermPattern | FilterItem | Bind | Not | GroupAggregate
+JoinStep: TypeAlias = tuple[TriplePattern | RelationAtom, Side] | TermPattern | FilterItem | Bind | Not | GroupAggregate
 
 
 def ordered(body: Sequence[JoinItem], bound: Collection[Variable], sides: Sides, background: TripleIndex | None) -> list[JoinStep]:
@@ -48,12 +48,12 @@ def ordered(body: Sequence[JoinItem], bound: Collection[Variable], sides: Sides,
     Returns triple patterns with their sides, and the other items.
     """
     # Most rules have one atom beside the delta atom.
-    if len(body) == 1 and isinstance(body[0], TriplePattern):
+    if len(body) == 1 and isinstance(body[0], TriplePattern | RelationAtom):
         return [(body[0], sides if isinstance(sides, Side) else sides[0])]
     bound_now = set(bound)
-    triples = [item for item in body if isinstance(item, TriplePattern)]
+    triples = [item for item in body if isinstance(item, TriplePattern | RelationAtom)]
     patterns = list(zip(triples, [sides] * len(triples) if isinstance(sides, Side) else sides, strict=True))
-    conditions = [item for item in body if not isinstance(item, TriplePattern)]
+    conditions = [item for item in body if not isinstance(item, TriplePattern | RelationAtom)]
     matched = bound_now.union(*(free_variables(p) for p, _ in patterns), (c.variable for c in conditions if isinstance(c, Bind)))
     matched = matched.union(*(free_variables(c) for c in conditions if isinstance(c, TermPattern)))
     aggregates = [c for c in conditions if isinstance(c, GroupAggregate)]
@@ -102,8 +102,11 @@ def _binds(aggregate: GroupAggregate) -> list[Variable]:
     return [*aggregate.keys, *(name for name, _ in aggregate.results)]
 
 
-def _fanout(pattern: TriplePattern, side: Side, bound: Collection[Variable], background: TripleIndex | None) -> float:
-    """The estimated number of triples that match one row."""
+def _fanout(pattern: TriplePattern | RelationAtom, side: Side, bound: Collection[Variable], background: TripleIndex | None) -> float:
+    """The estimated number of triples, or rows of a relation, that match one row."""
+    if isinstance(pattern, RelationAtom):
+        free = sum(not _is_bound(slot, bound) for slot in pattern.slots)
+        return (0.0, 4.0)[free] if free < 2 else (8.0 if free < len(pattern.slots) else 1e4)
     subject, predicate, object = (_is_bound(slot, bound) for slot in (pattern.subject, pattern.predicate, pattern.object))
     bound_slots = subject + predicate + object
     if bound_slots == 3:

@@ -25,6 +25,7 @@ from dotr.model.algebra import (
     Join,
     LeftJoin,
     Link,
+    MatchPattern,
     Minus,
     Negated,
     Path,
@@ -39,6 +40,7 @@ from dotr.model.algebra import (
     Union,
     Values,
     Var,
+    WindowBlock,
     slots_of,
 )
 from dotr.model.terms import Term, Variable
@@ -94,8 +96,10 @@ def certain(pattern: Pattern) -> Variables:
             return certain(left) | certain(right)
         case Union(left, right):
             return certain(left) & certain(right)
-        case LeftJoin(inner, _, _) | Minus(inner, _) | Filter(inner, _):
+        case LeftJoin(inner, _, _) | Minus(inner, _) | Filter(inner, _) | WindowBlock(_, inner):
             return certain(inner)
+        case MatchPattern(_, variables):
+            return frozenset(variables)
         case Extend(inner, variable, expression):
             bound = certain(inner)
             same = isinstance(expression, Const) or (isinstance(expression, Var) and expression.name in bound)

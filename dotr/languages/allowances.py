@@ -53,7 +53,7 @@ class Silenced:
 
 
 def allowances(document: Document) -> tuple[Allowance, ...]:
-    """The allowances of a rule file or a Datalog file, by the extension of its name.
+    """The allowances of a file of rules, queries or Datalog, by the extension of its name.
 
     >>> text = "# dotr: allow D220 (read by the dashboard)\\nquery Temp = [ SELECT ?v WHERE { ?t :v ?v } ]\\n"
     >>> [(each.code, each.reason) for each in allowances(Document("r.dotr", text))]
@@ -61,8 +61,13 @@ def allowances(document: Document) -> tuple[Allowance, ...]:
     """
     if _MARK not in document.text:
         return ()
-    found = _datalog_spans(document) if document.name.endswith(".dlog") else _rule_spans(document)
-    return tuple(allowances_above(document, list(found)))
+    if document.name.endswith(".rspql"):
+        from dotr.languages.continuous.statements import register_spans as spans_of
+    elif document.name.endswith(".dlog"):
+        spans_of = _datalog_spans
+    else:
+        spans_of = _rule_spans
+    return tuple(allowances_above(document, list(spans_of(document))))
 
 
 def allowances_above(document: Document, found: Sequence[Span]) -> Iterator[Allowance]:

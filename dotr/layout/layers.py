@@ -14,23 +14,24 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from dotr.layout.keys import AnyPartition, Partitioning, key_of
-from dotr.layout.placement import place_rules
+from dotr.layout.placement import place_units
 from dotr.layout.retention import lookbacks, roles
+from dotr.layout.units import FedGraphs, MadeGraphs, StreamQuery
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 
-Stream: TypeAlias = int | Label
-"""The number of a fact stream, or the label of a composite event."""
+Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs
+"""The number of a fact stream, the label of a composite event, or a stream of graphs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
     """One stream under one key.
 
-    Without a key all events are in one partition or, with `spread`, in that of the hash of their
-    values. Rules added at the time `since` (µs) read ports of their own, so that they find no older
-    event.
+    Without a key all events are in one partition, that of the number `partition`, or, with
+    `spread`, in that of the hash of their values. Rules added at the time `since` (µs) read ports
+    of their own, so that they find no older event.
     """
 
     stream: Stream
@@ -38,6 +39,7 @@ class Port:
     spread: bool
     attributes: tuple[Variable, ...]
     since: Micros | None = None
+    partition: int = 0
 
     @property
     def key_position(self) -> int | None:
@@ -59,8 +61,20 @@ class PlacedRule:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedQuery:
+    """A continuous query in its layer, with the port of each of its windows.
+
+    `partition` numbers the queries of a layer: each has a partition of its own.
+    """
+
+    unit: StreamQuery
+    ports: tuple[int, ...]
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
-    """One operator: its ports, and its rules in order of depth.
+    """One operator: its ports, and its rules in order of depth, or its queries.
 
     `retention` is, per port in µs, the longest chain of windows that ends at one of its roles; None
     for a port that only anchors read, of which no events are stored.
@@ -70,6 +84,12 @@ class Layer:
     ports: tuple[Port, ...]
     rules: tuple[PlacedRule, ...]
     retention: tuple[Micros | None, ...]
+    queries: tuple[PlacedQuery, ...] = ()
+
+    @property
+    def may_fire_without_events(self) -> bool:
+        """True if a delayed anchor or a report makes events at a time at which none arrive."""
+        return bool(self.queries) or any(placed.rule.anchor.delay for placed in self.rules)
 
     @property
     def queues(self) -> dict[tuple[int, Micros], int]:
@@ -112,10 +132,23 @@ class Layout:
     def stateful_operators(self) -> int:
         """The number of operators that keep state between instants: one per layer, or 0.
 
-        It is 0 where no clause has a window, no anchor is delayed, and there are no ticks.
+        It is 0 where no clause has a window, no anchor is delayed, and there are no ticks; 1 where
+        there are queries, with which all layers share one operator.
         """
+        if self.queries:
+            return 1
         ticks = any(source.period is not None for source in self.streams)
         return len(self.layers) if ticks or any(layer.queues or any(layer.retention) for layer in self.layers) else 0
+
+    @property
+    def queries(self) -> tuple[PlacedQuery, ...]:
+        """The continuous queries of all layers."""
+        return tuple(placed for layer in self.layers for placed in layer.queries)
+
+    @property
+    def fed_streams(self) -> frozenset[FedGraphs]:
+        """The streams of inputs that queries read."""
+        return frozenset(stream for placed in self.queries for stream in placed.unit.streams if isinstance(stream, FedGraphs))
 
 
 def _stream_numbers(rules: Sequence[Rule]) -> dict[FactSource, int]:
@@ -135,14 +168,21 @@ def _stream_of(role: Role, numbers: Mapping[FactSource, int]) -> Stream:
             return event
 
 
-def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyType({})) -> Layout:
-    """Places the rules in layers and numbers their streams and ports.
+def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyType({}), queries: Sequence[StreamQuery] = ()) -> Layout:
+    """Places rules and queries in layers and numbers their streams and ports.
 
     `since` has, by name, the time (µs) of each rule added to a running stream.
     """
     numbers = _stream_numbers(rules)
-    places = place_rules(rules)
-    ports: list[dict[Port, int]] = [{} for _ in range(max((p.layer for p in places), default=0) + 1)]
+    placed_units = place_units(rules, queries)
+    places = placed_units.rules
+    ports: list[dict[Port, int]] = [{} for _ in range(max([0, *(p.layer for p in places), *placed_units.queries.values()]) + 1)]
+    placed_queries: list[list[PlacedQuery]] = [[] for _ in ports]
+    for query in sorted(queries, key=lambda query: query.name):
+        number = placed_units.queries[query.name]
+        own, partition = ports[number], len(placed_queries[number])
+        windows = tuple(own.setdefault(Port(stream, None, False, (), partition=partition), len(own)) for stream in query.streams)
+        placed_queries[number].append(PlacedQuery(query, windows, partition))
     layers: list[list[PlacedRule]] = [[] for _ in ports]
     for each in sorted(places, key=lambda p: (p.layer, p.depth, p.rule.name)):
         own = ports[each.layer]
@@ -167,8 +207,8 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
     return Layout(
         tuple(numbers),
         tuple(
-            Layer(n, tuple(own), tuple(placed), _retention(len(own), placed))
-            for n, (own, placed) in enumerate(zip(ports, layers, strict=True))
+            Layer(n, tuple(own), tuple(placed), _retention(len(own), placed), tuple(asking))
+            for n, (own, placed, asking) in enumerate(zip(ports, layers, placed_queries, strict=True))
         ),
         {stream: tuple(targets) for stream, targets in routes.items()},
     )

@@ -1,10 +1,12 @@
-"""Placement of each rule: layer, partitioning, and depth within the layer.
+"""Placement of each unit: layer, partitioning, and depth within the layer.
 
 Idea: mutually dependent rules are one component and share one key, or one partition; components are
 placed in order of dependency. A rule is in the layer of the rules whose events it reads if those
 events arise in the partition that reads them, otherwise in the next layer.
 Invariant: within a layer an event of the present is produced at a lower depth than any rule that
-may read it at its own instant; events read strictly in the past impose no order.
+may read it at its own instant; events read strictly in the past impose no order. A layer holds
+rules or queries, never both: rules are on even levels, queries on odd ones, and the levels that are
+used are the layers.
 Cost: linear in the rules and their dependencies, except for the search of a shared key (at most
 `_MAX_TRIALS`).
 """
@@ -12,12 +14,12 @@ Cost: linear in the rules and their dependencies, except for the search of a sha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from types import MappingProxyType
 
 from dotr.layout.keys import AnyPartition, KeyedPartitions, Partitioning, SinglePartition, carried_keys, keyed_partitions, partitioning
-from dotr.layout.retention import lookbacks, roles
+from dotr.layout.units import ProgramUnit, StreamQuery, makers, readings
 from dotr.model.graphs import components
 from dotr.model.rules import EventSource, Role, Rule
 from dotr.model.terms import Label, Variable
@@ -36,48 +38,74 @@ class Placement:
     depth: int
 
 
-def place_rules(rules: Sequence[Rule]) -> list[Placement]:
-    """Places all rules; cycles within one instant have been refused before."""
-    placer = _Placer(rules)
-    for component in _ordered_components(rules, placer.makers):
-        placer.place_component(component)
-    return list(placer.placements.values())
+@dataclass(frozen=True, slots=True)
+class Placements:
+    """The placements of all rules, and the layer of each query, by its label."""
+
+    rules: Sequence[Placement]
+    queries: Mapping[Label, int]
+
+
+def place_units(rules: Sequence[Rule], queries: Sequence[StreamQuery] = ()) -> Placements:
+    """Places all units; cycles within one instant, and cycles with queries, have been refused
+    before."""
+    placer = _Placer([*rules, *queries])
+    for component in _ordered_components([*rules, *queries], placer.makers):
+        if isinstance(component[0], StreamQuery):
+            placer.place_query(component[0])
+        else:
+            placer.place_component([unit for unit in component if isinstance(unit, Rule)])
+    used = {each.layer for each in placer.placements.values()} | set(placer.levels.values())
+    layers = {level: number for number, level in enumerate(sorted(used))}
+    return Placements(
+        [replace(each, layer=layers[each.layer]) for each in placer.placements.values()],
+        {label: layers[level] for label, level in placer.levels.items()},
+    )
 
 
 def _event_reads(rule: Rule) -> Iterator[tuple[Role, Label, bool]]:
     """The roles that read composite events, the label, and true if the event may be of the
     rule's own instant."""
-    for role, reach in zip(roles(rule), lookbacks(rule), strict=True):
-        if isinstance(role.source, EventSource):
-            yield role, role.source.event, reach.near == 0
+    for label, now, _, role in readings(rule):
+        if role is not None:
+            yield role, label, now
 
 
-def _makers(rules: Sequence[Rule]) -> Mapping[Label, Sequence[Rule]]:
-    makers: dict[Label, list[Rule]] = {}
-    for rule in rules:
-        makers.setdefault(rule.event, []).append(rule)
-    return makers
-
-
-def _ordered_components(rules: Sequence[Rule], makers: Mapping[Label, Sequence[Rule]]) -> list[list[Rule]]:
-    """The strongly connected components of rules in order of dependency; by name where the order
+def _ordered_components(units: Sequence[ProgramUnit], makers: Mapping[Label, Sequence[ProgramUnit]]) -> list[list[ProgramUnit]]:
+    """The strongly connected components of units in order of dependency; by name where the order
     is free."""
-    named = {rule.name: rule for rule in sorted(rules, key=lambda rule: rule.name)}
-    needs = {name: [maker.name for _, label, _ in _event_reads(rule) for maker in makers[label]] for name, rule in named.items()}
+    named = {unit.name: unit for unit in sorted(units, key=lambda unit: unit.name)}
+    needs = {name: [maker.name for reading in readings(unit) for maker in makers[reading.label]] for name, unit in named.items()}
     of: dict[str, int | str] = {name: name for name in named}
     of.update(components((name, need) for name in needs for need in needs[name]))
-    members: dict[int | str, list[Rule]] = {}
+    members: dict[int | str, list[ProgramUnit]] = {}
     waiting: TopologicalSorter[int | str] = TopologicalSorter()
-    for name, rule in named.items():
-        members.setdefault(of[name], []).append(rule)
+    for name, unit in named.items():
+        members.setdefault(of[name], []).append(unit)
         waiting.add(of[name], *(of[need] for need in needs[name] if of[need] != of[name]))
     return [members[component] for component in waiting.static_order()]
 
 
 class _Placer:
-    def __init__(self, rules: Sequence[Rule]) -> None:
-        self.makers = _makers(rules)
+    """`placements` of rules and `levels` of queries, as far as they are placed; a `layer` is a
+    level."""
+
+    def __init__(self, units: Sequence[ProgramUnit]) -> None:
+        self.makers = makers(units)
         self.placements: dict[str, Placement] = {}
+        self.levels: dict[Label, int] = {}
+
+    def rule_makers(self, label: Label) -> list[Rule]:
+        """The rules that make the events of a label."""
+        return [maker for maker in self.makers[label] if isinstance(maker, Rule)]
+
+    def place_query(self, query: StreamQuery) -> None:
+        """Places a query above all units that it reads."""
+        below = (maker for reading in readings(query) for maker in self.makers[reading.label])
+        self.levels[query.name] = max((self._level(maker) + 1 | 1 for maker in below), default=1)
+
+    def _level(self, unit: ProgramUnit) -> int:
+        return self.levels[unit.name] if isinstance(unit, StreamQuery) else self.placements[unit.name].layer
 
     def place_component(self, rules: Sequence[Rule]) -> None:
         """Places a component, after all components that it depends on."""
@@ -88,9 +116,11 @@ class _Placer:
         for rule in rules:
             for role, label, _ in _event_reads(rule):
                 for maker in self.makers[label]:
-                    if maker.name not in own:
+                    if isinstance(maker, StreamQuery):
+                        layer = max(layer, self.levels[maker.name] + 1)
+                    elif maker.name not in own:
                         there = self.placements[maker.name]
-                        layer = max(layer, there.layer + (not are_copartitioned(maker, there.split, splits[rule.name], role)))
+                        layer = max(layer, there.layer + 2 * (not are_copartitioned(maker, there.split, splits[rule.name], role)))
         waiting = list(rules)
         while waiting:
             labels = {rule.event for rule in waiting}
@@ -101,7 +131,7 @@ class _Placer:
             waiting = [rule for rule in waiting if rule.name not in self.placements]
 
     def _depth(self, rule: Rule, layer: int) -> int:
-        makers = (maker for _, label, present in _event_reads(rule) if present for maker in self.makers[label])
+        makers = (maker for _, label, present in _event_reads(rule) if present for maker in self.rule_makers(label))
         return max((there.depth + 1 for maker in makers if (there := self.placements[maker.name]).layer == layer), default=0)
 
     def _carried_by_makers(self, rule: Rule) -> list[Variable]:
@@ -109,7 +139,7 @@ class _Placer:
         it."""
         if not isinstance(rule.anchor.source, EventSource):
             return []
-        places = [self.placements[maker.name] for maker in self.makers[rule.anchor.source.event]]
+        places = [self.placements[maker.name] for maker in self.rule_makers(rule.anchor.source.event)]
         keys = [carried_keys(p.rule, p.split) if isinstance(p.split, KeyedPartitions) else frozenset[Variable]() for p in places]
         return sorted(frozenset.intersection(*keys)) if keys else []
 
@@ -121,7 +151,7 @@ class _Placer:
             (maker, rule, role)
             for rule in rules
             for role, label, _ in _event_reads(rule)
-            for maker in self.makers[label]
+            for maker in self.rule_makers(label)
             if maker.name in inside
         ]
         chosen: dict[str, KeyedPartitions] = {}

@@ -367,7 +367,26 @@ class Select:
     limit: int | None = None
 
 
-Pattern: TypeAlias = Bgp | Join | LeftJoin | Union | Minus | Filter | Extend | Values | Group | Select
+# --- patterns of continuous queries (continuous.md, section 1) ---
+
+
+@dataclass(frozen=True, slots=True)
+class WindowBlock:
+    """`WINDOW w { P }`: P over what the window w sees, instead of the default graph."""
+
+    window: Term
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class MatchPattern:
+    """`MATCH { … }`: the mappings of a query's MATCH block, by its number, as solutions."""
+
+    number: int
+    variables: tuple[Variable, ...]
+
+
+Pattern: TypeAlias = Bgp | Join | LeftJoin | Union | Minus | Filter | Extend | Values | Group | Select | WindowBlock | MatchPattern
 
 
 def slots_of(item: BgpItem) -> tuple[Slot, ...]:

@@ -5,9 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from dotr.model.algebra import AggregateCall, Expression, TriplePattern
+from dotr.model.algebra import AggregateCall, Expression, Slot, TriplePattern
 from dotr.model.places import Span
 from dotr.model.terms import Variable
+
+
+@dataclass(frozen=True, slots=True)
+class RelationAtom:
+    """An atom of a relation that is no property and no class: `relation(slot, …)`.
+
+    No `.dlog` file has it: it is for rules over windows (`dotr.horizons`). Constants may be any
+    values that a row of the relation holds.
+    """
+
+    relation: str
+    slots: tuple[Slot, ...]
 
 
 @dataclass(frozen=True, slots=True)

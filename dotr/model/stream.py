@@ -25,6 +25,29 @@ class Element(NamedTuple):
     triples: tuple[Triple, ...]
 
 
+class FedGraph(tuple[Triple, ...]):
+    """The triples of an element that is on a stream of continuous queries.
+
+    - `stream`: the name of the stream (`StreamName`).
+
+    Everything else sees its triples alone.
+    """
+
+    stream: str
+
+    @classmethod
+    def on(cls, stream: str, triples: tuple[Triple, ...]) -> FedGraph:
+        """The triples as those of an element on a stream.
+
+        >>> graph = FedGraph.on("sensors", (("<a>", "<p>", "<b>"),))
+        >>> graph.stream, graph == (("<a>", "<p>", "<b>"),)
+        ('sensors', True)
+        """
+        graph = cls(triples)
+        graph.stream = stream
+        return graph
+
+
 class Instant(NamedTuple):
     """The RDF merge of all elements of one time; blank nodes have their final names.
 
@@ -49,7 +72,9 @@ class Firing(NamedTuple):
 
     - `time`: in µs since 1970.
     - `attributes`: (name, term) pairs, sorted by name.
-    - `graph`: triples of the output graph, without duplicates, in the order of the template.
+    - `rule`: the name of the rule, or the label of another unit.
+    - `graph`: triples of the output graph, without duplicates, in the order of the template; None
+      for an event without a graph, which is not the same as an empty graph.
     - `dropped`: number of triples that are not valid RDF and were left out (semantics.md, section
       5).
     """
@@ -58,7 +83,7 @@ class Firing(NamedTuple):
     rule: str
     event: Label
     attributes: tuple[tuple[Variable, Term], ...]
-    graph: tuple[Triple, ...]
+    graph: tuple[Triple, ...] | None
     dropped: int
 
 

@@ -28,6 +28,7 @@ from dotr.model.algebra import (
     Join,
     LeftJoin,
     Link,
+    MatchPattern,
     Minus,
     Negated,
     OrderKey,
@@ -44,9 +45,10 @@ from dotr.model.algebra import (
     Union,
     Values,
     Var,
+    WindowBlock,
     slots_of,
 )
-from dotr.model.datalog import Bind, BodyItem, FilterItem, GroupAggregate, Not
+from dotr.model.datalog import Bind, BodyItem, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Variable
 
 AlgebraNode: TypeAlias = Expression | Pattern | BgpItem | Path | BodyItem
@@ -165,7 +167,9 @@ def children(node: AlgebraNode) -> tuple[AlgebraNode, ...]:
             return body
         case GroupAggregate(items, _, results):
             return (*items, *_arguments(results))
-        case Join() | LeftJoin() | Union() | Minus() | Filter() | Extend() | Values() | Group() | Select():
+        case MatchPattern():
+            return ()
+        case Join() | LeftJoin() | Union() | Minus() | Filter() | Extend() | Values() | Group() | Select() | WindowBlock():
             return (*subpatterns(node), *expressions_in(node))
         case _:
             assert_never(node)
@@ -205,11 +209,11 @@ def depth(*nodes: AlgebraNode) -> int:
 def subpatterns(pattern: Pattern) -> tuple[Pattern, ...]:
     """Return the patterns directly inside a pattern; those of EXISTS belong to its expressions."""
     match pattern:
-        case Bgp() | Values():
+        case Bgp() | Values() | MatchPattern():
             return ()
         case Join(left, right) | LeftJoin(left, right, _) | Union(left, right) | Minus(left, right):
             return left, right
-        case Filter(inner, _) | Extend(inner, _, _) | Group(inner, _, _) | Select(_, inner):
+        case Filter(inner, _) | Extend(inner, _, _) | Group(inner, _, _) | Select(_, inner) | WindowBlock(_, inner):
             return (inner,)
         case _:
             assert_never(pattern)
@@ -228,7 +232,7 @@ def expressions_in(pattern: Pattern) -> tuple[Expression, ...]:
             return (*(key for _, key in keys), *_arguments(aggregates))
         case Select(order=order):
             return tuple(key.expression for key in order)
-        case Bgp() | Values() | Join() | Union() | Minus():
+        case Bgp() | Values() | Join() | Union() | Minus() | WindowBlock() | MatchPattern():
             return ()
         case _:
             assert_never(pattern)
@@ -243,7 +247,7 @@ def _arguments(aggregates: tuple[tuple[Variable, AggregateCall], ...]) -> Iterat
 # --- variables ---
 
 
-def free_variables(node: Expression | BgpItem | BodyItem) -> tuple[Variable, ...]:
+def free_variables(node: Expression | BgpItem | BodyItem | RelationAtom) -> tuple[Variable, ...]:
     """Return the variables that an expression or an item reads, each once, in order of appearance.
 
     Not counted: variables inside EXISTS, and the variable that a BIND binds. Those of an AGGREGATE
@@ -267,6 +271,8 @@ def free_variables(node: Expression | BgpItem | BodyItem) -> tuple[Variable, ...
             names = [name for atom in body for name in free_variables(atom)]
         case GroupAggregate(_, keys, _):
             return tuple(dict.fromkeys(keys))
+        case RelationAtom(_, slots):
+            names = [slot.name for slot in slots if isinstance(slot, Var)]
         case _:
             assert_never(node)
     return tuple(dict.fromkeys(names))
@@ -286,11 +292,11 @@ def in_scope(pattern: Pattern) -> dict[Variable, None]:
             return dict.fromkeys([slot.name for item in patterns for slot in slots_of(item) if isinstance(slot, Var)])
         case Join(left, right) | LeftJoin(left, right, _) | Union(left, right):
             return in_scope(left) | in_scope(right)
-        case Minus(inner, _) | Filter(inner, _):
+        case Minus(inner, _) | Filter(inner, _) | WindowBlock(_, inner):
             return in_scope(inner)
         case Extend(inner, variable, _):
             return in_scope(inner) | {variable: None}
-        case Values(names, _):
+        case Values(names, _) | MatchPattern(_, names):
             return dict.fromkeys(names)
         case Group(_, keys, aggregates):
             return dict.fromkeys([name for name, _ in (*keys, *aggregates)])
@@ -356,6 +362,10 @@ def rename(node: Expression | Pattern | BgpItem, name: Naming) -> Expression | P
             return Extend(rename(inner, name), name(variable), rename(expression, name))
         case Values(variables, rows):
             return Values(tuple(map(name, variables)), rows)
+        case WindowBlock(window, inner):
+            return WindowBlock(window, rename(inner, name))
+        case MatchPattern(number, variables):
+            return MatchPattern(number, tuple(map(name, variables)))
         case Group(inner, keys, aggregates):
             return Group(
                 rename(inner, name),

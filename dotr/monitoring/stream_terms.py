@@ -28,6 +28,7 @@ from dotr.model.algebra import (
     Join,
     LeftJoin,
     Link,
+    MatchPattern,
     Minus,
     Negated,
     Path,
@@ -39,6 +40,7 @@ from dotr.model.algebra import (
     TriplePattern,
     Union,
     Values,
+    WindowBlock,
 )
 from dotr.model.algebra import Sequence as PathSequence
 from dotr.model.stream import Element
@@ -246,9 +248,9 @@ def _lacking(pattern: Pattern, available: Callable[[Term], bool]) -> frozenset[T
             return _lacking(left, available)
         case Group(inner, keys, _):
             return _lacking(inner, available) if keys else frozenset()
-        case Filter(inner, _) | Extend(inner, _, _) | Select(_, inner):
+        case Filter(inner, _) | Extend(inner, _, _) | Select(_, inner) | WindowBlock(_, inner):
             return _lacking(inner, available)
-        case Values():
+        case Values() | MatchPattern():
             return frozenset()
         case _:
             assert_never(pattern)

@@ -20,6 +20,7 @@ from typing import Any, Final, Generic, TypeVar
 from uuid import uuid4
 
 from dotr.model.stream import Firing
+from dotr.model.terms import Triple
 from dotr.outputs.writing import output_order
 
 T = TypeVar("T")
@@ -157,9 +158,13 @@ def decode_firings(payload: bytes) -> list[Firing]:
     True
     """
     return [
-        Firing(time, rule, event, tuple((n, v) for n, v in attributes), tuple((s, p, o) for s, p, o in graph), dropped)
+        Firing(time, rule, event, tuple((n, v) for n, v in attributes), _graph(graph), dropped)
         for time, rule, event, attributes, graph, dropped in json.loads(payload)
     ]
+
+
+def _graph(triples: list[Triple] | None) -> tuple[Triple, ...] | None:
+    return None if triples is None else tuple((s, p, o) for s, p, o in triples)
 
 
 FIRING_FORMAT: Final[SpillFormat[Firing]] = SpillFormat(output_order, encode_firings, decode_firings, 200)

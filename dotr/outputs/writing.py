@@ -1,8 +1,9 @@
 """Serialization of firings: NDJSON, TriG and N-Quads, each readable as an input stream
 (interface.md), and CSV for spreadsheets.
 
-Invariant: the text is a function of the firings in output order. In TriG and N-Quads a firing is a
-named graph with its time and its rule; its name is a hash of the firing's NDJSON line and of the
+Invariant: the text is a function of the firings in output order. A firing without a graph is a line
+of NDJSON with an empty graph, and is left out of the other formats. In TriG and N-Quads a firing is
+a named graph with its time and its rule; its name is a hash of the firing's NDJSON line and of the
 number of equal firings before it at the instant.
 """
 
@@ -49,13 +50,13 @@ output_order: Final[Callable[[Firing], tuple[object, ...]]] = itemgetter(0, 1, 3
 """The sort key of output: time, rule, attributes (interface.md), then event and graph."""
 
 
-def ntriples(graph: Iterable[Triple]) -> str:
-    r"""The graph as N-Triples, one line per triple.
+def ntriples(graph: Iterable[Triple] | None) -> str:
+    r"""The graph as N-Triples, one line per triple; an empty text where there is none.
 
     >>> ntriples([("<http://e/a>", "<http://e/p>", '"1"'), ("_:b", "<http://e/p>", '"2"')])
     '<http://e/a> <http://e/p> "1" .\n_:b <http://e/p> "2" .'
     """
-    return "\n".join([f"{subject} {predicate} {value} ." for subject, predicate, value in graph])
+    return "\n".join([f"{subject} {predicate} {value} ." for subject, predicate, value in graph or ()])
 
 
 def ndjson_line(firing: Firing, clock: Clock) -> str:
@@ -107,8 +108,8 @@ def compile_writer(format: StreamFormat, clock: Clock, attributes: Sequence[Vari
         case StreamFormat.NQUADS:
             return lambda firings: [
                 f"{name} {_TIME} {time_term(firing.time, clock)} .\n{name} {_RULE} {rule_iri(firing.rule)} .\n"
-                f"{_graph_lines(firing.graph, ' ' + name)}"
-                for name, firing in name_graphs(firings)
+                f"{_graph_lines(graph, ' ' + name)}"
+                for name, firing, graph in name_graphs(firings)
             ]
         case StreamFormat.CSV:
             return _CsvWriter(clock, attributes)
@@ -184,7 +185,7 @@ class _TrigWriter:
         self._header, time_predicate = "", text(_TIME)
         last: Micros | None = None
         stamp = ""
-        for name, firing in self._name_graphs(firings):
+        for name, firing, graph in self._name_graphs(firings):
             rule = self._rules.get(firing.rule)
             if rule is None:
                 rule = self._rules[firing.rule] = f"{text(_RULE)} {rule_iri(firing.rule)}"
@@ -192,7 +193,7 @@ class _TrigWriter:
                 [
                     # fresh names are many, and have no prefix
                     f"  {each if each.startswith(_FRESH) else text(each)} {predicate(link)} {text(value)} .\n"
-                    for each, link, value in firing.graph
+                    for each, link, value in graph
                 ]
             )
             if firing.time != last:
@@ -223,14 +224,16 @@ class _CsvWriter:
         return header
 
     def __call__(self, firings: Sequence[Firing]) -> list[str]:
-        if not firings:
+        if all(firing.graph is None for firing in firings):
             return []
         text = StringIO()
         rows = csv.writer(text, lineterminator="\n")
         if self._header:
             rows.writerow(self._header)
             self._header = []
-        for time, rule, event, attributes, _, _ in firings:
+        for time, rule, event, attributes, graph, _ in firings:
+            if graph is None:
+                continue
             cells = {name: plain_text(value) for name, value in attributes}
             rows.writerow([format_time(time, self._clock), rule, event, *(cells.get(name, "") for name in self._attributes)])
         return [text.getvalue()]
@@ -253,18 +256,22 @@ def _graph_lines(graph: Iterable[Triple], after: str) -> str:
 
 
 class _GraphNamer:
-    """Names for the graphs of firings. Equal firings are adjacent, so only the last one is kept."""
+    """Names for the graphs of firings; a firing without a graph is left out. Equal firings are
+    adjacent, so only the last one is kept.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last: tuple[str, int] = "", 0
 
-    def __call__(self, firings: Sequence[Firing]) -> list[tuple[str, Firing]]:
-        named: list[tuple[str, Firing]] = []
+    def __call__(self, firings: Sequence[Firing]) -> list[tuple[str, Firing, tuple[Triple, ...]]]:
+        named: list[tuple[str, Firing, tuple[Triple, ...]]] = []
         last, ordinal = self._last
         for firing in firings:
+            if firing.graph is None:
+                continue
             line = ndjson_line(firing, self._clock)
             last, ordinal = line, ordinal + 1 if line == last else 0
-            named.append((f"<urn:dotr:{blake2b(f'{ordinal} {line}'.encode(), digest_size=16).hexdigest()}>", firing))
+            named.append((f"<urn:dotr:{blake2b(f'{ordinal} {line}'.encode(), digest_size=16).hexdigest()}>", firing, firing.graph))
         self._last = last, ordinal
         return named

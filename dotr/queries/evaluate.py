@@ -8,7 +8,22 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from dotr.model.algebra import Bgp, Exists, Extend, Filter, Group, Join, LeftJoin, Minus, Pattern, Select, Union, Values
+from dotr.model.algebra import (
+    Bgp,
+    Exists,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
+    MatchPattern,
+    Minus,
+    Pattern,
+    Select,
+    Union,
+    Values,
+    WindowBlock,
+)
 from dotr.model.terms import Term
 from dotr.queries.graph import Graph
 from dotr.queries.modifiers import GroupOperator, SelectOperator
@@ -24,6 +39,7 @@ from dotr.queries.operators import (
     UnionOperator,
     ValuesOperator,
 )
+from dotr.queries.report_graph import MatchOperator, WindowOperator
 from dotr.queries.solution_expressions import CompiledCondition, CompiledExpression
 from dotr.store.triples import TripleIndex
 
@@ -67,6 +83,10 @@ class AlgebraCompiler:
                 return GroupOperator(pattern, self.compile(inner), self.compile_exists)
             case Select(_, inner):
                 return SelectOperator(pattern, self.compile(inner), self.compile_exists)
+            case WindowBlock(window, inner):
+                return WindowOperator(pattern, window, self.compile(inner))
+            case MatchPattern(number):
+                return MatchOperator(pattern, number)
             case _:
                 assert_never(pattern)
 

@@ -27,7 +27,7 @@ from dotr.joins.limits import Limits
 from dotr.joins.order import JoinStep as JoinStep
 from dotr.joins.order import Side, ordered
 from dotr.joins.scope import mentioned_in
-from dotr.model.algebra import Const
+from dotr.model.algebra import Const, TriplePattern
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
 from dotr.queries.plan import QueryPlan
@@ -225,8 +225,8 @@ class _Trie:
         watched: set[Term] = set()
         for steps in self._steps:
             for step in steps:
-                if isinstance(step, tuple) and step[1] is Side.BOTH and isinstance(step[0].predicate, Const):
-                    watched.add(step[0].predicate.term)
+                if (predicate := _predicate_on_both_sides(step)) is not None:
+                    watched.add(predicate.term)
         self.watched: frozenset[Term] = frozenset(watched)
 
     def function(self, count: WorkCount | None, otherwise: GroupFunction | None = None) -> GroupFunction:
@@ -258,9 +258,14 @@ class _Trie:
 
 
 def _over_background(step: JoinStep) -> JoinStep:
-    if isinstance(step, tuple) and step[1] is Side.BOTH and isinstance(step[0].predicate, Const):
-        return step[0], Side.BACKGROUND
-    return step
+    return (step[0], Side.BACKGROUND) if isinstance(step, tuple) and _predicate_on_both_sides(step) is not None else step
+
+
+def _predicate_on_both_sides(step: JoinStep) -> Const | None:
+    """The constant predicate of a triple pattern that is read on both sides."""
+    if isinstance(step, tuple) and step[1] is Side.BOTH and isinstance(step[0], TriplePattern) and isinstance(step[0].predicate, Const):
+        return step[0].predicate
+    return None
 
 
 def _store_rows(number: int, member: GroupMember) -> IfElse:

@@ -49,7 +49,7 @@ class PipelineChannels:
     """
 
     def __init__(self, pipeline: Pipeline, received: Sequence[MessageQueue] = ()) -> None:
-        self._paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
+        self._rates: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
         self._clocks = {name: EventClock(pace) for name, pace in pipeline.paces.items()}
         self.channels = [self._channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
         queues = iter(received)
@@ -57,7 +57,7 @@ class PipelineChannels:
         for each in pipeline.growing:
             self.channels.append(self._channel(each.like, next(queues) if each.source is not None else _feed(pipeline, each), each))
         self._topics = {
-            each.topics.name: TopicChannels(each, self._pace(each.topics.name), self._clocks.get(each.topics.name))
+            each.topics.name: TopicChannels(each, self._rate(each.topics.name), self._clocks.get(each.topics.name))
             for each in pipeline.topics
         }
         for topics in self._topics.values():
@@ -78,19 +78,18 @@ class PipelineChannels:
         for topics in self._topics.values():
             topics.close()
 
-    def _pace(self, name: str) -> RateLimit | NoRateLimit:
-        return self._paces.setdefault(name, NoRateLimit())
+    def _rate(self, name: str) -> RateLimit | NoRateLimit:
+        return self._rates.setdefault(name, NoRateLimit())
 
     def _channel(self, file: InputFile, feed: Feed, growing: GrowingInput | None = None) -> Channel:
         lateness = Lateness(file.delay, single=file.single)
         idle = None if growing is None else growing.idle
-        channel = Channel(self._paced(file.input, feed), lateness, idle, self._pace(file.input), growing is not None, name=file.input)
+        clock = self._clocks.get(file.input)
+        paced = feed if clock is None else PacedFeed(feed, clock)
+        channel = Channel(paced, lateness, idle, self._rate(file.input), growing is not None, name=file.input)
         if growing is not None and growing.source is not None:
             channel.ahead = QUEUED_MESSAGES
         return channel
-
-    def _paced(self, name: str, feed: Feed) -> Feed:
-        return PacedFeed(feed, self._clocks[name]) if name in self._clocks else feed
 
 
 def _feed(pipeline: Pipeline, growing: GrowingInput) -> Feed:

@@ -131,7 +131,7 @@ class _LocalRun:
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
         self.elements = self.instants = self.facts = self.events = self.dropped = self.inconsistent = self.fallbacks = 0
         self._timed = pipeline.program.timed
-        self._keeps_records = pipeline.program.stage_one.may_reject
+        self._keeps_records = pipeline.program.stage_one.may_reject or bool(pipeline.program.queries)
         self._pipeline = pipeline
         self._unflushed = False
         self._report_progress = report_progress
@@ -159,21 +159,23 @@ class _LocalRun:
         """Run to the end of the inputs, or until stopped."""
         stop, engine, sinks, timed, program = self._stop, self.engine, self._sinks, self._timed, self._pipeline.program
         next_report = time.monotonic()
-        terms = self._terms
+        terms, asks = self._terms, bool(program.queries)
         try:
             stop.end_write()
             instants = self.instants_of(self._pipeline, report)
             for number, (now, elements) in enumerate(instants if self._head is None else self._first(instants, self._head)):
                 if terms.wanted:
                     terms.note(elements)
-                facts, rejected, failing = close_instant(program, now, [triples for _, triples in elements])
+                graphs = program.on_streams(elements) if asks else [triples for _, triples in elements]
+                closed = close_instant(program, now, graphs)
+                facts, rejected, failing = closed
                 if rejected:
                     elements = self.reject_elements(now, elements, rejected, facts)
                 if facts.rejected:
                     continue
                 if timed:
                     self.write_moments(engine.moments_until(now - 1))
-                firings = engine.match(now, facts)
+                firings = engine.match(now, facts, engine.items(now, graphs, closed)) if asks else engine.match(now, facts)
                 letters = self.dead_letters(now, elements, failing) if failing else ()
                 stop.is_writing = True
                 if firings or self._sorted_runs:
@@ -188,6 +190,8 @@ class _LocalRun:
                     self._write_dead_letter(letter)
                 if engine.failed:
                     self.write_failed_anchors()
+                if asks:
+                    self.report_contradicted()
                 if facts.facts:
                     self.facts += sum(map(len, facts.facts.values()))
                 if not number % _INSTANTS_PER_CHECK and time.monotonic() >= next_report:
@@ -222,6 +226,12 @@ class _LocalRun:
         """The dead letters of elements of an instant."""
         sourced = self.sourced(now, elements)
         return [sourced[each.element].dead_letter(each.reason, each.why) for each in rejections]
+
+    def report_contradicted(self) -> None:
+        """Count and log reports of queries whose windows hold a contradiction."""
+        for time_of_report, text in self.engine.drain_contradicted():
+            self.inconsistent += 1
+            self._warnings.report_inconsistency(time_of_report, text, self._clock)
 
     def write_failed_anchors(self) -> None:
         """Write the dead letters of anchors at which rules failed or went over a limit."""
@@ -342,6 +352,7 @@ class _LocalRun:
                 self.write_firings(firings)
             if self.engine.failed:
                 self.write_failed_anchors()
+            self.report_contradicted()
             stop.end_write()
 
     def reject_elements(

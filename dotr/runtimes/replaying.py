@@ -71,7 +71,7 @@ def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, n
     clock = clock_of(files, program.spec.unit)
     if not clock.dated and any(each.has_date_times() for each in topics):
         clock = replace(clock, dated=True)
-    source = _InputReplay(sequences, growing)
+    source = _InputReplay(program, sequences, growing)
     prefixes = program.rules.prefixes
     return Replay(name or config.path, program, clock, prefixes, source.read, lambda: source.progress)
 
@@ -153,6 +153,7 @@ class _InputReplay:
     `growing`: the names of the inputs that have not ended; `progress`: after the latest reading.
     """
 
+    program: CompiledProgram
     sequences: Sequence[_Sequence]
     growing: set[str]
     progress: list[InputProgress] = field(default_factory=list)
@@ -188,7 +189,7 @@ class _InputReplay:
                 sourced = [element for element in elements if isinstance(element, SourcedElement)]
                 yield ReplayedInstant(
                     time,
-                    [element.triples for element in sourced],
+                    self.program.on_streams(sourced),
                     [places[id(element.file)].place(element.file, element.record.line) for element in sourced],
                 )
             self.progress = self._progress(sources, passed)

@@ -83,6 +83,8 @@ class _ParquetRows:
         """Add firings; a row group that is full is written."""
         clock = self._clock
         for time, rule, event, attributes, graph, _ in firings:
+            if graph is None:
+                continue
             cells = {name: plain_text(value) for name, value in attributes}
             row = [time if clock.dated else time // clock.unit.value, rule, event, ntriples(graph)]
             row += [cells.get(name) for name in self._attributes]

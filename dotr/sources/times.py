@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from fractions import Fraction
 from typing import Final
 
-from dotr.errors.diagnostics import did_you_mean
 from dotr.expressions.times import format_time as format_time
-from dotr.languages.rules.windows import UNITS
+from dotr.languages.durations import InvalidDuration, parse_duration
 from dotr.model.time import LAST_MICRO, Micros, Unit
 
 __all__ = ["format_time", "parse_date_time", "parse_delay", "parse_integer", "parse_time"]
@@ -182,27 +180,16 @@ def parse_delay(value: str | int, unit: Unit = Unit.SECOND) -> Micros:
     Traceback (most recent call last):
     ValueError: unknown unit mim: units are us, ms, s, min, h and d. Did you mean min?
     """
-    if isinstance(value, str) and len(value) > _LONGEST:
-        raise ValueError(f"{value[:40]!r}… is no length of time: it has {len(value):,} characters")
-    if isinstance(value, int) or value.strip().isdecimal():
-        delay = Fraction(int(value) * unit.value)
-    else:
-        text, delay, at = value.strip(), Fraction(0), 0
-        while at < len(text) or not text:
-            quantity = _QUANTITY.match(text, at)
-            if quantity is None:
-                raise ValueError(f"{value!r} is no length of time: write 0 s, 30 s or 5 min")
-            name = quantity[2].rstrip(".").lower()
-            if name not in UNITS:
-                raise ValueError(
-                    f"unknown unit {quantity[2]}: units are us, ms, s, min, h and d. {did_you_mean(name, list(UNITS))}".rstrip()
-                )
-            delay += Fraction(quantity[1]) * UNITS[name].value
-            at = quantity.end()
+    try:
+        delay = parse_duration(value, bare=unit) if isinstance(value, str) else value * unit.value
+    except InvalidDuration as error:
+        if error.unit:
+            raise ValueError(
+                f"unknown unit {error.unit}: units are us, ms, s, min, h and d. {error.hint.partition('. ')[2]}".rstrip()
+            ) from None
+        raise ValueError(f"{value!r} is {error}" if error.is_general else str(error)) from None
     if delay < 0:
         raise ValueError("a delay is not negative")
-    if delay.denominator != 1:
-        raise ValueError(f"{value!r} is finer than a microsecond")
     if delay >= LAST_MICRO:
         raise ValueError(f"{value!r} is longer than time")
-    return int(delay)
+    return delay

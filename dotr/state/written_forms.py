@@ -127,6 +127,8 @@ FORMS: Final[Mapping[type, WrittenForm]] = dict(
         _form(algebra.Extend, "Extend", pattern="pattern", variable="variable", expression="expression"),
         _form(algebra.Values, "Values", variables="variables", rows="rows"),
         _form(algebra.Group, "Group", pattern="pattern", keys="keys", aggregates="aggregates"),
+        _form(algebra.WindowBlock, "WindowBlock", window="window", pattern="pattern"),
+        _form(algebra.MatchPattern, "MatchPattern", number="number", variables="variables"),
         _form(
             algebra.AggregateCall,
             "AggregateCall",

@@ -18,11 +18,12 @@ from dotr.config import Settings, matching_files, read_config, read_document, re
 from dotr.datalog.background import problems_of
 from dotr.datalog.compiled_cache import CachePolicy
 from dotr.engine.multi_query import share_queries
-from dotr.engine.program import compile_program, single_partitions
+from dotr.engine.program import CompiledProgram, compile_program, single_partitions
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.languages.allowances import allowances, allowances_above
 from dotr.languages.datalog import parse_datalog
+from dotr.languages.rule_files import RuleLanguage, extension_problem
 from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.layers import lay_out
 from dotr.model.places import Document, Span
@@ -33,11 +34,12 @@ from dotr.workbench.expectations import unknown_names
 from dotr.workbench.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
 from dotr.workbench.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
 from dotr.workbench.retained_state import RetainedState, state
-from dotr.workbench.rule_cases import read_cases
+from dotr.workbench.rule_cases import read_cases, unplaced_elements
 from dotr.workbench.rule_test_files import TestFile, is_test, read_file
 
 _YAML: Final = (".yaml", ".yml")
-_KINDS: Final = (".dotr", ".dlog", *_YAML)
+_RULE_FILES: Final = tuple(language.value for language in RuleLanguage)
+_KINDS: Final = (".dotr", ".rspql", ".lars", ".epsparql", ".dlog", *_YAML)
 _OF_OTHER_FILES: Final = (RuleCode.UNBOUND_LABEL, RuleCode.UNKNOWN_EVENT)
 
 
@@ -69,6 +71,7 @@ def check(paths: Sequence[str], data: int | None = None) -> Checked:
     """
     problems: list[Diagnostic] = []
     files: dict[str, None] = {}
+    named: set[str] = set()
     skipped_count = 0
     for path in paths:
         try:
@@ -77,6 +80,8 @@ def check(paths: Sequence[str], data: int | None = None) -> Checked:
                     skipped_count += 1
                 else:
                     files.setdefault(file)
+                    if not Path(path).is_dir():
+                        named.add(file)
         except Refused as refused:
             problems += refused.diagnostics
     covered: set[str] = set()
@@ -88,7 +93,19 @@ def check(paths: Sequence[str], data: int | None = None) -> Checked:
         if Path(file).suffix in _YAML:
             problems += _check_yaml(file, covered, programs, accepted, allowed, _DataCheck(data, inputs))
     rest = [file for file in files if os.path.realpath(file) not in covered]
-    problems += _check_rules([file for file in rest if file.endswith(".dotr")], programs, allowed)
+    rule_files = [file for file in rest if Path(file).suffix in _RULE_FILES]
+    problems += [problem for file in rule_files if (problem := extension_problem(file))]
+    rule_files = [file for file in rule_files if extension_problem(file) is None]
+    together = [file for file in rule_files if file in named]
+    if all(file.endswith(".dotr") for file in together):
+        together = []
+    elif together:
+        problems += _check_units(together, allowed)
+    alone = [file for file in rule_files if file not in together]
+    problems += _check_rules([file for file in alone if file.endswith(".dotr")], programs, allowed)
+    for file in alone:
+        if not file.endswith(".dotr"):
+            problems += _check_units([file], allowed)
     for file in rest:
         if file.endswith(".dlog"):
             problems += _check_datalog(file, allowed)
@@ -166,7 +183,8 @@ def _check_yaml(
         spec, problems = config.spec()
         _cover(spec, covered)
         objects, texts = objects_of_inputs(config), texts_of_inputs(config)
-        found = _check_program(path, spec, problems, programs, objects, texts, allowed, keeping=config.cache_policy())
+        formats = frozenset(section.format for section in config.settings.output)
+        found = _check_program(path, spec, problems, programs, objects, texts, allowed, keeping=config.cache_policy(), formats=formats)
         every = allowed.kept([*problems, *found, *check_files(config)], own)
         if data.records is not None and not _errors(every):
             checked = check_data(config, compile_program(spec, config.cache_policy()), data.records)
@@ -195,20 +213,22 @@ def _check_program(
     allowed: AllowedWarnings,
     test: TestFile | None = None,
     keeping: CachePolicy | None = None,
+    formats: frozenset[str] = frozenset(["ndjson"]),
 ) -> list[Diagnostic]:
-    """Problems of a program, and of the names that a test uses; without those that only missing
-    files cause."""
+    """Problems of a program, of the names that a test uses, and of outputs of these `formats`;
+    without those that only missing files cause."""
     try:
         program = compile_program(spec, keeping)
         comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
         with_data = allowed.kept([*never_true(program, stream_objects), *misspelt_names(program, texts)], comments)
-        problems = [*program.warnings, *program.notices, *with_data]
+        problems = [*program.warnings, *program.notices, *with_data, *_unshown_events(program, formats)]
         allowed.note(program.silenced)
         allowed.judge(comments, with_data=test is None)
         _add_state(path, spec.rules, program.rules, programs)
         if test is not None:
-            problems += unknown_names(test, program)
+            problems += [*unknown_names(test, program), *unplaced_elements(test, program)]
         used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
+        used |= {unit.query.span.document.name for unit in program.queries}
         problems += [
             Diagnostic("C209", "this file holds no rule and no query", Span(document, 0, 0), "Is it the file meant?", Severity.WARNING)
             for document in spec.rules
@@ -219,6 +239,22 @@ def _check_program(
         for document in spec.datalog:
             problems += _safety(document, spec)
     return [d for d in problems if not (missing and d.code in _OF_OTHER_FILES)]
+
+
+def _unshown_events(program: CompiledProgram, formats: frozenset[str]) -> list[Diagnostic]:
+    """A warning (C238) for each query whose events have no graph, where no output shows such
+    events."""
+    return [
+        Diagnostic(
+            "C238",
+            f"no output shows the events of {unit.name}: they have no graph",
+            unit.query.label_span,
+            "Add an output of the format ndjson; the others leave events without a graph out.",
+            Severity.WARNING,
+        )
+        for unit in program.queries
+        if "ndjson" not in formats and not unit.query.makes_graphs
+    ]
 
 
 def _add_state(title: str, documents: Iterable[Document], rules: RuleSet, programs: _Programs) -> None:
@@ -262,6 +298,20 @@ def _check_rules(paths: Sequence[str], programs: _Programs, allowed: AllowedWarn
             allowed.judge(comments, with_data=False)
         problems += allowed.kept(_prefixes_once(alone, "prefix" in document.text.lower()), comments)
     return problems
+
+
+def _check_units(paths: Sequence[str], allowed: AllowedWarnings) -> list[Diagnostic]:
+    """Problems of rule files of several languages as one program, which no configuration names."""
+    try:
+        documents = tuple(map(read_document, paths))
+        program = compile_program(ProgramSpec(documents))
+    except Refused as refused:
+        declares = any("prefix" in each.span.document.text.lower() for each in refused.diagnostics if each.span)
+        return _prefixes_once(refused.diagnostics, declares)
+    comments = [each for document in documents for each in allowances(document)]
+    allowed.note(program.silenced)
+    allowed.judge(comments, with_data=False)
+    return [*program.warnings, *program.notices]
 
 
 def _single_partitions(rules: RuleSet) -> list[Diagnostic]:

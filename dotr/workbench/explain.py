@@ -9,7 +9,10 @@ from dotr.config import read_config, read_document, read_tree
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused, refuse
+from dotr.explanations.replay import refuse_queries
+from dotr.languages.rule_files import RuleLanguage
 from dotr.workbench.drawing import mermaid, svg
+from dotr.workbench.explained_queries import lines_of
 from dotr.workbench.explanation import ClauseExplanation, Explanation, QueryExplanation, RuleExplanation, explanation
 from dotr.workbench.rule_test_files import is_test, read_file
 
@@ -17,8 +20,11 @@ from dotr.workbench.rule_test_files import is_test, read_file
 def explain(path: str, form: str = "text") -> str:
     """Explanation of a file's program; `form` is `text`, `mermaid` or `svg`. Raises `Refused` with
     the program's problems."""
-    alone = ", without the knowledge that a configuration names" if Path(path).suffix == ".dotr" else ""
-    explained = explanation(path + alone, _program(path))
+    alone = ", without the knowledge that a configuration names" if RuleLanguage.of(path) is not None else ""
+    program = _program(path)
+    if form != "text":
+        refuse_queries(program, "a drawing")
+    explained = explanation(path + alone, program)
     match form:
         case "mermaid":
             return mermaid(explained)
@@ -30,7 +36,7 @@ def explain(path: str, form: str = "text") -> str:
 
 def _program(path: str) -> CompiledProgram:
     match Path(path).suffix:
-        case ".dotr":
+        case ".dotr" | ".rspql":
             return compile_program(ProgramSpec(rules=(read_document(path),)))
         case ".yaml" | ".yml":
             if not is_test(read_tree(read_document(path)).data):
@@ -43,7 +49,7 @@ def _program(path: str) -> CompiledProgram:
         case _:
             read_document(path)
             raise refuse(
-                "C303", f"{path} is nothing that dotr explains", None, "It explains rule files (.dotr) and configurations (.yaml)."
+                "C303", f"{path} is nothing that dotr explains", None, "It explains rule files (.dotr, .rspql) and configurations (.yaml)."
             )
 
 
@@ -59,6 +65,9 @@ def text(explained: Explanation) -> Iterator[str]:
     if explained.unread:
         yield ""
         yield f"Read by no rule, and asked by rule tests alone: {', '.join(explained.unread)}"
+    for asked in explained.continuous:
+        yield ""
+        yield from lines_of(asked)
     for rule in explained.rules:
         yield ""
         yield from _rule(rule)

@@ -20,6 +20,7 @@ from dotr.model.terms import Label, Prefixes, Term
 from dotr.model.time import Micros
 from dotr.patterns.rule_templates import group_rules
 from dotr.queries import QueryPlan, canonical, plan
+from dotr.workbench.explained_queries import ContinuousExplanation, explained_queries
 from dotr.workbench.reasons import Reasons, aggregate_evaluation
 from dotr.workbench.retained_state import link_text
 from dotr.workbench.rules_touched import relevant_rules
@@ -90,7 +91,7 @@ class RuleExplanation:
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Plan of a program: background, number of stateful layers, queries, rules by layer, shared
-    queries without a reader."""
+    queries without a reader, continuous queries by layer."""
 
     title: str
     knowledge: str
@@ -98,6 +99,7 @@ class Explanation:
     queries: tuple[QueryExplanation, ...]
     rules: tuple[RuleExplanation, ...]
     unread: tuple[Label, ...]
+    continuous: tuple[ContinuousExplanation, ...] = ()
 
 
 def explanation(title: str, program: CompiledProgram) -> Explanation:
@@ -129,7 +131,9 @@ class _Explainer:
         queries = tuple(self.queries())
         read = {label for query in queries for label in query.labels}
         unread = tuple(shared.label for shared in self.program.rules.queries if shared.label not in read)
-        return Explanation(title, text, self.program.layout.stateful_operators, queries, tuple(rules), unread)
+        return Explanation(
+            title, text, self.program.layout.stateful_operators, queries, tuple(rules), unread, explained_queries(self.program)
+        )
 
     def queries(self) -> Iterable[QueryExplanation]:
         """Plans of the queries that rules read, by number."""

@@ -36,6 +36,8 @@ class FailureReasons:
         """The answer of `why-not` for a missing event, the first level of `why` for an additional
         one; empty for a pair that differs, and beyond the first few events of a case.
         """
+        if self._replay.program.queries:  # they are not explained yet
+            return ""
         if (discrepancy.expected is not None and discrepancy.actual is not None) or self._shown == _MOST:
             return ""
         self._shown += 1
@@ -62,5 +64,6 @@ class FailureReasons:
 
 
 def _is_timed(rule: Rule) -> bool:
-    """True if a rule can fire at a time without an element, by itself or by an event that it reads."""
+    """True if a rule can fire at a time without an element, by itself or by an event that it
+    reads."""
     return rule.anchor.delay > 0 or isinstance(rule.anchor.source, EventSource) or rule.anchor.source.period is not None

@@ -126,7 +126,7 @@ def never_true(program: CompiledProgram, stream_objects: StreamObjects) -> Itera
 
     def warnings(predicates: Iterable[Term]) -> dict[tuple[str, Span | None], Diagnostic]:
         objects = {predicate: known[predicate][0] for predicate in predicates}
-        found = compile_rules(program.spec.rules, program.spec.prefixes, objects).diagnostics
+        found = compile_rules(program.spec.rule_documents, program.spec.prefixes, objects).diagnostics
         return {(d.code, d.span): d for d in found if d.code in _REPORTED and (d.code, d.span) not in before}
 
     problems = warnings(known) if known else {}

@@ -18,7 +18,7 @@ from dotr.config import Config, read_config
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
-from dotr.explanations.replay import RejectedElement, Replay, ReplayedInstant
+from dotr.explanations.replay import RejectedElement, Replay, ReplayedInstant, refuse_queries
 from dotr.model.stream import Firing
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.inputs import Inputs, read_inputs
@@ -143,6 +143,8 @@ _Firings: TypeAlias = list[Firing]
 
 def _steps_together(pair: ProgramPair) -> Iterator[tuple[_Firings, _Firings]]:
     """The firings of both programs up to each instant, over one reading."""
+    for replay in (pair.before, pair.after):
+        refuse_queries(replay.program, "replay")
     engines = [Engine(replay.program, replay.clock) for replay in (pair.before, pair.after)]
     for instant in pair.before.instants():
         before, after = (_step(engine, instant) for engine in engines)
@@ -211,7 +213,7 @@ def _written(firing: Firing) -> _Form:
 
 
 def _without_names(firing: Firing) -> _Form:
-    return firing.time, firing.event, comparable_attributes(dict(firing.attributes)), comparable(firing.graph)
+    return firing.time, firing.event, comparable_attributes(dict(firing.attributes)), comparable(firing.graph or ())
 
 
 _FORMS: Final = (_written, _without_names)

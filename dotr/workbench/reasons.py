@@ -52,7 +52,7 @@ class Reasons:
         """Events that a rule reads, with the rules that define them."""
         for role in roles(rule):
             if isinstance(role.source, EventSource):
-                for maker in self._producers[role.source.event]:
+                for maker in self._producers.get(role.source.event, ()):  # none where a query makes it
                     yield role.source.event, maker.rule.name
 
     def partition(self, placed: PlacedRule) -> str:
@@ -74,9 +74,13 @@ class Reasons:
     def _key_reason(self, rule: Rule, split: KeyedPartitions) -> str:
         source = rule.anchor.source
         key = split.attribute[rule.anchor.label]
-        is_made_under_key = isinstance(source, EventSource) and all(
-            isinstance(maker.split, KeyedPartitions) and key in carried_keys(maker.rule, maker.split)
-            for maker in self._producers[source.event]
+        is_made_under_key = (
+            isinstance(source, EventSource)
+            and source.event in self._producers
+            and all(
+                isinstance(maker.split, KeyedPartitions) and key in carried_keys(maker.rule, maker.split)
+                for maker in self._producers[source.event]
+            )
         )
         reasons = [f"{rule.anchor.origin} is made under it"] if is_made_under_key else []
         if not rule.clauses:
@@ -91,9 +95,12 @@ class Reasons:
         for role in roles(placed.rule):
             if isinstance(role.source, EventSource):
                 events[role.source.event] = None
-                for maker in self._producers[role.source.event]:
+                for maker in self._producers.get(role.source.event, ()):  # none where a query makes it
                     if self._layers[maker.rule.name] < number and not are_copartitioned(maker.rule, maker.split, placed.split, role):
                         moved[role.source.event] = None
+        asked = {label: None for label in events if label not in self._producers}
+        if asked:
+            return f"{number}: {_listed(asked)} {_are(asked)} made by a continuous query, in a layer before"
         if not events:
             return f"{number}: it reads no events of rules"
         if moved:

@@ -17,7 +17,7 @@ from dotr.errors.diagnostics import did_you_mean, refuse
 from dotr.explanations.replay import ElementPlace
 from dotr.joins.limits import LIMITS
 from dotr.model.places import Span
-from dotr.model.stream import DeadLetter
+from dotr.model.stream import DeadLetter, FedGraph
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros, Unit
 from dotr.runtimes.inputs import file_of_input
@@ -72,7 +72,7 @@ def read_recording(test: TestFile, number: int, section: RecordingSection, begin
     check_input(file, test.tree.span(("cases", number, "stream", "file")))
     rejected: list[DeadLetter] = []
     elements = [
-        RecordedElement(time, element.triples, ElementPlace(file.path, element.record.line))
+        RecordedElement(time, _on_stream(test, element), ElementPlace(file.path, element.record.line))
         for time, together in merged([file], rejected.append, trace=True)
         if begin <= time <= end
         for element in together
@@ -83,6 +83,12 @@ def read_recording(test: TestFile, number: int, section: RecordingSection, begin
     if not elements:
         notes.append(f"no element of {file.path} lies between `from` and `to`" if not _is_whole(section) else f"{file.path} has no element")
     return Recording(elements, bool(has_date_times(file)), tuple(notes))
+
+
+def _on_stream(test: TestFile, element: SourcedElement) -> tuple[Triple, ...]:
+    """The triples of an element, on the stream that its input feeds where queries read streams."""
+    fed = next((each.fed for each in test.spec.inputs if each.name == element.file.input), None)
+    return element.triples if fed is None else FedGraph.on(fed, element.triples)
 
 
 def _is_whole(section: RecordingSection) -> bool:

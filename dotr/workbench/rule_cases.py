@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from dotr.engine.driver import Engine
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
-from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.explanations.replay import ElementPlace
 from dotr.expressions.times import format_time
 from dotr.joins.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.places import Span
-from dotr.model.stream import Firing, Reason
+from dotr.model.stream import FedGraph, Firing, Reason
+from dotr.model.stream_names import fed_stream
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
 from dotr.sources.times import parse_time
@@ -79,7 +80,7 @@ class Case:
         takes_facts = False
 
         def output(firings: Sequence[Firing]) -> list[Item]:
-            return [Item(f.time, f.event, f.rule, comparable_attributes(dict(f.attributes)), comparable(f.graph)) for f in firings]
+            return [Item(f.time, f.event, f.rule, comparable_attributes(dict(f.attributes)), comparable(f.graph or ())) for f in firings]
 
         for time in sorted(self.elements):
             graphs = self.elements[time]
@@ -134,6 +135,21 @@ class _CaseStream:
         self.places.setdefault(time, []).append(place)
 
 
+def unplaced_elements(file: TestFile, program: CompiledProgram) -> Iterator[Diagnostic]:
+    """A problem (C237) for the first element of each case that names no stream, where units read
+    several streams.
+    """
+    names = sorted(stream.name for stream in program.layout.fed_streams)
+    for number, case in enumerate(file.section.cases) if len(names) > 1 else ():
+        if isinstance(case.stream, RecordingSection):
+            continue
+        unplaced = [k for k, element in enumerate(case.stream) if element.stream is None]
+        if unplaced:
+            span = file.tree.span(("cases", number, "stream", unplaced[0]))
+            hint = f'Write stream: "<…>" beside `at`, one of {", ".join(names)}.'
+            yield Diagnostic("C237", "an element that names no stream, where units read several", span, hint)
+
+
 def read_cases(file: TestFile, problems: list[Diagnostic]) -> list[Case]:
     """Parse the cases of a file; adds unreadable graphs, times and terms to `problems`."""
     return [_CaseReader(file, number, problems).case(case) for number, case in enumerate(file.section.cases)]
@@ -169,8 +185,22 @@ class _CaseReader:
         stream = _CaseStream({}, {}, any(isinstance(each.at, str) and not each.at.lstrip("+-").isdecimal() for each in elements))
         for k, element in enumerate(elements):
             place = ElementPlace(self.file.path, self.place(("stream", k)).line_column[0])
-            stream.add(self.time(element.at, ("stream", k, "at")), self.graph(element.graph, "stream", k), place)
+            graph = self.graph(element.graph, "stream", k)
+            if element.stream is not None:
+                graph = self.on_stream(element.stream, graph, k)
+            stream.add(self.time(element.at, ("stream", k, "at")), graph, place)
         return stream
+
+    def on_stream(self, text: str, graph: tuple[Triple, ...], k: int) -> tuple[Triple, ...]:
+        """The graph of element number `k` on the stream that it names."""
+        inputs = self.file.spec.inputs
+        name = fed_stream(text, self.file.prefixes, inputs)
+        if name is not None:
+            return FedGraph.on(name, graph)
+        known = sorted({each.fed for each in inputs} | {each.name for each in inputs})
+        hint = did_you_mean(text.strip("<>"), known) or f"Streams are {', '.join(known)}."
+        self.problem("C237", f"there is no stream {text}", ("stream", k, "stream"), hint)
+        return graph
 
     def recorded(self, recording: RecordingSection) -> _CaseStream:
         """Elements of the recording that the case names."""

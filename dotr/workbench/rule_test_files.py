@@ -17,6 +17,7 @@ from dotr.config import (
     Section,
     TimeSection,
     Tree,
+    WindowsSection,
     matching_files,
     read_config,
     read_document,
@@ -26,6 +27,7 @@ from dotr.config import (
 from dotr.config.sections import UNION_TAGS
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, refuse
+from dotr.languages.rule_files import RuleLanguage
 from dotr.model.places import Document
 from dotr.model.terms import WELL_KNOWN
 
@@ -35,6 +37,7 @@ class ElementSection(Section):
 
     at: int | str
     graph: str = ""
+    stream: str | None = Field(min_length=1, default=None)
 
 
 class RecordingSection(Section):
@@ -91,6 +94,7 @@ class TestSection(Section):
     knowledge: KnowledgeSection = KnowledgeSection()
     prefixes: dict[str, str] = Field(default={})
     time: TimeSection = TimeSection()
+    windows: WindowsSection = WindowsSection()
     cases: list[CaseSection] = Field(min_length=1)
 
 
@@ -151,7 +155,7 @@ def parse_file(document: Document) -> tuple[TestFile, list[Diagnostic]]:
     with its own problems."""
     path = document.name
     hint = "A rule test is a .yaml file with `cases`; a configuration is run by `dotr run`."
-    if Path(path).suffix in (".dotr", ".dlog"):
+    if Path(path).suffix == ".dlog" or RuleLanguage.of(path) is not None:
         raise refuse("C202", f"{path} is no rule test", None, hint)
     tree = read_tree(document)
     if not is_test(tree.data):
@@ -160,9 +164,11 @@ def parse_file(document: Document) -> tuple[TestFile, list[Diagnostic]]:
     if section.config is None:
         if not section.rules:
             raise refuse("C202", "rules is missing", tree.span(()), "Name the rule files, or a `config` that does.")
-        spec, problems = ConfigFiles(tree, Path(path).parent).spec(section.rules, section.knowledge, section.prefixes, section.time)
+        spec, problems = ConfigFiles(tree, Path(path).parent).spec(
+            section.rules, section.knowledge, section.prefixes, section.time, section.windows
+        )
         return TestFile(section, tree, spec, section.prefixes), problems
-    own = [key for key in ("rules", "knowledge", "time") if section.is_given(key)]
+    own = [key for key in ("rules", "knowledge", "time", "windows") if section.is_given(key)]
     if own:
         message = f"a test has either `config`, or {', '.join(f'`{key}`' for key in own)} of its own"
         raise refuse("C204", message, tree.key_span((own[0],)), "Leave one of the two out.")

@@ -16,7 +16,7 @@ from dotr.engine.program import CompiledProgram, compile_program
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.stream import Fact, Instant
 from dotr.workbench.difference import Discrepancy
-from dotr.workbench.rule_cases import Case, CaseRun, read_cases
+from dotr.workbench.rule_cases import Case, CaseRun, read_cases, unplaced_elements
 from dotr.workbench.rule_test_files import TestFile, is_test, read_file
 
 
@@ -117,6 +117,8 @@ def load_test(path: str) -> LoadedTest:
         except Refused as refused:
             problems += refused.diagnostics
     cases = read_cases(file, problems)
+    if program is not None:
+        problems += unplaced_elements(file, program)
     if problems or program is None:
         raise Refused(dict.fromkeys(problems))
     return LoadedTest(file, program, cases)

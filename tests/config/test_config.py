@@ -8,6 +8,7 @@ import pytest
 
 import dotr.config
 from dotr.config import Config, read_config, read_tree, schema
+from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.model.places import Document
 
@@ -145,3 +146,39 @@ def test_invalid_scalar_is_refused_with_span(written: str, expected: str) -> Non
 )
 def test_number_is_read_by_yaml_1_2(written: str, value: object) -> None:
     assert read_tree(Document("c.yaml", f"a: {written}")).data == {"a": value}
+
+
+def test_origin_of_windows_and_streams_of_inputs_reach_the_program(tmp_path: Path) -> None:
+    text = MINIMAL.replace("[r.dotr]", "[r.dotr, q.rspql]").replace("path: a.ndjson", 'path: a.ndjson, stream: ":temp"', 1)
+    (tmp_path / "r.dotr").write_text("")
+    (tmp_path / "q.rspql").write_text("")
+    config = configured(tmp_path, text + 'windows: { origin: 3 }\nprefixes: { "": "http://e/" }\n')
+    spec = config.program()
+    assert spec.origin == 3_000_000
+    assert [(each.fed, each.stream) for each in spec.inputs] == [("http://e/temp", "http://e/temp")]
+    assert [document.name.rpartition("/")[2] for document in spec.query_documents] == ["q.rspql"]
+    assert ProgramSpec.from_json(spec.to_json()) == spec
+
+
+def test_origin_that_is_no_time_is_refused_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "r.dotr").write_text("")
+    config = configured(tmp_path, MINIMAL + "windows: { origin: soon }\n")
+    with pytest.raises(Refused) as caught:
+        config.program()
+    assert "C205 windows.origin: 'soon' is neither an integer nor an ISO 8601 date-time" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("r.lars", "LARS files are not there yet"), ("r.epsparql", "EP-SPARQL files are not there yet"), ("r.txt", ".epsparql")],
+)
+def test_file_of_another_extension_is_refused_at_its_place(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / name).write_text("")
+    config = configured(tmp_path, MINIMAL.replace("r.dotr", name))
+    with pytest.raises(Refused) as caught:
+        config.program()
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "C319"
+    assert why in str(problem)
+    assert problem.span is not None
+    assert problem.span.text == name

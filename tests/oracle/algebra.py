@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Sequence as Listed
 from fractions import Fraction
 
 from dotr.model.algebra import (
@@ -21,6 +22,7 @@ from dotr.model.algebra import (
     Join,
     LeftJoin,
     Link,
+    MatchPattern,
     Minus,
     Negated,
     Path,
@@ -33,6 +35,7 @@ from dotr.model.algebra import (
     TriplePattern,
     Union,
     Values,
+    WindowBlock,
 )
 from dotr.model.terms import Term, Triple, Variable, literal, literal_parts
 from tests.oracle.expressions import Scope, computed, holds
@@ -44,6 +47,24 @@ Solution = dict[Variable, Term]
 
 class NamesDecide(Exception):
     """A query's answer hangs on nothing but the names of blank nodes, which this oracle chooses in its own way."""
+
+
+class Dataset(list[Triple]):
+    """The default graph of a report of a continuous query, with the graph of each window, and the solutions of each MATCH."""
+
+    def __init__(self, default: Iterable[Triple], windows: Mapping[Term, list[Triple]], matches: Listed[list[Solution]]) -> None:
+        super().__init__(default)
+        self.windows = windows
+        self.matches = matches
+        self._with: dict[tuple[int, Term], list[Triple]] = {}
+        for triple in self:
+            for place in enumerate(triple):
+                self._with.setdefault(place, []).append(triple)
+
+    def narrowed(self, terms: Iterable[Term | None]) -> list[Triple]:
+        """The triples with one of the terms at its place, that of the fewest; in order. Windows are large, and scans of scans take long."""
+        lists = [self._with.get((place, term), []) for place, term in enumerate(terms) if term is not None]
+        return min(lists, key=len, default=self)
 
 
 def select(query: Select, graph: frozenset[Triple]) -> list[Solution]:
@@ -88,6 +109,12 @@ def solutions(pattern: Pattern, graph: list[Triple], outer: Mapping[Variable, Te
             return grouped(pattern, graph, outer)
         case Select():
             return selected(pattern, graph, outer)
+        case WindowBlock(window, inner):
+            assert isinstance(graph, Dataset)
+            return solutions(inner, graph.windows[window], outer)
+        case MatchPattern(number):
+            assert isinstance(graph, Dataset)
+            return [dict(mapping) for mapping in graph.matches[number]]
 
 
 def scope(solution: Solution, graph: list[Triple], outer: Mapping[Variable, Term]) -> Scope:
@@ -109,7 +136,9 @@ def matches(item: BgpItem, graph: list[Triple], solution: Solution, outer: Mappi
         terms = sorted(held(n for s, _, o in graph for n in (s, o)))
         pairs: Iterable[tuple[tuple[Slot, Term], ...]] = (tuple(zip(slots, (t, *parts(t)), strict=True)) for t in terms)
     elif isinstance(item, TriplePattern):
-        pairs = (((item.subject, s), (item.predicate, p), (item.object, o)) for s, p, o in graph)
+        places = (item.subject, item.predicate, item.object)
+        near = graph.narrowed(fixed(slot, solution, outer) for slot in places) if isinstance(graph, Dataset) else graph
+        pairs = (((item.subject, s), (item.predicate, p), (item.object, o)) for s, p, o in near)
     else:
         ends = [fixed(item.subject, solution, outer), fixed(item.object, solution, outer)]
         nodes = {n for s, _, o in graph for n in (s, o)} | {e for e in ends if e is not None}

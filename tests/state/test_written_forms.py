@@ -23,6 +23,7 @@ import pytest
 import dotr
 from dotr.engine.program import compile_program
 from dotr.languages.datalog import parse_datalog
+from dotr.model.algebra import MatchPattern, WindowBlock
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import FactSource, Rule
@@ -209,7 +210,13 @@ def test_stored_checkpoint_covers_every_written_name() -> None:
     rules = tuple(WHOLE.made().rules.rules)
     clauses = tuple(rule for document in spec().datalog for rule in parse_datalog(document, {}))
     found = set(_nouns((rules, clauses)))
-    assert {*FORMS, *MEMBERS, FactSource} - found == {Cell, CellIri, CellLiteral}
+    assert {*FORMS, *MEMBERS, FactSource} - found == {
+        Cell,
+        CellIri,
+        CellLiteral,
+        WindowBlock,
+        MatchPattern,
+    }  # in maps and continuous queries
 
 
 def test_spark_names_equal_those_of_the_stored_folder() -> None:

@@ -249,6 +249,54 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "C237",
+        "An element on no stream",
+        "Continuous queries of the program read several streams, or an element names one that means nothing: no input feeds it.",
+        'Write `stream: "<…>"` beside `at`.',
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    "rules: [queries.rspql]\ncases:\n  - name: one\n    stream: [ { at: 1, graph: '<a:b> a <a:C> .' } ]\n    expect: []\n",
+                ),
+                (
+                    "queries.rspql",
+                    "REGISTER RSTREAM Both AS SELECT ?x FROM WINDOW ON <in> [RANGE 10s] FROM WINDOW ON <out> [RANGE 10s] { ?x a ?c }\n",
+                ),
+            )
+        ),
+    ),
+    ErrorCode(
+        "C238",
+        "Events that no output shows",
+        "The events of a SELECT or ASK have attributes and no graph. NDJSON writes them with an empty graph; every other format leaves "
+        "them out.",
+        "Add an output of the format ndjson. It is a warning.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    "name: example\nrules: [queries.rspql]\n" + _INPUTS + "output: [{ format: trig, path: out.trig }]\n",
+                ),
+                (
+                    "queries.rspql",
+                    "REGISTER RSTREAM Seen AS SELECT ?x FROM NAMED WINDOW <w> ON <a> [RANGE 10s] { WINDOW <w> { ?x a ?c } }\n",
+                ),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+    ErrorCode(
+        "C239",
+        "A question about continuous queries",
+        "`dotr why`, `why-not`, `report` and `replay` explain programs of rules alone so far.",
+        "`dotr explain` shows how the queries run; a run or a session shows what they make.",
+        ShownMessage(
+            "queries.rspql:1:18: C239 why-not does not know continuous queries yet\n"
+            "dotr run, test, check, explain and facts know them; a session's events show what the queries make."
+        ),
+    ),
+    ErrorCode(
         "C226",
         "A library for a broker or server is not installed",
         "Kafka, MQTT and HTTP need a Python package each, which is an extra of dotr: `dotr[kafka]`, `dotr[mqtt]`, `dotr[http]`.",
@@ -325,6 +373,20 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "and at least one value.",
         "Name another file, or write the configuration by hand (docs/inputs.md).",
         ShownMessage("C308 readings.csv has no column of times: sensor, value\nWrite the configuration by hand: docs/inputs.md."),
+    ),
+    ErrorCode(
+        "C319",
+        "No language of rule files",
+        "The extension of a file under `rules` is its language: `.dotr` (rules), `.rspql` (continuous queries), `.lars` and `.epsparql`; "
+        "the last two are not there yet.",
+        "Name a file of one of them.",
+        InFiles(
+            (
+                ("example.yaml", "name: example\nrules: [rules.lars]\n" + _INPUT),
+                ("rules.lars", "REPORT a(?x).\n"),
+                ("a.ndjson", ""),
+            )
+        ),
     ),
     ErrorCode(
         "C401",

@@ -16,6 +16,11 @@ define Fire = [ [] :at ?room ]
 from Room = [ SELECT ?room WHERE { ?room a :Room } ]
 with Fire.?room = Room.?room
 """
+_HOT = "REGISTER RSTREAM Hot AS SELECT ?x FROM NAMED WINDOW <w> ON <in> [RANGE 10s] { WINDOW <w> { ?x <http://example.org/v> ?v } }\n"
+_ROUND = (
+    "REGISTER RSTREAM One AS CONSTRUCT { ?x ?p ?y } FROM WINDOW ON <Two> [NOW] { ?x ?p ?y }\n"
+    "REGISTER RSTREAM Two AS CONSTRUCT { ?x ?p ?y } FROM WINDOW ON <One> [NOW] { ?x ?p ?y }\n"
+)
 _TICKS = """\
 PREFIX : <http://example.org/>
 rule Silent
@@ -160,6 +165,46 @@ RULES: tuple[ErrorCode, ...] = (
         "Neither `if` nor `with` reads the variable, and its events are not consumed: the clause has no effect.",
         "Use the aggregate, or remove the clause.",
     ),
+    ErrorCode(
+        "D222",
+        "A label of two units",
+        "Labels are one space: a query, the event or the name of a rule, and a shared query never share one, in whatever language they are "
+        "written. Rules may define one event together.",
+        "Rename one of them.",
+        InFiles((("example.rspql", _HOT + _HOT),)),
+    ),
+    ErrorCode(
+        "D223",
+        "A label that no rule can read",
+        "The label of a unit of another language is a word of the rule language.",
+        "Choose another label, if a rule is to read it. It is a warning.",
+        InFiles((("example.rspql", _HOT.replace("Hot", "First")),)),
+    ),
+    ErrorCode(
+        "D224",
+        "An unknown stream",
+        "The name behind ON is looked up among the names of CONSTRUCT queries, the labels of units whose events have graphs, the streams "
+        "that inputs feed (`stream:`), and the names of inputs.",
+        "Name one of them.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    "name: example\nrules: [queries.rspql]\ninput: [{ name: sensors, format: ndjson, path: a.ndjson }]\n"
+                    "output: [{ format: ndjson, path: out.ndjson }]\n",
+                ),
+                ("queries.rspql", _HOT.replace("<in>", "<sensor>")),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+    ErrorCode(
+        "D225",
+        "Events without graphs are no stream",
+        "A window reads graphs: those of a rule's events, or of a CONSTRUCT. The events of SELECT and ASK have attributes alone.",
+        "Write CONSTRUCT, or let a rule read the events by label.",
+        InFiles((("example.rspql", _HOT + "REGISTER RSTREAM More AS SELECT ?x FROM WINDOW ON <Hot> [NOW] { ?x ?p ?y }\n"),)),
+    ),
     _rule("D301", "No window", "Every clause needs a window: how far it reaches, and from which event.", "Add `within 5 min from …`."),
     _rule(
         "D302",
@@ -283,6 +328,13 @@ RULES: tuple[ErrorCode, ...] = (
         "Every rule that defines the event needs an earlier one, directly or through other events. So there is no first one, and no such "
         "rule ever fires.",
         "Let one rule define the event without reading it, for example by `and not` where there is none yet.",
+    ),
+    ErrorCode(
+        "D404",
+        "A cycle that holds a continuous query",
+        "A continuous query is in no cycle at all, not even through the past: what it reads would depend on what it makes.",
+        "Let one of the units on the way read something else.",
+        InFiles((("example.rspql", _ROUND),)),
     ),
     ErrorCode(
         "D501",

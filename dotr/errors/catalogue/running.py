@@ -352,7 +352,8 @@ SPARK: tuple[ErrorCode, ...] = (
         "A batch is written to a topic in a transaction, and its number is committed with it as the offset of a group of the same name. "
         "A run was cut off around a batch, and the broker has forgotten that offset: it keeps offsets for `offsets.retention.minutes`, a "
         "week by default, or the group or the topic was deleted. So nothing tells whether the batch is in the topic.",
-        "Look at the end of the topic: the header `dotr-id` of each record has the pipeline, the time and the number of its event. Then say "
+        "Look at the end of the topic: the header `dotr-id` of each record has the pipeline, the time and the number of its event. Then "
+        "say "
         "which batch is the last one there: `dotr run --last-written N`.",
         ShownMessage(
             "S122 the broker has forgotten whether batch 41 is in topic fires of Kafka at b1:9092\n"
@@ -364,7 +365,8 @@ SPARK: tuple[ErrorCode, ...] = (
         "A batch takes longer than its transaction may",
         "The broker has aborted the transaction of a batch: it was open for longer than `transaction.timeout.ms`, 15 minutes where nothing "
         "is said. Readers see nothing of the batch; the run ends with 1, and the same command writes the batch again.",
-        "Raise `transaction.timeout.ms` of the output, which the broker's `transaction.max.timeout.ms` bounds, or make batches smaller with "
+        "Raise `transaction.timeout.ms` of the output, which the broker's `transaction.max.timeout.ms` bounds, or make batches smaller "
+        "with "
         "`spark.batch`.",
         ShownMessage(
             "S123 batch 41 took longer than the 900 s of transaction.timeout.ms to topic fires of Kafka at b1:9092\n"
@@ -441,7 +443,8 @@ SPARK: tuple[ErrorCode, ...] = (
     ErrorCode(
         "S133",
         "Another run has taken over an output",
-        "A run with the same checkpoint has started elsewhere, on another machine or from a copy of the folder, and has fenced this one: the "
+        "A run with the same checkpoint has started elsewhere, on another machine or from a copy of the folder, and has fenced this one: "
+        "the "
         "broker takes no transaction from this run any more. The run ends with 1.",
         "Run a checkpoint once only. A copy of a checkpoint is the same checkpoint.",
         ShownMessage("S133 another run on the same checkpoint has taken over topic fires of Kafka at b1:9092\nStop one of the two."),

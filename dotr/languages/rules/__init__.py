@@ -29,14 +29,16 @@ from dotr.languages.rules.pointless import check_pointless
 from dotr.languages.rules.prefixes import resolve_prefixes
 from dotr.languages.rules.products import check_products
 from dotr.languages.rules.program import Pass, ProgramDraft
+from dotr.languages.rules.scan import RESERVED
 from dotr.languages.rules.untied import check_untied
 from dotr.languages.rules.windows import resolve_windows
 from dotr.model.places import Document
 from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.terms import Prefixes
+from dotr.model.units import UnitEvents
 
-__all__ = ["PASSES", "ObjectKinds", "RuleCode", "RuleSet", "TermKind", "TermKinds", "compile_rules", "kinds_text", "term_kind"]
+__all__ = ["PASSES", "RESERVED", "ObjectKinds", "RuleCode", "RuleSet", "TermKind", "TermKinds", "compile_rules", "kinds_text", "term_kind"]
 
 PASSES: Final[tuple[Pass, ...]] = (
     parse,
@@ -89,18 +91,20 @@ class RuleSet:
         return self
 
 
-def compile_rules(documents: Sequence[Document], prefixes: Prefixes, objects: ObjectKinds = NO_OBJECT_KINDS) -> RuleSet:
+def compile_rules(
+    documents: Sequence[Document], prefixes: Prefixes, objects: ObjectKinds = NO_OBJECT_KINDS, units: Sequence[UnitEvents] = ()
+) -> RuleSet:
     """Compile rule files as one program: labels and events are shared between the files.
 
     `prefixes` (prefix to namespace IRI) hold in files that declare no PREFIX of their own.
     `objects` are the kinds of the objects of predicates, where the data are known; they change
-    warnings alone. Raises nothing: problems are in `RuleSet.diagnostics`, and `RuleSet.checked`
-    raises them.
+    warnings alone. `units` make events in other languages. Raises nothing: problems are in
+    `RuleSet.diagnostics`, and `RuleSet.checked` raises them.
 
     >>> compile_rules([Document("empty.dotr", "# nothing yet")], {})
     RuleSet(rules=(), queries=(), diagnostics=())
     """
-    program = ProgramDraft(tuple(documents), prefixes, objects)
+    program = ProgramDraft(tuple(documents), prefixes, objects, tuple(units))
     for step in PASSES:
         program = step(program)
     declared: dict[str, str] = {}

@@ -184,7 +184,9 @@ def _event_kinds(program: ProgramDraft) -> _EventKinds:
 
 
 def _assigned_kinds(program: ProgramDraft, events: _EventKinds) -> _EventKinds:
-    kinds_by_event: dict[Label, dict[Variable, TermKinds]] = {}
+    kinds_by_event: dict[Label, dict[Variable, TermKinds]] = {
+        unit.label: dict.fromkeys(unit.attributes, ANYTHING) for unit in program.units
+    }
     for rule in program.rules:
         bound = {role.label.text: _narrowed(role, _attribute_kinds(role, events, program.object_kinds)) for role in rule.roles}
         aggregates: dict[Variable, TermKinds] = {}

@@ -59,6 +59,7 @@ def _role_places(role: RoleDraft, program: ProgramDraft) -> RolePlaces:
     if role.origin is RoleOrigin.EVENT:
         defining = [rule for rule in program.rules if rule.syntax.event.text == role.source_label.text]
         written = dict.fromkeys([each.variable.text for rule in defining for each in rule.syntax.assignments])
+        written |= dict.fromkeys(name for unit in program.units if unit.label == role.source_label.text for name in unit.attributes)
         return RolePlaces(tuple(written), conditions)
     return RolePlaces(tuple(dict.fromkeys(_present(role.query).select.projection)), conditions)
 

@@ -203,7 +203,8 @@ class Grammar:
         quantities = _with_action(pp.OneOrMore(amount + unit), self._quantities)
         zero = _with_action(self._terminal(r"0+(?:\.0+)?(?![\w.])", "a duration"), lambda t: Quantities(((t[0], None),), t[0].span))
         lexical = _with_action(self._string + datatype, self._lexical)
-        return quantities | zero | lexical
+        plain = _with_action(self._terminal(r"P(?=T?\d)[\dA-Z.]*[A-Z](?!\w)", "a duration"), lambda t: Lexical(t[0], None, t[0].span))
+        return quantities | zero | lexical | plain
 
     def _quantities(self, t: Sequence[_Parsed]) -> Quantities:
         words: list[Word] = list(t)

@@ -27,6 +27,7 @@ from dotr.model.algebra import (
     Group,
     Join,
     LeftJoin,
+    MatchPattern,
     Minus,
     PathPattern,
     Pattern,
@@ -38,6 +39,7 @@ from dotr.model.algebra import (
     Union,
     Values,
     Var,
+    WindowBlock,
     is_chain,
 )
 from dotr.model.terms import XSD, Label, Term, Variable, is_blank, is_iri, is_triple
@@ -173,8 +175,10 @@ def _binding_kinds(pattern: Pattern, objects: ObjectKinds) -> _BindingKinds:
         case Union(left, right):
             a, b = _binding_kinds(left, objects), _binding_kinds(right, objects)
             return {name: (_union_kinds(a, b, name), all(name in side and side[name][1] for side in (a, b))) for name in {**a, **b}}
-        case Minus(inner, _) | Filter(inner, _):
+        case Minus(inner, _) | Filter(inner, _) | WindowBlock(_, inner):
             return _binding_kinds(inner, objects)
+        case MatchPattern(_, names):
+            return dict.fromkeys(names, (ANYTHING, True))
         case Extend(inner, variable, expression):
             inner_kinds = _binding_kinds(inner, objects)
             return {

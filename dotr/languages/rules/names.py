@@ -9,30 +9,32 @@ is reported once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, warning
 from dotr.languages.rules.syntax import ByLabel, Word
+from dotr.languages.unit_codes import UnitCode
 from dotr.model.places import Span
 from dotr.model.terms import Label
 
 
 def resolve_names(program: ProgramDraft) -> ProgramDraft:
-    """Give every role its origin; reports D201, D202, D205, D206 and D218."""
+    """Give every role its origin; reports D201, D202, D205, D206, D218 and D222."""
     queries: dict[Label, Word] = {q.syntax.label.text: q.syntax.label for q in reversed(program.queries)}
     events: dict[Label, Word] = {r.syntax.event.text: r.syntax.event for r in reversed(program.rules)}
+    units: dict[Label, Span] = {unit.label: unit.span for unit in reversed(program.units)}
     broken = frozenset(label for file in program.files for label in file.broken)
-    problems: list[Diagnostic] = [*_duplicate_names(program), *_ambiguous_labels(queries, events)]
+    problems: list[Diagnostic] = [*_duplicate_names(program), *_ambiguous_labels(queries, events), *_labels_of_units(program, units)]
 
     def resolve_role(role: RoleDraft) -> RoleDraft:
         label = role.source_label
         if not isinstance(role.syntax, ByLabel):
-            if hidden := queries.get(label.text) or events.get(label.text):
+            if (hidden := queries.get(label.text) or events.get(label.text)) or label.text in units:
                 owner = "shared query" if label.text in queries else "event"
-                at = location_text(hidden.span)
+                at = location_text(hidden.span if hidden else units[label.text])
                 hint = f"The {owner} {label.text} is at {at}; here the label means this rule's own query. Rename one."
                 problems.append(warning(RuleCode.HIDDEN_SHARED_LABEL, f"{label.text} hides the {owner} of that label", label.span, hint))
             return replace(role, origin=RoleOrigin.OWN)
@@ -40,9 +42,9 @@ def resolve_names(program: ProgramDraft) -> ProgramDraft:
             return role
         if label.text in queries:
             return replace(role, origin=RoleOrigin.SHARED)
-        if label.text in events:
+        if label.text in events or label.text in units:
             return replace(role, origin=RoleOrigin.EVENT)
-        known = sorted({*queries, *events})
+        known = sorted({*queries, *events, *units})
         hint = did_you_mean(label.text, known) or f"Write {label.text} = [ SELECT … ], or define it: query {label.text} = [ SELECT … ]."
         problems.append(Diagnostic(RuleCode.UNKNOWN_EVENT, f"no query and no event is called {label.text}", label.span, hint))
         return role
@@ -72,6 +74,19 @@ def _duplicate_names(program: ProgramDraft) -> Iterator[Diagnostic]:
         if first is not label:
             hint = f"The first is at {location_text(first.span)}."
             yield Diagnostic(RuleCode.QUERY_LABEL_TWICE, f"two shared queries are called {label.text}", label.span, hint)
+
+
+def _labels_of_units(program: ProgramDraft, units: Mapping[Label, Span]) -> Iterator[Diagnostic]:
+    """Labels of units that a rule's name, its event or a shared query has too."""
+    taken = [(query.syntax.label, "a shared query") for query in program.queries]
+    for rule in program.rules:
+        taken.append((rule.syntax.event, "the event of a rule"))
+        if rule.syntax.name is not None and rule.syntax.name.text != rule.syntax.event.text:
+            taken.append((rule.syntax.name, "the name of a rule"))
+    for word, owner in taken:
+        if word.text in units:
+            hint = f"A unit has that label at {location_text(units[word.text])}. Labels are one space: rename one."
+            yield Diagnostic(UnitCode.LABEL_OF_UNIT, f"{word.text} is {owner} and the label of a unit", word.span, hint)
 
 
 def _ambiguous_labels(queries: dict[Label, Word], events: dict[Label, Word]) -> Iterator[Diagnostic]:

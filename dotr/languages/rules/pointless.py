@@ -100,7 +100,7 @@ def _unfounded(program: ProgramDraft) -> Iterator[Diagnostic]:
     A least fixpoint: an event is derivable if a rule defines it of which all positive roles read
     derivable events.
     """
-    derivable: set[Label] = set()
+    derivable: set[Label] = {unit.label for unit in program.units}
     while added := {rule.syntax.event.text for rule in program.rules if not _underivable_roles(rule, derivable)} - derivable:
         derivable |= added
     for rule in program.rules:

@@ -24,12 +24,14 @@ from dotr.model.algebra import (
     Group,
     Join,
     LeftJoin,
+    MatchPattern,
     Minus,
     Pattern,
     Select,
     Union,
     Values,
     Var,
+    WindowBlock,
     is_hidden,
 )
 from dotr.model.places import Span
@@ -88,7 +90,9 @@ def _unconnected(pattern: Pattern, links: Sequence[_VariableSet]) -> Iterator[tu
         case Union(left, right):
             yield from _unconnected(left, ())
             yield from _unconnected(right, ())
-        case Values():
+        case WindowBlock(_, inner):
+            yield from _unconnected(inner, links)
+        case Values() | MatchPattern():
             pass
         case _:
             assert_never(pattern)

@@ -33,6 +33,7 @@ from dotr.model.rules import Rule, SharedQuery
 from dotr.model.templates import Template
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import Interval, Micros
+from dotr.model.units import UnitEvents
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +165,14 @@ def rule_draft(syntax: RuleSyntax) -> RuleDraft:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDraft:
-    """Draft of a program; `object_kinds` are the kinds of predicates' objects in known data."""
+    """Draft of a program; `object_kinds` are the kinds of predicates' objects in known data, and
+    `units` make events beside the rules, in other languages.
+    """
 
     documents: tuple[Document, ...]
     default_prefixes: Prefixes
     object_kinds: ObjectKinds = field(default_factory=dict)
+    units: tuple[UnitEvents, ...] = ()
     files: tuple[DocumentSyntax, ...] = ()
     queries: tuple[QueryDraft, ...] = ()
     rules: tuple[RuleDraft, ...] = ()
@@ -184,8 +188,10 @@ class ProgramDraft:
 
     @property
     def event_attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
-        """Attributes of each event, sorted: the `with` variables of all rules that define it."""
-        by_event: dict[Label, set[Variable]] = {}
+        """Attributes of each event, sorted: the `with` variables of all rules that define it, or those
+        of the unit that makes it.
+        """
+        by_event: dict[Label, set[Variable]] = {unit.label: set(unit.attributes) for unit in self.units}
         for rule in self.rules:
             by_event.setdefault(rule.syntax.event.text, set()).update(a.variable.text for a in rule.syntax.assignments)
         return {label: tuple(sorted(names)) for label, names in by_event.items()}

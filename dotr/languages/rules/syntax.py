@@ -60,10 +60,10 @@ class Quantities:
 
 @dataclass(frozen=True, slots=True)
 class Lexical:
-    """`"PT5M"^^xsd:duration`: a duration as a typed literal."""
+    """`"PT5M"^^xsd:duration`, a duration as a typed literal; `PT5M` has no datatype."""
 
     value: Word
-    datatype: Word
+    datatype: Word | None
     span: Span
 
 

@@ -74,7 +74,9 @@ def role_places(role: RoleDraft, events: EventPlaces) -> AttributePlaces:
 
 
 def _copied_places(program: ProgramDraft, events: EventPlaces) -> EventPlaces:
-    copied: dict[Label, dict[Variable, frozenset[ValuePlace]]] = {}
+    copied: dict[Label, dict[Variable, frozenset[ValuePlace]]] = {
+        unit.label: dict.fromkeys(unit.attributes, frozenset()) for unit in program.units
+    }
     for rule in program.rules:
         roles = {role.label.text: role for role in rule.roles}
         attributes = copied.setdefault(rule.syntax.event.text, {})

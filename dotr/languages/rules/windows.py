@@ -6,32 +6,19 @@ Invariant: durations are exact; one that is not a whole number of microseconds i
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 from typing import Final, assert_never
 
-from dotr.errors.diagnostics import Diagnostic, did_you_mean
+from dotr.errors.diagnostics import Diagnostic
+from dotr.languages.durations import InvalidDuration, duration_of, lexical_duration
 from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RuleDraft, warning
 from dotr.languages.rules.syntax import BetweenSyntax, DurationSyntax, IntervalSyntax, Lexical, Quantities, TicksSyntax, Word
 from dotr.model.places import Span
 from dotr.model.terms import XSD, Prefixes
-from dotr.model.time import LAST_MICRO, Interval, Micros, Unit
+from dotr.model.time import Interval, Micros, Unit
 
-UNITS: Final[Mapping[str, Unit]] = {
-    **dict.fromkeys(("us",), Unit.MICROSECOND),
-    **dict.fromkeys(("ms",), Unit.MILLISECOND),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), Unit.SECOND),
-    **dict.fromkeys(("min", "mins", "minute", "minutes"), Unit.MINUTE),
-    **dict.fromkeys(("h", "hour", "hours"), Unit.HOUR),
-    **dict.fromkeys(("d", "day", "days"), Unit.DAY),
-}
 _LONG_ABOVE: Final[Micros] = 30 * Unit.DAY.value
-_DURATION: Final = re.compile(
-    r"(?P<sign>-)?P(?:(?P<Y>\d+)Y)?(?:(?P<Mo>\d+)M)?(?:(?P<D>\d+)D)?(?:T(?=\d)(?:(?P<H>\d+)H)?(?:(?P<M>\d+)M)?(?:(?P<S>\d+(?:\.\d+)?)S)?)?"
-)
 
 
 def resolve_windows(program: ProgramDraft) -> ProgramDraft:
@@ -109,9 +96,6 @@ def _long_warning(time: Micros, subject: str, retained: str, span: Span) -> Diag
     return warning(RuleCode.LONG_WINDOW, f"a suspiciously long {subject}", span, hint)
 
 
-_MAX_CHARACTERS: Final = 100
-
-
 class _InvalidDuration(Exception):
     """Raised for a duration with an error, the diagnostic."""
 
@@ -122,34 +106,29 @@ class _InvalidDuration(Exception):
 
 def duration_micros(duration: DurationSyntax, prefixes: Prefixes) -> Micros:
     """The duration in µs; `prefixes` resolve its datatype. Raises `_InvalidDuration`."""
-    amounts = [duration.value] if isinstance(duration, Lexical) else [amount for amount, _ in duration.parts]
-    if any(len(word.text) > _MAX_CHARACTERS for word in amounts):
-        raise _InvalidDuration(
-            RuleCode.NO_DURATION, f"a duration of more than {_MAX_CHARACTERS} characters", duration.span, "Write fewer digits."
-        )
-    match duration:
-        case Quantities(parts, span):
-            exact = sum((Fraction(amount.text) * _unit(unit).value for amount, unit in parts if unit is not None), Fraction(0))
-        case Lexical(value, datatype, span):
-            _check_datatype(datatype, prefixes)
-            exact = _lexical_micros(value)
-        case _:
-            assert_never(duration)
-    if exact.denominator != 1:
-        raise _InvalidDuration(RuleCode.NO_DURATION, "finer than a microsecond", span, "Time is counted in whole microseconds.")
-    if exact > LAST_MICRO:
-        raise _InvalidDuration(RuleCode.NO_DURATION, "longer than time", span, f"The longest is {LAST_MICRO // Unit.DAY.value} days.")
-    return int(exact)
+    try:
+        match duration:
+            case Quantities(parts):
+                return duration_of([(amount.text, None if unit is None else unit.text) for amount, unit in parts])
+            case Lexical(value, datatype):
+                if datatype is not None:
+                    _check_datatype(datatype, prefixes)
+                return lexical_duration(value.text)
+            case _:
+                assert_never(duration)
+    except InvalidDuration as error:
+        raise _InvalidDuration(_code(error), str(error), _place(duration, error), error.hint) from None
 
 
-def _unit(word: Word) -> Unit:
-    name = word.text.rstrip(".").lower()
-    if name in UNITS:
-        return UNITS[name]
-    hint = "Write min for minutes; months have no fixed length." if name == "m" else did_you_mean(name, list(UNITS))
-    raise _InvalidDuration(
-        RuleCode.UNKNOWN_UNIT, f"unknown unit {word.text}", word.span, f"Units are us, ms, s, min, h and d. {hint}".rstrip()
-    )
+def _code(error: InvalidDuration) -> RuleCode:
+    return RuleCode.UNKNOWN_UNIT if error.unit else RuleCode.NO_DURATION
+
+
+def _place(duration: DurationSyntax, error: InvalidDuration) -> Span:
+    """The word at fault: the unknown unit, or all of the duration."""
+    if isinstance(duration, Quantities):
+        return next((unit.span for _, unit in duration.parts if error.unit and unit is not None and unit.text == error.unit), duration.span)
+    return duration.span if error.is_general else duration.value.span
 
 
 def _check_datatype(word: Word, prefixes: Prefixes) -> None:
@@ -161,22 +140,3 @@ def _check_datatype(word: Word, prefixes: Prefixes) -> None:
     if iri not in (XSD + "duration", XSD + "dayTimeDuration"):
         hint = 'Write "PT5M"^^xsd:duration, or 5 min.'
         raise _InvalidDuration(RuleCode.NO_DURATION, f"{word.text} is no type of duration", word.span, hint)
-
-
-def _lexical_micros(value: Word) -> Fraction:
-    r"""The µs of an xsd:duration's lexical form (XSD 1.1 part 2, 3.3.6), without years and months.
-
-    >>> from dotr.model.places import Document
-    >>> _lexical_micros(Word("PT1M0.5S", Span(Document("", ""), 0, 0)))
-    Fraction(60500000, 1)
-    """
-    fields = _DURATION.fullmatch(value.text)
-    if fields is None or not any(fields[part] for part in ("Y", "Mo", "D", "H", "M", "S")):
-        hint = 'A duration is written like "P1DT12H", "PT5M" or "PT0.25S".'
-        raise _InvalidDuration(RuleCode.NO_DURATION, f'"{value.text}" is no duration', value.span, hint)
-    if fields["Y"] or fields["Mo"]:
-        raise _InvalidDuration(RuleCode.NO_DURATION, "years and months have no fixed length", value.span, "Write days.")
-    if fields["sign"]:
-        raise _InvalidDuration(RuleCode.NO_DURATION, "a length of time is not negative", value.span, "Leave out the minus.")
-    units = {"D": Unit.DAY, "H": Unit.HOUR, "M": Unit.MINUTE, "S": Unit.SECOND}
-    return sum((Fraction(fields[part]) * unit.value for part, unit in units.items() if fields[part]), Fraction(0))

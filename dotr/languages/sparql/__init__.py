@@ -33,6 +33,7 @@ __all__ = [
     "parse_expression",
     "parse_filters",
     "parse_select",
+    "parse_tokens",
     "scan_references",
     "split_constraints",
 ]
@@ -57,7 +58,7 @@ def parse_select(span: Span, prefixes: Prefixes, places: ConditionPlaces | None 
     Temporal constraints remain conditions of the WHERE group (see `split_constraints`). `places`
     takes the spans of all conjuncts of FILTERs.
     """
-    tokens = _tokenize(span, prefixes)
+    tokens = tokenize(span, prefixes)
     if not tokens.tokens:
         raise Refused(tokens.problems) if tokens.problems else refuse("Q106", "there is no query here", span, "Write SELECT … WHERE { … }.")
 
@@ -67,7 +68,7 @@ def parse_select(span: Span, prefixes: Prefixes, places: ConditionPlaces | None 
             places.update(reading.condition_places)
         return select
 
-    return _parse(tokens, grammar.QUERY, read, no_references="")
+    return parse_tokens(tokens, grammar.QUERY, read, no_references="")
 
 
 def parse_expression(span: Span, prefixes: Prefixes, places: ConditionPlaces | None = None) -> Expression:
@@ -80,7 +81,7 @@ def parse_expression(span: Span, prefixes: Prefixes, places: ConditionPlaces | N
     >>> parse_expression(Span(Document("", text), 0, len(text)), {}).function
     '<'
     """
-    tokens = _tokenize(span, prefixes)
+    tokens = tokenize(span, prefixes)
     if not tokens.tokens:
         raise Refused(tokens.problems) if tokens.problems else refuse("Q101", "an expression is missing", span)
 
@@ -92,7 +93,7 @@ def parse_expression(span: Span, prefixes: Prefixes, places: ConditionPlaces | N
             places.update({reading.expression(part): reading.span(part) for part in reading.conjuncts(node)})
         return expression
 
-    return _parse(tokens, grammar.EXPRESSION, read, no_references="")
+    return parse_tokens(tokens, grammar.EXPRESSION, read, no_references="")
 
 
 _FILTERS: Final = "Conditions after a label are written [ FILTER(…) ]; a query of the rule's own is Label = [ SELECT … ]."
@@ -103,7 +104,7 @@ def parse_filters(span: Span, prefixes: Prefixes, places: ConditionPlaces | None
 
     An empty text has none. Raises `Refused`. `places` takes the spans of the conjuncts.
     """
-    tokens = _tokenize(span, prefixes)
+    tokens = tokenize(span, prefixes)
     if not tokens.tokens and not tokens.problems:
         return ()
 
@@ -119,14 +120,14 @@ def parse_filters(span: Span, prefixes: Prefixes, places: ConditionPlaces | None
             places.update(conditions)
         return tuple([condition for condition, _ in conditions])
 
-    return _parse(tokens, grammar.GROUP, read, no_references="", wrapper=("{ ", " }"))
+    return parse_tokens(tokens, grammar.GROUP, read, no_references="", wrapper=("{ ", " }"))
 
 
 @lru_cache(maxsize=64)
 def scan_references(span: Span) -> tuple[Reference, ...]:
     """Return every `M.?v` and `time(M)` of a span, in the order of the text; never raises."""
     references: list[Reference] = []
-    for token in with_quoted_parts(_tokenize(span, {}).tokens):
+    for token in with_quoted_parts(tokenize(span, {}).tokens):
         match token.value:
             case Attribute(label, name):
                 references.append(Reference(label, name, token.span))
@@ -171,38 +172,44 @@ def _split_pattern(pattern: Pattern, outer: frozenset[Variable]) -> tuple[Patter
             return pattern, ()
 
 
-def _tokenize(span: Span, prefixes: Prefixes) -> TokenScan:
+def tokenize(span: Span, prefixes: Prefixes) -> TokenScan:
+    """Return the tokens of a span, with quoted triples merged."""
     tokens = scan(span, prefixes)
     if not tokens.problems:
         merge_quoted_tokens(tokens)
     return tokens
 
 
-_Result = TypeVar("_Result", Select, Expression, tuple[Expression, ...])
+_Result = TypeVar("_Result", Select, Expression, tuple[Expression, ...], Pattern)
 
 
-def _parse(
+def parse_tokens(
     tokens: TokenScan,
     element: ParserElement,
     read: Callable[[QueryReader, grammar.ParseNode], _Result],
     *,
     no_references: str,
     wrapper: tuple[str, str] = ("", ""),
+    reader: type[QueryReader] | Callable[[TokenScan, str], QueryReader] = QueryReader,
+    filters: str | None = None,
 ) -> _Result:
     """Return the result of `read` on the tree of the tokens.
 
-    `wrapper` is text to add before and after the placeholders, as the braces around filters;
-    `no_references` is as in `ExpressionReader`.
+    - `wrapper`: text to add before and after the placeholders, as the braces around filters.
+    - `no_references`: as in `ExpressionReader`.
+    - `reader`: makes the reader of the tree.
+    - `filters`: hint where a group does not parse; by default that of conditions on an event.
     """
     if tokens.problems:
         raise Refused(tokens.problems)
     text, starts = placeholder_text(tokens.tokens)
     before, after = wrapper
+    hint = (_FILTERS if element is grammar.GROUP else "") if filters is None else filters
     try:
         tree = grammar.parse(element, f"{before}{text}{after}")
     except grammar.Unparsed as stopped:
-        raise Refused([_unexpected_token(tokens, starts, stopped, len(before), _FILTERS if element is grammar.GROUP else "")]) from None
-    reading = QueryReader(tokens, no_references)
+        raise Refused([_unexpected_token(tokens, starts, stopped, len(before), hint)]) from None
+    reading = reader(tokens, no_references)
     with grammar.raised_recursion_limit():
         result = read(reading, tree)
     if reading.problems:

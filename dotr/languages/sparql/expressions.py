@@ -21,7 +21,7 @@ from dotr.expressions.regexes import unsupported_reason
 from dotr.languages.sparql.grammar import ParseNode
 from dotr.languages.sparql.keywords import AGGREGATES, FUNCTION_SYNONYMS
 from dotr.languages.sparql.quoted_triples import QUOTED_TRIPLE, with_quoted_parts
-from dotr.languages.sparql.tokens import Annotation, Quoted, SparqlTokenKind, Token, TokenScan
+from dotr.languages.sparql.tokens import Annotation, MatchTokens, Quoted, SparqlTokenKind, Token, TokenScan
 from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var, chain
 from dotr.model.places import Span
 from dotr.model.terms import RDF, XSD, Term, iri, literal_parts, triple_term
@@ -80,7 +80,7 @@ class ExpressionReader:
         if isinstance(token.value, Quoted):
             self.problem(QUOTED_TRIPLE, f"a {'triple term' if token.value.is_term else 'reified triple'} is not allowed here", token.span)
             return Var(self.fresh())
-        if token.value is None or isinstance(token.value, Annotation):
+        if token.value is None or isinstance(token.value, Annotation | MatchTokens):
             self.problem("Q101", f"{token.text} is a function", token.span, f"Write {token.text}(…).")
             return Var(self.fresh())
         if token.kind is SparqlTokenKind.REFERENCE and self.no_references:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 AGGREGATES: Final = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
@@ -47,3 +49,23 @@ REFUSED_KEYWORDS: Final[dict[str, tuple[str, str, str]]] = {
     **{word: ("Q101", f"{word} must come first", "Declare prefixes and the base before SELECT.") for word in ("PREFIX", "BASE")},
 }
 """Code, message and hint by keyword."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Words of a language that embeds SPARQL.
+
+    - `keywords`: all that mean something.
+    - `refused`: code, message and hint of a word that is refused.
+    - `has_references`: `M.?v` and `time(L)` mean something.
+    - `names_after`: words behind which `<w>` is a name as it stands where there is no BASE.
+    """
+
+    keywords: frozenset[str]
+    refused: Mapping[str, tuple[str, str, str]]
+    has_references: bool
+    names_after: frozenset[str] = frozenset()
+
+
+SELECT_QUERIES: Final = Dialect(KEYWORDS, REFUSED_KEYWORDS, has_references=True)
+"""Queries and conditions of rules."""

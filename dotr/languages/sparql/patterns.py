@@ -68,6 +68,10 @@ class PatternReader(TripleReader):
         """Return the pattern of a group or of a sub-query."""
         return self._sub_select(node) if node.name == "SubSelect" else self._group(node)
 
+    def window_or_match(self, node: ParseNode) -> Pattern:
+        """Return the pattern of a WINDOW block or of MATCH, which continuous queries have."""
+        raise NotImplementedError
+
     # --- groups ---
 
     def group(self, node: ParseNode) -> Pattern:
@@ -80,7 +84,7 @@ class PatternReader(TripleReader):
         self.no_references = outer
         return query
 
-    def _nested_group(self, location: str, node: ParseNode) -> Pattern:
+    def nested_group(self, location: str, node: ParseNode) -> Pattern:
         """Return the pattern of a group in which `M.?v` is refused; `location` names the group."""
         outer, self.no_references = self.no_references, self.no_references or location
         pattern = self.group(node)
@@ -131,11 +135,13 @@ class PatternReader(TripleReader):
                 case "OptionalGraphPattern":
                     result = self._optional(part.graph, result)
                 case "MinusGraphPattern":
-                    result = Minus(result, self._nested_group("inside MINUS", part.graph))
+                    result = Minus(result, self.nested_group("inside MINUS", part.graph))
                 case "Bind":
                     result = self._bind(part, result)
                 case "InlineData":
                     result = join(result, self._values(part))
+                case "GraphGraphPattern":
+                    result = join(result, self.window_or_match(part))
                 case name:
                     raise AssertionError(f"a part of a group that keywords.py should have refused: {name}")
             close()
@@ -151,7 +157,7 @@ class PatternReader(TripleReader):
 
     def _union(self, part: ParseNode) -> Pattern:
         location = "in a branch of UNION" if len(part.graph) > 1 else "in a nested group"
-        return fold_balanced([self._nested_group(location, branch) for branch in part.graph], Union)
+        return fold_balanced([self.nested_group(location, branch) for branch in part.graph], Union)
 
     def _bind(self, part: ParseNode, left: Pattern) -> Pattern:
         outer, self.no_references = self.no_references, self.no_references or "in BIND"

@@ -24,7 +24,12 @@ class _Columns:
 
 
 class QueryReader(PatternReader):
-    """Reader of SELECT queries."""
+    """Reader of SELECT queries.
+
+    `shows_keys`: `SELECT *` with GROUP BY has the keys as its columns, as CONSTRUCT and ASK have.
+    """
+
+    shows_keys = False
 
     def select(self, node: ParseNode, *, top: bool) -> Select:
         """Return a query, or a sub-query where not `top`."""
@@ -43,7 +48,7 @@ class QueryReader(PatternReader):
         outer, self.no_references = self.no_references, self.no_references or "in GROUP BY"
         keys = self._group_keys(node, visible)
         self.no_references = outer or "in the SELECT line"
-        columns = self._columns(node, visible)
+        columns = self._columns(node, visible, keys)
         self.no_references = outer or "in HAVING"
         having = [(c, self.expression(c)) for condition in self._items(node.having, "condition") for c in self.conjuncts(condition)]
         self.no_references = outer or "in ORDER BY"
@@ -84,9 +89,12 @@ class QueryReader(PatternReader):
         self.aggregates = outer
         return keys
 
-    def _columns(self, node: ParseNode, visible: list[str]) -> _Columns:
+    def _columns(self, node: ParseNode, visible: list[str], keys: list[tuple[str, Expression]]) -> _Columns:
         columns = _Columns([], [])
         if node.projection is None:
+            if self.shows_keys and (node.groupby is not None or node.having is not None):
+                columns.names = [name for name, _ in keys if not is_hidden(name)]
+                return columns
             if node.groupby is not None:
                 self.problem("Q112", "SELECT * with GROUP BY", self.span(node.groupby), "Name the variables that are grouped by.")
             columns.names = [v for v in visible if not is_hidden(v)]

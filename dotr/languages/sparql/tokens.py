@@ -21,7 +21,7 @@ from urllib.parse import urljoin
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.name_characters import NameCharacters, name_characters
-from dotr.languages.sparql.keywords import KEYWORDS, REFUSED_KEYWORDS, TRIPLE_FUNCTIONS
+from dotr.languages.sparql.keywords import SELECT_QUERIES, TRIPLE_FUNCTIONS, Dialect
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, invalid_escape, iri, literal, unescaped
@@ -41,6 +41,7 @@ class SparqlTokenKind(Enum):
     REFERENCE = auto()
     QUOTED = auto()
     ANNOTATION = auto()
+    MATCH = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Token:
     kind: SparqlTokenKind
     text: str
     span: Span
-    value: Const | Var | Attribute | TimeOf | Quoted | Annotation | None = None
+    value: Const | Var | Attribute | TimeOf | Quoted | Annotation | MatchTokens | None = None
     sign: str = ""
 
 
@@ -80,6 +81,14 @@ class Annotation:
 
     reifier: Token | None
     is_block: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MatchTokens:
+    """`MATCH { … }` of a continuous query, with the tokens between its braces."""
+
+    is_consuming: bool
+    tokens: tuple[Token, ...]
 
 
 _ESCAPED: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
@@ -127,7 +136,7 @@ _CLOSING: Final = {"(": ")", "[": "]", "{": "}", "<<(": ")>>", "<<": ">>", "{|":
 
 
 @dataclass(frozen=True, slots=True)
-class _Lexeme:
+class Lexeme:
     """A match of the lexer: its group, text and offsets."""
 
     group: str
@@ -145,6 +154,7 @@ class TokenScan:
     base: str
     tokens: list[Token]
     problems: list[Diagnostic]
+    dialect: Dialect = SELECT_QUERIES
 
     def span_at(self, start: int, end: int) -> Span:
         """Return a span of the scanned document."""
@@ -155,18 +165,18 @@ class TokenScan:
         self.problems.append(Diagnostic(code, message, self.span_at(start, end), hint))
 
 
-def scan(span: Span, prefixes: Mapping[str, str]) -> TokenScan:
-    """Return the tokens of a span; its PREFIX and BASE declarations override `prefixes`."""
-    result = TokenScan(span, dict(prefixes), "", [], [])
-    lexemes = list(_lex(result))
-    position = _read_prologue(result, lexemes)
+def scan(span: Span, prefixes: Mapping[str, str], dialect: Dialect = SELECT_QUERIES, base: str = "") -> TokenScan:
+    """Return the tokens of a span; its PREFIX and BASE declarations override `prefixes` and `base`."""
+    result = TokenScan(span, dict(prefixes), base, [], [], dialect)
+    lexemes = list(lex(result))
+    position = read_prologue(result, lexemes)
     while position < len(lexemes):
         position = _read_token(result, lexemes, position)
     _check_brackets(result)
     return result
 
 
-def _lex(result: TokenScan) -> Iterator[_Lexeme]:
+def lex(result: TokenScan) -> Iterator[Lexeme]:
     """Yield the lexemes of a text, without white space and comments; report invalid ones."""
     text, position, end = result.span.document.text, result.span.start, result.span.end
     lexer = _lexer(name_characters(text))
@@ -188,7 +198,7 @@ def _lex(result: TokenScan) -> Iterator[_Lexeme]:
             start = position + wrong.start()
             result.report("Q101", f"{wrong[0]} is no escape", start, start + len(wrong[0]), ESCAPE_HINT)
         elif match.lastgroup != "skip":
-            yield _Lexeme(match.lastgroup or "", match[0], match.start(), match.end())
+            yield Lexeme(match.lastgroup or "", match[0], match.start(), match.end())
         position = match.end()
 
 
@@ -202,27 +212,27 @@ def _line_end(text: str, position: int) -> int:
     return len(text) if newline < 0 else newline
 
 
-def _read_prologue(result: TokenScan, lexemes: list[_Lexeme]) -> int:
+def read_prologue(result: TokenScan, lexemes: list[Lexeme]) -> int:
     """Read PREFIX and BASE declarations; return the position of the next lexeme."""
     position = 0
     while position < len(lexemes) and lexemes[position].group == "word":
         word, rest = lexemes[position].text.upper(), lexemes[position + 1 : position + 3]
         if word == "PREFIX" and [r.group for r in rest] == ["pname", "iri"] and rest[0].text.endswith(":"):
-            result.prefixes[rest[0].text[:-1]] = _resolve(result, rest[1])
+            result.prefixes[rest[0].text[:-1]] = resolve_name(result, rest[1])
             position += 3
         elif word == "BASE" and rest and rest[0].group == "iri":
-            result.base = _resolve(result, rest[0])
+            result.base = resolve_name(result, rest[0])
             position += 2
         else:
             break
     return position
 
 
-def _read_token(result: TokenScan, lexemes: list[_Lexeme], position: int) -> int:
+def _read_token(result: TokenScan, lexemes: list[Lexeme], position: int) -> int:
     """Append the token that begins at a lexeme; return the position of the next lexeme."""
     lexeme = lexemes[position]
-    following = lexemes[position + 1] if position + 1 < len(lexemes) else _Lexeme("", "", lexeme.end, lexeme.end)
-    third = lexemes[position + 2] if position + 2 < len(lexemes) else _Lexeme("", "", lexeme.end, lexeme.end)
+    following = lexemes[position + 1] if position + 1 < len(lexemes) else Lexeme("", "", lexeme.end, lexeme.end)
+    third = lexemes[position + 2] if position + 2 < len(lexemes) else Lexeme("", "", lexeme.end, lexeme.end)
     append = result.tokens.append
     span = result.span_at(lexeme.start, lexeme.end)
     match lexeme.group:
@@ -234,7 +244,7 @@ def _read_token(result: TokenScan, lexemes: list[_Lexeme], position: int) -> int
             if following.group == "tag":
                 language, length = following.text[1:], 2
             elif following.text == "^^" and third.group in ("iri", "pname"):
-                datatype, length = _resolve(result, third), 3
+                datatype, length = resolve_name(result, third), 3
             full_span = result.span_at(lexeme.start, lexemes[position + length - 1].end)
             append(Token(SparqlTokenKind.LITERAL, full_span.text, full_span, Const(literal(lexical, datatype, language))))
             return position + length
@@ -246,13 +256,14 @@ def _read_token(result: TokenScan, lexemes: list[_Lexeme], position: int) -> int
             return position + 2
         case "mark" if lexeme.text == "^" and _in_negated_set(result.tokens):
             if following.group in ("iri", "pname") or following.text == "a":
-                name = XSD if following.text == "a" else _resolve(result, following)
+                name = XSD if following.text == "a" else resolve_name(result, following)
                 name = _RDF_TYPE if following.text == "a" else name
                 append(Token(SparqlTokenKind.INVERSE, following.text, result.span_at(lexeme.start, following.end), Const(iri(name))))
                 return position + 2
             append(Token(SparqlTokenKind.MARK, lexeme.text, span))
         case "iri" | "pname":
-            append(Token(SparqlTokenKind.IRI, lexeme.text, span, Const(iri(_resolve(result, lexeme)))))
+            is_name = bool(result.tokens) and result.tokens[-1].text.upper() in result.dialect.names_after
+            append(Token(SparqlTokenKind.IRI, lexeme.text, span, Const(iri(resolve_name(result, lexeme, is_name=is_name)))))
         case "blank":
             append(Token(SparqlTokenKind.BLANK, lexeme.text, span, Var(lexeme.text)))
         case "variable":
@@ -267,7 +278,7 @@ def _read_token(result: TokenScan, lexemes: list[_Lexeme], position: int) -> int
 _RDF_TYPE: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
-def _read_word(result: TokenScan, lexemes: list[_Lexeme], position: int) -> int:
+def _read_word(result: TokenScan, lexemes: list[Lexeme], position: int) -> int:
     """Append the token of a keyword, `true`, `M.?v` or `time(L)`; return its number of lexemes."""
     lexeme = lexemes[position]
     texts = [r.text for r in lexemes[position + 1 : position + 4]]
@@ -279,37 +290,38 @@ def _read_word(result: TokenScan, lexemes: list[_Lexeme], position: int) -> int:
         )
         result.tokens.append(token)
         return 1
-    if texts[:1] == ["."] and groups[1:2] == ["variable"]:
+    has_references = result.dialect.has_references
+    if has_references and texts[:1] == ["."] and groups[1:2] == ["variable"]:
         full_span = result.span_at(lexeme.start, lexemes[position + 2].end)
         result.tokens.append(Token(SparqlTokenKind.REFERENCE, full_span.text, full_span, Attribute(lexeme.text, texts[1][1:])))
         return 3
-    if lower == "time" and texts[::2] == ["(", ")"] and groups[1] == "word":
+    if has_references and lower == "time" and texts[::2] == ["(", ")"] and groups[1] == "word":
         full_span = result.span_at(lexeme.start, lexemes[position + 3].end)
         result.tokens.append(Token(SparqlTokenKind.REFERENCE, full_span.text, full_span, TimeOf(texts[1])))
         return 4
     upper = lexeme.text.upper()
-    if upper in REFUSED_KEYWORDS:
-        code, reason, hint = REFUSED_KEYWORDS[upper]
+    if upper in result.dialect.refused:
+        code, reason, hint = result.dialect.refused[upper]
         if not (upper == "NAMED" and result.tokens and result.tokens[-1].text.upper() == "FROM"):
             result.report(code, reason, lexeme.start, lexeme.end, hint)
-    elif upper not in KEYWORDS and lexeme.text != "a":
-        third = lexemes[position + 2] if texts[:1] == ["."] and groups[1:2] == ["word"] else None
+    elif upper not in result.dialect.keywords and lexeme.text != "a":
+        third = lexemes[position + 2] if has_references and texts[:1] == ["."] and groups[1:2] == ["word"] else None
         if third is not None and third.start == lexeme.end + 1:
             hint = f"An attribute of another event has a question mark: {lexeme.text}.?{third.text}"
             result.report("Q103", f"unknown word {lexeme.text}.{third.text}", lexeme.start, third.end, hint)
             return 3
-        result.report("Q103", f"unknown word {lexeme.text}", lexeme.start, lexeme.end, _word_hint(upper))
+        result.report("Q103", f"unknown word {lexeme.text}", lexeme.start, lexeme.end, _word_hint(upper, result.dialect))
     result.tokens.append(Token(SparqlTokenKind.WORD, lexeme.text, result.span_at(lexeme.start, lexeme.end)))
     return 1
 
 
-def _word_hint(upper: str) -> str:
+def _word_hint(upper: str, dialect: Dialect) -> str:
     if upper in _SYMBOLS:
         return f"Write {_SYMBOLS[upper]}."
-    rule_hint = did_you_mean(upper.lower(), _RULE_KEYWORDS)
+    rule_hint = did_you_mean(upper.lower(), _RULE_KEYWORDS) if dialect.has_references else ""
     return (
         rule_hint
-        or did_you_mean(upper, sorted(KEYWORDS))
+        or did_you_mean(upper, sorted(dialect.keywords))
         or "Variables begin with ?, names need a prefix (:name) or angle brackets, text needs quotes."
     )
 
@@ -336,8 +348,11 @@ def _in_negated_set(tokens: list[Token]) -> bool:
     return False
 
 
-def _resolve(result: TokenScan, lexeme: _Lexeme) -> str:
-    """Return the absolute IRI of an IRI reference or a prefixed name."""
+def resolve_name(result: TokenScan, lexeme: Lexeme, *, is_name: bool = False) -> str:
+    """Return the absolute IRI of an IRI reference or a prefixed name.
+
+    `is_name`: without a base a relative reference is a name as it stands.
+    """
     if lexeme.group == "iri":
         name = unescaped(lexeme.text[1:-1])
         if _ABSOLUTE.match(name):
@@ -350,6 +365,8 @@ def _resolve(result: TokenScan, lexeme: _Lexeme) -> str:
             except ValueError as error:
                 result.report("Q105", f"{lexeme.text} is no IRI: {error}", lexeme.start, lexeme.end)
                 return "relative:" + name
+        if is_name:
+            return name
         hint = "Not equal is written !=." if lexeme.text == "<>" else "Write it in full, or declare a BASE in the query."
         result.report("Q105", f"{lexeme.text} is a relative IRI", lexeme.start, lexeme.end, hint)
         return "relative:" + name
@@ -402,8 +419,12 @@ def placeholder_text(tokens: list[Token]) -> tuple[str, list[int]]:
         match token.kind:
             case SparqlTokenKind.WORD if token.text.upper() in TRIPLE_FUNCTIONS:
                 text = f" <t{number}>"
+            case SparqlTokenKind.WORD if token.text.upper() == "WINDOW":
+                text = " GRAPH"
             case SparqlTokenKind.WORD:
                 text = f" {token.text}"
+            case SparqlTokenKind.MATCH:
+                text = f" GRAPH <t{number}> {{}}"
             case SparqlTokenKind.QUOTED:
                 alone = isinstance(token.value, Quoted) and token.value.is_statement
                 text = f" <t{number}> a <t{number}>" if alone else f" <t{number}>"

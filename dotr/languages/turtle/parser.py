@@ -22,10 +22,11 @@ from dotr.model.templates import Blank, Template, TemplateSlot, TemplateTriple
 from dotr.model.terms import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, Prefixes
 
 
-def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Template:
+def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False, base: str = "") -> Template:
     """Return the template in a span; raises `Refused`.
 
-    It may have `?variables` and `dotr_id…` names, or (`cells`) `{columns}` of a CSV file.
+    It may have `?variables` and `dotr_id…` names, or (`cells`) `{columns}` of a CSV file. `base`
+    resolves relative IRIs.
 
     >>> from dotr.model.places import Document
     >>> def template(text: str) -> Template:
@@ -36,7 +37,7 @@ def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Te
     >>> template("")
     Template(triples=())
     """
-    return _TemplateParser(span, prefixes, cells).template()
+    return _TemplateParser(span, prefixes, cells, base).template()
 
 
 def parse_map(span: Span, prefixes: Prefixes) -> tuple[Template, frozenset[Blank]]:
@@ -56,8 +57,9 @@ def parse_map(span: Span, prefixes: Prefixes) -> tuple[Template, frozenset[Blank
 class _TemplateParser(QuotedTriples):
     """Parser of one template."""
 
-    def __init__(self, span: Span, prefixes: Prefixes, cells: bool) -> None:
+    def __init__(self, span: Span, prefixes: Prefixes, cells: bool, base: str = "") -> None:
         super().__init__(span, prefixes, cells)
+        self._base = base
         self._anonymous_count = 0
         self.bracketed: set[Blank] = set()
         self._triples: dict[TemplateTriple, None] = {}

@@ -140,7 +140,8 @@ def _run_on_spark(
         remove_runs(run_folder(job))
         if pipeline.program.store is not None:
             _ship_background(pipeline.program.store, session.sparkContext)
-        layers = lay_out(share_queries(pipeline.program.rules.rules), layout.holdings.since if layout.holdings else {}).layers
+        since = layout.holdings.since if layout.holdings else {}
+        layers = lay_out(share_queries(pipeline.program.rules.rules), since, pipeline.program.queries).layers
         spark_progress = SparkProgress(layers, checkpoint, on_progress, reception.connections)
         if change is not None and change.moves:
             show("moving the state to where the changed rules look for it")

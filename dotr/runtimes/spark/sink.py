@@ -178,7 +178,7 @@ class _CountedFirings:
 
 class _ReportedLetters:
     """The dead letters of a batch with display paths, the first of each kind logged as warnings when
-    they are first read.
+    they are first read. Empty messages are only counted.
     """
 
     def __init__(self, letters: Iterable[DeadLetter], display: Callable[[DeadLetter], DeadLetter], warnings: WarningLimiter) -> None:
@@ -189,9 +189,8 @@ class _ReportedLetters:
         self._is_read = False
 
     def __iter__(self) -> Iterator[DeadLetter]:
-        for number, letter in enumerate(map(self._display, self._letters)):
-            if letter.reason is Reason.EMPTY:  # only counted
-                continue
+        written = (letter for letter in self._letters if letter.reason is not Reason.EMPTY)
+        for number, letter in enumerate(map(self._display, written)):
             if number >= self._reported:
                 self._reported = number + 1
                 self._warnings.report_dead_letter(letter)

@@ -16,6 +16,7 @@ from typing import Final
 from pyarrow import RecordBatch
 
 from dotr.engine.driver import close_instant, inconsistency_line
+from dotr.engine.items import items_of
 from dotr.engine.stage_one import InstantFacts
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Element
@@ -30,6 +31,7 @@ from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnost
 from dotr.runtimes.spark.spilled_rows import SpilledDeadLetters
 from dotr.runtimes.spark.stateless import StatelessStageTwo
 from dotr.runtimes.spark.task import Task
+from dotr.runtimes.spark.whole_program import ProgramRouter
 from dotr.runtimes.spark.worker_cache import program_of, terms_of, without_garbage_collection
 from dotr.sources.failures import InputFailed
 from dotr.sources.records import SourcedElement
@@ -57,10 +59,12 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
     program = program_of(job)
     opened = TaskInputs(job, task)
     for stretch in task.ranges:
-        files = opened.files(stretch, trace=program.stage_one.may_reject)
+        files = opened.files(stretch, trace=program.stage_one.may_reject or bool(program.queries))
         admit(files, stretch, task.after, task.until, elements, dead_letters)
     elements.sort(key=itemgetter(0))
-    stage_two = _ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead_letters)
+    fed = program.layout.fed_streams
+    whole = ProgramRouter(job) if program.queries else None
+    routed = None if whole else (_ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead_letters))
     contradictory: list[tuple[Micros, str]] = []
     times: list[Micros] = []
     terms = terms_of(job)
@@ -74,7 +78,8 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         start = end
         if terms.wanted:
             terms.note(instant_elements)
-        instant, rejected, failing = close_instant(program, time, [triples for _, triples in instant_elements])
+        graphs = program.on_streams(instant_elements) if whole else [triples for _, triples in instant_elements]
+        instant, rejected, failing = close_instant(program, time, graphs)
         if rejected or failing:
             sourced = _sourced(opened, task, time, instant_elements)
             dead_letters.extend([sourced[each.element].dead_letter(each.reason, each.why) for each in (*rejected, *failing)])
@@ -88,7 +93,14 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         counted_elements += len(instant_elements) - len(rejected)
         if instant.facts:
             facts += sum(map(len, instant.facts.values()))
-            stage_two.add(time, instant)
+        if whole is not None:
+            items = items_of(time, graphs, fed, {each.element for each in rejected})
+            if instant.facts or items:
+                whole.add(time, instant, items)
+        elif instant.facts and routed is not None:
+            routed.add(time, instant)
+    stage_two = whole or routed
+    assert stage_two is not None
     lines = stage_two.lines()
     for key in (key for layer in range(job.layers) for key in job.keys(layer)):
         if task.closed is not None:

@@ -11,6 +11,8 @@ from dotr.runtimes.spark.bucket_steps import bucket_context, closed_by, step_buc
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, encode_size, fallback_rows
 from dotr.runtimes.spark.state_moves import initial_state, unreadable_state
+from dotr.runtimes.spark.whole_program import process_program
+from dotr.runtimes.spark.worker_cache import program_of
 from dotr.state.bucket_state import LoadedBucket, load_bucket, write_bucket
 from dotr.state.paged_state import MAX_DECODED
 from dotr.state.segment_store import SegmentMap
@@ -38,6 +40,8 @@ def process_batch(
     buckets, of which at most `max_decoded` events stay decoded. Returns firings, totals, bucket
     size and fallbacks as rows. Raises Refused where the stored state is unreadable.
     """
+    if program_of(job).queries:
+        return process_program(job, bucket, rows, store)
     context = bucket_context(job, layer)
     name = (job, layer * job.buckets + bucket)
     digest, written = store.value() or (b"", initial_state(job, layer, bucket))

@@ -14,7 +14,7 @@ from typing import Final
 from dotr.engine.driver import ClosedInstant, Engine, Rejection
 from dotr.explanations.anchor_explanation import step_names
 from dotr.explanations.rendering import term_text
-from dotr.explanations.replay import InputProgress, RejectedElement, Replay, ReplayedInstant
+from dotr.explanations.replay import InputProgress, RejectedElement, Replay, ReplayedInstant, refuse_queries
 from dotr.explanations.term_writer import TermWriter
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.terms import Prefixes, Term, Triple
@@ -82,6 +82,7 @@ class _Collector:
         self._program = replay.program
         self._input_of = input_of
         self._bins: TimeBins[tuple[LaneKind, str]] = TimeBins(bins)
+        refuse_queries(replay.program, "report")
         self._kept = KeptEvents(events)
         self._terms = stream_terms(self._program)
         self._labels: dict[int, str] = {}
@@ -274,7 +275,7 @@ def reported_events(firings: Sequence[Firing], prefixes: Prefixes) -> list[Repor
             return writer.text(term) if "_:" in term else text_of(term)
 
         attributes = tuple([(name, text(term)) for name, term in firing.attributes])
-        graph = tuple([(text(s), writer.predicate(p), text(o)) for s, p, o in firing.graph])
+        graph = tuple([(text(s), writer.predicate(p), text(o)) for s, p, o in firing.graph or ()])
         return ReportedEvent(firing.time, firing.rule, firing.event, attributes, graph, event_name(firing))
 
     return list(map(reported, firings))
@@ -288,7 +289,7 @@ def event_name(firing: Firing) -> str:
     'urn:dotr:77ffbde2802184a6c638a859667866e8'
     """
     taken = {term for _, term in firing.attributes}
-    terms = (term for triple in firing.graph for term in _ends(triple))
+    terms = (term for triple in firing.graph or () for term in _ends(triple))
     return next((term[1:-1] for term in terms if term.startswith(_FRESH) and term not in taken), "")
 
 

@@ -1,0 +1,224 @@
+"""One continuous query with its state: contents of its windows, reports, and what a report gives.
+
+Idea: at each moment what arrives is added to the windows' contents; if a window reports, the query
+is evaluated over all of them (`report_evaluation`), and the solutions become events: all, the new
+ones or those that went.
+Invariant: `step` depends on the state and its arguments alone.
+Source: continuous.md, sections 3, 4 and 6.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple, assert_never
+
+from dotr.datalog.closure import Contradiction
+from dotr.engine.match_blocks import MatchedTriple
+from dotr.engine.report_evaluation import ReportEvaluator, SolutionRow
+from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
+from dotr.joins.limits import LimitExceeded
+from dotr.layout.event_order import sort_by_tie
+from dotr.model.continuous import AskForm, ConstructForm, ContinuousQuery, LandmarkExtent, RelationToStream, SelectForm
+from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.terms import Triple
+from dotr.model.time import Micros
+from dotr.outputs import compile_template, digest_of, match_text
+from dotr.windows.content import ContentRange, WindowContent, WindowLimitExceeded
+from dotr.windows.reports import WindowReports
+
+
+class ReportResult(NamedTuple):
+    """What a moment of a query gives: events, dead letters, and contradictions of windows."""
+
+    firings: list[Firing]
+    failed: list[DeadLetter]
+    contradictions: tuple[Contradiction, ...] = ()
+
+
+_NOTHING: Final = ReportResult([], [])
+
+
+class QueryRun:
+    """A continuous query on its way through its streams.
+
+    - `passed`: the last time that was stepped or begun before; None before the first instant.
+    - `is_over`: a landmark window went over its LIMIT, so nothing is kept or reported any more.
+    - `ended`: the last instant, once it is known; `is_done`: the last report is over.
+    """
+
+    def __init__(self, evaluator: ReportEvaluator, origin: Micros) -> None:
+        self.query: ContinuousQuery = evaluator.query
+        self._evaluator = evaluator
+        self.windows = [WindowReports(WindowContent(window, origin), origin) for window in self.query.windows]
+        self._all_times = [reports.times for reports in self.windows if reports.times is not None]
+        names = evaluator.projection
+        self._names = names
+        self._template = compile_template(self.query.form.template, names) if isinstance(self.query.form, ConstructForm) else None
+        self.passed: Micros | None = None
+        self.is_over = False
+        self.ended: Micros | None = None
+        self.is_done = False
+        self.before: list[SolutionRow] = []
+        self.used: tuple[frozenset[MatchedTriple], ...] = tuple(frozenset() for _ in self.query.matches)
+
+    # --- time ---
+
+    def begin(self, time: Micros) -> None:
+        """Let reports begin at a time, that of the first instant."""
+        if self.passed is None:
+            self.passed = time - 1
+
+    def end(self, last: Micros, *, is_fed: bool) -> None:
+        """The last instant is over; `is_fed`: a unit that feeds a stream of the query is under
+        way."""
+        self.ended = last
+        if self.passed is None or self.is_over or not self._all_times:
+            self.is_done = True
+        elif any(times.has(last) for times in self._all_times):
+            self._finish_at(last, is_fed=is_fed)
+
+    def next_due(self) -> Micros | None:
+        """The next time at which the query may report if nothing arrives; None: never."""
+        if self.passed is None or self.is_over or self.is_done:
+            return None
+        if self.ended is not None:
+            return min(times.after(self.passed) for times in self._all_times)
+        return min((time for each in self.windows if (time := each.next_time(self.passed)) is not None), default=None)
+
+    @property
+    def is_under_way(self) -> bool:
+        """True after the last instant if a report may still come."""
+        return not self.is_done and not self.is_over
+
+    def _finish_at(self, time: Micros, *, is_fed: bool) -> None:
+        """Find out whether a time of WINDOW CLOSE or PERIODIC is the last one, z."""
+        assert self.ended is not None
+        self.is_done = time >= self.ended and not is_fed and not any(each.content.will_hold(time) for each in self.windows)
+
+    # --- reports ---
+
+    def step(self, time: Micros, arrived: Mapping[int, Sequence[tuple[Triple, ...]]], *, is_fed: bool = False) -> ReportResult:
+        """What a moment gives.
+
+        Args:
+            time: in µs, after all before and not after `next_due`.
+            arrived: the elements that arrive, by the number of the window.
+            is_fed: after the last instant, a unit that feeds a stream is still under way.
+        """
+        if self.is_over:
+            return _NOTHING
+        self.passed = time
+        for number, graphs in arrived.items():
+            try:
+                self.windows[number].content.add(time, graphs)
+            except WindowLimitExceeded:
+                return self._stop(time, number)
+        result = self._report(time, arrived)
+        if self.ended is not None and any(times.has(time) for times in self._all_times):
+            self._finish_at(time, is_fed=is_fed)
+        for each in self.windows:
+            each.content.expire(time)
+        return result
+
+    def _report(self, time: Micros, arrived: Mapping[int, Sequence[tuple[Triple, ...]]]) -> ReportResult:
+        reporting = [each for number, each in enumerate(self.windows) if each.reports(time, arrived=bool(arrived.get(number)))]
+        if not reporting:
+            return _NOTHING
+        views = [each.content.view(time) for each in self.windows]
+        try:
+            answer = self._evaluator.evaluate(views, self.used)
+            firings = self._firings(time, self._given(answer.rows))
+        except LimitExceeded as error:
+            return ReportResult([], [self._dead_letter(Reason.LIMIT, time, f"a report of {self.query.label} goes over a limit: {error}")])
+        except Exception as error:
+            reraise_in_tests(error, FallbackKind.GRAPHS)
+            return ReportResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
+        for each in reporting:
+            each.note(time)
+        self.before = answer.rows if self.query.relation is not RelationToStream.RSTREAM else []
+        self.used = answer.used
+        return ReportResult(firings, [], answer.contradictions)
+
+    def _stop(self, time: Micros, number: int) -> ReportResult:
+        """The query goes over the LIMIT of a landmark window: it keeps nothing, and reports no
+        more."""
+        window = self.query.windows[number]
+        assert isinstance(window.extent, LandmarkExtent)
+        self.is_over = True
+        self.before = []
+        for each in self.windows:
+            each.content.clear()
+        name = window.name or "the default window"
+        why = f"the window {name} of {self.query.label} holds more than LIMIT {window.extent.limit}: the query reports no more"
+        return ReportResult([], [self._dead_letter(Reason.LIMIT, time, why)])
+
+    def _dead_letter(self, reason: Reason, time: Micros, why: str) -> DeadLetter:
+        span, label = self.query.label_span, self.query.label
+        return DeadLetter(reason, f"rule {label}", span.document.name, span.line_column[0], time, label, why)
+
+    def _given(self, rows: list[SolutionRow]) -> list[SolutionRow]:
+        """The rows that R2S gives: all, those that are more often there than before, or less."""
+        match self.query.relation:
+            case RelationToStream.RSTREAM:
+                return rows
+            case RelationToStream.ISTREAM:
+                return list((Counter(rows) - Counter(self.before)).elements())
+            case RelationToStream.DSTREAM:
+                return list((Counter(self.before) - Counter(rows)).elements())
+            case other:
+                assert_never(other)
+
+    def _firings(self, time: Micros, rows: list[SolutionRow]) -> list[Firing]:
+        label = self.query.label
+        match self.query.form:
+            case SelectForm() | AskForm():
+                return [Firing(time, label, label, self._pairs(row), None, 0) for row in rows]
+            case ConstructForm():
+                return [self._graph_firing(time, rows)] if rows else []
+            case other:
+                assert_never(other)
+
+    def _pairs(self, row: SolutionRow) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted((name, term) for name, term in zip(self._names, row, strict=True) if term is not None))
+
+    def _graph_firing(self, time: Micros, rows: list[SolutionRow]) -> Firing:
+        """The one event of a CONSTRUCT: the graphs of all rows, with fresh blank nodes for each."""
+        assert self._template is not None
+        label = self.query.label
+        graph: dict[Triple, None] = {}
+        dropped = 0
+        for row, equal in groupby(sort_by_tie(self._names, rows)):
+            for ordinal, _ in enumerate(equal):
+                seed = digest_of(label.encode(), match_text(time, [(label, time, row)], ordinal)) if self._template.has_fresh_names else b""
+                triples, missing = self._template.instantiate(row, seed)
+                graph |= dict.fromkeys(triples)
+                dropped += missing
+        return Firing(time, label, label, (), tuple(graph), dropped)
+
+    # --- state ---
+
+    def to_json(self) -> str:
+        """The state as JSON."""
+        return json.dumps(
+            [
+                [[each.content.to_json(), each.reported] for each in self.windows],
+                self.passed,
+                self.is_over,
+                self.before,
+                [sorted(used) for used in self.used],
+            ]
+        )
+
+    def restore(self, text: str) -> None:
+        """The inverse of `to_json`."""
+        windows, self.passed, self.is_over, before, used = json.loads(text)
+        for each, (content, reported) in zip(self.windows, windows, strict=True):
+            each.content.restore(content)
+            each.reported = ContentRange(*reported)
+        self.before = [tuple(row) for row in before]
+        self.used = tuple(
+            frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used
+        )

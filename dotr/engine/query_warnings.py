@@ -1,0 +1,83 @@
+"""Warnings of continuous queries that need the background: what of it a query mistakes for the stream.
+
+Source: continuous.md, section 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dotr.datalog.background import Knowledge
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.joins.limits import LimitExceeded, Limits
+from dotr.languages.continuous.codes import WindowCode
+from dotr.layout.query_keys import query_key
+from dotr.layout.units import StreamQuery
+from dotr.model.algebra import Const, Extend, Filter, Group, Join, Pattern, TriplePattern, Values, WindowBlock
+from dotr.model.continuous import AskForm, ContinuousQuery
+from dotr.model.datalog import DatalogRule
+from dotr.model.terms import RDF_TYPE, Term, iri_text
+from dotr.model.traverse import walk
+from dotr.queries.evaluate import AlgebraCompiler
+from dotr.queries.graph import Graph
+from dotr.queries.operators import EMPTY
+from dotr.queries.report_graph import ReportGraph
+from dotr.store.triples import TripleIndex
+
+
+def query_warnings(
+    queries: Sequence[StreamQuery], knowledge: Knowledge, rules: Sequence[DatalogRule], limits: Limits
+) -> Iterator[Diagnostic]:
+    """Warnings of queries; `rules` are the Datalog rules with those of the entailment."""
+    derived = {head.predicate for rule in rules for head in rule.head}
+    for each in queries:
+        query = each.query
+        if all(isinstance(predicate, Const) for predicate in derived):
+            yield from _of_background_alone(query, knowledge, {p.term for p in derived if isinstance(p, Const)})
+        if _answers_without_windows(query, knowledge, limits):
+            message = f"the background alone answers {query.label}: it has solutions where every window is empty"
+            hint = "Add a pattern that only a window can match."
+            yield Diagnostic(WindowCode.BACKGROUND_ANSWERS, message, query.label_span, hint, Severity.WARNING)
+        if reason := query_key(query).reason:
+            message = f"query {query.label} has one partition: {reason}"
+            hint = "It runs on one core; other queries run on others."
+            yield Diagnostic(WindowCode.ONE_PARTITION, message, query.label_span, hint, Severity.WARNING)
+
+
+def _of_background_alone(query: ContinuousQuery, knowledge: Knowledge, derived: set[Term]) -> Iterator[Diagnostic]:
+    """A warning for each predicate of a WINDOW block that the background has and no rule concludes."""
+    found: dict[Term, None] = {}
+    for node in walk(query.query):
+        if isinstance(node, WindowBlock):
+            patterns = [each.predicate for each in walk(node.pattern) if isinstance(each, TriplePattern)]
+            found |= dict.fromkeys(each.term for each in patterns if isinstance(each, Const))
+    for predicate in found:
+        if predicate != RDF_TYPE and predicate not in derived and predicate in knowledge.background.by_subject:
+            message = f"the background has {iri_text(predicate)}, and a WINDOW block sees none of it"
+            hint = "Write triples of the background outside of the block. Where the stream brings such triples too, all is well."
+            yield Diagnostic(WindowCode.OF_THE_BACKGROUND, message, query.label_span, hint, Severity.WARNING)
+
+
+def _answers_without_windows(query: ContinuousQuery, knowledge: Knowledge, limits: Limits) -> bool:
+    """True if the background alone has solutions, but for the one row of an aggregate of nothing."""
+    if _counts_nothing(query.query.pattern) and not isinstance(query.form, AskForm):
+        return False
+    nothing = Graph(TripleIndex(), TripleIndex())
+    windows = {window.name: nothing for window in query.windows if window.name is not None}
+    graph = ReportGraph(knowledge.background, TripleIndex(), windows, [()] * len(query.matches), limits)
+    try:
+        return AlgebraCompiler().compile(query.query).has_solution(graph, EMPTY)
+    except LimitExceeded:
+        return True
+
+
+def _counts_nothing(pattern: Pattern) -> bool:
+    """True of an aggregate of all solutions, which has a row where there are none."""
+    while True:
+        match pattern:
+            case Extend(inner, _, _) | Filter(inner, _) | Join(inner, Values()):
+                pattern = inner
+            case Group(_, keys, _):
+                return not keys
+            case _:
+                return False

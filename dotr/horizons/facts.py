@@ -1,0 +1,291 @@
+"""Facts that hold, with their horizons, indexed for joins.
+
+Idea: a fact has one *cell*, a list of its horizon now, its horizon at the last point, the horizon
+of what was inserted of it, the horizon of it as a step of a transitive property, the fact, and a
+bit for each view that it is in. All indexes and calendars share the cell, so that a renewal writes
+one number, and expiry looks nothing up.
+
+    by_subject[<p>][<a>] = {<b>: cell of (a, p, b)}     by_object[<p>][<b>] = {<a>: the same cell}
+
+Joins read a cell and pass over it where its horizon is too small; a fact that ends leaves the
+indexes later, or never where it is renewed before.
+
+Invariant: every fact of `cells` is in all indexes that exist, and no other; tables of predicates
+are never replaced, so that generated joins hold them.
+
+Cost: five dictionary entries a triple; a constant time each to add, renew and remove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from operator import itemgetter
+from typing import Any, Final, TypeAlias, cast
+
+from dotr.horizons.rules import NEVER, STATIC, FactRow, RelationFact, WindowFact
+from dotr.model.terms import Term, Triple
+from dotr.store.triples import TripleIndex
+
+HorizonCell: TypeAlias = list[Any]
+NOW: Final = 0
+BEFORE: Final = 1
+INSERTED: Final = 2
+STEP: Final = 3
+FACT: Final = 4
+VIEWS: Final = 5
+"""Places in a cell."""
+
+CellEnds: TypeAlias = dict[Term, dict[Term, HorizonCell]]
+Renewal: TypeAlias = tuple[WindowFact, int, int]
+"""A known fact, with the horizons that it had, and had as a step."""
+
+CellRows: TypeAlias = dict[Any, dict[FactRow, HorizonCell]]
+
+NEVER_CELL: Final[HorizonCell] = [NEVER, NEVER, NEVER, NEVER, None, 0]
+STATIC_CELL: Final[HorizonCell] = [STATIC, STATIC, STATIC, STATIC, None, 0]
+
+
+def key_getter(columns: tuple[int, ...]) -> Callable[[FactRow], Any]:
+    """Function from a row to its key in some columns: a term, a tuple of several, () for none.
+
+    >>> key_getter((1,))(("a", "b")), key_getter((1, 0))(("a", "b")), key_getter(())(("a",))
+    ('b', ('b', 'a'), ())
+    """
+    return itemgetter(*columns) if columns else lambda row: ()
+
+
+class StaticFacts:
+    """Static facts: an index of triples, in memory or mapped, and rows of relations.
+
+    >>> static = StaticFacts(TripleIndex([("<a>", "<p>", "<b>")]), {"R": [("<a>", "<b>")]})
+    >>> ("<a>", "<p>", "<b>") in static, ("R", ("<b>", "<a>")) in static
+    (True, False)
+    >>> static.table("R", (0,))
+    {'<a>': [('<a>', '<b>')]}
+    """
+
+    def __init__(self, triples: TripleIndex | None = None, rows: Mapping[str, Iterable[FactRow]] | None = None) -> None:
+        self.triples = TripleIndex() if triples is None else triples
+        self.rows: dict[str, Collection[FactRow]] = {relation: set(each) for relation, each in (rows or {}).items()}
+        self._tables: dict[tuple[str, tuple[int, ...]], dict[Any, list[FactRow]]] = {}
+
+    def table(self, relation: str, columns: tuple[int, ...]) -> dict[Any, list[FactRow]]:
+        """Rows of a relation by their key in some columns."""
+        table = self._tables.get((relation, columns))
+        if table is None:
+            table = self._tables[relation, columns] = {}
+            get = key_getter(columns)
+            for row in sorted(self.rows.get(relation, ())):
+                table.setdefault(get(row), []).append(row)
+        return table
+
+    def __contains__(self, fact: WindowFact) -> bool:
+        if len(fact) == 3:
+            return fact in self.triples.triples
+        relation, row = fact
+        return row in self.rows.get(relation, ())
+
+
+class HeldFacts:
+    """Cells of facts, with the indexes that joins look them up in.
+
+    >>> held = HeldFacts()
+    >>> fact = ("<a>", "<p>", "<b>")
+    >>> here: list[HorizonCell] = []
+    >>> new, renewed = held.settle([fact], 7, 7, 7, here)
+    >>> held.by_object["<p>"]["<b>"]["<a>"][NOW], held.remove_before(here, 7), held.remove_before(here, 8)
+    (7, [], [('<a>', '<p>', '<b>')])
+    >>> held.by_object, held.cells
+    ({'<p>': {}}, {})
+    """
+
+    def __init__(self) -> None:
+        self.cells: dict[WindowFact, HorizonCell] = {}
+        self.by_subject: dict[Term, CellEnds] = {}
+        self.by_object: dict[Term, CellEnds] = {}
+        self._from: dict[Term, dict[tuple[Term, Term], HorizonCell]] | None = None
+        self._to: dict[Term, dict[tuple[Term, Term], HorizonCell]] | None = None
+        self._tables: dict[str, list[tuple[tuple[int, ...], Callable[[FactRow], Any], CellRows]]] = {}
+
+    def ends(self, predicate: Term, *, by_subject: bool) -> CellEnds:
+        """The table of a predicate, which stays the same object."""
+        tables = self.by_subject if by_subject else self.by_object
+        ends = tables.get(predicate)
+        if ends is None:
+            self.by_subject[predicate], self.by_object[predicate] = {}, {}
+            ends = tables[predicate]
+        return ends
+
+    def table(self, relation: str, columns: tuple[int, ...]) -> CellRows:
+        """Rows of a relation by their key in some columns, which stays the same object."""
+        tables = self._tables.setdefault(relation, [])
+        for known, _, table in tables:
+            if known == columns:
+                return table
+        get, added = key_getter(columns), CellRows()
+        for fact, cell in self.cells.items():
+            if len(fact) == 2 and fact[0] == relation:
+                added.setdefault(get(fact[1]), {})[fact[1]] = cell
+        tables.append((columns, get, added))
+        return added
+
+    @property
+    def edges_from(self) -> dict[Term, dict[tuple[Term, Term], HorizonCell]]:
+        """Subject -> (predicate, object) -> cell; built at the first use."""
+        if self._from is None:
+            self._build_edges()
+        return cast("dict[Term, dict[tuple[Term, Term], HorizonCell]]", self._from)
+
+    @property
+    def edges_to(self) -> dict[Term, dict[tuple[Term, Term], HorizonCell]]:
+        """Object -> (subject, predicate) -> cell; built at the first use."""
+        if self._to is None:
+            self._build_edges()
+        return cast("dict[Term, dict[tuple[Term, Term], HorizonCell]]", self._to)
+
+    def _build_edges(self) -> None:
+        self._from, self._to = {}, {}
+        for triple, cell in self.triples():
+            self._from.setdefault(triple[0], {})[triple[1:]] = cell
+            self._to.setdefault(triple[2], {})[triple[:2]] = cell
+
+    def clear(self) -> None:
+        """Removes all facts; tables stay the same objects."""
+        self.cells.clear()
+        for tables in (self.by_subject, self.by_object):
+            for ends in tables.values():
+                ends.clear()
+        for accesses in self._tables.values():
+            for _, _, table in accesses:
+                table.clear()
+        if self._from is not None and self._to is not None:
+            self._from.clear()
+            self._to.clear()
+
+    def triples(self) -> Iterator[tuple[Triple, HorizonCell]]:
+        """All triples with their cells."""
+        for fact, cell in self.cells.items():
+            if len(fact) == 3:
+                yield fact, cell
+
+    def rows(self, relation: str) -> Iterator[tuple[FactRow, HorizonCell]]:
+        """All rows of a relation with their cells."""
+        return iter(self.table(relation, ()).get((), {}).items())
+
+    def settle(
+        self, facts: Iterable[WindowFact], h: int, inserted: int, step: int, here: list[HorizonCell]
+    ) -> tuple[dict[str, list[WindowFact]], list[Renewal]]:
+        """Gives facts a horizon that is greater than theirs; returns the unknown ones by predicate
+        or relation, and those known with what they had.
+
+        `inserted`: h where the facts are inserted, else `NEVER`; `step`: `NEVER` where they are
+        paths of a transitive property, else h. The cells that got the horizon are added to `here`.
+        >>> held = HeldFacts()
+        >>> held.settle([("<a>", "<p>", "<b>")], 5, 5, 5, []), held.settle([("<a>", "<p>", "<b>")], 4, NEVER, 4, [])
+        (({'<p>': [('<a>', '<p>', '<b>')]}, []), ({}, []))
+        >>> held.settle([("<a>", "<p>", "<b>")], 7, NEVER, 7, [])
+        ({}, [(('<a>', '<p>', '<b>'), 5, 5)])
+        """
+        cells, has_edges = self.cells, self._from is not None
+        get = cells.get
+        new: dict[str, list[WindowFact]] = {}
+        renewed: list[Renewal] = []
+        group: list[WindowFact] = []
+        is_triple, last = False, ""
+        for fact in facts:
+            cell = get(fact)
+            if cell is not None:
+                now, as_step = cell[NOW], cell[STEP]
+                if inserted > cell[INSERTED]:
+                    cell[INSERTED] = inserted
+                if now < h or as_step < step:
+                    renewed.append((fact, now, as_step))
+                    if now < h:
+                        cell[NOW] = h
+                        here.append(cell)
+                    if as_step < step:
+                        cell[STEP] = step
+                continue
+            cells[fact] = cell = [h, NEVER, inserted, step, fact, 0]
+            here.append(cell)
+            name = fact[-2]  # the predicate of a triple, the relation of a row
+            if name != last:
+                last = name
+                group = new.setdefault(name, [])
+                is_triple = len(fact) == 3
+                if is_triple:
+                    to_objects, to_subjects = self.ends(name, by_subject=True), self.ends(name, by_subject=False)
+            group.append(fact)
+            if not is_triple:
+                self._add_row(cast(RelationFact, fact), cell)
+                continue
+            subject, object = fact[0], fact[2]  # type: ignore[misc]
+            others = to_objects.get(subject)
+            if others is None:
+                to_objects[subject] = {object: cell}
+            else:
+                others[object] = cell
+            others = to_subjects.get(object)
+            if others is None:
+                to_subjects[object] = {subject: cell}
+            else:
+                others[subject] = cell
+            if has_edges:
+                self.edges_from.setdefault(subject, {})[name, object] = cell
+                self.edges_to.setdefault(object, {})[subject, name] = cell
+        return new, renewed
+
+    def _add_row(self, fact: RelationFact, cell: HorizonCell) -> None:
+        relation, row = fact
+        for _, get, table in self._tables.get(relation, ()):
+            key = get(row)
+            rows = table.get(key)
+            if rows is None:
+                table[key] = {row: cell}
+            else:
+                rows[row] = cell
+
+    def remove_before(self, some: Iterable[HorizonCell], k: int) -> list[WindowFact]:
+        """Removes, of the facts of some cells, those with a horizon before k; returns them.
+
+        The cell of a fact that was removed has the horizon `NEVER`.
+        """
+        cells, by_subject, by_object = self.cells, self.by_subject, self.by_object
+        has_edges = self._from is not None
+        removed: list[WindowFact] = []
+        for cell in some:
+            if not NEVER < cell[NOW] < k:
+                continue
+            cell[NOW] = NEVER
+            fact: WindowFact = cell[FACT]
+            removed.append(fact)
+            del cells[fact]
+            if len(fact) != 3:
+                for _, get_key, table in self._tables.get(fact[0], ()):
+                    _discard(table, get_key(fact[1]), fact[1])
+                continue
+            subject, predicate, object = fact
+            ends = by_subject[predicate]
+            others = ends[subject]
+            if len(others) == 1:
+                del ends[subject]
+            else:
+                del others[object]
+            ends = by_object[predicate]
+            others = ends[object]
+            if len(others) == 1:
+                del ends[object]
+            else:
+                del others[subject]
+            if has_edges:
+                _discard(self.edges_from, subject, (predicate, object))
+                _discard(self.edges_to, object, (subject, predicate))
+        return removed
+
+
+def _discard(table: dict[Any, dict[Any, HorizonCell]], key: Any, item: Any) -> None:
+    items = table[key]
+    if len(items) == 1:
+        del table[key]
+    else:
+        del items[item]

@@ -1,0 +1,274 @@
+"""Joins of a stratum's rules by the facts that they begin with.
+
+Forward, a fact's joins are those of each atom that it may match: for rules over triples without NOT
+the routes of the closure of an instant (`dotr.datalog.closure`), with the static schema built in;
+for others by predicate or relation. Backward, they are those of the heads that may be the fact.
+
+Cost: facts are grouped by predicate, and by object where a rule names one; a join is one call for a
+group, and is compiled at its first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from dotr.datalog.closure import BackgroundDispatch, Dispatch, RuleDispatch
+from dotr.datalog.delta_positions import DeltaPosition
+from dotr.datalog.delta_rules import bind_schema
+from dotr.datalog.strata import key_of
+from dotr.datalog.transitive import is_first, transitive_predicate
+from dotr.horizons.facts import HeldFacts, StaticFacts
+from dotr.horizons.joins import Conclusions, HorizonJoin, HorizonWriter, write_join
+from dotr.horizons.rules import Atom, WindowFact, WindowRule
+from dotr.joins.order import JoinItem
+from dotr.model.algebra import Const, TriplePattern
+from dotr.model.datalog import DatalogRule, Not, RelationAtom
+from dotr.model.terms import Term
+
+AtomIndexKey: TypeAlias = "tuple[Term | None, Term | None] | str"
+
+
+class RouteJoins(NamedTuple):
+    """The joins of a route: those from the first step of a transitive rule, the others, and all."""
+
+    firsts: tuple[HorizonJoin, ...]
+    others: tuple[HorizonJoin, ...]
+    all: tuple[HorizonJoin, ...]
+
+    @classmethod
+    def of(cls, others: Iterable[HorizonJoin], firsts: Iterable[HorizonJoin] = ()) -> RouteJoins:
+        """The joins of a route."""
+        firsts, others = tuple(firsts), tuple(others)
+        return cls(firsts, others, firsts + others)
+
+
+class FactRoute(NamedTuple):
+    """The joins of a predicate or relation: by constant object, and for all other objects."""
+
+    by_object: dict[Term, RouteJoins]
+    plain: RouteJoins
+
+
+class JoinPart(IntEnum):
+    """The joins of a route that are meant: their place in `RouteJoins`."""
+
+    FIRSTS = 0
+    OTHERS = 1
+    ALL = 2
+
+
+class RulePosition(NamedTuple):
+    """An atom of a rule that a fact is bound to, and the other items of its body."""
+
+    rule: WindowRule
+    atom: Atom
+    rest: tuple[JoinItem, ...]
+
+
+def positions(rule: WindowRule) -> Iterator[RulePosition]:
+    """The positive atoms of a rule, in the order of its body."""
+    for number, item in enumerate(rule.body):
+        if isinstance(item, TriplePattern | RelationAtom):
+            yield RulePosition(rule, item, (*rule.body[:number], *rule.body[number + 1 :]))
+
+
+class RuleRoutes:
+    """The joins of the rules of one stratum.
+
+    `datalog`: rules over triples without NOT; `rules`: the others. `active`: joins for every
+    triple, since a fact of the schema came.
+    """
+
+    def __init__(self, datalog: Sequence[DatalogRule], rules: Sequence[WindowRule], static: StaticFacts, held: HeldFacts) -> None:
+        self.active: list[HorizonJoin] = []
+        self._static: Final = static
+        self._held: Final = held
+        self._of_text: Final = {id(rule): WindowRule.of(rule) for rule in datalog}
+        dispatch = RuleDispatch(datalog)
+        background = BackgroundDispatch(dispatch.free, static.triples)
+        self._tables: Final = (dispatch.fixed, background.routed)
+        self._unrouted: Final = background.unrouted
+        self._own: dict[Term, list[RulePosition]] = {}
+        self._own_free: list[RulePosition] = []
+        self._of_relation: dict[str, list[RulePosition]] = {}
+        self._negated: dict[AtomIndexKey, list[RulePosition]] = {}
+        self._heads: dict[AtomIndexKey, list[tuple[WindowRule, Atom]]] = {}
+        for rule in rules:
+            for position in positions(rule):
+                self._register(position)
+            for item in rule.body:
+                if isinstance(item, Not):
+                    (atom,) = item.body
+                    self._negated.setdefault(_key(atom), []).append(RulePosition(rule, atom, rule.body))
+        for rule in (*self._of_text.values(), *rules):
+            for head in rule.head:
+                self._heads.setdefault(_key(head), []).append((rule, head))
+        self._routes: dict[str, FactRoute] = {}
+        self._compiled: dict[object, HorizonJoin] = {}
+
+    @property
+    def has_negations(self) -> bool:
+        """True where a rule has NOT."""
+        return bool(self._negated)
+
+    def _register(self, position: RulePosition) -> None:
+        atom = position.atom
+        if isinstance(atom, RelationAtom):
+            self._of_relation.setdefault(atom.relation, []).append(position)
+        elif isinstance(atom.predicate, Const):
+            self._own.setdefault(atom.predicate.term, []).append(position)
+        else:
+            self._own_free.append(position)
+
+    # --- forward ---
+
+    def run(
+        self,
+        name: str,
+        facts: Sequence[WindowFact],
+        h: int,
+        beyond: int,
+        at: int,
+        least: int,
+        to: Conclusions,
+        part: JoinPart = JoinPart.ALL,
+    ) -> None:
+        """Runs the joins that begin with some facts of one predicate or relation and one horizon.
+
+        Parameters as in `dotr.horizons.joins`.
+        """
+        route = self._routes.get(name)
+        if route is None:
+            route = self._routes[name] = self._route(name, facts[0])
+        by_object, plain = route
+        rest = facts
+        if by_object:
+            by_end: dict[Term, list[WindowFact]] = {}
+            others: list[WindowFact] = []
+            rest = others
+            for fact in facts:
+                end = cast(Term, fact[-1])
+                (by_end.setdefault(end, []) if end in by_object else others).append(fact)
+            for object, of_object in by_end.items():
+                for join in by_object[object][part]:
+                    join(of_object, h, beyond, at, least, to)
+        if rest:
+            for join in plain[part]:
+                join(rest, h, beyond, at, least, to)
+        if self.active and part is not JoinPart.FIRSTS and len(facts[0]) == 3:
+            for join in self.active:
+                join(facts, h, beyond, at, least, to)
+
+    def _route(self, name: str, fact: WindowFact) -> FactRoute:
+        if len(fact) == 2:
+            return FactRoute({}, RouteJoins.of(map(self._of_position, self._of_relation.get(name, ()))))
+        objects = {object: None for table in self._tables for object in table.get(name, {}) if object is not None}
+        return FactRoute({object: self._joins(name, object) for object in objects}, self._joins(name, None))
+
+    def _joins(self, predicate: Term, object: Term | None) -> RouteJoins:
+        dispatches = list(self._unrouted)
+        for table in self._tables:
+            routes = table.get(predicate, {})
+            dispatches += routes.get(None, [])
+            if object is not None:
+                dispatches += routes.get(object, [])
+        own = [*self._own.get(predicate, ()), *self._own_free]
+        firsts: list[HorizonJoin] = []
+        others = list(map(self._of_position, own))
+        for each in dispatches:
+            join, is_first_step = self._of_dispatch(each)
+            (firsts if is_first_step else others).append(join)
+        return RouteJoins.of(others, firsts)
+
+    def _of_position(self, position: RulePosition) -> HorizonJoin:
+        key = (id(position.rule), id(position.atom))
+        join = self._compiled.get(key)
+        if join is None:
+            writer = HorizonWriter(position.rule, self._static, self._held)
+            writer.begin_with(position.atom, horizon="h")
+            join = self._compiled[key] = write_join(writer, position.rule, position.rest, premises=())
+        return join
+
+    def _of_dispatch(self, dispatch: Dispatch) -> tuple[HorizonJoin, bool]:
+        """The join of a position, and whether it is that of the first step of a transitive rule."""
+        position = dispatch.position
+        if position is None:
+            return partial(self._activate, dispatch.schema_triggers), False
+        rule = self._of_text[id(position.rule)]
+        is_path = transitive_predicate(position, dispatch.key, self._static.triples) is not None
+        is_first_step = is_path and is_first(position)
+        join = self._compiled.get(dispatch)
+        if join is None:
+            writer = HorizonWriter(rule, self._static, self._held, is_path=is_path, of_steps=is_path and not is_first_step)
+            if dispatch.key is None:
+                writer.begin_with(position.pattern, horizon="h")
+                join = write_join(writer, rule, position.others(), premises=())
+            else:
+                bindings = bind_schema(position, dispatch.key, self._static.triples)
+                for name, term in bindings.terms.items():
+                    writer.bind_constant(name, term)
+                writer.begin_with(position.pattern, horizon="h")
+                join = write_join(writer, rule, bindings.rest, premises=(), names=bindings.names, rows=bindings.rows)
+            self._compiled[dispatch] = join
+        return join, is_first_step
+
+    def _activate(
+        self,
+        triggers: Sequence[DeltaPosition],
+        facts: Iterable[WindowFact],
+        h: int,
+        beyond: int,
+        at: int,
+        least: int,
+        to: Conclusions,
+    ) -> None:
+        """Facts of the schema came: general joins take part from now on."""
+        for position in triggers:
+            if position not in self._compiled:
+                rule = self._of_text[id(position.rule)]
+                writer = HorizonWriter(rule, self._static, self._held)
+                writer.begin_with(position.pattern, horizon="h")
+                join = self._compiled[position] = write_join(writer, rule, position.others(), premises=())
+                self.active.append(join)
+
+    # --- NOT, and backward ---
+
+    def negations(self, fact: WindowFact) -> Iterator[HorizonJoin]:
+        """The joins of rules in which a fact stands under NOT."""
+        if self._negated:
+            for key in _keys(fact):
+                for position in self._negated.get(key, ()):
+                    join = self._compiled.get(id(position))
+                    if join is None:
+                        writer = HorizonWriter(position.rule, self._static, self._held)
+                        writer.begin_with(position.atom, horizon=None)
+                        join = write_join(writer, position.rule, position.rest, premises=position.rule.atoms)
+                        self._compiled[id(position)] = join
+                    yield join
+
+    def supports(self, fact: WindowFact) -> Iterator[HorizonJoin]:
+        """The joins back from a fact to what concludes it."""
+        for key in _keys(fact):
+            for rule, head in self._heads.get(key, ()):
+                join = self._compiled.get((id(rule), id(head), "support"))
+                if join is None:
+                    one_head = WindowRule(rule.name, (head,), rule.body, rule.of_rule_set)
+                    writer = HorizonWriter(one_head, self._static, self._held)
+                    writer.begin_with(head, horizon=None)
+                    join = write_join(writer, one_head, rule.body, premises=rule.atoms)
+                    self._compiled[id(rule), id(head), "support"] = join
+                yield join
+
+
+def _key(atom: Atom) -> AtomIndexKey:
+    return key_of(atom) if isinstance(atom, TriplePattern) else atom.relation
+
+
+def _keys(fact: WindowFact) -> Iterable[AtomIndexKey]:
+    """The keys of atoms that may match a fact."""
+    if len(fact) == 2:
+        return (fact[0],)
+    return ((fact[1], fact[2]), (fact[1], None), (None, fact[2]), (None, None))

@@ -1,0 +1,175 @@
+"""V(W | B), what windows of one stream and level say (continuous.md, section 5), kept from report
+to report.
+
+Idea (section 11 of that page; IMaRS, sections 3 and 6): an item of time u is inserted with horizon
+u, and the clock is the least time that the content (o, t] still holds, o + 1. A fact's horizon is
+then the greatest, over its derivations, of the least time of its premises, whatever the RANGE, and
+the fact follows from the items after o where it is greater than o. So windows of one stream and
+level that end together are *views* of one closure, each with its own o.
+
+| level | the closure | an item |
+| --- | --- | --- |
+| NONE | without rules | as it is |
+| SNAPSHOT | without rules | what it says, closed as an instant |
+| GRAPH, WINDOW | over the background, with the rules | as it is |
+
+Programs with NOT or AGGREGATE, whose background may lose conclusions, close a content anew
+(`dotr.datalog.said`), and so does the level STREAM. Equal names (owl:sameAs) are closed by the
+rows of the tables, kept like others, not by representatives: a class of n names costs n² of them.
+
+Cost: what comes and goes (`dotr.horizons.closure`); anew, that of the content.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from dotr.datalog.background import Knowledge
+from dotr.datalog.closure import Contradiction
+from dotr.datalog.said import SaidCloser
+from dotr.datalog.strata import is_nonmonotonic
+from dotr.horizons.closure import HorizonClosure
+from dotr.horizons.facts import NOW, StaticFacts
+from dotr.horizons.rules import CONTRADICTION, FactChanges, WindowFact
+from dotr.horizons.views import ClosureView
+from dotr.joins.limits import LIMITS
+from dotr.model.continuous import EntailmentLevel
+from dotr.model.datalog import DatalogRule
+from dotr.model.terms import Triple
+from dotr.model.time import Micros
+from dotr.store.triples import TripleIndex, is_hidden
+
+
+def is_kept(rules: Iterable[DatalogRule], level: EntailmentLevel) -> bool:
+    """True where what a window says is kept from report to report, False where it is closed anew.
+
+    >>> is_kept([], EntailmentLevel.GRAPH)
+    True
+    """
+    return level in (EntailmentLevel.NONE, EntailmentLevel.SNAPSHOT) or not any(map(is_nonmonotonic, rules))
+
+
+class WindowClosure:
+    """Closure of the content of windows, where it is kept (`is_kept`).
+
+    `knowledge`: the background, closed under `rules`; a new version of it needs a new closure, into
+    which the content is inserted again. `limit`: the greatest number of triples said.
+    Raises `ValueError` where it is not kept.
+
+    >>> from dotr.model.algebra import Const, TriplePattern, Var
+    >>> at, inside = (TriplePattern(Var("a"), Const(name), Var("b")) for name in ("<at>", "<in>"))
+    >>> rule = DatalogRule("r", (inside,), (at,))
+    >>> closure = WindowClosure(EntailmentLevel.GRAPH, Knowledge.load([], [rule]), [rule])
+    >>> closure.insert(3, [("<s>", "<at>", "<c>")])
+    >>> closure.insert(5, [("<t>", "<at>", "<c>")])
+    >>> short = closure.view()
+    >>> len(closure.advance(0).began), [str(fact) for fact in short.advance(3).began]
+    (4, ["('<t>', '<at>', '<c>')", "('<t>', '<in>', '<c>')"])
+    >>> list(short.index.match("<t>", None, None)), len(closure.index)
+    ([('<t>', '<at>', '<c>'), ('<t>', '<in>', '<c>')], 4)
+    >>> closure.advance(3).ended, len(closure.index)
+    ([('<s>', '<at>', '<c>'), ('<s>', '<in>', '<c>')], 2)
+    """
+
+    def __init__(self, level: EntailmentLevel, knowledge: Knowledge, rules: Sequence[DatalogRule], limit: int = LIMITS.triples) -> None:
+        if not is_kept(rules, level):
+            raise ValueError("rules with NOT or AGGREGATE: the background may lose conclusions, close the content anew")
+        self._has_unseen: Final = any(rule.of_rule_set or not rule.head for rule in rules)
+        self._closer: Final = SaidCloser(knowledge, rules, limit) if level is EntailmentLevel.SNAPSHOT else None
+        has_rules = level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW)
+        self._closure: Final = HorizonClosure(
+            rules if has_rules else (), StaticFacts(knowledge.background) if has_rules else None, limit=limit
+        )
+        self._coming: dict[Micros, list[Triple]] = {}
+        self._item_contradictions: deque[tuple[Micros, Contradiction]] = deque()
+        self._begin: Micros | None = None
+
+    @property
+    def index(self) -> TripleIndex:
+        """The triples that the content says, as of the last `advance`."""
+        return self._closure.index
+
+    def insert(self, time: Micros, triples: Iterable[Triple]) -> None:
+        """Inserts an element that enters the content.
+
+        All elements of one time are inserted before the next `advance`.
+        """
+        item = self._coming.get(time)
+        if item is None:
+            self._coming[time] = list(triples)
+        else:
+            item += triples
+
+    def advance(self, begin: Micros) -> FactChanges:
+        """Moves to the content that begins after `begin`; returns what began and ended since.
+
+        Raises `ValueError` where `begin` descends, `LimitExceeded` over the limit; after the latter
+        the closure is of no use.
+        """
+        coming, self._coming = self._coming, {}
+        for time, triples in coming.items():
+            if time > begin:
+                self._closure.insert_all(self._said(time, triples), begin + 1, time)
+        self._begin = begin
+        while self._item_contradictions and self._item_contradictions[0][0] <= begin:
+            self._item_contradictions.popleft()
+        return self.seen(self._closure.advance(begin + 1))
+
+    def seen(self, changes: FactChanges) -> FactChanges:
+        """The changes of triples that queries see: without contradictions and hidden triples."""
+        if not self._has_unseen:
+            return changes
+        return FactChanges(find=lambda: (list(filter(_is_seen, changes.began)), list(filter(_is_seen, changes.ended))))
+
+    def _said(self, time: Micros, triples: list[Triple]) -> Sequence[WindowFact]:
+        if self._closer is None:
+            return triples
+        said = self._closer.close(triples)
+        self._item_contradictions += [(time, each) for each in said.contradictions]
+        return list(said.triples)
+
+    def view(self) -> WindowClosureView:
+        """A shorter window that ends with this one."""
+        return WindowClosureView(self, self._closure.view())
+
+    def contradictions(self, begin: Micros | None = None) -> tuple[Contradiction, ...]:
+        """The contradictions of the content after `begin` (None: the whole), each once, sorted."""
+        after = self._begin if begin is None else begin
+        found = {each for time, each in self._item_contradictions if after is None or time > after}
+        for row, cell in self._closure.held.rows(CONTRADICTION):
+            if after is None or cell[NOW] > after:
+                triples = zip(row[1::3], row[2::3], row[3::3], strict=True)
+                found.add(Contradiction(row[0], tuple(sorted(set(triples)))))
+        return tuple(sorted(found))
+
+
+class WindowClosureView:
+    """Closure of a shorter window that ends together with a closure's content."""
+
+    def __init__(self, closure: WindowClosure, view: ClosureView) -> None:
+        self._closure = closure
+        self._view = view
+        self._begin: Micros | None = None
+
+    @property
+    def index(self) -> TripleIndex:
+        """The triples that the window's content says, as of the last `advance`."""
+        return self._view.index
+
+    def advance(self, begin: Micros) -> FactChanges:
+        """Moves to the content that begins after `begin`; returns what began and ended since.
+
+        Raises `ValueError` where `begin` descends, or lies before the closure's.
+        """
+        self._begin = begin
+        return self._closure.seen(self._view.advance(begin + 1))
+
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """The contradictions of the window's content."""
+        return self._closure.contradictions(self._begin)
+
+
+def _is_seen(fact: WindowFact) -> bool:
+    return len(fact) == 3 and not is_hidden(fact[1])

@@ -1,0 +1,151 @@
+"""Cursor over the lexemes of one REGISTER statement, with the prefixes and the base so far.
+
+A part that cannot be read raises `UnreadablePart` with its diagnostic; the caller records it and
+goes on with the next part, so that a file tells all its errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dotr.errors.diagnostics import Diagnostic, DotrError
+from dotr.languages.continuous.codes import WindowCode
+from dotr.languages.sparql.tokens import Lexeme, TokenScan, read_prologue, resolve_name
+from dotr.model.places import Span
+
+_LONGEST: Final = 60
+
+
+def clipped(text: str) -> str:
+    """A text for a message, cut where it is very long.
+
+    >>> clipped("REGISTER"), len(clipped("R" * 1000))
+    ('REGISTER', 61)
+    """
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
+
+_OPENING = ("{", "[", "(")
+_CLOSING = ("}", "]", ")")
+
+
+class UnreadablePart(DotrError):
+    """Raised for a part of a statement that cannot be read."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(str(diagnostic))
+        self.diagnostic = diagnostic
+
+
+@dataclass(slots=True)
+class Cursor:
+    """A position in the lexemes `lexemes[position:end]` of a statement.
+
+    `scan`: the statement's span, prefixes, base and problems.
+    """
+
+    scan: TokenScan
+    lexemes: Sequence[Lexeme]
+    position: int
+    end: int
+
+    @property
+    def here(self) -> Lexeme:
+        """The next lexeme; an empty one at the end."""
+        return self.at(0)
+
+    def at(self, distance: int) -> Lexeme:
+        """The lexeme at a distance from the next one; an empty one beyond the end."""
+        index = self.position + distance
+        if index < self.end:
+            return self.lexemes[index]
+        offset = self.lexemes[self.end - 1].end if self.end else self.scan.span.end
+        return Lexeme("", "", offset, offset)
+
+    def is_word(self, *words: str) -> bool:
+        """True if the next lexemes are these words, in any case."""
+        return all(self.at(i).group == "word" and self.at(i).text.upper() == word for i, word in enumerate(words))
+
+    def is_mark(self, mark: str) -> bool:
+        """True if the next lexeme is this mark."""
+        return self.here.group in ("mark", "quote") and self.here.text == mark
+
+    def take_words(self, *words: str) -> bool:
+        """Take the next lexemes if they are these words."""
+        if not self.is_word(*words):
+            return False
+        self.position += len(words)
+        return True
+
+    def take_mark(self, mark: str) -> bool:
+        """Take the next lexeme if it is this mark."""
+        if not self.is_mark(mark):
+            return False
+        self.position += 1
+        return True
+
+    def take_name(self, expected: str) -> tuple[str, Span]:
+        """Take an IRI or a prefixed name; return its IRI, or a name as it stands, and its place."""
+        lexeme = self.here
+        if lexeme.group not in ("iri", "pname"):
+            raise self.unexpected(expected, "A name is an IRI, <http://…>, or a prefixed name, :name.")
+        self.position += 1
+        return resolve_name(self.scan, lexeme, is_name=True), self.span_of(lexeme)
+
+    def take_prologue(self) -> None:
+        """Take PREFIX and BASE declarations."""
+        self.position += read_prologue(self.scan, list(self.lexemes[self.position : self.end]))
+
+    def span_of(self, first: Lexeme, last: Lexeme | None = None) -> Span:
+        """The place of a lexeme, or of several."""
+        start, end = first.start, (last or first).end
+        if start == end:
+            start = max(start - 1, self.scan.span.start)
+        return self.scan.span_at(start, end)
+
+    def span_since(self, position: int) -> Span:
+        """The place of the lexemes taken since a position."""
+        last = max(position, self.position - 1)
+        return self.span_of(self.lexemes[position], self.lexemes[last]) if position < self.end else self.span_of(self.here)
+
+    def report(self, code: str, message: str, span: Span, hint: str = "") -> None:
+        """Record an error and go on."""
+        self.scan.problems.append(Diagnostic(code, message, span, hint))
+
+    def unexpected(self, expected: str, hint: str = "") -> UnreadablePart:
+        """The error of the next lexeme, to be raised."""
+        found = self.here if self.position < self.end or self.end == len(self.lexemes) else self.lexemes[self.end]
+        shown = f"found {clipped(found.text)}" if found.text else "the text ends"
+        return UnreadablePart(Diagnostic(WindowCode.UNEXPECTED, f"expected {expected}, {shown}", self.span_of(found), hint))
+
+    def find(self, *words: str, marks: Sequence[str] = ()) -> int:
+        """The position of the first of these words or marks outside of brackets; the end without one."""
+        depth = 0
+        for index in range(self.position, self.end):
+            lexeme = self.lexemes[index]
+            if depth == 0 and (lexeme.group == "word" and lexeme.text.upper() in words):
+                return index
+            if lexeme.group not in ("mark", "quote"):
+                continue
+            if depth == 0 and lexeme.text in marks:
+                return index
+            if lexeme.text in _OPENING:
+                depth += 1
+            elif lexeme.text in _CLOSING:
+                depth = max(depth - 1, 0)
+        return self.end
+
+    def text_until(self, stop: int) -> tuple[str, Span]:
+        """Take the lexemes before a position; return their text, without comments, and their place.
+
+        Lexemes that touch in the text touch in the result: `PT0.25S` is three of them.
+        """
+        first = self.position
+        parts: list[str] = []
+        for index in range(first, stop):
+            gap = index > first and self.lexemes[index].start > self.lexemes[index - 1].end
+            parts.append((" " if gap else "") + self.lexemes[index].text)
+        self.position = stop
+        return "".join(parts), self.span_since(first) if stop > first else self.span_of(self.here)

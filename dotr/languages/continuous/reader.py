@@ -1,0 +1,83 @@
+"""Reader of the query of a REGISTER statement: SPARQL with WINDOW blocks and MATCH."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dotr.errors.diagnostics import Refused, did_you_mean
+from dotr.languages.continuous.codes import WindowCode
+from dotr.languages.continuous.cursor import clipped
+from dotr.languages.continuous.events import read_match
+from dotr.languages.sparql.grammar import ParseNode
+from dotr.languages.sparql.patterns import EMPTY_BGP
+from dotr.languages.sparql.queries import QueryReader
+from dotr.languages.sparql.tokens import SparqlTokenKind, Token, TokenScan
+from dotr.model.algebra import Const, MatchPattern, Pattern, WindowBlock
+from dotr.model.intervals import MatchBlock
+from dotr.model.places import Span
+from dotr.model.terms import Term
+
+
+class ContinuousReader(QueryReader):
+    """Reader of a continuous query's tree.
+
+    - `windows`: the named windows of the query, with their places.
+    - `is_complete`: all FROM clauses could be read, so that a name that is missing is unknown.
+    - `matches`: the MATCH blocks read so far.
+    """
+
+    shows_keys = True
+
+    def __init__(self, scan: TokenScan, no_references: str, windows: Mapping[Term, Span], is_complete: bool) -> None:
+        super().__init__(scan, no_references)
+        self.windows = windows
+        self.is_complete = is_complete
+        self.matches: list[MatchBlock] = []
+        self._is_in_window = False
+
+    def window_or_match(self, node: ParseNode) -> Pattern:
+        """Return the pattern of a WINDOW block or of MATCH."""
+        token = self.token(node.term)
+        assert token is not None
+        return self._match(token) if token.kind is SparqlTokenKind.MATCH else self._window(token, node)
+
+    def _window(self, token: Token, node: ParseNode) -> Pattern:
+        if self._is_in_window:
+            hint = "Close the outer block first: WINDOW <a> { … } WINDOW <b> { … }."
+            self.problem(WindowCode.WINDOW_IN_WINDOW, "a WINDOW inside a WINDOW", token.span, hint)
+        window = self.window(token)
+        self._is_in_window, outer = True, self._is_in_window
+        pattern = self.nested_group("in a WINDOW", node.graph)
+        self._is_in_window = outer
+        return WindowBlock(window, pattern)
+
+    def window(self, token: Token) -> Term:
+        """Return the name of a window, and check that the query declares it."""
+        if not isinstance(token.value, Const) or token.kind is not SparqlTokenKind.IRI:
+            hint = f"Write the name of a window: {self._known()}."
+            self.problem(WindowCode.UNKNOWN_WINDOW, f"{token.text} is no window", token.span, hint)
+            return "<>"
+        window = token.value.term
+        if window not in self.windows and self.is_complete:
+            names = {place.text: name for name, place in self.windows.items()}
+            hint = did_you_mean(token.text, list(names)) or f"Declared: {self._known()}."
+            self.problem(WindowCode.UNKNOWN_WINDOW, f"the query declares no window {clipped(token.text)}", token.span, hint)
+        return window
+
+    def _known(self) -> str:
+        return (
+            ", ".join(clipped(place.text) for place in list(self.windows.values())[:20])
+            or "FROM NAMED WINDOW <w> ON <stream> [RANGE 10s] declares one"
+        )
+
+    def _match(self, token: Token) -> Pattern:
+        if self.no_references:
+            hint = "Write it directly between the braces of WHERE; join it with other patterns by common variables."
+            self.problem(WindowCode.MISPLACED_MATCH, "MATCH stands in the WHERE group itself", token.span, hint)
+        try:
+            block = read_match(token, self.scan, self.window)
+        except Refused as refused:
+            self.problems += refused.diagnostics
+            return EMPTY_BGP
+        self.matches.append(block)
+        return MatchPattern(len(self.matches) - 1, block.variables)

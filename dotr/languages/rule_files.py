@@ -1,0 +1,62 @@
+"""Rule files by extension: the language of a file under `rules` (semantics.md, section 8)."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+from dotr.errors.diagnostics import Diagnostic
+from dotr.model.places import Document, Span
+
+
+class RuleLanguage(Enum):
+    """Language of a rule file; the value is the extension of its files."""
+
+    RULES = ".dotr"
+    CONTINUOUS = ".rspql"
+    LARS = ".lars"
+    EP_SPARQL = ".epsparql"
+
+    @staticmethod
+    def of(name: str) -> RuleLanguage | None:
+        """The language of a file by its name; None for another extension.
+
+        >>> RuleLanguage.of("rules/trend.rspql"), RuleLanguage.of("notes.txt")
+        (<RuleLanguage.CONTINUOUS: '.rspql'>, None)
+        """
+        suffix = Path(name).suffix
+        return RuleLanguage(suffix) if suffix in _EXTENSIONS else None
+
+
+_EXTENSIONS = frozenset(language.value for language in RuleLanguage)
+_TO_COME = {RuleLanguage.LARS: "LARS", RuleLanguage.EP_SPARQL: "EP-SPARQL"}
+
+
+def extension_problem(name: str, span: Span | None = None) -> Diagnostic | None:
+    """The error (C319) of a rule file whose extension names no language, or one that is not there
+    yet; None of a file that can be read. `span` is the place that names the file.
+
+    >>> print(extension_problem("rules/fire.txt"))
+    C319 rules/fire.txt is no rule file: its extension names no language
+    Rule files are .dotr (rules), .rspql (continuous queries), .lars and .epsparql.
+    >>> print(extension_problem("rules/fire.lars"))
+    C319 rules/fire.lars cannot be read: LARS files are not there yet
+    Write what it says as rules (.dotr) or as a continuous query (.rspql).
+    """
+    language = RuleLanguage.of(name)
+    if language is None:
+        hint = "Rule files are .dotr (rules), .rspql (continuous queries), .lars and .epsparql."
+        return Diagnostic("C319", f"{name} is no rule file: its extension names no language", span, hint)
+    if language in _TO_COME:
+        hint = "Write what it says as rules (.dotr) or as a continuous query (.rspql)."
+        return Diagnostic("C319", f"{name} cannot be read: {_TO_COME[language]} files are not there yet", span, hint)
+    return None
+
+
+def of_language(documents: tuple[Document, ...], language: RuleLanguage) -> tuple[Document, ...]:
+    """The documents of a language; a name without a known extension is one of rules.
+
+    >>> of_language((Document("a.dotr", ""), Document("b.rspql", ""), Document("inline", "")), RuleLanguage.RULES)
+    (Document(name='a.dotr', text=''), Document(name='inline', text=''))
+    """
+    return tuple(document for document in documents if (RuleLanguage.of(document.name) or RuleLanguage.RULES) is language)

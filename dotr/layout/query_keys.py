@@ -1,0 +1,110 @@
+"""Keys of continuous queries: the variable by whose values a query may stand in several partitions.
+
+A query is keyed by the subject where each solution follows from triples of one subject, and what a
+report makes of solutions never mixes subjects.
+Source: continuous.md, section 9.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dotr.model.algebra import (
+    Exists,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    MatchPattern,
+    Minus,
+    PathPattern,
+    Pattern,
+    Select,
+    TermPattern,
+    TriplePattern,
+    Values,
+    Var,
+    WindowBlock,
+    is_hidden,
+)
+from dotr.model.continuous import AskForm, ConstructForm, ContinuousQuery, EntailmentLevel, RelationToStream
+from dotr.model.terms import Variable
+from dotr.model.traverse import walk
+
+__all__ = ["QueryKey", "query_key"]
+
+
+class QueryKey(NamedTuple):
+    """The key of a query, or the reason for which it has one partition."""
+
+    variable: Variable | None
+    reason: str
+
+
+def query_key(query: ContinuousQuery) -> QueryKey:
+    """The variable that keys a query, with an empty reason; without one, the reason.
+
+    >>> from dotr.model.algebra import Bgp, Const
+    >>> from dotr.model.continuous import ContinuousWindow, NowExtent, SelectForm
+    >>> from dotr.model.places import Document, Span
+    >>> nowhere = Span(Document("", ""), 0, 0)
+    >>> window = ContinuousWindow("<w>", "s", NowExtent(), EntailmentLevel.NONE, None, nowhere, nowhere)
+    >>> where = WindowBlock("<w>", Bgp((TriplePattern(Var("x"), Const("<p>"), Var("y")),)))
+    >>> form = SelectForm(Select(("x",), where))
+    >>> query_key(ContinuousQuery("q", "q", RelationToStream.ISTREAM, form, (window,), (), nowhere, nowhere))
+    QueryKey(variable='x', reason='')
+    """
+    reason = _reason(query)
+    return QueryKey(None, reason) if reason else QueryKey(_subject(query.query), "")
+
+
+def _reason(query: ContinuousQuery) -> str:
+    """The first reason against a key; empty if there is none."""
+    select = query.query
+    nodes = [node for node in walk(select) if node is not select]
+    if isinstance(query.form, AskForm):
+        return "ASK has one answer for all subjects"
+    if query.matches or any(isinstance(node, MatchPattern) for node in nodes):
+        return "MATCH relates elements of several subjects"
+    if select.limit is not None or select.offset:
+        return "LIMIT and OFFSET count the solutions of all subjects"
+    if any(isinstance(node, Minus | Exists | Select) for node in nodes):
+        return "MINUS, EXISTS and sub-queries may look at other subjects"
+    if any(isinstance(node, PathPattern | TermPattern) for node in nodes):
+        return "a property path or a triple term leads to other subjects"
+    blocks = [node for node in nodes if isinstance(node, WindowBlock)]
+    inner = _core(select.pattern)
+    if len(blocks) > 1 or (blocks and not isinstance(inner, WindowBlock)) or len(query.windows) > 1:
+        return "its pattern is not one WINDOW block"
+    (window,) = query.windows
+    if window.block_level not in (EntailmentLevel.NONE, EntailmentLevel.SNAPSHOT):
+        return "conclusions from several elements may join subjects: ENTAILMENT SNAPSHOT or NONE is closed element by element"
+    subject = _subject(select)
+    if subject is None:
+        return "its triple patterns do not all have one variable as subject"
+    groups = [node for node in nodes if isinstance(node, Group)]
+    if any(subject not in [key.name for _, key in group.keys if isinstance(key, Var)] for group in groups):
+        return f"its aggregates are not grouped by ?{subject}"
+    projected = isinstance(query.form, ConstructForm) or subject in select.projection
+    if not projected and (select.distinct or query.relation is not RelationToStream.RSTREAM):
+        return f"DISTINCT, ISTREAM and DSTREAM compare solutions, and ?{subject} is not projected"
+    return ""
+
+
+def _core(pattern: Pattern) -> Pattern:
+    """The WHERE group below solution modifiers, FILTER, BIND and VALUES."""
+    while True:
+        match pattern:
+            case Filter(inner, _) | Extend(inner, _, _) | Group(inner, _, _) | Join(inner, Values()) | Join(Values(), inner):
+                pattern = inner
+            case _:
+                return pattern
+
+
+def _subject(select: Select) -> Variable | None:
+    """The variable that is the subject of all triple patterns; None without one."""
+    subjects = {node.subject for node in walk(select) if isinstance(node, TriplePattern)}
+    if len(subjects) != 1:
+        return None
+    (subject,) = subjects
+    return subject.name if isinstance(subject, Var) and not is_hidden(subject.name) else None

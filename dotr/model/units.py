@@ -1,0 +1,24 @@
+"""Units of other languages than that of rules, as rules and each other know them: by label.
+
+Source: semantics.md, section 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dotr.model.places import Span
+from dotr.model.terms import Label, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class UnitEvents:
+    """Events that a unit makes.
+
+    - `attributes`: those that an event may have, sorted.
+    - `span`: the place of the label in the unit's file.
+    """
+
+    label: Label
+    attributes: tuple[Variable, ...]
+    span: Span

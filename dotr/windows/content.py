@@ -1,0 +1,245 @@
+"""Content of one window: the elements that it holds at a time, and those that it will hold.
+
+Idea: elements come in the order of time, and a content is a range of them, so that two positions
+say what a window holds, whether it changed, and what came and went since another time.
+Invariant: an element is kept as long as the window, or the level `STREAM WITHIN d`, can still see
+it: for a window of time while it holds it or will, for a landmark window since the last restart,
+for a window of elements among the latest that hold `count`.
+Cost: an element costs the same however much the window holds, but for a bisection; a view costs
+what it shows.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import Final, NamedTuple, assert_never
+
+from dotr.errors.diagnostics import DotrError
+from dotr.model.continuous import ContinuousWindow as ContinuousWindow
+from dotr.model.continuous import ElementsExtent, LandmarkExtent, NowExtent, RangeExtent, StreamLevel, TriplesExtent
+from dotr.model.terms import Triple
+from dotr.model.time import Micros
+from dotr.windows.extents import is_in_range_later, landmark_at, range_at
+
+
+class TimedElement(NamedTuple):
+    """An element of a stream: its time in µs, and its triples, each once, with final blank
+    nodes."""
+
+    time: Micros
+    triples: tuple[Triple, ...]
+
+
+class WindowLimitExceeded(DotrError):
+    """Raised where a landmark window holds more elements than its LIMIT."""
+
+
+class WindowView(NamedTuple):
+    """What a query sees of a window at a report: its content, and the elements of its stream that a
+    level `STREAM WITHIN d` reads beside it, those of (t − d, t]. Both are in the order of time.
+    """
+
+    content: Sequence[TimedElement]
+    history: Sequence[TimedElement] = ()
+
+
+class ContentRange(NamedTuple):
+    """The positions of a content among all elements that came: `first`, and the one behind its
+    last."""
+
+    first: int
+    end: int
+
+
+_EMPTY: Final = ContentRange(0, 0)
+_FEW_DROPPED: Final = 1024
+"""Up to this number of dropped elements the list is not cut."""
+
+
+class WindowContent:
+    """The elements of one window, changed in place.
+
+    - `came`: the number of all elements, or triples, that came, for windows of these.
+    - `closed_at`: the last time at which a window of elements or triples closed.
+    - `latest`: the time of the last element.
+
+    >>> from dotr.model.continuous import ReportPolicies
+    >>> from dotr.model.places import Document, Span
+    >>> nowhere = Span(Document("", ""), 0, 0)
+    >>> window = ContinuousWindow("<w>", "s", RangeExtent(4, 2), None, ReportPolicies(window_close=True), nowhere, nowhere)
+    >>> content = WindowContent(window, origin=0)
+    >>> content.add(1, [(("<a>", "<v>", '"1"'),)])
+    >>> [len(content.view(time).content) for time in (2, 4, 6)]
+    [1, 1, 0]
+    """
+
+    def __init__(self, window: ContinuousWindow, origin: Micros) -> None:
+        self.window = window
+        self._extent = window.extent
+        self._origin = origin
+        level = window.level
+        self._history = level.within if isinstance(level, StreamLevel) else 0
+        self.came = 0
+        self.closed_at: Micros | None = None
+        self.latest: Micros | None = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop all elements."""
+        # Position p, counted from the first element that ever came, is at index p − offset of the
+        # lists, of which the first `dropped` are no longer kept. `before[i]` is `came` before it.
+        self._offset = 0
+        self._dropped = 0
+        self._elements: list[TimedElement] = []
+        self._times: list[Micros] = []
+        self._before: list[int] = []
+
+    @property
+    def elements(self) -> Sequence[TimedElement]:
+        """The elements that are kept, in the order of time."""
+        return self._elements[self._dropped :] if self._dropped else self._elements
+
+    def __len__(self) -> int:
+        return len(self._elements) - self._dropped
+
+    def add(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> None:
+        """Add the elements of a time, which is not before the last one.
+
+        Raises:
+            WindowLimitExceeded: a landmark window holds more than its LIMIT.
+        """
+        if not graphs:
+            return
+        self.latest = time
+        extent = self._extent
+        before = self.came
+        for triples in graphs:
+            self._elements.append(TimedElement(time, triples))
+            self._times.append(time)
+            self._before.append(self.came)
+            self.came += len(triples) if isinstance(extent, TriplesExtent) else 1
+        match extent:
+            case ElementsExtent(_, step) | TriplesExtent(_, step):
+                if self.came // step > before // step:
+                    self.closed_at = time
+            case LandmarkExtent(_, _, limit) if limit is not None:
+                held = self.range_at(time)
+                if held.end - held.first > limit:
+                    raise WindowLimitExceeded
+            case _:
+                pass
+
+    def range_at(self, time: Micros) -> ContentRange:
+        """The positions of the content at a time, which is not before the last element's; equal
+        contents have equal positions.
+
+        >>> from dotr.model.places import Document, Span
+        >>> nowhere = Span(Document("", ""), 0, 0)
+        >>> content = WindowContent(ContinuousWindow("<w>", "s", ElementsExtent(2, 1), None, None, nowhere, nowhere), origin=0)
+        >>> for time, graphs in ((1, [()]), (2, [(), ()]), (3, [()])): content.add(time, graphs)
+        >>> content.range_at(3)
+        ContentRange(first=1, end=4)
+        """
+        times, low = self._times, self._dropped
+        high = len(times)
+        match self._extent:
+            case RangeExtent() as extent:
+                begin, end = range_at(extent, self._origin, time)
+                low, high = bisect_right(times, begin, low), bisect_right(times, end, low)
+            case LandmarkExtent() as landmark:
+                restart = landmark_at(landmark, self._origin, time)
+                low = low if restart is None else bisect_right(times, restart, low)
+            case ElementsExtent() | TriplesExtent():
+                low = self._first_counted()
+            case NowExtent():
+                low = bisect_left(times, time, low)
+            case _:
+                assert_never(self._extent)
+        return ContentRange(low + self._offset, high + self._offset) if low < high else _EMPTY
+
+    def between(self, first: int, end: int) -> Sequence[TimedElement]:
+        """The elements at positions that are still kept: what came or went between two contents.
+
+        They are those from `first` to before `end`.
+        """
+        return self._elements[first - self._offset : end - self._offset]
+
+    def view(self, time: Micros) -> WindowView:
+        """The content at a time, which is not before the last element's."""
+        held = self.range_at(time)
+        history: Sequence[TimedElement] = ()
+        if self._history:
+            history = self._elements[bisect_right(self._times, time - self._history, self._dropped) :]
+        return WindowView(self.between(held.first, held.end) if held != _EMPTY else (), history)
+
+    def _first_counted(self) -> int:
+        """The index of the first element of the latest items that together hold `count`.
+
+        Its item is the last of which no more than came − count came before.
+        """
+        assert isinstance(self._extent, ElementsExtent | TriplesExtent)
+        last = bisect_right(self._before, self.came - self._extent.count, self._dropped) - 1
+        if last < self._dropped:
+            return self._dropped
+        # An element without triples stands where the next one does; the item begins before both.
+        return bisect_left(self._times, self._times[last], self._dropped)
+
+    def will_hold(self, time: Micros) -> bool:
+        """True if a window of time holds an element at a time, or will later."""
+        extent = self._extent
+        if not isinstance(extent, RangeExtent):
+            return False
+        # The latest ones stay longest, but in gaps between windows.
+        kept = range(len(self._times) - 1, self._dropped - 1, -1)
+        return any(is_in_range_later(extent, self._origin, self._times[index], time) for index in kept)
+
+    def expire(self, time: Micros) -> None:
+        """Drop what nothing at a time, or later, can see."""
+        times, dropped = self._times, self._dropped
+        match self._extent:
+            case RangeExtent() as extent:
+                while dropped < len(times) and self._is_gone(extent, times[dropped], time):  # they leave in the order of time
+                    dropped += 1
+            case LandmarkExtent() as landmark:
+                begin = landmark_at(landmark, self._origin, time)
+                while begin is not None and dropped < len(times) and times[dropped] <= begin and self._is_unread(times[dropped], time):
+                    dropped += 1
+            case ElementsExtent() | TriplesExtent():
+                dropped = self._first_counted()
+            case NowExtent():
+                while dropped < len(times) and times[dropped] < time and self._is_unread(times[dropped], time):
+                    dropped += 1
+            case _:
+                assert_never(self._extent)
+        self._dropped = dropped
+        if dropped > _FEW_DROPPED and dropped * 2 > len(times):
+            del self._elements[:dropped], self._times[:dropped], self._before[:dropped]
+            self._offset += dropped
+            self._dropped = 0
+
+    def _is_unread(self, element: Micros, time: Micros) -> bool:
+        """True if no level reads an element beside the content, at a time or later."""
+        return element + self._history <= time
+
+    def _is_gone(self, extent: RangeExtent, element: Micros, time: Micros) -> bool:
+        return self._is_unread(element, time) and not is_in_range_later(extent, self._origin, element, time)
+
+    def to_json(self) -> str:
+        """The content as JSON."""
+        kept = [[each.time, each.triples] for each in self.elements]
+        return json.dumps([kept, self.came, self.closed_at, self.latest, self._offset + self._dropped])
+
+    def restore(self, text: str) -> None:
+        """The inverse of `to_json`."""
+        elements, came, self.closed_at, self.latest, offset = json.loads(text)
+        self.clear()
+        self._offset = offset
+        self.came = came
+        self._elements = [TimedElement(time, tuple((s, p, o) for s, p, o in triples)) for time, triples in elements]
+        self._times = [each.time for each in self._elements]
+        for each in reversed(self._elements):
+            came -= len(each.triples) if isinstance(self._extent, TriplesExtent) else 1
+            self._before.append(came)
+        self._before.reverse()

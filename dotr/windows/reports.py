@@ -1,0 +1,80 @@
+"""Reports of one window: the times at which it may report, and whether it does (continuous.md, 4).
+
+Idea: times of WINDOW CLOSE (for windows that time closes) and of PERIODIC are known ahead; all
+other reports happen at times that bring an element of the window's stream.
+"""
+
+from __future__ import annotations
+
+from dotr.model.continuous import ContinuousWindow, LandmarkExtent, RangeExtent, ReportPolicies
+from dotr.model.time import Micros
+from dotr.windows.content import ContentRange, WindowContent
+from dotr.windows.extents import TimeSeries, closes_of, periods_of
+
+
+def report_times(window: ContinuousWindow, origin: Micros) -> TimeSeries | None:
+    """The times of WINDOW CLOSE and PERIODIC of a window, where time alone makes them; else None.
+
+    >>> from dotr.model.places import Document, Span
+    >>> nowhere = Span(Document("", ""), 0, 0)
+    >>> both = ReportPolicies(window_close=True, period=6)
+    >>> report_times(ContinuousWindow("<w>", "s", RangeExtent(4, 4), None, both, nowhere, nowhere), origin=0)
+    TimeSeries(base=0, step=12, first=None)
+    """
+    policies, extent = window.policies, window.extent
+    if policies is None:
+        return None
+    periods = None if policies.period is None else periods_of(extent, policies.period, origin)
+    if not policies.window_close:
+        return periods
+    if not isinstance(extent, RangeExtent | LandmarkExtent):
+        return None
+    closes = closes_of(extent, origin)
+    return closes if periods is None else closes.common(periods)
+
+
+class WindowReports:
+    """The reports of one window with its content; `reported`: the content of the last one."""
+
+    def __init__(self, content: WindowContent, origin: Micros) -> None:
+        self.content = content
+        self.policies: ReportPolicies | None = content.window.policies
+        self.times = report_times(content.window, origin)
+        extent = content.window.extent
+        self._closes = closes_of(extent, origin) if isinstance(extent, RangeExtent | LandmarkExtent) else None
+        period = None if self.policies is None else self.policies.period
+        self._periods = None if period is None else periods_of(extent, period, origin)
+        self.reported = ContentRange(0, 0)
+
+    def next_time(self, after: Micros) -> Micros | None:
+        """The next time at which the window may report without another element; None: never."""
+        policies = self.policies
+        if self.times is None or policies is None:
+            return None
+        if not len(self.content) and (policies.non_empty or (policies.content_change and self.reported == (0, 0))):
+            return None
+        return self.times.after(after)
+
+    def reports(self, time: Micros, *, arrived: bool) -> bool:
+        """True if the window reports at a time; `arrived`: the time brings an element of its
+        stream. Costs no more where the window holds more."""
+        policies = self.policies
+        if policies is None:
+            return False
+        if policies.window_close and not (self._closes.has(time) if self._closes is not None else self.content.closed_at == time):
+            return False
+        if self._periods is not None and not self._periods.has(time):
+            return False
+        if not policies.window_close and self._periods is None and not arrived:
+            return False
+        if not (policies.non_empty or policies.content_change):
+            return True
+        held = self.content.range_at(time)
+        if policies.non_empty and held.first == held.end:
+            return False
+        return not policies.content_change or held != self.reported
+
+    def note(self, time: Micros) -> None:
+        """Note the content at a report of this window."""
+        if self.policies is not None and self.policies.content_change:
+            self.reported = self.content.range_at(time)

@@ -1,0 +1,186 @@
+"""Explanations of continuous queries: streams, windows, reports, what is kept, partition and
+layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from dotr.engine.program import CompiledProgram
+from dotr.explanations.rendering import duration_text
+from dotr.layout.layers import Layer, PlacedQuery
+from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs
+from dotr.model.continuous import (
+    AskForm,
+    ConstructForm,
+    ContinuousWindow,
+    ElementsExtent,
+    EntailmentLevel,
+    Extent,
+    LandmarkExtent,
+    NowExtent,
+    RangeExtent,
+    ReportPolicies,
+    SelectForm,
+    StreamLevel,
+    TriplesExtent,
+)
+from dotr.model.terms import Label
+
+
+@dataclass(frozen=True, slots=True)
+class WindowExplanation:
+    """One window of a query: its name, stream, extent, reports and level, and what is kept of
+    it."""
+
+    name: str
+    stream: str
+    extent: str
+    reports: str
+    level: str
+    kept: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuousExplanation:
+    """Plan of a continuous query; `makes` tells its events, `layer` its place among the layers."""
+
+    label: Label
+    makes: str
+    windows: tuple[WindowExplanation, ...]
+    evaluation: str
+    partition: str
+    layer: str
+
+
+def explained_queries(program: CompiledProgram) -> tuple[ContinuousExplanation, ...]:
+    """Explanations of the continuous queries of a program, by layer."""
+    return tuple(_explained(layer, placed) for layer in program.layout.layers for placed in layer.queries)
+
+
+def lines_of(query: ContinuousExplanation) -> Iterator[str]:
+    r"""The explanation of a query as text.
+
+    >>> window = WindowExplanation("<w>", "the input stream in", "RANGE 10 s STEP 5 s", "WINDOW CLOSE", "GRAPH", "10 s")
+    >>> print("\n".join(lines_of(ContinuousExplanation("Hot", "RSTREAM of ?x", (window,), "anew", "one", "0"))))
+    Continuous query Hot: RSTREAM of ?x
+      window     <w> on the input stream in: RANGE 10 s STEP 5 s
+        reports  WINDOW CLOSE
+        level    GRAPH
+        state    10 s
+      asked      anew
+      partition  one
+      layer      0
+    """
+    yield f"Continuous query {query.label}: {query.makes}"
+    for window in query.windows:
+        yield f"  window     {window.name} on {window.stream}: {window.extent}"
+        yield f"    reports  {window.reports}"
+        yield f"    level    {window.level}"
+        yield f"    state    {window.kept}"
+    yield f"  asked      {query.evaluation}"
+    yield f"  partition  {query.partition}"
+    yield f"  layer      {query.layer}"
+
+
+def _explained(layer: Layer, placed: PlacedQuery) -> ContinuousExplanation:
+    query = placed.unit.query
+    match query.form:
+        case SelectForm():
+            makes = (
+                f"{query.relation.value} of {', '.join(f'?{name}' for name in placed.unit.attributes) or 'no attributes'}, without a graph"
+            )
+        case ConstructForm():
+            makes = f"{query.relation.value} of one graph a report"
+        case AskForm():
+            makes = f"{query.relation.value} of ?answer, without a graph"
+        case other:
+            assert_never(other)
+    windows = tuple(_window(window, stream) for window, stream in zip(query.windows, placed.unit.streams, strict=True))
+    below = sorted({stream.label for stream in placed.unit.streams if isinstance(stream, MadeGraphs)})
+    reads = f"it reads {', '.join(below)}, made in layers before" if below else "it reads inputs alone"
+    return ContinuousExplanation(
+        query.label,
+        makes,
+        windows,
+        "in full at each report, over its windows closed anew",
+        "one partition, on one core: a report sees all of its windows",
+        f"{layer.number}: {reads}",
+    )
+
+
+def _window(window: ContinuousWindow, stream: GraphStream) -> WindowExplanation:
+    match stream:
+        case MadeGraphs(label):
+            source = f"the graphs of {label}"
+        case FedGraphs(name):
+            source = f"the input stream {name}"
+    level = window.block_level
+    shown = f"STREAM WITHIN {duration_text(level.within)}" if isinstance(level, StreamLevel) else level.value
+    if level is EntailmentLevel.GRAPH:
+        shown = "GRAPH: the window closed as one graph"
+    history = level.within if isinstance(level, StreamLevel) else 0
+    kept = kept_text(window.extent)
+    if history:
+        kept += f", and the last {duration_text(history)} of the stream"
+    return WindowExplanation(window.name or "(default)", source, extent_text(window.extent), _reports(window.policies), shown, kept)
+
+
+def extent_text(extent: Extent) -> str:
+    """The extent of a window as it is written.
+
+    >>> extent_text(RangeExtent(10_000_000, 5_000_000)), extent_text(ElementsExtent(3, 1))
+    ('RANGE 10 s STEP 5 s', 'ELEMENTS 3 STEP 1')
+    """
+    match extent:
+        case RangeExtent(width, step, lag, _):
+            between = f"RANGE {duration_text(width)}" if not lag else f"FROM NOW-{duration_text(width)} TO NOW-{duration_text(lag)}"
+            return f"{between} STEP {duration_text(step)}"
+        case LandmarkExtent(step, restart, limit, _):
+            bound = f"RESTARTING EVERY {duration_text(restart)}" if restart is not None else f"LIMIT {limit}"
+            return f"LANDMARK STEP {duration_text(step)} {bound}"
+        case ElementsExtent(count, step):
+            return f"ELEMENTS {count} STEP {step}"
+        case TriplesExtent(count, step):
+            return f"TRIPLES {count} STEP {step}"
+        case NowExtent():
+            return "NOW"
+        case other:
+            assert_never(other)
+
+
+def kept_text(extent: Extent) -> str:
+    """How much of its stream a window keeps.
+
+    >>> kept_text(RangeExtent(10_000_000, 5_000_000)), kept_text(NowExtent())
+    ('elements of 10 s', 'nothing after its time')
+    """
+    match extent:
+        case RangeExtent(width):
+            return f"elements of {duration_text(width)}"
+        case LandmarkExtent(_, restart, limit, _):
+            return f"elements of {duration_text(restart)}" if restart is not None else f"{limit} elements"
+        case ElementsExtent(count):
+            return f"{count} elements, and those of the same times"
+        case TriplesExtent(count):
+            return f"elements with {count} triples, and those of the same times"
+        case NowExtent():
+            return "nothing after its time"
+        case other:
+            assert_never(other)
+
+
+def _reports(policies: ReportPolicies | None) -> str:
+    if policies is None:
+        return "never; it is read when another window reports"
+    words = []
+    if policies.window_close:
+        words.append("WINDOW CLOSE")
+    if policies.period is not None:
+        words.append(f"PERIODIC {duration_text(policies.period)}")
+    if policies.content_change:
+        words.append("CONTENT CHANGE")
+    if policies.non_empty:
+        words.append("NON-EMPTY CONTENT")
+    return " AND ".join(words)

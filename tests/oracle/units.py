@@ -1,0 +1,154 @@
+"""A whole program of rules and continuous queries, by brute force: at every moment every unit in order (semantics.md, section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dotr.model.continuous import ContinuousQuery, StreamName
+from dotr.model.rules import EventSource, Rule
+from dotr.model.stream import Element
+from dotr.model.terms import Label, Triple
+from dotr.model.time import Micros
+from tests.oracle.algebra import NamesDecide, select
+from tests.oracle.closure import close
+from tests.oracle.continuous import Asked, Knowledge, Streams, named
+from tests.oracle.program import World, fact_sources, multiples
+from tests.oracle.temporal import History, Output, fire, waits_for
+
+OracleUnit: TypeAlias = "Rule | Asked"
+
+
+@dataclass(frozen=True)
+class UnitsResult:
+    """`decided_by_names`: blank node names alone decided something. `too_much`: it gave up."""
+
+    outputs: tuple[Output, ...]
+    decided_by_names: bool = False
+    too_much: bool = False
+    reports: Mapping[Label, int] = field(default_factory=dict)
+
+
+def run_units(
+    world: World,
+    queries: Sequence[ContinuousQuery],
+    elements: Iterable[tuple[StreamName, Element]],
+    origin: Micros = 0,
+    most: int | None = None,
+) -> UnitsResult:
+    """What a program says of its streams. The name of an element's stream is the one that queries write."""
+    try:
+        return _run(world, queries, elements, origin, most)
+    except NamesDecide:
+        return UnitsResult((), decided_by_names=True)
+
+
+def _run(
+    world: World, queries: Sequence[ContinuousQuery], elements: Iterable[tuple[StreamName, Element]], origin: Micros, most: int | None
+) -> UnitsResult:
+    arrived = named(elements)
+    instants: dict[Micros, frozenset[Triple]] = {}
+    for _, time, triples in arrived:
+        instants[time] = instants.get(time, frozenset()) | triples
+    if not instants:
+        return UnitsResult(())
+    first, last = min(instants), max(instants)
+    known = Knowledge(world.background, world.datalog, world.entailment, world.clock, origin)
+    asked = [Asked(query, known) for query in queries]
+    history = History(world.clock, last, matches=world.limits.matches, probes=world.limits.probes)
+    streams = Streams()
+    ordered = in_order_of_reading([*world.rules, *asked])
+    sources = {source for rule in world.rules for source in fact_sources(rule)}
+    background = known.close(())
+    ticks = {source: multiples(source.period, first, last) for source in sources if source.period is not None}
+    waiting = {*instants, *(tick for times in ticks.values() for tick in times)}
+    outputs: list[Output] = []
+    now = first - 1
+    while True:
+        waiting |= {anchor.stands for rule in world.rules for anchor in history.anchors(rule)}
+        waiting |= {t for each in asked if not each.is_done and not each.is_over and (t := each.next_time(now)) is not None}
+        waiting = {time for time in waiting if time > now}
+        if not waiting:
+            break
+        now = min(waiting)
+        for stream, time, triples in arrived:
+            if time == now:
+                streams.add(stream, time, triples)
+        if now in instants:
+            model = close(world.background | instants[now], world.datalog, world.entailment)
+            for source in sources:
+                if source.period is None:
+                    for solution in select(source.query, model):
+                        history.record(source, now, solution)
+        for source, times in ticks.items():
+            if now in times:
+                for solution in select(source.query, background):
+                    history.record(source, now, solution)
+        for unit in ordered:
+            made = fire(unit, now, history) if isinstance(unit, Rule) else unit.step(now, streams)
+            outputs += made
+            if most is not None and len(outputs) > most:
+                return UnitsResult((), too_much=True)
+            for output in made:
+                history.record(output.event, now, output.attributes)
+                for name in names_of(unit):
+                    streams.add(name, now, output.graph)
+            if isinstance(unit, Asked) and is_last(unit, now, last, ordered, history, streams):
+                unit.is_done = True
+    outputs.sort(key=lambda o: (o.time, o.rule, sorted(o.attributes.items())))
+    return UnitsResult(tuple(outputs), history.decided_by_names, reports={each.query.label: each.reports for each in asked})
+
+
+def names_of(unit: OracleUnit) -> set[StreamName]:
+    """The names of the stream that a unit's graphs are."""
+    if isinstance(unit, Rule):
+        return {unit.event}
+    return {unit.query.name, unit.query.label} if unit.query.makes_graphs else set()
+
+
+def label_of(unit: OracleUnit) -> Label:
+    return unit.event if isinstance(unit, Rule) else unit.query.label
+
+
+def reads_now(unit: OracleUnit, other: OracleUnit) -> bool:
+    if isinstance(unit, Rule):
+        return label_of(other) in waits_for(unit)
+    return any(window.stream in names_of(other) for window in unit.query.windows)
+
+
+def in_order_of_reading(units: Sequence[OracleUnit]) -> list[OracleUnit]:
+    """Every unit after those whose events of the same time it reads."""
+    waiting, ordered = sorted(units, key=lambda unit: unit.name if isinstance(unit, Rule) else unit.query.label), list[OracleUnit]()
+    while waiting:
+        ready = [unit for unit in waiting if not any(reads_now(unit, other) for other in waiting)]
+        if not ready:
+            raise ValueError("a cycle of what is read now")
+        ordered += ready
+        waiting = [unit for unit in waiting if not any(unit is other for other in ready)]
+    return ordered
+
+
+def is_last(unit: Asked, now: Micros, last: Micros, units: Sequence[OracleUnit], history: History, streams: Streams) -> bool:
+    """This is z, or something behind it: a time of WINDOW CLOSE or PERIODIC at which the query's windows are empty and stay so."""
+    if now < last or unit.next_time(now - 1) != now or any(is_under_way(each, now, last, units, history) for each in feeders(unit, units)):
+        return False
+    return unit.holds_none(now, streams)
+
+
+def feeders(unit: Asked, units: Sequence[OracleUnit]) -> list[OracleUnit]:
+    return [other for other in units if reads_now(unit, other)]
+
+
+def is_under_way(unit: OracleUnit, now: Micros, last: Micros, units: Sequence[OracleUnit], history: History) -> bool:
+    """Whether a unit may make something after this moment, which is not before the last instant."""
+    if isinstance(unit, Asked):
+        if unit.is_done or unit.is_over:
+            return False
+        return unit.next_time(now) is not None or any(is_under_way(each, now, last, units, history) for each in feeders(unit, units))
+    if any(anchor.stands > now for anchor in history.anchors(unit)):
+        return True
+    if unit.anchor.delay or not isinstance(unit.anchor.source, EventSource):
+        return False
+    label = unit.anchor.source.event
+    return any(label_of(other) == label and is_under_way(other, now, last, units, history) for other in units)

@@ -1,0 +1,205 @@
+"""Random programs of continuous queries, rules and Datalog over two streams, and their elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+SECOND = 1_000_000
+LEVELS = ("", "", "", "NONE", "SNAPSHOT", "GRAPH", "WINDOW", "STREAM WITHIN 12s")
+DATALOG = (
+    "",
+    "",
+    ":p(?x, ?z) :- :p(?x, ?y), :p(?y, ?z) .",
+    ":q(?x, ?z) :- :p(?x, ?y), :q(?y, ?z) .",
+    ":A(?x) :- :p(?x, ?y), NOT :B(?x) . :q(?x, ?y) :- :p(?y, ?x) .",
+    ":B(?x) :- :q(?x, ?y), :A(?y) . :p(?x, :many) :- AGGREGATE(:q(?x, ?y) ON ?x BIND COUNT(?y) AS ?n), FILTER(?n > 1) .",
+    "[?x, :q, ?y] :- :A(?x), :B(?y) .",
+)
+BACKGROUND = (
+    "",
+    "",
+    ":a a :A . :a :p :b .",
+    ":b :q :c . :c a :B . :p rdfs:subPropertyOf :q .",
+    ":p a owl:TransitiveProperty . :A rdfs:subClassOf :B .",
+    ":q owl:propertyChainAxiom ( :p :p ) . :a :p :c .",
+    ":p a owl:FunctionalProperty . :a :p :c .",
+    ":p owl:inverseOf :q ; rdfs:domain :A . :B owl:equivalentClass [ owl:onProperty :p ; owl:someValuesFrom owl:Thing ] .",
+    ":A owl:intersectionOf ( :B [ owl:onProperty :q ; owl:hasValue :a ] ) .",
+)
+BLOCKS = (
+    "?x :p ?y",
+    "?x :p ?y . ?y :q ?z",
+    "?x a :A",
+    "?x a :B . OPTIONAL { ?x :p ?y }",
+    "?x :q ?y FILTER(?y != :a)",
+    "?x :p+ ?y",
+    "{ ?x :p ?y } UNION { ?y :q ?x }",
+    "?x :p ?y MINUS { ?x :q ?z }",
+    "?x :p ?y FILTER NOT EXISTS { ?y :p ?x }",
+    "?x ?r ?y",
+)
+EVENTS = ("?x :p ?y", "?x :q ?y", "?x a :A", "?y a :B", "?x :p ?y . ?y :q ?z", "?x ?r ?y FILTER(?y != :b)", "[] :p ?x")
+_Choice = TypeVar("_Choice")
+
+
+@dataclass(frozen=True)
+class ContinuousProgram:
+    """Texts of a program, and elements: second, stream's local name, Turtle."""
+
+    queries: str
+    rules: str
+    datalog: str
+    background: str
+    entailment: str
+    origin: int
+    elements: tuple[tuple[float, str, str], ...]
+
+
+def pick(draw: st.DrawFn, choices: Sequence[_Choice]) -> _Choice:
+    return draw(st.sampled_from(choices))
+
+
+def often(draw: st.DrawFn, one_in: int) -> bool:
+    return draw(st.integers(1, one_in)) == 1
+
+
+def extent(draw: st.DrawFn) -> tuple[str, bool, bool]:
+    """A text, whether it is of time, and whether it is NOW."""
+    kind = draw(st.integers(0, 9))
+    if kind <= 4:
+        return f"RANGE {pick(draw, (1, 2, 4, 5, 10))}s STEP {pick(draw, (1, 2, 3, 4))}s", True, False
+    if kind == 5:
+        return pick(draw, ("FROM NOW-5s TO NOW-2s STEP 2s", "FROM NOW-4s TO NOW-1s", "FROM NOW-6s TO NOW")), True, False
+    if kind == 6:
+        bound = pick(draw, ("RESTARTING EVERY 4s", "RESTARTING EVERY 7s", "LIMIT 4", "LIMIT 100"))
+        return f"LANDMARK STEP {pick(draw, (2, 3))}s {bound}", True, False
+    if kind == 7:
+        return f"ELEMENTS {pick(draw, (1, 2, 3))}{pick(draw, ('', ' STEP 2', ' STEP 3'))}", False, False
+    if kind == 8:
+        return f"TRIPLES {pick(draw, (1, 3, 5))}{pick(draw, ('', ' STEP 2'))}", False, False
+    return "NOW", False, True
+
+
+def spec(draw: st.DrawFn, *, reports: bool) -> str:
+    text, of_time, is_now = extent(draw)
+    options = []
+    if of_time and often(draw, 4):
+        options.append(f"STARTING AT {pick(draw, (-3, 0, 1, 5))}")
+    if reports and often(draw, 2):
+        times = ["ON CONTENT CHANGE", "PERIODIC 3s", "PERIODIC 2s AND ON CONTENT CHANGE"]
+        if not is_now:
+            times += ["ON WINDOW CLOSE", "ON WINDOW CLOSE AND ON CONTENT CHANGE", "ON WINDOW CLOSE AND PERIODIC 3s"]
+        options.append(f"REPORT {pick(draw, times)}{pick(draw, ('', ' AND NON-EMPTY CONTENT'))}")
+    level = pick(draw, LEVELS)
+    if level and not (level.startswith("STREAM") and (not of_time or "LIMIT" in text)):
+        options.append(f"ENTAILMENT {level}")
+    return " ".join([text, *draw(st.permutations(options))])
+
+
+def events(draw: st.DrawFn, depth: int, count: list[int]) -> str:
+    if depth == 0 or often(draw, 3):
+        count[0] += 1
+        at = f"AT ?t{count[0]} " if often(draw, 2) else ""
+        return f"EVENT {pick(draw, ('<w>', '<w>', '<v>'))} {at}{{ {pick(draw, EVENTS)} }}"
+    if often(draw, 4):
+        return f"{pick(draw, ('FIRST', 'LAST'))} ({events(draw, depth - 1, count)})"
+    policy = pick(draw, ("", "", "NAIVE", "CHRONOLOGICAL", "RECENT"))
+    return f"({events(draw, depth - 1, count)} SEQ {policy} {events(draw, depth - 1, count)})"
+
+
+def where(draw: st.DrawFn) -> str:
+    block = f"WINDOW <w> {{ {pick(draw, BLOCKS)} }}"
+    other = f"WINDOW <v> {{ {pick(draw, BLOCKS)} }}"
+    plain = pick(draw, BLOCKS)
+    kind = draw(st.integers(0, 11))
+    if kind <= 3:
+        return block
+    if kind == 4:
+        return f"{block} {other}"
+    if kind == 5:
+        return f"{block} OPTIONAL {{ {other} }}"
+    if kind == 6:
+        return f"{block} MINUS {{ {other} }}"
+    if kind == 7:
+        return plain
+    if kind == 8:
+        return f"{block} FILTER {pick(draw, ('NOT EXISTS', 'EXISTS'))} {{ {pick(draw, (plain, other))} }}"
+    match = f"MATCH {pick(draw, ('', 'CONSUMING '))}{{ {events(draw, 2, [0])} }}"
+    return f"{match} {pick(draw, ('', '', block, 'FILTER(?x != :b)'))}"
+
+
+def query(draw: st.DrawFn, label: str, streams: Sequence[str], *, is_stream: bool) -> str:
+    relation = pick(draw, ("RSTREAM", "ISTREAM", "DSTREAM"))
+    form = "CONSTRUCT" if is_stream else pick(draw, ("SELECT", "SELECT", "SELECT", "AGGREGATE", "CONSTRUCT", "ASK"))
+    every = f"COMPUTED EVERY {pick(draw, (2, 3))}s" if often(draw, 6) else ""
+    froms = [
+        f"FROM NAMED WINDOW <w> ON {pick(draw, streams)} [{spec(draw, reports=not every)}]",
+        f"FROM NAMED WINDOW <v> ON {pick(draw, streams)} [{spec(draw, reports=not every)}]",
+    ]
+    froms += [f"FROM WINDOW ON {pick(draw, streams)} [{spec(draw, reports=not every)}]" for _ in range(draw(st.integers(0, 2)))]
+    pattern = where(draw)
+    lines = {
+        "SELECT": pick(draw, ("SELECT *", "SELECT ?x", "SELECT DISTINCT ?x ?y", "SELECT ?x ?y")),
+        "AGGREGATE": "SELECT (COUNT(*) AS ?n)",
+        "CONSTRUCT": "CONSTRUCT { ?x :p ?y . ?y :q [ :p ?x ] }" if not is_stream else "CONSTRUCT { ?x :q ?y . ?x a :A }",
+        "ASK": "ASK",
+    }
+    line = lines[form]
+    head, _, template = line.partition("{")
+    if form == "CONSTRUCT":
+        # Variables of the template are bound by every pattern: x and y by a further optional block.
+        pattern += " OPTIONAL { WINDOW <w> { ?x :p ?y } }"
+        line = f"{head}{{{template}"
+    return f"REGISTER {relation} <{label}> {every} AS {line} {' '.join(froms)} WHERE {{ {pattern} }}"
+
+
+RULES = (
+    "",
+    "",
+    "define Fire = [ [] a :A ; :p ?x ] from One and last One as Before within 6 s from One with Fire.?x = time(One)",
+    "define Fire = [ [] :q ?x ] from Seen = [ SELECT ?x { ?x :p ?y } ] and not One within [0, 3 s] from Seen with Fire.?x = Seen.?x",
+    "define Fire = [ [] :p ?x ] from One delayed by 2 s with Fire.?x = time(One)",
+)
+
+
+@st.composite
+def continuous_programs(draw: st.DrawFn) -> ContinuousProgram:
+    streams = [":s", ":t"]
+    texts = [query(draw, "One", streams, is_stream=True)]
+    rules = pick(draw, RULES)
+    readable = [*streams, "<One>"]
+    if often(draw, 2):
+        texts.append(query(draw, "Two", readable, is_stream=False))
+    if rules:
+        texts.append(query(draw, "Three", [*readable, "<Fire>", "<Fire>"], is_stream=False))
+    if len(texts) == 1 and often(draw, 2):
+        texts = [query(draw, "One", streams, is_stream=False)]
+    times = sorted(draw(st.lists(st.sampled_from([0, 1, 2, 3, 4, 5, 6, 7, 7.5, 8, 10, 19]), min_size=1, max_size=6)))
+    elements = tuple((time, pick(draw, ("s", "s", "t")), graph(draw)) for time in times)
+    return ContinuousProgram(
+        "\n".join(draw(st.permutations(texts))),
+        rules,
+        pick(draw, DATALOG),
+        pick(draw, BACKGROUND),
+        pick(draw, ("none", "none", "none", "rdfs", "owl2rl")),
+        pick(draw, (0, 0, 0, 1)),
+        elements,
+    )
+
+
+def graph(draw: st.DrawFn) -> str:
+    triples = draw(
+        st.lists(
+            st.sampled_from(
+                [f":{s} :{p} :{o} ." for s in "abc" for p in "pq" for o in "abc"]
+                + [f":{s} a :{c} ." for s in "abc" for c in "AB"]
+                + ["[] :p :a .", "_:n :p _:m . _:m :q :b ."]
+            ),
+            max_size=4,
+        )
+    )
+    return " ".join(triples)
