@@ -295,12 +295,13 @@ class MqttConnection:
         return 0.0 if self._confirmed_at is None else time.monotonic() - self._confirmed_at
 
     def _tell(self, tries: int) -> None:
-        """Log the loss of a connection once; again where another client seems to take it over and over."""
-        seldom = tries and tries % 8 == 0
-        if self._told and not seldom:
+        """Log the loss of a connection, and from time to time that there is none. One that is lost soon
+        after each new beginning may be taken by another client."""
+        if self._told and tries % 16:
             return
         self._told = True
-        other = f" Does another client have the client_id {self._broker.client_id}?" if self._confirmed_at is not None and seldom else ""
+        is_lost_again = tries >= 3 and self._confirmed_at is not None
+        other = f" Does another client have the client_id {self._broker.client_id}?" if is_lost_again else ""
         LOG.warning("%s: %s: %s. It is tried again.%s", self._purpose, self._broker.address, self._problem, other)
 
     def _connect_once(self) -> None:
