@@ -52,6 +52,7 @@ _DEFAULTS: Final[Mapping[str, str | int | bool]] = {
     "client.id": "dotr",
     "fetch.queue.backoff.ms": 10,  # with the default, a client whose queue was full waits a second
     "queued.max.messages.kbytes": 16_384,
+    "max.poll.interval.ms": 86_400_000,  # a query that is far behind may not read for long
     "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 60_000,
     "socket.connection.setup.timeout.ms": 10_000,
