@@ -26,6 +26,10 @@ Invariant: after `advance` the facts that hold are those inserted, and what a ru
 facts that hold and static ones, with at least one premise that holds and is not static; each has
 the greatest horizon that a derivation gives it.
 
+Where a step would touch more facts, coming and going, than are left, all that was inserted is
+settled from nothing instead. A shorter window that ends together with this one is a view of it
+(`dotr.horizons.views`).
+
 Cost: a derivation is met once for each premise that comes, or is renewed to its benefit; what
 neither comes nor goes costs nothing. Horizons of the last point are kept only where a fact has been
 cut or a rule has NOT, since only doubt reads them.
@@ -135,7 +139,7 @@ class HorizonClosure:
 
     def cut(self, fact: WindowFact) -> None:
         """Ends, before the point of the next `advance`, what was inserted of a fact from an earlier
-        point on.
+        point on; what is inserted from that very point on stays, told before or after the cut.
         """
         self._cuts[fact] = None
 

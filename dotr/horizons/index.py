@@ -9,7 +9,7 @@ Cost: a look-up costs its answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, TypeAlias, TypeVar, cast
 
 from dotr.horizons.facts import NOW, CellEnds, HeldFacts, HorizonCell
@@ -23,22 +23,30 @@ Lists: TypeAlias = Mapping[Key, "list[Item]"]
 
 
 class _HeldEnds(Mapping[Any, "list[Any]"]):
-    """Lists of the items of a key with cells that reach `least`; no list is empty."""
+    """Lists of the items of a key with cells that reach `least`; no list is empty.
 
-    __slots__ = ("_cells", "_least")
+    `without`: a test of a key and an item that are left out.
+    """
 
-    def __init__(self, cells: Mapping[Any, dict[Any, HorizonCell]], least: int) -> None:
+    __slots__ = ("_all", "_cells", "_least", "_without")
+
+    def __init__(self, cells: Mapping[Any, dict[Any, HorizonCell]], least: int, without: Callable[[Any, Any], bool] | None = None) -> None:
         self._cells = cells
         self._least = least
+        self._without = without
+        self._all = least == NEVER and without is None
 
     def get(self, key: Any, default: Any = None) -> Any:
         items = self._cells.get(key)
         if items is None:
             return default
-        if self._least == NEVER:
+        if self._all:
             return list(items)
-        least = self._least
-        return [item for item, cell in items.items() if cell[NOW] >= least] or default
+        least, without = self._least, self._without
+        found = [item for item, cell in items.items() if cell[NOW] >= least]
+        if without is not None:
+            found = [item for item in found if not without(key, item)]
+        return found or default
 
     def __getitem__(self, key: Any) -> list[Any]:
         found = self.get(key)
@@ -47,30 +55,37 @@ class _HeldEnds(Mapping[Any, "list[Any]"]):
         return cast("list[Any]", found)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._cells if self._least == NEVER else self.get(key) is not None
+        return key in self._cells if self._all else self.get(key) is not None
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._cells) if self._least == NEVER else (key for key in self._cells if key in self)
+        return iter(self._cells) if self._all else (key for key in self._cells if key in self)
 
     def __len__(self) -> int:
-        return len(self._cells) if self._least == NEVER else sum(1 for _ in self)
+        return len(self._cells) if self._all else sum(1 for _ in self)
 
 
 class _HeldTables(Mapping[Term, Ends]):
     """The tables of predicates that have triples."""
 
-    __slots__ = ("_index", "_tables")
+    __slots__ = ("_by_subject", "_index", "_tables")
 
-    def __init__(self, index: HeldIndex, tables: Mapping[Term, CellEnds]) -> None:
+    def __init__(self, index: HeldIndex, tables: Mapping[Term, CellEnds], *, by_subject: bool) -> None:
         self._index = index
         self._tables = tables
+        self._by_subject = by_subject
 
     def get(self, predicate: Term, default: Any = None) -> Any:
         cells = self._tables.get(predicate)
         if not cells:
             return default
-        ends = _HeldEnds(cells, self._index.least)
-        return ends if self._index.least == NEVER or next(iter(ends), None) is not None else default
+        without, least = self._index.without, self._index.least
+        if without is None or predicate not in without.by_subject:
+            ends = _HeldEnds(cells, least)
+        elif self._by_subject:
+            ends = _HeldEnds(cells, least, lambda subject, object: (subject, predicate, object) in without.triples)
+        else:
+            ends = _HeldEnds(cells, least, lambda object, subject: (subject, predicate, object) in without.triples)
+        return ends if next(iter(ends), None) is not None else default
 
     def __getitem__(self, predicate: Term) -> Ends:
         found = self.get(predicate)
@@ -98,11 +113,14 @@ class _HeldTriples(Set[Triple]):
 
     def __contains__(self, triple: object) -> bool:
         cell = self._index.held.cells.get(cast(Triple, triple))
-        return cell is not None and len(cast(Triple, triple)) == 3 and cell[NOW] >= self._index.least
+        if cell is None or len(cast(Triple, triple)) != 3 or cell[NOW] < self._index.least:
+            return False
+        return self._index.without is None or triple not in self._index.without.triples
 
     def __iter__(self) -> Iterator[Triple]:
-        least = self._index.least
-        return (triple for triple, cell in self._index.held.triples() if cell[NOW] >= least)
+        least, without = self._index.least, self._index.without
+        found = (triple for triple, cell in self._index.held.triples() if cell[NOW] >= least)
+        return found if without is None else (triple for triple in found if triple not in without.triples)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -110,6 +128,8 @@ class _HeldTriples(Set[Triple]):
 
 class HeldIndex(TripleIndex):
     """The triples of a closure with a horizon of at least `least`; it cannot be added to.
+
+    `without`: an index whose triples are left out; None: none.
 
     >>> held = HeldFacts()
     >>> found = [held.settle([("<a>", "<p>", object)], h, h, h, []) for object, h in (("<b>", 3), ("<c>", 5))]
@@ -121,20 +141,21 @@ class HeldIndex(TripleIndex):
     ([('<a>', '<p>', '<c>')], False, 5)
     """
 
-    __slots__ = ("held", "least")
+    __slots__ = ("held", "least", "without")
 
-    def __init__(self, held: HeldFacts) -> None:
+    def __init__(self, held: HeldFacts, least: int = NEVER, without: TripleIndex | None = None) -> None:
         self.held = held
-        self.least = NEVER
+        self.least = least
+        self.without = without
         self.has_edges = True
-        self.by_subject = cast("dict[Term, Ends]", _HeldTables(self, held.by_subject))
-        self.by_object = cast("dict[Term, Ends]", _HeldTables(self, held.by_object))
+        self.by_subject = cast("dict[Term, Ends]", _HeldTables(self, held.by_subject, by_subject=True))
+        self.by_object = cast("dict[Term, Ends]", _HeldTables(self, held.by_object, by_subject=False))
         self.triples = cast("set[Triple]", _HeldTriples(self))
 
     def horizon(self, triple: Triple) -> int | None:
         """The horizon of a triple; None where it is not in the index."""
         cell = self.held.cells.get(triple)
-        return cell[NOW] if cell is not None and cell[NOW] >= self.least else None
+        return cell[NOW] if cell is not None and triple in self.triples else None
 
     def add(self, triple: Triple) -> bool:
         """Refuses: facts are inserted into the closure."""
@@ -143,20 +164,30 @@ class HeldIndex(TripleIndex):
     @property
     def edges_from(self) -> Edges:
         """Subject -> (predicate, object) without hidden predicates."""
-        return cast(Edges, _VisibleHeldEdges(_HeldEnds(self.held.edges_from, self.least), 0))
+        return cast(Edges, _VisibleHeldEdges(self._all_edges_from(), 0))
 
     @property
     def edges_to(self) -> Edges:
         """Object -> (subject, predicate) without hidden predicates."""
-        return cast(Edges, _VisibleHeldEdges(_HeldEnds(self.held.edges_to, self.least), 1))
+        return cast(Edges, _VisibleHeldEdges(self._all_edges_to(), 1))
+
+    def _all_edges_from(self) -> _HeldEnds:
+        known = self.without
+        return _HeldEnds(
+            self.held.edges_from, self.least, None if known is None else lambda subject, edge: (subject, *edge) in known.triples
+        )
+
+    def _all_edges_to(self) -> _HeldEnds:
+        known = self.without
+        return _HeldEnds(self.held.edges_to, self.least, None if known is None else lambda object, edge: (*edge, object) in known.triples)
 
     def all_from(self, subject: Term) -> list[tuple[Term, Term]]:
         """(predicate, object) of a subject, hidden predicates included."""
-        return _HeldEnds(self.held.edges_from, self.least).get(subject, [])  # type: ignore[no-any-return]
+        return self._all_edges_from().get(subject, [])  # type: ignore[no-any-return]
 
     def all_to(self, object: Term) -> list[tuple[Term, Term]]:
         """(subject, predicate) of an object, hidden predicates included."""
-        return _HeldEnds(self.held.edges_to, self.least).get(object, [])  # type: ignore[no-any-return]
+        return self._all_edges_to().get(object, [])  # type: ignore[no-any-return]
 
     def all_links(self, subject: Term, object: Term) -> list[Term]:
         """Predicates from a subject to an object, hidden ones included."""

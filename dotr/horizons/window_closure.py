@@ -32,6 +32,7 @@ from dotr.datalog.said import SaidCloser
 from dotr.datalog.strata import is_nonmonotonic
 from dotr.horizons.closure import HorizonClosure
 from dotr.horizons.facts import NOW, StaticFacts
+from dotr.horizons.index import HeldIndex
 from dotr.horizons.rules import CONTRADICTION, FactChanges, WindowFact
 from dotr.horizons.views import ClosureView
 from dotr.joins.limits import LIMITS
@@ -76,6 +77,7 @@ class WindowClosure:
     def __init__(self, level: EntailmentLevel, knowledge: Knowledge, rules: Sequence[DatalogRule], limit: int = LIMITS.triples) -> None:
         if not is_kept(rules, level):
             raise ValueError("rules with NOT or AGGREGATE: the background may lose conclusions, close the content anew")
+        self.background: Final = knowledge.background
         self._has_unseen: Final = any(rule.of_rule_set or not rule.head for rule in rules)
         self._closer: Final = SaidCloser(knowledge, rules, limit) if level is EntailmentLevel.SNAPSHOT else None
         has_rules = level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW)
@@ -90,6 +92,11 @@ class WindowClosure:
     def index(self) -> TripleIndex:
         """The triples that the content says, as of the last `advance`."""
         return self._closure.index
+
+    @property
+    def beyond(self) -> TripleIndex:
+        """The triples that the content says and the background does not have: the default graph's."""
+        return HeldIndex(self._closure.held, without=self.background)
 
     def insert(self, time: Micros, triples: Iterable[Triple]) -> None:
         """Inserts an element that enters the content.
@@ -157,6 +164,11 @@ class WindowClosureView:
     def index(self) -> TripleIndex:
         """The triples that the window's content says, as of the last `advance`."""
         return self._view.index
+
+    @property
+    def beyond(self) -> TripleIndex:
+        """The triples that the window's content says and the background does not have."""
+        return HeldIndex(self._view.index.held, self._view.index.least, self._closure.background)
 
     def advance(self, begin: Micros) -> FactChanges:
         """Moves to the content that begins after `begin`; returns what began and ended since.

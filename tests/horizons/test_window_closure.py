@@ -95,6 +95,14 @@ def test_windows_and_views(seed: int) -> None:
                     expected = set(said(together, given_static, own, entailment.value))
                     assert window.contradictions() == anew.close(together).contradictions
             assert {each for each in window.index if not is_hidden(each[1])} == expected
+            beyond = expected - set(knowledge.background.triples)
+            assert set(window.beyond.visible()) == {each for each in window.beyond.triples if not is_hidden(each[1])} == beyond
+            for subject, predicate, object in expected:
+                wanted = [(subject, predicate, object)] if (subject, predicate, object) in beyond else []
+                assert [each for each in window.beyond.match(subject, predicate, None) if each[2] == object] == wanted
+                assert [each for each in window.beyond.match(None, predicate, object) if each[0] == subject] == wanted
+                assert [each for each in window.beyond.match(subject, None, None) if each[1:] == (predicate, object)] == wanted
+                assert [each for each in window.beyond.match(None, None, object) if each[:2] == (subject, predicate)] == wanted
             if window is closure:
                 assert sorted(changes.began) == sorted(expected - held)
                 assert sorted(changes.ended) == sorted(held - expected)
