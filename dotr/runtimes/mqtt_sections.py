@@ -12,7 +12,7 @@ from dotr.config.transports import MqttSection
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.time import Unit
 from dotr.sinks.destinations import MqttDestination
-from dotr.sources.mqtt_connection import Credentials, MqttBroker, TlsFiles
+from dotr.sources.mqtt_broker import Credentials, MqttBroker, TlsFiles
 from dotr.sources.mqtt_messages import MqttSource
 from dotr.sources.times import parse_delay
 

@@ -10,7 +10,7 @@ from dotr.model.places import Span
 from dotr.model.terms import Variable
 
 if TYPE_CHECKING:
-    from dotr.sources.mqtt_connection import MqttBroker
+    from dotr.sources.mqtt_broker import MqttBroker
 
 
 @dataclass(frozen=True, slots=True)

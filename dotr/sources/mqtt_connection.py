@@ -18,14 +18,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from socket import socket, socketpair
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
-from urllib.parse import urlsplit
 
 from dotr.errors.diagnostics import DotrError, refuse
 from dotr.model.places import Span
-from dotr.sources.mqtt_addresses import PORTS
+from dotr.sources.mqtt_broker import MqttBroker
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags
@@ -58,84 +57,6 @@ _REFUSALS: Final = {
     0x9D: "it has moved to another server",
 }
 """Reason codes with which a broker refuses a connection for good; others may pass."""
-
-
-class Credentials(NamedTuple):
-    """Name and password of a user. They are not shown.
-
-    >>> Credentials("dotr", "x7")
-    Credentials(…)
-    """
-
-    username: str | None = None
-    password: str | None = None
-
-    def __repr__(self) -> str:
-        return "Credentials(…)"
-
-
-def no_credentials() -> Credentials:
-    """The credentials of an unnamed user."""
-    return Credentials()
-
-
-class TlsFiles(NamedTuple):
-    """Paths of certificates: `ca` of those to trust (None: the system's), `certificate` and `key` of
-    the client's own (None: it has none)."""
-
-    ca: str | None = None
-    certificate: str | None = None
-    key: str | None = None
-
-    def context(self) -> ssl.SSLContext:
-        """Context that verifies certificate and host name; raises OSError where a file cannot be read."""
-        context = ssl.create_default_context(cafile=self.ca)
-        if self.certificate is not None:
-            context.load_cert_chain(self.certificate, self.key)
-        return context
-
-
-SYSTEM_TRUST: Final = TlsFiles()
-
-
-@dataclass(frozen=True, slots=True)
-class MqttBroker:
-    """Address of a broker, and the way in.
-
-    - `url`: `mqtt://HOST:PORT`, or `mqtts://` with TLS; what it says of a user is not used.
-    - `client_id`: the name of the session; the broker ends a connection when another client of the
-      same name connects.
-    - `tls_files`: paths of certificates, where the URL has TLS.
-    - `credentials`: name and password, read at each connection.
-
-    >>> broker = MqttBroker("mqtts://dotr:${PASSWORD}@broker", "dotr")
-    >>> broker.host, broker.port, broker.tls, broker.address
-    ('broker', 8883, True, 'mqtts://broker:8883')
-    """
-
-    url: str
-    client_id: str
-    tls_files: TlsFiles = SYSTEM_TRUST
-    credentials: Callable[[], Credentials] = field(default=no_credentials, repr=False, compare=False)
-
-    @property
-    def host(self) -> str:
-        return urlsplit(self.url).hostname or ""
-
-    @property
-    def port(self) -> int:
-        parts = urlsplit(self.url)
-        return parts.port or PORTS[parts.scheme]
-
-    @property
-    def tls(self) -> bool:
-        return urlsplit(self.url).scheme == "mqtts"
-
-    @property
-    def address(self) -> str:
-        """URL without user and password, for messages."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'mqtts' if self.tls else 'mqtt'}://{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)

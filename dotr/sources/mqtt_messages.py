@@ -21,7 +21,8 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.places import Span
 from dotr.sources.messages import Message
 from dotr.sources.mqtt_addresses import unshared
-from dotr.sources.mqtt_connection import BrokerLimits, MqttBroker, MqttConnection, SessionLimits, paho_problem
+from dotr.sources.mqtt_broker import MqttBroker
+from dotr.sources.mqtt_connection import BrokerLimits, MqttConnection, SessionLimits, paho_problem
 from dotr.sources.receivers import Inbox, MessageQueue, ReceivingFailed
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from dotr.sinks.events import OutputTerms
 from dotr.sinks.files import WriteFailed
 from dotr.sinks.messages import MessageFormat, event_encoder
 from dotr.sinks.mqtt_publishing import MqttPublisher, PublishedBatches, PublishedMessages
-from dotr.sources.mqtt_connection import Credentials, MqttBroker
+from dotr.sources.mqtt_broker import Credentials, MqttBroker
 from tests.support.mosquitto import Mosquitto, wait_until
 
 pytestmark = pytest.mark.mosquitto

@@ -13,7 +13,7 @@ import pytest
 
 from dotr.errors.diagnostics import Refused
 from dotr.sources.messages import Message, message_decoder
-from dotr.sources.mqtt_connection import Credentials, MqttBroker, TlsFiles
+from dotr.sources.mqtt_broker import Credentials, MqttBroker, TlsFiles
 from dotr.sources.mqtt_messages import RECEIVE_MAXIMUM, MqttReceiver, MqttSource
 from dotr.sources.receivers import MessageQueue, ReceivingFailed
 from dotr.sources.records import Format, InputFile, Record
