@@ -327,6 +327,14 @@ _POLICIES: Final = {
 }
 
 
+_LEVELS: Final = {
+    "NONE": EntailmentLevel.NONE,
+    "SNAPSHOT": EntailmentLevel.SNAPSHOT,
+    "GRAPH": EntailmentLevel.GRAPH,
+    "WINDOW": EntailmentLevel.WINDOW,
+}
+
+
 def _read_level(cursor: Cursor, unit: Unit) -> Level | None:
     if cursor.take_words("STREAM"):
         if not cursor.take_words("WITHIN"):
@@ -334,10 +342,10 @@ def _read_level(cursor: Cursor, unit: Unit) -> Level | None:
         within = read_length(cursor, unit, _AFTER_LENGTH)
         return None if within is None else StreamLevel(within)
     word = cursor.here.text.upper()
-    if cursor.here.group == "word" and word in EntailmentLevel.__members__:
+    if cursor.here.group == "word" and word in _LEVELS:
         cursor.position += 1
-        return EntailmentLevel[word]
-    hint = did_you_mean(word, [*EntailmentLevel.__members__, "STREAM WITHIN"])
+        return _LEVELS[word]
+    hint = did_you_mean(word, [*_LEVELS, "STREAM WITHIN"])
     raise cursor.unexpected("a level of entailment", f"{hint} Levels are NONE, SNAPSHOT, GRAPH, WINDOW and STREAM WITHIN 1 h.".strip())
 
 
