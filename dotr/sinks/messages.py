@@ -66,7 +66,7 @@ class MessageFormat(NamedTuple):
 
 
 def event_encoder(format: MessageFormat) -> Encoder[Firing]:
-    """A new encoder of firings.
+    """A new encoder of firings. Those without a graph have a message in NDJSON alone.
 
     >>> from dotr.model.time import Clock
     >>> encode = event_encoder(MessageFormat(StreamFormat.CSV, OutputTerms(Clock(), ["room"], pipeline="fire 1"), "room"))
@@ -85,10 +85,14 @@ def event_encoder(format: MessageFormat) -> Encoder[Firing]:
 
     def encode(firings: Sequence[Firing]) -> Iterator[OutgoingMessage]:
         nonlocal last, ordinal
-        for firing, text in zip(firings, write(firings), strict=True):
+        texts = iter(write(firings))
+        for firing in firings:
             time = firing.time
             ordinal = ordinal + 1 if time == last else 0
             last = time
+            if firing.graph is None and format.form is not StreamFormat.NDJSON:
+                continue
+            text = next(texts)
             value = None if key is None else next((value for name, value in firing.attributes if name == key), None)
             headers = [("dotr-id", f"{name}/{time}-{ordinal}".encode()), ("dotr-time", b"%d" % time), *fixed]
             yield OutgoingMessage(_bytes(text), headers, None if value is None else _bytes(value), ordinal, time)

@@ -26,5 +26,5 @@ def test_input_depends_on_number_and_seed_only() -> None:
 )
 def test_other_failure_is_finding(fault: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOTR_FUZZ_FAULT", fault)
-    (found,) = fuzz.findings(range(7, 14), seed=0)
-    assert (found.number, found.parser, found.what) == (10, "times", message)
+    (found,) = fuzz.findings(range(7, 7 + len(fuzz.PARSERS)), seed=0)
+    assert (found.parser, found.what) == ("times", message)

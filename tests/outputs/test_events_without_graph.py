@@ -10,7 +10,9 @@ from dotr.model.stream import Firing
 from dotr.model.time import Clock
 from dotr.outputs.external_sort import decode_firings, encode_firings
 from dotr.outputs.writing import StreamFormat, compile_writer
-from dotr.sinks.events import OutputTerms, TableFormat, open_sink
+from dotr.sinks.events import OutputTerms
+from dotr.sinks.messages import MessageFormat, event_encoder
+from dotr.sinks.parquet import ParquetFile
 
 pytestmark = pytest.mark.core
 
@@ -42,9 +44,16 @@ def test_graph_whose_triples_were_all_dropped_is_written(form: StreamFormat) -> 
 def test_parquet_leaves_it_out(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "out.parquet"
-    with open_sink(str(path), TableFormat.PARQUET, OutputTerms(Clock(), ["tag"])) as sink:
-        sink.write_firings([EMPTY, WITHOUT, WHOLE])
+    with ParquetFile(str(path), Clock(), ["tag"]) as sink:
+        sink.write_items([EMPTY, WITHOUT, WHOLE])
     assert parquet.read_table(path)["rule"].to_pylist() == ["Emptied", "Fire"]
+
+
+@pytest.mark.parametrize("form", [StreamFormat.NDJSON, StreamFormat.TRIG, StreamFormat.NQUADS, StreamFormat.CSV])
+def test_messages_of_brokers_leave_it_out_but_in_ndjson(form: StreamFormat) -> None:
+    encode = event_encoder(MessageFormat(form, OutputTerms(Clock(), ["tag"], pipeline="p")))
+    ordinals = [message.ordinal for message in encode([EMPTY, WITHOUT, WHOLE])]
+    assert ordinals == ([0, 1, 2] if form is StreamFormat.NDJSON else [0, 2])
 
 
 def test_sorted_runs_keep_the_difference_between_no_graph_and_an_empty_one() -> None:

@@ -98,7 +98,7 @@ class Kept:
 def said(run: Batched, story: Story = SMALL) -> list[tuple[int, str, object]]:
     """Output of a run over the rest of the stream."""
     firings = sorted(run.batch(story.halves()[1], LAST_MICRO), key=output_order)
-    return [(firing.time, firing.rule, [list(triple) for triple in firing.graph]) for firing in firings]
+    return [(firing.time, firing.rule, [list(triple) for triple in firing.graph or ()]) for firing in firings]
 
 
 class Entries(dict[tuple[int, int], bytes]):

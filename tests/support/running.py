@@ -40,7 +40,7 @@ def run_engine(
     facts: list[ReportedFact] = []
 
     def put(firings: Iterable[Firing]) -> None:
-        outputs.extend(Output(f.time, f.rule, f.event, dict(f.attributes), frozenset(f.graph), f.dropped) for f in firings)
+        outputs.extend(Output(f.time, f.rule, f.event, dict(f.attributes), frozenset(f.graph or ()), f.dropped) for f in firings)
 
     for time, graphs in together.items():
         firings, _ = engine.step(time, graphs)
@@ -81,7 +81,7 @@ def partitioned(
 
 
 def outputs(firings: Sequence[Firing]) -> list[Output]:
-    return [Output(f.time, f.rule, f.event, dict(f.attributes), frozenset(f.graph), f.dropped) for f in firings]
+    return [Output(f.time, f.rule, f.event, dict(f.attributes), frozenset(f.graph or ()), f.dropped) for f in firings]
 
 
 def in_batches(program: CompiledProgram, elements: Sequence[Element], clock: Clock, buckets: int, cuts: Sequence[Micros]) -> list[Firing]:

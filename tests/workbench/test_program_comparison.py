@@ -64,7 +64,7 @@ def whole_run(replay: Replay) -> list[Firing]:
 
 def forms(firings: Sequence[Firing], rule: str) -> Counter[object]:
     return Counter(
-        (firing.time, firing.event, comparable_attributes(dict(firing.attributes)), comparable(firing.graph))
+        (firing.time, firing.event, comparable_attributes(dict(firing.attributes)), comparable(firing.graph or ()))
         for firing in firings
         if firing.rule == rule
     )
