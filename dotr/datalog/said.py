@@ -46,6 +46,7 @@ class SaidCloser:
 
     def __init__(self, knowledge: Knowledge, rules: Sequence[DatalogRule], limit: int = LIMITS.triples) -> None:
         self.knowledge = knowledge
+        self.rules = rules
         self.limit = limit
         self._by_predicate: dict[Term, list[DeltaPosition]] = {}
         self._for_all: list[DeltaPosition] = []

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, assert_never
 
 from dotr.datalog.closure import Contradiction
 from dotr.engine.match_blocks import MatchedTriple
-from dotr.engine.report_evaluation import ReportEvaluator, SolutionRow
+from dotr.engine.report_evaluation import ReportEvaluator, SeenWindow, SolutionRow
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.joins.limits import LimitExceeded
 from dotr.layout.event_order import sort_by_tie
@@ -53,6 +53,7 @@ class QueryRun:
         self.query: ContinuousQuery = evaluator.query
         self._evaluator = evaluator
         self.windows = [WindowReports(WindowContent(window, origin), origin) for window in self.query.windows]
+        self._kept = evaluator.kept_windows()
         self._all_times = [reports.times for reports in self.windows if reports.times is not None]
         names = evaluator.projection
         self._names = names
@@ -127,9 +128,9 @@ class QueryRun:
         reporting = [each for number, each in enumerate(self.windows) if each.reports(time, arrived=bool(arrived.get(number)))]
         if not reporting:
             return _NOTHING
-        views = [each.content.view(time) for each in self.windows]
+        seen = [SeenWindow(each.content.view(time), each.content, kept) for each, kept in zip(self.windows, self._kept, strict=True)]
         try:
-            answer = self._evaluator.evaluate(views, self.used)
+            answer = self._evaluator.evaluate(seen, self.used)
             firings = self._firings(time, self._given(answer.rows))
         except LimitExceeded as error:
             return ReportResult([], [self._dead_letter(Reason.LIMIT, time, f"a report of {self.query.label} goes over a limit: {error}")])
@@ -218,6 +219,7 @@ class QueryRun:
         for each, (content, reported) in zip(self.windows, windows, strict=True):
             each.content.restore(content)
             each.reported = ContentRange(*reported)
+        self._kept = self._evaluator.kept_windows()
         self.before = [tuple(row) for row in before]
         self.used = tuple(
             frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used

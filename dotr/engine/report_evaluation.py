@@ -1,9 +1,10 @@
-"""Solutions of a continuous query at a report, found anew (continuous.md, sections 5 to 7).
+"""Solutions of a continuous query at a report (continuous.md, sections 5 to 7).
 
 Idea: the content of each window is closed at its level, MATCH is evaluated over items, and the
-query over all of that by the full evaluator. Nothing is kept from report to report but what MATCH
-has used.
-Cost: that of closing the windows and of the query over them, whatever has changed.
+query over all of that by the full evaluator. From report to report the closures of contents are kept
+(`kept_windows`), where their level and rules allow it, and what MATCH has used.
+Cost: that of what came and went in closures that are kept, and of closing the others; and that of
+the query over the windows, whatever has changed.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from typing import NamedTuple
 
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
+from dotr.engine.kept_windows import KeptWindow, kept_window
 from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
+from dotr.horizons.window_closure import WindowClosure
 from dotr.joins.limits import Limits
 from dotr.model.continuous import AskForm, ContinuousQuery, ContinuousWindow, EntailmentLevel, Level, StreamLevel
 from dotr.model.intervals import plain_groups
@@ -27,7 +30,7 @@ from dotr.queries.graph import Graph
 from dotr.queries.operators import EMPTY
 from dotr.queries.report_graph import ReportGraph
 from dotr.store.triples import TripleIndex
-from dotr.windows.content import TimedElement, WindowView
+from dotr.windows.content import TimedElement, WindowContent, WindowView
 
 SolutionRow = tuple[Term | None, ...]
 """The terms of a solution in the order of the query's projection."""
@@ -45,6 +48,16 @@ class ReportAnswer(NamedTuple):
     used: tuple[frozenset[MatchedTriple], ...]
 
 
+class SeenWindow(NamedTuple):
+    """What a query sees of a window at a report; `source` has the elements, `kept` the closure of
+    the content, if it is kept.
+    """
+
+    view: WindowView
+    source: WindowContent
+    kept: KeptWindow | None
+
+
 class ReportEvaluator:
     """A compiled continuous query."""
 
@@ -56,17 +69,23 @@ class ReportEvaluator:
         self._matches = [MatchEvaluator(block, partial(time_term, clock=clock)) for block in query.matches]
         self._event_windows = {group.window for block in query.matches for group in plain_groups(block.events)}
         self._contradictions: dict[Contradiction, None] = {}
+        self._is_alone = sum(window.name is None for window in query.windows) == 1
 
     @property
     def projection(self) -> tuple[str, ...]:
         """The names of a row's terms."""
         return ("answer",) if isinstance(self.query.form, AskForm) else tuple(self.query.query.projection)
 
-    def evaluate(self, views: Sequence[WindowView], used: Sequence[frozenset[MatchedTriple]]) -> ReportAnswer:
+    def kept_windows(self) -> list[KeptWindow | None]:
+        """New closures of the windows' contents, None for those that are closed anew."""
+        closer = self._closer
+        return [kept_window(window, closer.knowledge, closer.rules, closer.limit) for window in self.query.windows]
+
+    def evaluate(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]]) -> ReportAnswer:
         """Ω at a report.
 
         Args:
-            views: what each window of the query has.
+            windows: what each window of the query has.
             used: the triples that each MATCH block has used up before.
 
         Raises:
@@ -74,11 +93,11 @@ class ReportEvaluator:
         """
         BOUNDS.characters = self._limits.literal
         self._contradictions.clear()
-        named = {window.name: (window, view) for window, view in zip(self.query.windows, views, strict=True) if window.name is not None}
-        blocks = {name: self._graph(self._block(window, view)) for name, (window, view) in named.items()}
-        items = {name: self._items(*named[name]) for name in self._event_windows}
+        named = {window.name: (window, seen) for window, seen in zip(self.query.windows, windows, strict=True) if window.name is not None}
+        blocks = {name: self._graph(self._leveled(window.block_level, seen)) for name, (window, seen) in named.items()}
+        items = {name: self._items(named[name][0], named[name][1].view) for name in self._event_windows}
         mappings = [match.mappings(items, gone) for match, gone in zip(self._matches, used, strict=True)]
-        background, delta, removed = self._default(views)
+        background, delta, removed = self._default(windows)
         graph = ReportGraph(background, delta, blocks, [[each.bindings for each in found] for found in mappings], self._limits)
         graph.removed = removed
         solutions = self._operator.solutions(graph, EMPTY, EMPTY)
@@ -99,11 +118,19 @@ class ReportEvaluator:
         self._contradictions |= dict.fromkeys(said.contradictions)
         return said.triples
 
-    def _block(self, window: ContinuousWindow, view: WindowView) -> TripleIndex:
-        """What a WINDOW block over a window sees."""
-        return self._leveled(window.block_level, view)
+    def _kept(self, seen: SeenWindow) -> WindowClosure | None:
+        """The kept closure of a window, moved to the content."""
+        if seen.kept is None:
+            return None
+        closure = seen.kept.said(seen.source, seen.view.held)
+        self._contradictions |= dict.fromkeys(closure.contradictions())
+        return closure
 
-    def _leveled(self, level: Level, view: WindowView) -> TripleIndex:
+    def _leveled(self, level: Level, seen: SeenWindow) -> TripleIndex:
+        """What a WINDOW block over a window sees."""
+        if (closure := self._kept(seen)) is not None:
+            return closure.index
+        view = seen.view
         content = _triples(view.content)
         match level:
             case EntailmentLevel.NONE:
@@ -139,19 +166,22 @@ class ReportEvaluator:
             found.append(MatchedItem(time, triples))
         return found
 
-    def _default(self, views: Sequence[WindowView]) -> tuple[TripleIndex, TripleIndex, TripleIndex | None]:
+    def _default(self, windows: Sequence[SeenWindow]) -> tuple[TripleIndex, TripleIndex, TripleIndex | None]:
         """The default graph as background, delta and what the background masks: the model of the
         background and the default windows, and what those of other levels add.
         """
         together: list[Triple] = []
         added: list[TripleIndex] = []
-        for window, view in zip(self.query.windows, views, strict=True):
+        closed = [seen for window, seen in zip(self.query.windows, windows, strict=True) if window.name is None and _is_closed(window)]
+        if len(closed) == 1 and self._is_alone and (kept := self._kept(closed[0])) is not None:
+            return kept.background, kept.beyond, None
+        for window, seen in zip(self.query.windows, windows, strict=True):
             if window.name is not None:
                 continue
-            if window.block_level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW):
-                together += _triples(view.content)
+            if _is_closed(window):
+                together += _triples(seen.view.content)
             else:
-                added.append(self._leveled(window.block_level, view))
+                added.append(self._leveled(window.block_level, seen))
         closure = self._closer.knowledge.close(together)
         self._contradictions |= dict.fromkeys(closure.contradictions)
         delta = closure.delta
@@ -160,6 +190,11 @@ class ReportEvaluator:
                 if triple not in closure.background:
                     delta.add(triple)
         return closure.background, delta, closure.removed
+
+
+def _is_closed(window: ContinuousWindow) -> bool:
+    """True for a window that is closed as one graph."""
+    return window.block_level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW)
 
 
 def _triples(elements: Iterable[TimedElement]) -> list[Triple]:

@@ -36,21 +36,23 @@ class WindowLimitExceeded(DotrError):
     """Raised where a landmark window holds more elements than its LIMIT."""
 
 
-class WindowView(NamedTuple):
-    """What a query sees of a window at a report: its content, and the elements of its stream that a
-    level `STREAM WITHIN d` reads beside it, those of (t − d, t]. Both are in the order of time.
-    """
-
-    content: Sequence[TimedElement]
-    history: Sequence[TimedElement] = ()
-
-
 class ContentRange(NamedTuple):
     """The positions of a content among all elements that came: `first`, and the one behind its
     last."""
 
     first: int
     end: int
+
+
+class WindowView(NamedTuple):
+    """What a query sees of a window at a report: its content, and the elements of its stream that a
+    level `STREAM WITHIN d` reads beside it, those of (t − d, t]. Both are in the order of time.
+    `held` are the positions of the content.
+    """
+
+    content: Sequence[TimedElement]
+    held: ContentRange
+    history: Sequence[TimedElement] = ()
 
 
 _EMPTY: Final = ContentRange(0, 0)
@@ -166,13 +168,17 @@ class WindowContent:
         """
         return self._elements[first - self._offset : end - self._offset]
 
+    def time_at(self, position: int) -> Micros:
+        """The time of the element at a position that is still kept."""
+        return self._times[position - self._offset]
+
     def view(self, time: Micros) -> WindowView:
         """The content at a time, which is not before the last element's."""
         held = self.range_at(time)
         history: Sequence[TimedElement] = ()
         if self._history:
             history = self._elements[bisect_right(self._times, time - self._history, self._dropped) :]
-        return WindowView(self.between(held.first, held.end) if held != _EMPTY else (), history)
+        return WindowView(self.between(held.first, held.end) if held != _EMPTY else (), held, history)
 
     def _first_counted(self) -> int:
         """The index of the first element of the latest items that together hold `count`.

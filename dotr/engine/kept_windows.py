@@ -1,0 +1,64 @@
+"""What the windows of a continuous query say, kept from report to report (continuous.md, section 11).
+
+Idea: at a report, the elements that came into a content since the report before are inserted into a
+closure by horizons, and the closure is moved to where the content now begins. A content is a range
+of positions, so what came is a slice.
+Invariant: after `said` the closure holds the content of the report, and nothing else.
+Cost: what came and went since the report before (`dotr.horizons`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dotr.datalog.background import Knowledge
+from dotr.horizons.window_closure import WindowClosure, is_kept
+from dotr.model.continuous import ContinuousWindow, EntailmentLevel
+from dotr.model.datalog import DatalogRule
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.windows.content import ContentRange, WindowContent
+
+
+class KeptWindow:
+    """The closure of one window's content. It is not part of a checkpoint: a new one takes in the
+    content again.
+    """
+
+    def __init__(self, level: EntailmentLevel, knowledge: Knowledge, rules: Sequence[DatalogRule], limit: int) -> None:
+        self._level = level
+        self._knowledge = knowledge
+        self._rules = rules
+        self._limit = limit
+        self._closure: WindowClosure | None = None
+        self._taken = 0
+        self._last: Micros = -LAST_MICRO
+
+    def said(self, content: WindowContent, held: ContentRange) -> WindowClosure:
+        """The closure, moved to a content at the positions `held`.
+
+        Raises `LimitExceeded`; the next content is then closed anew.
+        """
+        if self._closure is None:
+            self._closure = WindowClosure(self._level, self._knowledge, self._rules, self._limit)
+            self._taken, self._last = 0, -LAST_MICRO
+        closure, begin = self._closure, self._last
+        if held.first < held.end:
+            begin = content.time_at(held.first) - 1
+            for time, triples in content.between(max(held.first, self._taken), held.end):
+                closure.insert(time, triples)
+                self._last = time
+            self._taken = held.end
+        try:
+            closure.advance(begin)
+        except BaseException:
+            self._closure = None
+            raise
+        return closure
+
+
+def kept_window(window: ContinuousWindow, knowledge: Knowledge, rules: Sequence[DatalogRule], limit: int) -> KeptWindow | None:
+    """The closure of a window's content, None where a content is closed anew."""
+    level = window.block_level
+    if isinstance(level, EntailmentLevel) and is_kept(rules, level):
+        return KeptWindow(level, knowledge, rules, limit)
+    return None
