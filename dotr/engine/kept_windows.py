@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from dotr.datalog.background import Knowledge
 from dotr.horizons.window_closure import WindowClosure, is_kept
-from dotr.model.continuous import ContinuousWindow, EntailmentLevel
+from dotr.model.continuous import ContinuousQuery, ContinuousWindow, EntailmentLevel
 from dotr.model.datalog import DatalogRule
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.windows.content import ContentRange, WindowContent
@@ -56,9 +56,26 @@ class KeptWindow:
         return closure
 
 
-def kept_window(window: ContinuousWindow, knowledge: Knowledge, rules: Sequence[DatalogRule], limit: int) -> KeptWindow | None:
-    """The closure of a window's content, None where a content is closed anew."""
-    level = window.block_level
-    if isinstance(level, EntailmentLevel) and is_kept(rules, level):
-        return KeptWindow(level, knowledge, rules, limit)
-    return None
+def closed_anew(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> list[ContinuousWindow]:
+    """The windows of a query whose contents are closed anew at each report: rules with NOT or
+    AGGREGATE, the level STREAM, and several default windows, which are closed together.
+    """
+    beside = sum(window.name is None for window in query.windows) > 1
+    return [
+        window
+        for window in query.windows
+        if not isinstance(window.block_level, EntailmentLevel)
+        or not is_kept(rules, window.block_level)
+        or (beside and window.name is None and window.block_level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW))
+    ]
+
+
+def kept_windows(query: ContinuousQuery, knowledge: Knowledge, rules: Sequence[DatalogRule], limit: int) -> list[KeptWindow | None]:
+    """New closures of the windows' contents, None for those that are closed anew."""
+    anew = closed_anew(query, rules)
+    return [
+        KeptWindow(window.block_level, knowledge, rules, limit)
+        if isinstance(window.block_level, EntailmentLevel) and window not in anew
+        else None
+        for window in query.windows
+    ]

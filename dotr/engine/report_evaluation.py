@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
-from dotr.engine.kept_windows import KeptWindow, kept_window
+from dotr.engine.kept_windows import KeptWindow, kept_windows
 from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
@@ -79,7 +79,7 @@ class ReportEvaluator:
     def kept_windows(self) -> list[KeptWindow | None]:
         """New closures of the windows' contents, None for those that are closed anew."""
         closer = self._closer
-        return [kept_window(window, closer.knowledge, closer.rules, closer.limit) for window in self.query.windows]
+        return kept_windows(self.query, closer.knowledge, closer.rules, closer.limit)
 
     def evaluate(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]]) -> ReportAnswer:
         """Ω at a report.
@@ -173,7 +173,7 @@ class ReportEvaluator:
         together: list[Triple] = []
         added: list[TripleIndex] = []
         closed = [seen for window, seen in zip(self.query.windows, windows, strict=True) if window.name is None and _is_closed(window)]
-        if len(closed) == 1 and self._is_alone and (kept := self._kept(closed[0])) is not None:
+        if self._is_alone and closed and (kept := self._kept(closed[0])) is not None:
             return kept.background, kept.beyond, None
         for window, seen in zip(self.query.windows, windows, strict=True):
             if window.name is not None:

@@ -3,10 +3,11 @@ layer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from dotr.engine.kept_windows import closed_anew
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.rendering import duration_text
 from dotr.layout.layers import Layer, PlacedQuery
@@ -14,6 +15,7 @@ from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs
 from dotr.model.continuous import (
     AskForm,
     ConstructForm,
+    ContinuousQuery,
     ContinuousWindow,
     ElementsExtent,
     EntailmentLevel,
@@ -26,6 +28,7 @@ from dotr.model.continuous import (
     StreamLevel,
     TriplesExtent,
 )
+from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Label
 
 
@@ -56,7 +59,8 @@ class ContinuousExplanation:
 
 def explained_queries(program: CompiledProgram) -> tuple[ContinuousExplanation, ...]:
     """Explanations of the continuous queries of a program, by layer."""
-    return tuple(_explained(layer, placed) for layer in program.layout.layers for placed in layer.queries)
+    rules = program.closing_rules
+    return tuple(_explained(layer, placed, rules) for layer in program.layout.layers for placed in layer.queries)
 
 
 def lines_of(query: ContinuousExplanation) -> Iterator[str]:
@@ -84,7 +88,7 @@ def lines_of(query: ContinuousExplanation) -> Iterator[str]:
     yield f"  layer      {query.layer}"
 
 
-def _explained(layer: Layer, placed: PlacedQuery) -> ContinuousExplanation:
+def _explained(layer: Layer, placed: PlacedQuery, rules: Sequence[DatalogRule]) -> ContinuousExplanation:
     query = placed.unit.query
     match query.form:
         case SelectForm():
@@ -104,10 +108,20 @@ def _explained(layer: Layer, placed: PlacedQuery) -> ContinuousExplanation:
         query.label,
         makes,
         windows,
-        "in full at each report, over its windows closed anew",
+        _evaluation(query, rules),
         "one partition, on one core: a report sees all of its windows",
         f"{layer.number}: {reads}",
     )
+
+
+def _evaluation(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> str:
+    anew = closed_anew(query, rules)
+    if not anew:
+        return "in full at each report, over windows whose closures are kept"
+    if len(anew) == len(query.windows):
+        return "in full at each report, over its windows closed anew"
+    names = ", ".join(window.name or "(default)" for window in anew)
+    return f"in full at each report, over windows whose closures are kept, but for {names}, closed anew"
 
 
 def _window(window: ContinuousWindow, stream: GraphStream) -> WindowExplanation:
