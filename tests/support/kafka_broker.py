@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -131,6 +132,9 @@ def _end_with_parent() -> None:
         ctypes.CDLL(None).prctl(_SIGNAL_AT_PARENTS_END, signal.SIGKILL)
 
 
+_STARTER: Final = ThreadPoolExecutor(1)
+
+
 @dataclass
 class Broker:
     """A broker that runs, or was killed and may be started again with all that it holds: `folder` has its configuration, log and data.
@@ -162,7 +166,10 @@ class Broker:
         with (self.folder / "broker.log").open("ab") as log:
             command = [*_JAVA, "kafka.Kafka", str(self.folder / "server.properties")]
             # a session of its own: Ctrl-C in a terminal is for those who use the broker
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, preexec_fn=_end_with_parent)
+            # Linux sends the signal when the thread that started the process ends, so a thread starts it that does not.
+            self._process = _STARTER.submit(
+                subprocess.Popen, command, stdout=log, stderr=log, start_new_session=True, preexec_fn=_end_with_parent
+            ).result()
         until = time.monotonic() + _SECONDS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > until:
