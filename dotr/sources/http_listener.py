@@ -113,7 +113,16 @@ class HttpReceiver:
             self.failure = ReceivingFailed(f"input {self._source.name}: its server has ended: {type(error).__name__}: {error}")
         finally:
             self.connected = False
+            self._end_connections()
             self._loop.close()
+
+    def _end_connections(self) -> None:
+        """End the tasks of connections that were made while the server stopped."""
+        pending = asyncio.all_tasks(self._loop)
+        for task in pending:
+            task.cancel()
+        if pending:
+            self._loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
 
     async def _serve(self, handler: _Requests, listening: socket.socket) -> None:
         from aiohttp import web
