@@ -1,8 +1,8 @@
 """Solutions of a continuous query at a report (continuous.md, sections 5 to 7).
 
 Idea: the content of each window is closed at its level, MATCH is evaluated over items, and the
-query over all of that by the full evaluator. From report to report the closures of contents are kept
-(`kept_windows`), where their level and rules allow it, and what MATCH has used.
+query over all of that by the full evaluator. From report to report the closures of contents are
+kept (`kept_windows`), where their level and rules allow it, and what MATCH has used.
 Cost: that of what came and went in closures that are kept, and of closing the others; and that of
 the query over the windows, whatever has changed.
 """
