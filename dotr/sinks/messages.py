@@ -85,7 +85,8 @@ def event_encoder(format: MessageFormat) -> Encoder[Firing]:
 
     def encode(firings: Sequence[Firing]) -> Iterator[OutgoingMessage]:
         nonlocal last, ordinal
-        texts = iter(write(firings))
+        shown = firings if format.form is StreamFormat.NDJSON else [each for each in firings if each.graph is not None]
+        texts = iter(write(shown))
         for firing in firings:
             time = firing.time
             ordinal = ordinal + 1 if time == last else 0
