@@ -24,7 +24,7 @@ from dotr.store.triples import TripleIndex, is_hidden
 
 
 class Said(NamedTuple):
-    """What triples say: V alone, and the contradictions that they make."""
+    """V, the triples said, and the contradictions that they make."""
 
     triples: TripleIndex
     contradictions: tuple[Contradiction, ...]

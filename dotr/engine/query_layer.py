@@ -61,7 +61,7 @@ class QueryLayer:
         return min((due for run in self.runs if (due := run.next_due()) is not None), default=None)
 
     def step(self, time: Micros, arrivals: Arrivals, is_fed: IsFed) -> LayerResult:
-        """What a moment of the layer gives; the time is after all before, and not after
+        """The result of a moment of the layer; the time is after all before, and not after
         `next_due`."""
         firings: list[Firing] = []
         events: list[tuple[Label | MadeGraphs, Arrival]] = []

@@ -21,8 +21,6 @@ from dotr.model.terms import OWL, RDF_TYPE, RDFS, Triple, iri
 from tests.oracle.horizons import WindowOracle
 from tests.support.properties import examples
 
-pytestmark = pytest.mark.core
-
 SUBCLASS, SUBPROPERTY, DOMAIN, RANGE = (iri(RDFS + name) for name in ("subClassOf", "subPropertyOf", "domain", "range"))
 TRANSITIVE, SYMMETRIC, FUNCTIONAL = (iri(OWL + name) for name in ("TransitiveProperty", "SymmetricProperty", "FunctionalProperty"))
 INVERSE, SAME, DIFFERENT = (iri(OWL + name) for name in ("inverseOf", "sameAs", "differentFrom"))

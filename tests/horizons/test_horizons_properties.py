@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,8 +19,6 @@ from dotr.store.triples import TripleIndex
 from tests.oracle.horizons import FOREVER as NO_END
 from tests.oracle.horizons import WindowOracle
 from tests.support.properties import examples
-
-pytestmark = pytest.mark.core
 
 TERMS = ["<a>", "<b>", "<c>", "<d>"]
 PREDICATES = [["<p>", "<q>"], ["<r>"], ["<s>"]]

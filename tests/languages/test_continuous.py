@@ -35,8 +35,6 @@ from dotr.model.time import Unit
 from tests.support.paths import TESTS
 from tests.support.properties import examples
 
-pytestmark = pytest.mark.core
-
 S = 1_000_000
 CLOSES = ReportPolicies(window_close=True, non_empty=True)
 

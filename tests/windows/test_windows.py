@@ -34,8 +34,6 @@ from dotr.windows.reports import WindowReports
 from tests.oracle import continuous as brute
 from tests.support.properties import examples
 
-pytestmark = pytest.mark.core
-
 NOWHERE = Span(Document("", ""), 0, 0)
 LENGTHS = st.integers(1, 9)
 STARTS = st.none() | st.integers(-12, 12)
