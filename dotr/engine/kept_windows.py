@@ -1,4 +1,4 @@
-"""Closures of the windows of a continuous query, kept from report to report (continuous.md, section 11).
+"""Closures of the windows of a continuous query, kept from report to report (continuous.md, 11).
 
 Idea: at a report, the elements that came into a content since the report before are inserted into a
 closure by horizons, and the closure is moved to where the content now begins. A content is a range

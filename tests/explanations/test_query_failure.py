@@ -14,8 +14,6 @@ from dotr.explanations.query_failure import MissingFacts, explain_missing_facts
 from dotr.explanations.term_writer import TermWriter
 from dotr.workbench.replays import open_replays
 
-pytestmark = pytest.mark.core
-
 RULES = """
 PREFIX : <http://example.org/why#>
 query Temp  = [ SELECT ?room ?v WHERE { ?r :celsius ?v ; :in ?room } ]

@@ -44,7 +44,6 @@ def test_commands_read_what_is_there(config: Path, capsys: pytest.CaptureFixture
     assert code == 0, said
 
 
-@pytest.mark.core
 def test_no_broker_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """`check` connects to nothing; with `--data` it says that nobody answers."""
     monkeypatch.chdir(tmp_path)
