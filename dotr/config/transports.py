@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -17,8 +17,6 @@ Transport = Literal["path", "kafka", "mqtt", "http"]
 
 TRANSPORTS: Final[tuple[Transport, ...]] = ("path", "kafka", "mqtt", "http")
 """The keys of an input or output of which exactly one is given."""
-
-PropertyValue = Annotated[str | int | bool, Field(union_mode="left_to_right")]
 
 
 class KafkaSection(Section):

@@ -84,7 +84,7 @@ class QueryLayer:
         return LayerResult(firings, events, failed)
 
     def _events(self, label: Label, names: Sequence[str], firings: Sequence[Firing]) -> list[tuple[Label | MadeGraphs, Arrival]]:
-        """What higher layers read of a query's events: their attributes, in the tie order, and
+        """The part of a query's events that higher layers read: their attributes, in the tie order, and
         graphs."""
         events: list[tuple[Label | MadeGraphs, Arrival]] = []
         if label in self._above:

@@ -31,7 +31,7 @@ from dotr.windows.reports import WindowReports
 
 
 class ReportResult(NamedTuple):
-    """What a moment of a query gives: events, dead letters, and contradictions of windows."""
+    """Result of a moment of a query: events, dead letters, and contradictions of windows."""
 
     firings: list[Firing]
     failed: list[DeadLetter]
@@ -102,7 +102,7 @@ class QueryRun:
     # --- reports ---
 
     def step(self, time: Micros, arrived: Mapping[int, Sequence[tuple[Triple, ...]]], *, is_fed: bool = False) -> ReportResult:
-        """What a moment gives.
+        """The result of a moment.
 
         Args:
             time: in µs, after all before and not after `next_due`.

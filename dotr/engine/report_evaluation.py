@@ -49,7 +49,7 @@ class ReportAnswer(NamedTuple):
 
 
 class SeenWindow(NamedTuple):
-    """What a query sees of a window at a report; `source` has the elements, `kept` the closure of
+    """A window as a query sees it at a report; `source` has the elements, `kept` the closure of
     the content, if it is kept.
     """
 
@@ -127,7 +127,7 @@ class ReportEvaluator:
         return closure
 
     def _leveled(self, level: Level, seen: SeenWindow) -> TripleIndex:
-        """What a WINDOW block over a window sees."""
+        """The triples that a WINDOW block over a window sees."""
         if (closure := self._kept(seen)) is not None:
             return closure.index
         view = seen.view
@@ -147,7 +147,7 @@ class ReportEvaluator:
                 return self._said(self._closer.close(content, list(_triples(view.history))))
 
     def _items(self, window: ContinuousWindow, view: WindowView) -> list[MatchedItem]:
-        """What EVENTs see of the items of a window."""
+        """The items of a window as EVENTs see them."""
         level = window.event_level
         found: list[MatchedItem] = []
         before: list[Triple] = []

@@ -74,7 +74,7 @@ class UnitReading(NamedTuple):
 
 
 def readings(unit: ProgramUnit) -> Iterator[UnitReading]:
-    """What a unit reads that other units make."""
+    """The labels and graphs of other units that a unit reads."""
     match unit:
         case Rule():
             for role, reach in zip(roles(unit), lookbacks(unit), strict=True):

@@ -45,7 +45,7 @@ class ContentRange(NamedTuple):
 
 
 class WindowView(NamedTuple):
-    """What a query sees of a window at a report: its content, and the elements of its stream that a
+    """A window as a query sees it at a report: its content, and the elements of its stream that a
     level `STREAM WITHIN d` reads beside it, those of (t − d, t]. Both are in the order of time.
     `held` are the positions of the content.
     """

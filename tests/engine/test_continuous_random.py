@@ -30,7 +30,7 @@ MOST = 400
 
 
 def outputs_of_both(program: ContinuousProgram, *, reloaded: bool) -> tuple[Counter[tuple[object, ...]], Counter[tuple[object, ...]]]:
-    """What the brute force and the engine give: time, label, and attributes and graph up to names."""
+    """Events of the brute force and of the engine: time, label, and attributes and graph up to names."""
     query_file, rule_file = Document("q.rspql", program.queries), Document("r.dotr", program.rules)
     queries = compile_continuous([query_file], PREFIXES).checked().queries
     rules = compile_rules([rule_file], PREFIXES, units=events_of(queries))

@@ -43,7 +43,7 @@ _MAX_DIGITS: Final = 18
 
 @dataclass(slots=True)
 class WindowSpec:
-    """What is between the brackets; `places` are those of the options, by their first word."""
+    """The text between the brackets; `places` are those of the options, by their first word."""
 
     extent: Extent | None = None
     start: Micros | None = None
