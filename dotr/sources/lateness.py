@@ -1,7 +1,7 @@
 """Admission of the elements of one input, by the order of that input alone (semantics.md, section 6).
 
-A record counts by its time (`Record.judged_time`), also where its graph cannot be read: what is late
-is a dead letter for that, and its graph need not be looked at.
+A record counts by its time (`Record.judged_time`), also where its graph cannot be read: what is
+late is a dead letter for that, and its graph need not be looked at.
 Invariant: the greatest time is that of all records with a time so far. Late ones never change it.
 Every reader of inputs, in process and on Spark, judges by `Lateness.verdict`.
 """

@@ -1,7 +1,7 @@
 """Readers of one file of an input: full records, or a scan of times alone.
 
-Invariant: a scan and a full reading give the same records, with the same `judged_time`. A scan makes
-no elements, and what it finds readable may have a graph that cannot be read.
+Invariant: a scan and a full reading give the same records, with the same `judged_time`. A scan
+makes no elements, and what it finds readable may have a graph that cannot be read.
 """
 
 from __future__ import annotations
