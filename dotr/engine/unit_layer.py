@@ -1,0 +1,289 @@
+"""A layer of units of other languages than that of rules, in one process: what arrives at its ports,
+step by step.
+
+Idea: units of a layer do not read each other, so each is stepped by itself, in order of name. On
+Spark each has a partition of its own, and is stepped through a batch by itself
+(`step_unit`).
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence, Set
+from operator import itemgetter
+from typing import NamedTuple
+
+from dotr.engine.items import graph_row
+from dotr.engine.stage_two import CompositeEvent, LayerResult
+from dotr.engine.unit_runs import UnitContext, UnitResult, UnitRun, unit_run
+from dotr.layout.event_order import AttributeValues, sort_by_tie, tie_key
+from dotr.layout.layers import Layer, PlacedUnit
+from dotr.layout.units import MadeGraphs, StreamUnit
+from dotr.model.rules import EventSource
+from dotr.model.stream import DeadLetter, Firing
+from dotr.model.terms import Label, Variable
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.operator import Arrival, Arrivals
+from dotr.patterns.state import StateError
+from dotr.store.triples import is_hidden
+
+IsFed = Callable[[StreamUnit], bool]
+"""True for a unit that another one, which is under way after the last instant, may still feed."""
+
+
+class ContradictedReport(NamedTuple):
+    """A report whose windows contradict themselves or the background: its time in µs, and the first
+    contradiction in words.
+    """
+
+    time: Micros
+    text: str
+
+
+class UnitStep(NamedTuple):
+    """The result of a moment of a unit: its firings, the events that higher layers read, dead
+    letters, and the contradiction to tell of, if any."""
+
+    firings: Sequence[Firing]
+    events: Sequence[CompositeEvent]
+    failed: Sequence[DeadLetter]
+    contradicted: ContradictedReport | None
+
+
+class UnitPort:
+    """A unit in its place, with its state: the reads of each port, and what higher layers read."""
+
+    def __init__(self, placed: PlacedUnit, run: UnitRun, above: Set[Label | MadeGraphs]) -> None:
+        self.placed = placed
+        self.run = run
+        self.unit = placed.unit
+        self._reads: dict[int, list[int]] = {}
+        for number, port in enumerate(placed.ports):
+            self._reads.setdefault(port, []).append(number)
+        # What other units make may come from several partitions, in any order; events are put in
+        # that of ties, graphs in that of their rows.
+        self._orders: dict[int, tuple[Variable, ...] | None] = {}
+        for port, read in zip(placed.ports, placed.unit.reads, strict=True):
+            if isinstance(read.stream, EventSource):
+                self._orders[port] = read.stream.attributes
+            elif isinstance(read.stream, MadeGraphs):
+                self._orders[port] = None
+        self._read_above = {
+            each.label: (each.attributes if each.label in above else None, MadeGraphs(each.label) in above) for each in placed.unit.makes
+        }
+
+    def step(self, time: Micros, arrivals: Arrivals, *, is_fed: bool) -> UnitStep:
+        """The result of a moment; `arrivals` are those of the layer, by port."""
+        here: dict[int, Sequence[Arrival]] = {}
+        for port, numbers in self._reads.items():
+            arrived = arrivals.get(port)
+            if arrived:
+                arrived = self._in_order(port, arrived)
+                for number in numbers:
+                    here[number] = arrived
+        result = self.run.step(time, here, is_fed=is_fed)
+        return UnitStep(result.firings, self._events(result.firings), result.failed, self._contradicted(time, result))
+
+    def is_due(self, time: Micros, arrivals: Arrivals) -> bool:
+        """True if the unit is to be stepped at a time."""
+        return any(port in arrivals for port in self._reads) or self.run.next_due() == time
+
+    def _in_order(self, port: int, arrived: Sequence[Arrival]) -> Sequence[Arrival]:
+        if len(arrived) < 2 or port not in self._orders:
+            return arrived
+        names = self._orders[port]
+        if names is None:
+            return sorted(arrived, key=lambda each: _as_text(each[1]))
+        return sorted(arrived, key=lambda each: tie_key(names, each[1]))
+
+    def _events(self, firings: Sequence[Firing]) -> list[CompositeEvent]:
+        """The part of events that higher layers read: attributes, in the tie order, and graphs."""
+        events: list[CompositeEvent] = []
+        rows: dict[Label, list[AttributeValues]] = {}
+        for ordinal, firing in enumerate(firings):
+            names, graphs = self._read_above[firing.event]
+            if names is not None:
+                attributes = dict(firing.attributes)
+                rows.setdefault(firing.event, []).append(tuple([attributes.get(name) for name in names]))
+            if graphs and firing.graph is not None:
+                events.append((MadeGraphs(firing.event), (ordinal, graph_row(firing.graph))))
+        for label, values in rows.items():
+            names = self._read_above[label][0]
+            assert names is not None
+            events += [(label, (ordinal, row)) for ordinal, row in enumerate(sort_by_tie(names, values))]
+        return events
+
+    def _contradicted(self, time: Micros, result: UnitResult) -> ContradictedReport | None:
+        if not result.contradictions:
+            return None
+        rule, triples = result.contradictions[0]
+        premises = ", ".join(" ".join(triple) for triple in triples if not is_hidden(triple[1]))
+        return ContradictedReport(time, f"in a window of {self.unit.name}: {rule}: {premises}")
+
+
+def _as_text(row: AttributeValues) -> str:
+    """A row as text, however many empty places fill it up."""
+    return str(tuple([term for term in row if term is not None]))
+
+
+class TimedStep(NamedTuple):
+    """The result of a unit at a time in µs."""
+
+    time: Micros
+    step: UnitStep
+
+
+class UnitEnd:
+    """The end of a unit after the last instant.
+
+    - `under_way`: the time in µs before which it may still make events though nothing arrives.
+    - `over`: that from which it makes none, whatever arrives; None: there is no such time.
+    """
+
+    def __init__(self) -> None:
+        self.under_way: Micros = -LAST_MICRO
+        self.over: Micros | None = None
+
+    def begin(self, run: UnitRun) -> None:
+        """The last instant is over."""
+        self.under_way = LAST_MICRO if run.is_under_way else -LAST_MICRO
+        self.over = -LAST_MICRO if run.is_over else None
+
+    def note(self, time: Micros, run: UnitRun) -> None:
+        """A moment after the last instant is over."""
+        if self.under_way == LAST_MICRO and not run.is_under_way:
+            self.under_way = time
+        if self.over is None and run.is_over:
+            self.over = time
+
+
+def unit_steps(
+    unit: UnitPort,
+    passed: Micros | None,
+    arrived: Sequence[tuple[Micros, Arrivals]],
+    spans: Sequence[tuple[Micros, Micros]],
+    closed: Micros,
+    is_fed: Callable[[Micros], bool],
+    end: UnitEnd,
+) -> Iterator[TimedStep]:
+    """The results of one unit over one batch, at the moments at which it has something to do.
+
+    Args:
+        passed: the last instant of the batches before; None before the first instant.
+        arrived: what arrives at the ports of the layer, in the order of time.
+        spans: the first and the last instant of stretches of the batch. As a partition of rules,
+            the unit is stepped up to the last of them, not up to `closed`.
+        closed: the end of the batch; `LAST_MICRO` where the stream has ended.
+        is_fed: whether something may come to the unit later than a time, once the stream has ended.
+        end: is told the end of the unit.
+    """
+    if passed is None and not spans:
+        return
+    run = unit.run
+    run.begin(min(spans)[0] if passed is None else passed + 1)
+    last = max([each[1] for each in spans] if passed is None else [passed, *(each[1] for each in spans)])
+
+    def step(time: Micros, arrivals: Arrivals, *, ended: bool) -> TimedStep:
+        done = TimedStep(time, unit.step(time, arrivals, is_fed=ended and is_fed(time)))
+        if ended:
+            end.note(time, run)
+        return done
+
+    def due(until: Micros, *, ended: bool) -> Iterator[TimedStep]:
+        while (time := run.next_due()) is not None and time <= until:
+            yield step(time, {}, ended=ended)
+
+    later = bisect_right(arrived, last, key=itemgetter(0))
+    for time, arrivals in arrived[:later]:
+        yield from due(time - 1, ended=False)
+        if unit.is_due(time, arrivals):
+            yield step(time, arrivals, ended=False)
+    yield from due(last, ended=False)
+    if closed != LAST_MICRO:
+        assert later == len(arrived), "what arrives after the last instant comes at the end"
+        return
+    run.end(last, is_fed=is_fed(last))
+    end.begin(run)
+    for time, arrivals in arrived[later:]:
+        yield from due(time - 1, ended=True)
+        if unit.is_due(time, arrivals):
+            yield step(time, arrivals, ended=True)
+    yield from due(LAST_MICRO, ended=True)
+
+
+class UnitLayer:
+    """The units of a layer with their state.
+
+    `contradicted` collects reports of windows with a contradiction until their reader clears it.
+    """
+
+    def __init__(self, layer: Layer, context: UnitContext, above: Set[Label | MadeGraphs]) -> None:
+        self._layer = layer
+        self.contradicted: list[ContradictedReport] = []
+        self.units = [UnitPort(placed, unit_run(placed.unit, context), above) for placed in layer.units]
+
+    def begin(self, time: Micros) -> None:
+        """The first instant has come."""
+        for each in self.units:
+            each.run.begin(time)
+
+    def end(self, last: Micros, is_fed: IsFed) -> None:
+        """The last instant is over."""
+        for each in self.units:
+            each.run.end(last, is_fed=is_fed(each.unit))
+
+    def next_due(self) -> Micros | None:
+        """The next time at which a unit has something to do if nothing arrives; None: never."""
+        return min((due for each in self.units if (due := each.run.next_due()) is not None), default=None)
+
+    def is_under_way(self, name: str) -> bool:
+        """True if a unit of the layer may still make events though nothing arrives."""
+        return any(each.run.is_under_way for each in self.units if each.unit.name == name)
+
+    def is_over(self, name: str) -> bool:
+        """True if a unit of the layer makes no event any more, whatever arrives."""
+        return any(each.run.is_over for each in self.units if each.unit.name == name)
+
+    def step(self, time: Micros, arrivals: Arrivals, is_fed: IsFed) -> LayerResult:
+        """The result of a moment of the layer; the time is after all before, and not after
+        `next_due`."""
+        firings: list[Firing] = []
+        events: list[CompositeEvent] = []
+        failed: list[DeadLetter] = []
+        for each in self.units:
+            if not each.is_due(time, arrivals):
+                continue
+            step = each.step(time, arrivals, is_fed=is_fed(each.unit))
+            firings += step.firings
+            events += step.events
+            failed += step.failed
+            if step.contradicted is not None:
+                self.contradicted.append(step.contradicted)
+        return LayerResult(firings, events, failed)
+
+    @property
+    def event_counts(self) -> list[int]:
+        """The number of elements kept at each port."""
+        counts = [0] * len(self._layer.ports)
+        for each in self.units:
+            for port, count in zip(each.placed.ports, each.run.event_counts, strict=True):
+                counts[port] = max(counts[port], count)
+        return counts
+
+    def encode(self) -> bytes:
+        """The state of all units, as `restore` takes it."""
+        return json.dumps([_written(each.run) for each in self.units]).encode("utf-8", "surrogatepass")
+
+    def restore(self, written: bytes) -> None:
+        """Continue from an encoded state; raises `StateError`."""
+        try:
+            for each, (text, logs) in zip(self.units, json.loads(written), strict=True):
+                each.run.restore(text, [[StoredEvent(time, ordinal, tuple(row)) for time, ordinal, row in log] for log in logs])
+        except (ValueError, TypeError, KeyError) as error:
+            raise StateError(f"it cannot be read ({error})") from error
+
+
+def _written(run: UnitRun) -> tuple[str, Sequence[Sequence[StoredEvent]]]:
+    return run.to_json(), run.entries()
