@@ -74,7 +74,7 @@ def matches(atom: LarsAtom, grounds: Iterable[Ground], given: Values) -> Iterato
                     continue
                 pairs = list(zip(slots, terms, strict=True))
             case EventAtom(label, attributes):
-                has = dict(zip(terms[::2], terms[1::2], strict=True))
+                has = dict(zip(terms[::2], terms[1::2], strict=True)) if kind == f"event {label}" else {}
                 if kind != f"event {label}" or any(name not in has for name, _ in attributes):
                     continue
                 pairs = [(slot, has[name]) for name, slot in attributes]

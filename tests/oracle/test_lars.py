@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from dotr.languages.lars import compile_lars
@@ -19,7 +21,7 @@ PREFIXES = {"": "http://example.org/"}
 Told = tuple[int, str, tuple[str, ...]]
 
 
-def told(text: str, stream: list[tuple[float, str]], rules: str = "", background: str = "") -> list[Told]:
+def told(text: str, stream: Sequence[tuple[float, str]], rules: str = "", background: str = "") -> list[Told]:
     """Time in seconds, label and values of every event; `stream`: times in seconds and graphs."""
     files = compile_lars([Document("a.lars", text)], PREFIXES).checked().files
     made = [UnitEvents(report.label, report.attributes, report.label_span) for file in files for report in file.reports]
@@ -102,6 +104,7 @@ def test_8_events_of_a_rule_are_read_and_a_rule_reads_the_label() -> None:
 
 
 def test_9_the_third_last() -> None:
-    text = "Third(?s, ?v, ?t) :- :temp(?s, ?v) AT ?t IN [LAST 3 PER ?s], NOT :temp(?s, ?v) AT ?t IN [LAST 2 PER ?s] . REPORT Third(?s, ?v, ?t) ."
+    text = "Third(?s, ?v, ?t) :- :temp(?s, ?v) AT ?t IN [LAST 3 PER ?s], NOT :temp(?s, ?v) AT ?t IN [LAST 2 PER ?s] . "
+        "REPORT Third(?s, ?v, ?t) ."
     stream = [(1, ":s :temp 10 ."), (3, ":s :temp 20 ."), (4, ":s :temp 30 ."), (7, ":s :temp 40 .")]
     assert told(text, stream) == [(4, "Third", (":s", "1", "10")), (7, "Third", (":s", "3", "20"))]
