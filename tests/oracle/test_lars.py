@@ -104,7 +104,9 @@ def test_8_events_of_a_rule_are_read_and_a_rule_reads_the_label() -> None:
 
 
 def test_9_the_third_last() -> None:
-    text = "Third(?s, ?v, ?t) :- :temp(?s, ?v) AT ?t IN [LAST 3 PER ?s], NOT :temp(?s, ?v) AT ?t IN [LAST 2 PER ?s] . "
+    text = (
+        "Third(?s, ?v, ?t) :- :temp(?s, ?v) AT ?t IN [LAST 3 PER ?s], NOT :temp(?s, ?v) AT ?t IN [LAST 2 PER ?s] . "
         "REPORT Third(?s, ?v, ?t) ."
+    )
     stream = [(1, ":s :temp 10 ."), (3, ":s :temp 20 ."), (4, ":s :temp 30 ."), (7, ":s :temp 40 .")]
     assert told(text, stream) == [(4, "Third", (":s", "1", "10")), (7, "Third", (":s", "3", "20"))]
