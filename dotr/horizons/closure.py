@@ -40,7 +40,7 @@ Urbani, Laser (ISWC 2017); Gupta, Mumick, Subrahmanian (DRed, 1993).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import filterfalse
 from typing import Final
@@ -70,6 +70,8 @@ class HorizonClosure:
     `static`: facts that always hold, closed under the rules; they must not change.
     `limit`: the greatest number of facts, beyond which `advance` raises `LimitExceeded`; the
     closure is of no use afterwards.
+    `silent`: relations whose inserts end without a change by themselves, as points that go out of
+    reach: `next_change` does not tell of these ends.
 
     >>> from dotr.model.algebra import Var
     >>> from dotr.model.datalog import RelationAtom
@@ -92,9 +94,15 @@ class HorizonClosure:
     """
 
     def __init__(
-        self, rules: Iterable[DatalogRule | WindowRule], static: StaticFacts | None = None, *, limit: int = NO_LIMITS.triples
+        self,
+        rules: Iterable[DatalogRule | WindowRule],
+        static: StaticFacts | None = None,
+        *,
+        limit: int = NO_LIMITS.triples,
+        silent: Collection[str] = (),
     ) -> None:
         self.limit = limit
+        self._silent: Final = frozenset(silent)
         self.point: Point | None = None
         """The last point advanced to; None before the first."""
         self.held: Final = HeldFacts()
@@ -206,8 +214,29 @@ class HorizonClosure:
             heappop(horizons)
             del calendar[h]
         later = [start for _, start, horizon in self._told if self.point is not None and self.point < start <= horizon]
-        points = [*([horizons[0] + 1] if horizons else []), *self._openings[:1], *later]
+        first = next(self._ends(), None) if self._silent else horizons[0] if horizons else None
+        points = [*([] if first is None else [first + 1]), *self._openings[:1], *later]
         return min(points, default=None)
+
+    def _ends(self) -> Iterator[Point]:
+        """The horizons with which facts end that are not silent, in ascending order."""
+        silent = self._silent
+        for h in sorted(self._horizons):
+            if any(cell[NOW] == h and cell[FACT][0] not in silent for cell in self._calendar[h]):
+                yield h
+
+    def insertions(self) -> Iterator[tuple[WindowFact, Point, Point]]:
+        """What has been inserted and has not ended, as of the last `advance`: a fact, the point from
+        which on it holds by that, and its horizon.
+        """
+        assert self.point is not None
+        for fact, cell in self.held.cells.items():
+            if cell[INSERTED] >= self.point:
+                yield fact, self.point, cell[INSERTED]
+        for start in sorted(self._opening):
+            for facts, _, horizon in self._opening[start]:
+                for fact in facts:
+                    yield fact, start, horizon
 
     def view(self) -> ClosureView:
         """A view of the facts with a greater horizon, at first of none."""
