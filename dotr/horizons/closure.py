@@ -225,18 +225,20 @@ class HorizonClosure:
             if any(cell[NOW] == h and cell[FACT][0] not in silent for cell in self._calendar[h]):
                 yield h
 
-    def insertions(self) -> Iterator[tuple[WindowFact, Point, Point]]:
-        """What has been inserted and has not ended, as of the last `advance`: a fact, the point from
-        which on it holds by that, and its horizon.
+    def insertions(self, since: Point) -> Iterator[tuple[WindowFact, Point, Point]]:
+        """What was inserted and has not ended before a point: a fact, the point from which on it holds
+        by that (`since` where that is past), and its horizon. After `advance` has failed, too.
         """
-        assert self.point is not None
         for fact, cell in self.held.cells.items():
-            if cell[INSERTED] >= self.point:
-                yield fact, self.point, cell[INSERTED]
-        for start in sorted(self._opening):
-            for facts, _, horizon in self._opening[start]:
-                for fact in facts:
-                    yield fact, start, horizon
+            if cell[INSERTED] >= since:
+                yield fact, since, cell[INSERTED]
+        for each in self.opening():
+            for fact in each.facts:
+                yield fact, each.start, each.horizon
+
+    def opening(self, until: Point = FOREVER) -> list[Insertion]:
+        """The inserts that begin later, up to a point."""
+        return [each for start in sorted(self._opening) if start <= until for each in self._opening[start]]
 
     def view(self) -> ClosureView:
         """A view of the facts with a greater horizon, at first of none."""
@@ -365,7 +367,12 @@ class HorizonClosure:
         for h, facts in inserted.items():
             self._inserted.extend(h, facts)
         self._push_inserted(k, starting)
-        self._settle(k, self._strata, [], settled)
+        try:
+            self._settle(k, self._strata, [], settled)
+        except LimitExceeded:
+            cells.clear()
+            cells.update(before)  # for `insertions`
+            raise
         given = sum(map(len, inserted.values())) + sum(len(each.facts) for each in starting)
         self._settled_per_fact = len(cells) / max(1, given)
         if self._views:
