@@ -13,16 +13,18 @@ Source: lars.md, section 2.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from dotr.horizons.lars_rows import AtomRows
 from dotr.horizons.rules import FactRow, Point
-from dotr.model.lars import Counted
-from dotr.model.terms import without_blank_labels
+from dotr.model.terms import Label, without_blank_labels
 from dotr.model.time import Micros
+
+StreamAtom: TypeAlias = FactRow
+"""A triple, or an event: its attributes by name, each name before its term."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,29 +32,28 @@ class TupleCount:
     """What is counted.
 
     - `number`: of the counts of a file.
-    - `rows`: the atoms; of all triples with `Counted.ALL`.
-    - `test`: of their rows; None: all are counted.
-    - `per`: the places of a row that make its group.
+    - `label`: of events; None: triples are counted.
+    - `group`: of an atom: the values of PER; None of an atom that is not counted.
     """
 
     number: int
-    counted: Counted
     count: int
-    rows: AtomRows
-    test: Callable[[FactRow], bool] | None
-    per: tuple[int, ...]
+    label: Label | None
+    group: Callable[[StreamAtom], FactRow | None]
 
 
 @dataclass
 class CountedWindow:
     """The relations that a count feeds with atoms of some rows.
 
-    `groups_of_b`: the groups for which the times of the window's points are told (`points`), since
-    B has atoms of them.
+    - `project`: the row of an atom; None of an atom of other rows.
+    - `groups_of_b`: the groups for which the times of the window's points are told (`points`),
+      since B has atoms of them.
     """
 
     rows: AtomRows
     name: str
+    project: Callable[[StreamAtom], FactRow | None]
     has_in: bool = False
     has_at: bool = False
     has_always: bool = False
@@ -83,7 +84,7 @@ class KeptPair(NamedTuple):
     """An atom and a point that has it."""
 
     point: Point
-    row: FactRow
+    atom: StreamAtom
 
 
 class CountChange(NamedTuple):
@@ -96,69 +97,55 @@ class CountChange(NamedTuple):
 class CountedAtoms:
     """The pairs that a count keeps.
 
-    >>> from dotr.model.lars import PropertyName
-    >>> atoms = CountedAtoms(TupleCount(0, Counted.PER, 2, AtomRows(PropertyName("<e:p>")), None, (0,)))
-    >>> atoms.advance(1, {("<s>", '"1"'): 10, ("<s>", '"2"'): 10}).entered
-    [KeptPair(point=1, row=('<s>', '"1"')), KeptPair(point=1, row=('<s>', '"2"'))]
-    >>> atoms.advance(2, {("<s>", '"2"'): 20}).displaced, atoms.start(("<s>",), 1), atoms.kept[("<s>", '"2"')]
-    ([KeptPair(point=1, row=('<s>', '"1"'))], 1, 2)
+    >>> atoms = CountedAtoms(TupleCount(0, 2, None, lambda triple: triple[:1]))
+    >>> atoms.advance(1, {("<s>", "<p>", '"1"'): 10, ("<s>", "<p>", '"2"'): 10}).entered[1]
+    KeptPair(point=1, atom=('<s>', '<p>', '"2"'))
+    >>> atoms.advance(2, {("<s>", "<p>", '"2"'): 20}).displaced, atoms.start(("<s>",), 1)
+    ([KeptPair(point=1, atom=('<s>', '<p>', '"1"'))], 1)
     """
 
     def __init__(self, count: TupleCount) -> None:
-        self._count: Final = count
+        self.count: Final = count
         self._groups: dict[FactRow, deque[KeptPair]] = {}
-        self.kept: dict[FactRow, int] = {}
-        """The number of points with which each atom is kept."""
 
-    def advance(self, k: Point, atoms: Mapping[FactRow, Micros]) -> CountChange:
+    def advance(self, k: Point, atoms: Mapping[StreamAtom, Micros]) -> CountChange:
         """Counts the atoms of a point, each with the time in µs of the last instant or event that has
         it.
         """
-        test, per, most = self._count.test, self._count.per, self._count.count
-        by_group: dict[FactRow, list[tuple[Micros, FactRow]]] = {}
-        for row, time in atoms.items():
-            if test is None or test(row):
-                by_group.setdefault(tuple([row[place] for place in per]), []).append((time, row))
+        most = self.count.count
+        by_group: dict[FactRow, list[tuple[Micros, StreamAtom]]] = {}
+        for atom, time in atoms.items():
+            group = self.count.group(atom)
+            if group is not None:
+                by_group.setdefault(group, []).append((time, atom))
         change = CountChange([], [])
-        kept = self.kept
         for group, pairs in by_group.items():
             if len(pairs) > 1:
                 pairs.sort(key=_order)
             last = self._groups.setdefault(group, deque())
-            for _, row in pairs[-most:]:
-                last.append(KeptPair(k, row))
+            for _, atom in pairs[-most:]:
+                last.append(KeptPair(k, atom))
                 change.entered.append(last[-1])
-                kept[row] = kept.get(row, 0) + 1
             while len(last) > most:
-                pair = last.popleft()
-                change.displaced.append(pair)
-                if kept[pair.row] == 1:
-                    del kept[pair.row]
-                else:
-                    kept[pair.row] -= 1
+                change.displaced.append(last.popleft())
         return change
 
     def take_back(self, change: CountChange) -> None:
         """Takes the last point's change back."""
         for pair in reversed(change.entered):
-            self._groups[self.group_of(pair.row)].pop()
+            self._of(pair).pop()
         for pair in reversed(change.displaced):
-            self._groups[self.group_of(pair.row)].appendleft(pair)
-        self._note_kept()
+            self._of(pair).appendleft(pair)
 
-    def _note_kept(self) -> None:
-        self.kept = {}
-        for pair in self.pairs():
-            self.kept[pair.row] = self.kept.get(pair.row, 0) + 1
-
-    def group_of(self, row: FactRow) -> FactRow:
-        """The group that an atom is counted in."""
-        return tuple([row[place] for place in self._count.per])
+    def _of(self, pair: KeptPair) -> deque[KeptPair]:
+        group = self.count.group(pair.atom)
+        assert group is not None
+        return self._groups.setdefault(group, deque())
 
     def start(self, group: FactRow, first: Point) -> Point:
         """The first point of a group's window; `first` is that of the line."""
         last = self._groups.get(group, ())
-        return last[0].point if last and len(last) == self._count.count else first
+        return last[0].point if last and len(last) == self.count.count else first
 
     def __len__(self) -> int:
         return sum(map(len, self._groups.values()))
@@ -170,17 +157,75 @@ class CountedAtoms:
 
     def to_json(self) -> object:
         """The state as values of JSON."""
-        return [[pair.point, *pair.row] for pair in self.pairs()]
+        return [[pair.point, *pair.atom] for pair in self.pairs()]
 
     def restore(self, written: Iterable[list[object]]) -> None:
         """The inverse of `to_json`."""
         self._groups = {}
         for point, *terms in written:
-            row: FactRow = tuple(terms)  # type: ignore[arg-type]
-            self._groups.setdefault(self.group_of(row), deque()).append(KeptPair(point, row))  # type: ignore[arg-type]
-        self._note_kept()
+            pair = KeptPair(point, tuple(terms))  # type: ignore[arg-type]
+            self._of(pair).append(pair)
 
 
-def _order(pair: tuple[Micros, FactRow]) -> tuple[Micros, FactRow, FactRow]:
-    time, row = pair
-    return time, tuple(map(without_blank_labels, row)), row
+class RowChange(NamedTuple):
+    """Rows of a window that are kept from now on, with the last point, and those no longer kept: at
+    a point, and at all.
+    """
+
+    entered: list[FactRow]
+    left: list[tuple[FactRow, Point]]
+    gone: list[FactRow]
+
+
+class KeptRows:
+    """The rows of a window that a count keeps, by the points that have them; several events may have
+    one row.
+
+    >>> kept = KeptRows(lambda atom: atom[1:])
+    >>> kept.advance(CountChange([KeptPair(1, ("a", "x")), KeptPair(1, ("b", "x"))], []))
+    RowChange(entered=[('x',)], left=[], gone=[])
+    >>> kept.advance(CountChange([], [KeptPair(1, ("a", "x"))])), kept.points[("x",)]
+    (RowChange(entered=[], left=[], gone=[]), 1)
+    >>> kept.advance(CountChange([], [KeptPair(1, ("b", "x"))]))
+    RowChange(entered=[], left=[(('x',), 1)], gone=[('x',)])
+    """
+
+    def __init__(self, project: Callable[[StreamAtom], FactRow | None]) -> None:
+        self._project: Final = project
+        self._pairs: Counter[tuple[FactRow, Point]] = Counter()
+        self.points: Counter[FactRow] = Counter()
+        """The number of points with which each row is kept."""
+
+    def advance(self, change: CountChange) -> RowChange:
+        """The change of rows that a change of the count is."""
+        result = RowChange([], [], [])
+        for point, atom in change.entered:
+            row = self._project(atom)
+            if row is not None:
+                self._pairs[row, point] += 1
+                if self._pairs[row, point] == 1:
+                    self.points[row] += 1
+                    result.entered.append(row)
+        for point, atom in change.displaced:
+            row = self._project(atom)
+            if row is not None:
+                self._pairs[row, point] -= 1
+                if not self._pairs[row, point]:
+                    del self._pairs[row, point]
+                    self.points[row] -= 1
+                    result.left.append((row, point))
+                    if not self.points[row]:
+                        del self.points[row]
+                        result.gone.append(row)
+        return result
+
+    def restore(self, pairs: Iterable[KeptPair]) -> None:
+        """The rows of the pairs that a count keeps."""
+        self._pairs.clear()
+        self.points.clear()
+        self.advance(CountChange(list(pairs), []))
+
+
+def _order(pair: tuple[Micros, StreamAtom]) -> tuple[Micros, StreamAtom, StreamAtom]:
+    time, atom = pair
+    return time, tuple(map(without_blank_labels, atom)), atom

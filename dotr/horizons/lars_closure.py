@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from dotr.expressions.times import time_term
 from dotr.horizons.closure import HorizonClosure
-from dotr.horizons.counts import CountChange, CountedAtoms, CountedWindow
+from dotr.horizons.counts import CountChange, CountedAtoms, CountedWindow, KeptRows
 from dotr.horizons.facts import INSERTED
 from dotr.horizons.lars_rows import AtomRows, fits
 from dotr.horizons.lars_rules import EACH_POINT, NOW, CountFeed, LarsRules, ReportedRows
@@ -26,16 +26,19 @@ from dotr.horizons.rules import FOREVER, NEVER, FactRow, Point, RelationFact, Wi
 from dotr.horizons.runs import AtomRuns, covered
 from dotr.horizons.waiting import Insertion
 from dotr.joins.limits import NO_LIMITS
-from dotr.model.lars import ClassName, Counted, PropertyName
-from dotr.model.terms import RDF_TYPE, Term, Triple
+from dotr.model.lars import ClassName, EventName, PropertyName
+from dotr.model.terms import RDF_TYPE, Label, Term, Triple
 from dotr.model.time import Clock, Micros
 
 
 class PointAtoms(NamedTuple):
-    """The atoms of a point, each with the time in µs of the last instant or event that has it."""
+    """The atoms of a point, each with the time in µs of the last instant or event that has it.
+
+    An event is a row of the names of its attributes, sorted, each before its term.
+    """
 
     triples: Mapping[Triple, Micros]
-    events: Mapping[AtomRows, Mapping[FactRow, Micros]]
+    events: Mapping[Label, Mapping[FactRow, Micros]]
 
     def __bool__(self) -> bool:
         return bool(self.triples) or any(self.events.values())
@@ -68,6 +71,7 @@ class LarsClosure:
         self._closure = self._new_closure()
         self._runs: dict[AtomRows, AtomRuns] = {rows: AtomRuns() for rows in rules.runs}
         self._counts: list[CountedAtoms] = [CountedAtoms(feed.count) for feed in rules.counts]
+        self._kept = {window.name: KeptRows(window.project) for feed in rules.counts for window in feed.windows}
         self._starts: dict[tuple[str, FactRow], Point] = {}  # of tuple windows whose points are told
         self._reached: list[Point] = []  # the points evaluated lately, where rules read them
         self._last_with_atoms: Point | None = None
@@ -80,6 +84,7 @@ class LarsClosure:
             self._reports.setdefault(report.relation, []).append((number, report, fits(report.slots), places))
         self._by_predicate: dict[Term, list[AtomRows]] = {}
         self._of_all: list[AtomRows] = []
+        self._by_label: dict[Label, list[AtomRows]] = {}
         for rows in rules.streamed:
             match rows.predicate:
                 case PropertyName(None):
@@ -88,6 +93,8 @@ class LarsClosure:
                     self._by_predicate.setdefault(iri, []).append(rows)
                 case ClassName():
                     self._by_predicate.setdefault(RDF_TYPE, []).append(rows)
+                case EventName(label):
+                    self._by_label.setdefault(label, []).append(rows)
 
     def _new_closure(self) -> HorizonClosure:
         return HorizonClosure(self.rules.rules, self.rules.static, limit=self._limit, silent=self.rules.silent)
@@ -154,6 +161,7 @@ class LarsClosure:
         self._closure = self._new_closure()
         for counted, change in zip(self._counts, self._count_changes, strict=True):
             counted.take_back(change)
+        self._note_kept()
         self._runs = {rows: AtomRuns() for rows in self.rules.runs}  # the point without atoms breaks them
         if passed is None:
             self._told = []
@@ -204,9 +212,11 @@ class LarsClosure:
                                 found[rows] = of_class
                         case _:
                             found[rows] = [(subject, object) for subject, _, object in triples]
-        for rows, events in atoms.events.items():
-            if events:
-                found[rows] = list(events)
+        for label, events in atoms.events.items():
+            for rows in self._by_label.get(label, ()):
+                of_event = dict.fromkeys(row for event in events if (row := rows.row_of_event(event)) is not None)
+                if of_event:
+                    found[rows] = list(of_event)
         return found
 
     def _feed_windows(self, k: Point, rows: AtomRows, found: list[FactRow]) -> None:
@@ -237,34 +247,24 @@ class LarsClosure:
 
     def _feed_count(self, k: Point, feed: CountFeed, counted: CountedAtoms, atoms: PointAtoms) -> None:
         assert self.first is not None
-        count = feed.count
-        arrived: dict[FactRow, Micros]
-        if count.rows.is_of_triples:
-            arrived = {count.rows.row_of(triple): time for triple, time in atoms.triples.items() if count.rows.selects(triple)}
-        else:
-            arrived = dict(atoms.events.get(count.rows, {}))
+        label = feed.count.label
+        arrived: Mapping[Any, Micros] = atoms.triples if label is None else atoms.events.get(label, {})
         change = counted.advance(k, arrived)
         self._count_changes.append(change)
-        entered, displaced = change
-        gone = {pair.row for pair in displaced if pair.row not in counted.kept}
-        left = {(pair.row, pair.point) for pair in displaced if pair.point != k}
         for window in feed.windows:
-            select = _selection(count.counted, window.rows)
+            kept = self._kept[window.name]
+            entered, left, gone = kept.advance(change)
             if window.has_in:
-                self._tell([(window.sometime, row) for row in select(pair.row for pair in entered)], k, FOREVER)
-                self._cut((window.sometime, row) for row in select(sorted(gone)))
+                self._tell([(window.sometime, row) for row in entered], k, FOREVER)
+                self._cut((window.sometime, row) for row in gone)
             if window.has_at:
                 time = (self._time(k),)
-                self._tell([(window.at, row + time) for row in select(pair.row for pair in entered)], k, FOREVER)
-                for row, u in sorted(left):
-                    self._cut((window.at, (*each, self._time(u))) for each in select([row]))
+                self._tell([(window.at, row + time) for row in entered], k, FOREVER)
+                self._cut((window.at, (*row, self._time(u))) for row, u in left if u != k)
             if window.has_always:
-                whole = [
-                    pair.row
-                    for pair in entered
-                    if counted.kept.get(pair.row) == k - counted.start(counted.group_of(pair.row), self.first) + 1
-                ]
-                self._tell([(window.always, row) for row in select(whole)], k, k)
+                groups = {window.project(pair.atom): counted.count.group(pair.atom) or () for pair in change.entered}
+                whole = [row for row in entered if kept.points[row] == k - counted.start(groups[row], self.first) + 1]
+                self._tell([(window.always, row) for row in whole], k, k)
             self._feed_points_of_count(k, window, counted)
 
     def _feed_points_of_count(self, k: Point, window: CountedWindow, counted: CountedAtoms) -> None:
@@ -285,6 +285,11 @@ class LarsClosure:
             if cell is not None:
                 self._before[fact] = cell[INSERTED]
                 self._closure.cut(fact)
+
+    def _note_kept(self) -> None:
+        for feed, counted in zip(self.rules.counts, self._counts, strict=True):
+            for window in feed.windows:
+                self._kept[window.name].restore(counted.pairs())
 
     # --- points themselves ---
 
@@ -395,15 +400,9 @@ class LarsClosure:
             runs.restore(written["runs"][rows.name])
         for counted, state in zip(self._counts, written["counts"], strict=True):
             counted.restore(state)
+        self._note_kept()
         for feed, counted in zip(self.rules.counts, self._counts, strict=True):
             for window in feed.windows:
                 self._starts.update({(window.name, group): counted.start(group, written["first"]) for group in window.groups_of_b})
         self._reached = list(written["reached"])
         self._last_with_atoms = written["last_with_atoms"]
-
-
-def _selection(counted: Counted, rows: AtomRows) -> Any:
-    """Function that selects the rows of a window among the atoms of a count."""
-    if counted is not Counted.ALL:
-        return list
-    return lambda triples: [rows.row_of(triple) for triple in triples if rows.selects(triple)]

@@ -99,6 +99,25 @@ class AtomRows(NamedTuple):
             case _:
                 return (triple[0],)
 
+    def row_of_event(self, event: FactRow) -> FactRow | None:
+        """The row of an event, given as names and terms in turn; None where it lacks an attribute.
+
+        >>> AtomRows(EventName("High"), ("room",)).row_of_event(("level", '"3"', "room", "<a>"))
+        ('<a>',)
+        """
+        terms = dict(zip(event[::2], event[1::2], strict=True))
+        try:
+            return tuple([terms[name] for name in self.names])
+        except KeyError:
+            return None
+
+    def row_of_atom(self, atom: FactRow) -> FactRow | None:
+        """The row of a triple or an event; None where it is no atom of this predicate."""
+        if isinstance(self.predicate, EventName):
+            return self.row_of_event(atom)
+        triple = atom[0], atom[1], atom[2]
+        return self.row_of(triple) if self.selects(triple) else None
+
     def selects(self, triple: Triple) -> bool:
         """True if a triple is an atom of this predicate."""
         match self.predicate:

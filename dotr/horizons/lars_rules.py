@@ -23,7 +23,7 @@ concludes nothing from static facts alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Final, NamedTuple, TypeAlias, assert_never, cast
@@ -40,6 +40,7 @@ from dotr.model.lars import (
     At,
     Counted,
     DerivedAtom,
+    EventName,
     LarsAtom,
     LarsFile,
     LarsLiteral,
@@ -110,12 +111,10 @@ class PointFeeds:
 
 @dataclass
 class CountFeed:
-    """A count of atoms, and the relations that its windows feed, by the rows that they are of.
-
-    `points`: the relation of the times in a window, by the values of PER, for atoms of B.
-    """
+    """A count of atoms, of all triples or of some, and the windows that it feeds."""
 
     count: TupleCount
+    is_of_all: bool
     windows: list[CountedWindow] = field(default_factory=list)
 
 
@@ -163,7 +162,7 @@ class LarsRules:
     @property
     def reads_all_triples(self) -> bool:
         """True if triples of every property are read."""
-        return any(each.count.counted is Counted.ALL for each in self.counts) or any(
+        return any(each.is_of_all for each in self.counts) or any(
             rows.is_of_triples and rows.predicate.iri is None  # type: ignore[union-attr]
             for rows in self.streamed
         )
@@ -511,12 +510,13 @@ class _Compiler:
         is_all = window.counted is Counted.ALL
         rows_counted, shape = (AtomRows(_ALL_TRIPLES), None) if is_all else (rows, _shape(slots))
         per = tuple(_place_of(slots, name) for name in window.per)
+        label = rows.predicate.label if isinstance(rows.predicate, EventName) else None
         key = (is_all, window.count, rows_counted, shape, per)
         feed = self._counts.get(key)
         if feed is None:
             test = None if is_all else fits(slots)
             number = len(self._made.counts)
-            feed = self._counts[key] = CountFeed(TupleCount(number, window.counted, window.count, rows_counted, test, per))
+            feed = self._counts[key] = CountFeed(TupleCount(number, window.count, label, _grouping(rows_counted, test, per)), is_all)
             self._made.counts.append(feed)
         return rows, feed
 
@@ -524,7 +524,7 @@ class _Compiler:
         rows, feed = self._count(atom, window)
         found = next((each for each in feed.windows if each.rows == rows), None)
         if found is None:
-            found = CountedWindow(rows, f"{rows.name} LAST {feed.count.number}")
+            found = CountedWindow(rows, f"{rows.name} LAST {feed.count.number}", rows.row_of_atom)
             feed.windows.append(found)
         return found
 
@@ -642,6 +642,18 @@ class _Compiler:
 
 
 _ALL_TRIPLES: Final = rows_of_atom(TriplePattern(Var("s"), Var("p"), Var("o"))).predicate
+
+
+def _grouping(rows: AtomRows, test: Callable[[FactRow], bool] | None, per: tuple[int, ...]) -> Callable[[FactRow], FactRow | None]:
+    """The function from an atom to the group in which it is counted."""
+
+    def group(atom: FactRow) -> FactRow | None:
+        row = rows.row_of_atom(atom)
+        if row is None or (test is not None and not test(row)):
+            return None
+        return tuple([row[place] for place in per])
+
+    return group
 
 
 def _shape(slots: tuple[Slot, ...]) -> tuple[Term | int, ...]:

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import pytest
 
 from dotr.horizons.lars_closure import LarsClosure, PointAtoms
-from dotr.horizons.lars_rows import AtomRows
 from dotr.horizons.lars_rules import rules_of_file
 from dotr.languages.lars import compile_lars
-from dotr.model.lars import EventName, LarsFile, ReportKind
+from dotr.model.lars import LarsFile, ReportKind
 from dotr.model.places import Document
-from dotr.model.terms import RDF_TYPE, Term, Triple
+from dotr.model.terms import RDF_TYPE, Label, Term, Triple
 from dotr.model.time import Clock, Micros, Unit
 from dotr.store.triples import TripleIndex
 
@@ -73,7 +72,7 @@ class Line:
 def run(
     text: str,
     stream: Mapping[int, Sequence[str]],
-    events: Mapping[int, Sequence[tuple[AtomRows, tuple[Term, ...]]]] | None = None,
+    events: Mapping[int, Sequence[tuple[Label, tuple[Term, ...]]]] | None = None,
     background: Iterable[str] = (),
 ) -> list[tuple[int, str, str]]:
     """The events of a file; times are in seconds, instants those of `stream`."""
@@ -89,8 +88,8 @@ def run(
     for time in sorted({*stream, *(events or {})}):
         triples, happened = by_point.setdefault(point(time), PointAtoms({}, {}))
         triples.update((triple(each), time * SECOND) for each in stream.get(time, ()))  # type: ignore[attr-defined]
-        for rows, row in (events or {}).get(time, ()):
-            happened.setdefault(rows, {})[row] = time * SECOND  # type: ignore[attr-defined]
+        for label, event in (events or {}).get(time, ()):
+            happened.setdefault(label, {})[event] = time * SECOND  # type: ignore[attr-defined]
     for k, atoms in by_point.items():
         line.go_to(k - 1)
         line.visit(k, atoms)
@@ -151,7 +150,7 @@ def test_7() -> None:
 
 def test_8() -> None:
     text = "Lasting(?s) :- EVENT High(?s) ALWAYS IN [1 s] . REPORT Lasting(?s) ."
-    high = (AtomRows(EventName("High"), ("s",)), (term(":a"),))
+    high = ("High", ("level", term("3"), "s", term(":a")))
     assert run(text, {1: [], 2: [], 3: [], 5: []}, {2: [high], 3: [high], 5: [high]}) == [(3, "Lasting", "a")]
 
 
