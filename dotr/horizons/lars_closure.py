@@ -109,6 +109,13 @@ class LarsClosure:
         """The relations of the rules."""
         return self._closure
 
+    @property
+    def kept(self) -> int:
+        """The number of facts that are kept in state: what was inserted, runs and counted pairs."""
+        cells = self._closure.held.cells.values()
+        inserted = sum(1 for cell in cells if cell[INSERTED] != NEVER) + sum(len(each.facts) for each in self._closure.opening())
+        return inserted + sum(map(len, self._runs.values())) + sum(map(len, self._counts))
+
     # --- points ---
 
     def begin(self, first: Point) -> None:
