@@ -293,6 +293,10 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         from dotr.engine.query_warnings import query_warnings
 
         further += query_warnings(asked, knowledge, spec.limits)
+    if spec.lars_documents:
+        from dotr.engine.lars_files import partition_warnings
+
+        further += partition_warnings(units)
     shared = {query.label: query.span for query in ruleset.queries}
     queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
     kept, further_silenced = without_allowed(further, allowed, queries)
@@ -320,7 +324,7 @@ def _compile_rules_alone(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, 
 
 def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], list[Diagnostic]]:
     """The rules and the other units of a specification, with the problems of their files."""
-    from dotr.engine.units import label_problems, read_unit_files, resolve_units
+    from dotr.engine.units import facts_of, label_problems, read_unit_files, resolve_units
 
     files = read_unit_files(spec)
     made = [events for each in files for events in each.events]
@@ -331,8 +335,11 @@ def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], 
     found = [*own, *label_problems(made), *ruleset.diagnostics]
     if any(problem.severity is Severity.ERROR for problem in [*own, *ruleset.diagnostics]):
         return ruleset, (), found
-    resolved = resolve_units(files, ruleset.rules, spec.inputs)
+    resolved = resolve_units(files, ruleset.rules, ruleset.queries, spec.inputs)
     whole = replace(ruleset, rules=(*ruleset.rules, *resolved.rules))
+    read = {read.stream for unit in resolved.units for read in unit.reads}
+    used = {query.span for query in ruleset.queries if facts_of(query) in read}
+    found = [problem for problem in found if problem.code != RuleCode.UNUSED_QUERY or problem.span not in used]
     return whole, tuple(resolved.units), [*found, *resolved.problems]
 
 
