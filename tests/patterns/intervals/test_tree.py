@@ -21,7 +21,7 @@ from dotr.model.intervals import (
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD
 from dotr.model.time import Clock, Micros
-from dotr.patterns.intervals.solutions import IntervalSolution
+from dotr.patterns.intervals.solutions import IntervalSolution, LeafSolution
 from dotr.patterns.intervals.tree import IntervalTree
 
 pytestmark = pytest.mark.core
@@ -57,14 +57,15 @@ def at(second: float, names: Mapping[int, Sequence[tuple[str, ...]]]) -> tuple[M
 
 def run(
     pattern: IntervalPattern, leaves: Sequence[Arrivals], policy: UsePolicy = UsePolicy.UNRESTRICTED, restart: bool = False
-) -> list[tuple[float, float, tuple[str | None, ...]]]:
+) -> list[tuple[int, int, tuple[str | None, ...]]]:
     """The solutions (end, start, values) in seconds; `restart`: the state is written and read after each moment."""
     tree = IntervalTree(pattern, policy, Clock())
     found = []
     for second in sorted({time for leaf in leaves for time in leaf}):
         now, arrived = at(second, {place: leaf[second] for place, leaf in enumerate(leaves) if second in leaf})
         new = tree.new(now, arrived)
-        assert new.exceeded is None and tree.keep(now, arrived) is None
+        assert new.exceeded is None
+        assert tree.keep(now, arrived) is None
         found += sorted([(end // SECOND, start // SECOND, values) for end, start, values, _ in new.solutions], key=str)
         if restart:
             text = tree.to_json()
@@ -129,7 +130,8 @@ def test_intervals_of_inner_groups() -> None:
     ("rated", "price", "found"), [(1, 4, (4, 1, True)), (1, 8, (8, 8, False)), (4, 4, (4, 4, False)), (5, 4, (4, 4, False))]
 )
 def test_optional_sequence(rated: int, price: int, found: tuple[int, int, bool]) -> None:
-    pattern = pair(group("c", "r"), OPTIONALSEQ, group("c", "p"), 5 - 1e-6, [Call("<", (Var(DURATION), Const(f'"PT5S"^^<{XSD}duration>')))])
+    shorter = Call("<", (Var(DURATION), Const(f'"PT5S"^^<{XSD}duration>')))
+    pattern = pair(group("c", "r"), OPTIONALSEQ, group("c", "p"), 5 - 1e-6, [shorter])
     got = run(pattern, [{rated: [("<a>", '"A"')]}, {price: [("<a>", number(1))]}])
     assert [(end, start, values[2] is not None) for end, start, values in got] == [found]
 
@@ -193,14 +195,14 @@ def test_a_limit_leaves_the_moment_out() -> None:
     for second in (1, 2, 3):
         tree.keep(*at(second, {0: [()]}))
     over = tree.new(*at(4, {1: [()]}))
-    assert over.solutions == [] and str(over.exceeded) == "more than 2 combinations"
+    assert over.solutions == []
+    assert str(over.exceeded) == "more than 2 combinations"
     assert [start for _, start, _, _ in tree.new(*at(11, {1: [()]})).solutions] == [3 * SECOND, 2 * SECOND]
 
 
 def test_traced_solutions_keep_their_parts() -> None:
     pattern = pair(group("a"), AND, pair(group("a"), SEQ, group("b"), 9), 9)
     tree = IntervalTree(pattern, traced=True)
-    from dotr.patterns.intervals.solutions import LeafSolution
 
     def leaf(place: int, second: int, *values: str) -> dict[int, list[IntervalSolution]]:
         now = second * SECOND
