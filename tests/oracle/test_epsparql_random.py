@@ -8,7 +8,8 @@ from dataclasses import replace
 from hypothesis import given, note
 
 from tests.support.properties import examples
-from tests.support.strategies_temporal import TemporalProgram, brute_force, rows_of, temporal_programs
+from tests.support.strategies_continuous import SECOND
+from tests.support.strategies_temporal import Row, TemporalProgram, brute_force, rows_of, temporal_programs
 
 
 @given(temporal_programs())
@@ -18,8 +19,12 @@ def test_answers_are_never_taken_back(program: TemporalProgram) -> None:
     note(program.units)
     whole = rows_of(brute_force(program))
     for count in range(1, len(program.elements)):
-        until, first_left_out = program.elements[count - 1][0], program.elements[count][0]
-        if until == first_left_out:
+        until = program.elements[count - 1][0]
+        if until == program.elements[count][0]:
             continue
-        shorter = replace(program, elements=program.elements[:count])
-        assert Counter({row: n for row, n in rows_of(brute_force(shorter)).items() if row[0] <= until * 1_000_000}) == earlier
+        shorter = rows_of(brute_force(replace(program, elements=program.elements[:count])))
+        assert up_to(until, shorter) == up_to(until, whole)
+
+
+def up_to(until: float, rows: Counter[Row]) -> Counter[Row]:
+    return Counter({row: number for row, number in rows.items() if row[0] <= until * SECOND})
