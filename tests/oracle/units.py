@@ -1,4 +1,4 @@
-"""A whole program of rules and continuous queries, by brute force: at every moment every unit in order (semantics.md, section 8)."""
+"""A program of rules, continuous queries and EP-SPARQL, by brute force: at every moment every unit in order (semantics.md, section 8)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dotr.model.continuous import ContinuousQuery, StreamName
+from dotr.model.intervals import ConstructedGraphs, TemporalQuery
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Element
 from dotr.model.terms import Label, Triple
@@ -14,10 +15,12 @@ from dotr.model.time import Micros
 from tests.oracle.algebra import NamesDecide, select
 from tests.oracle.closure import close
 from tests.oracle.continuous import Asked, Knowledge, Streams, named
+from tests.oracle.epsparql import EventMade, TooManyPairs, Tracked, View
+from tests.oracle.epsparql import reads_now as present
 from tests.oracle.program import World, fact_sources, multiples
 from tests.oracle.temporal import History, Output, fire, waits_for
 
-OracleUnit: TypeAlias = "Rule | Asked"
+OracleUnit: TypeAlias = "Rule | Asked | Tracked"
 
 
 @dataclass(frozen=True)
@@ -36,16 +39,27 @@ def run_units(
     elements: Iterable[tuple[StreamName, Element]],
     origin: Micros = 0,
     most: int | None = None,
+    temporal: Sequence[TemporalQuery] = (),
+    most_pairs: int | None = None,
 ) -> UnitsResult:
-    """What a program says of its streams. The name of an element's stream is the one that queries write."""
+    """What a program says of its streams. The name of an element's stream is the one that queries write. `most_pairs`: of solutions
+    that one operator of `temporal` may try before it gives up."""
+    tracked = [Tracked(unit, most_pairs) for unit in temporal]
     try:
-        return _run(world, queries, elements, origin, most)
+        return _run(world, queries, tracked, elements, origin, most)
     except NamesDecide:
         return UnitsResult((), decided_by_names=True)
+    except TooManyPairs:
+        return UnitsResult((), too_much=True)
 
 
 def _run(
-    world: World, queries: Sequence[ContinuousQuery], elements: Iterable[tuple[StreamName, Element]], origin: Micros, most: int | None
+    world: World,
+    queries: Sequence[ContinuousQuery],
+    tracked: Sequence[Tracked],
+    elements: Iterable[tuple[StreamName, Element]],
+    origin: Micros,
+    most: int | None,
 ) -> UnitsResult:
     arrived = named(elements)
     instants: dict[Micros, frozenset[Triple]] = {}
@@ -58,7 +72,7 @@ def _run(
     asked = [Asked(query, known) for query in queries]
     history = History(world.clock, last, matches=world.limits.matches, probes=world.limits.probes)
     streams = Streams()
-    ordered = in_order_of_reading([*world.rules, *asked])
+    ordered = in_order_of_reading([*world.rules, *asked, *tracked])
     sources = {source for rule in world.rules for source in fact_sources(rule)}
     background = known.close(())
     ticks = {source: multiples(source.period, first, last) for source in sources if source.period is not None}
@@ -75,8 +89,12 @@ def _run(
         for stream, time, triples in arrived:
             if time == now:
                 streams.add(stream, time, triples)
+        view = View(now, world.clock, None)
         if now in instants:
             model = close(world.background | instants[now], world.datalog, world.entailment)
+            view.known = model
+            for shared in world.shared if tracked else ():
+                view.events += [EventMade(shared.label, now, now, fact) for fact in select(shared.query, model)]
             for source in sources:
                 if source.period is None:
                     for solution in select(source.query, model):
@@ -86,8 +104,16 @@ def _run(
                 for solution in select(source.query, background):
                     history.record(source, now, solution)
         for unit in ordered:
-            made = fire(unit, now, history) if isinstance(unit, Rule) else unit.step(now, streams)
+            match unit:
+                case Rule():
+                    made = fire(unit, now, history)
+                case Tracked():
+                    made = unit.make(view)
+                case Asked():
+                    made = unit.step(now, streams)
             outputs += made
+            if not isinstance(unit, Tracked):
+                view.events += [EventMade(output.event, now, now, output.attributes) for output in made]
             if most is not None and len(outputs) > most:
                 return UnitsResult((), too_much=True)
             for output in made:
@@ -96,30 +122,48 @@ def _run(
                     streams.add(name, now, output.graph)
             if isinstance(unit, Asked) and is_last(unit, now, last, ordered, history, streams):
                 unit.is_done = True
+        for each_tracked in tracked:
+            each_tracked.settle(view)
     outputs.sort(key=lambda o: (o.time, o.rule, sorted(o.attributes.items())))
-    return UnitsResult(tuple(outputs), history.decided_by_names, reports={each.query.label: each.reports for each in asked})
+    return UnitsResult(
+        tuple(outputs),
+        history.decided_by_names or any(each.decided_by_names for each in tracked),
+        reports={each.query.label: each.reports for each in asked},
+    )
 
 
 def names_of(unit: OracleUnit) -> set[StreamName]:
     """The names of the stream that a unit's graphs are."""
     if isinstance(unit, Rule):
         return {unit.event}
+    if isinstance(unit, Tracked):
+        return {unit.unit.label} if unit.unit.makes_graphs else set()
     return {unit.query.name, unit.query.label} if unit.query.makes_graphs else set()
 
 
 def label_of(unit: OracleUnit) -> Label:
-    return unit.event if isinstance(unit, Rule) else unit.query.label
+    match unit:
+        case Rule():
+            return unit.event
+        case Tracked():
+            return unit.unit.label
+        case Asked():
+            return unit.query.label
 
 
 def reads_now(unit: OracleUnit, other: OracleUnit) -> bool:
     if isinstance(unit, Rule):
         return label_of(other) in waits_for(unit)
+    if isinstance(unit, Tracked):
+        form = other.unit.form if isinstance(other, Tracked) else None
+        template = form.template if isinstance(form, ConstructedGraphs) else None
+        return present(unit.unit, {label_of(other)}, template)
     return any(window.stream in names_of(other) for window in unit.query.windows)
 
 
 def in_order_of_reading(units: Sequence[OracleUnit]) -> list[OracleUnit]:
     """Every unit after those whose events of the same time it reads."""
-    waiting, ordered = sorted(units, key=lambda unit: unit.name if isinstance(unit, Rule) else unit.query.label), list[OracleUnit]()
+    waiting, ordered = sorted(units, key=lambda unit: unit.name if isinstance(unit, Rule) else label_of(unit)), list[OracleUnit]()
     while waiting:
         ready = [unit for unit in waiting if not any(reads_now(unit, other) for other in waiting)]
         if not ready:
@@ -136,7 +180,7 @@ def is_last(unit: Asked, now: Micros, last: Micros, units: Sequence[OracleUnit],
     return unit.holds_none(now, streams)
 
 
-def feeders(unit: Asked, units: Sequence[OracleUnit]) -> list[OracleUnit]:
+def feeders(unit: OracleUnit, units: Sequence[OracleUnit]) -> list[OracleUnit]:
     return [other for other in units if reads_now(unit, other)]
 
 
@@ -146,6 +190,8 @@ def is_under_way(unit: OracleUnit, now: Micros, last: Micros, units: Sequence[Or
         if unit.is_done or unit.is_over:
             return False
         return unit.next_time(now) is not None or any(is_under_way(each, now, last, units, history) for each in feeders(unit, units))
+    if isinstance(unit, Tracked):
+        return any(is_under_way(each, now, last, units, history) for each in feeders(unit, units))
     if any(anchor.stands > now for anchor in history.anchors(unit)):
         return True
     if unit.anchor.delay or not isinstance(unit.anchor.source, EventSource):
