@@ -27,9 +27,9 @@ from dotr.languages.allowances import Silenced, allowances, without_allowed
 from dotr.languages.datalog import parse_datalog
 from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.keys import SinglePartition
-from dotr.layout.layers import Layout, lay_out
+from dotr.layout.layers import Layout, MadeStream, lay_out
 from dotr.layout.retention import roles
-from dotr.layout.units import MadeGraphs, StreamQuery, StreamUnit
+from dotr.layout.units import IntervalEvents, MadeGraphs, StreamQuery, StreamUnit
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -135,7 +135,7 @@ class CompiledProgram:
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
     @property
-    def events_read_above(self) -> list[frozenset[Label | MadeGraphs]]:
+    def events_read_above(self) -> list[frozenset[MadeStream]]:
         """For each layer the composite events, and the streams of their graphs, that higher layers
         read.
         """
@@ -143,7 +143,7 @@ class CompiledProgram:
             frozenset(
                 stream
                 for stream, targets in self.layout.routes.items()
-                if isinstance(stream, str | MadeGraphs) and targets[-1][0] > layer.number
+                if isinstance(stream, str | MadeGraphs | IntervalEvents) and targets[-1][0] > layer.number
             )
             for layer in self.layout.layers
         ]
@@ -321,7 +321,7 @@ def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], 
     found = [*own, *label_problems(made), *ruleset.diagnostics]
     if any(problem.severity is Severity.ERROR for problem in [*own, *ruleset.diagnostics]):
         return ruleset, (), found
-    resolved = resolve_units(files, ruleset.rules, spec.inputs)
+    resolved = resolve_units(files, ruleset.rules, spec.inputs, ruleset.queries)
     whole = replace(ruleset, rules=(*ruleset.rules, *resolved.rules))
     return whole, tuple(resolved.units), [*found, *resolved.problems]
 

@@ -9,15 +9,15 @@ Spark each has a partition of its own, and is stepped through a batch by itself
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from dotr.engine.items import graph_row
 from dotr.engine.stage_two import LayerResult
 from dotr.engine.unit_runs import UnitContext, UnitResult, UnitRun, unit_run
 from dotr.layout.event_order import AttributeValues, sort_by_tie, tie_key
-from dotr.layout.layers import Layer, PlacedUnit
-from dotr.layout.units import MadeGraphs, StreamUnit
+from dotr.layout.layers import Layer, MadeStream, PlacedUnit
+from dotr.layout.units import IntervalEvents, MadeGraphs, StreamUnit
 from dotr.model.rules import EventSource
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Label, Variable
@@ -45,7 +45,7 @@ class UnitStep(NamedTuple):
     letters, and the contradiction to tell of, if any."""
 
     firings: Sequence[Firing]
-    events: Sequence[tuple[Label | MadeGraphs, Arrival]]
+    events: Sequence[tuple[MadeStream, Arrival]]
     failed: Sequence[DeadLetter]
     contradicted: ContradictedReport | None
 
@@ -53,7 +53,7 @@ class UnitStep(NamedTuple):
 class UnitPort:
     """A unit in its place, with its state: the reads of each port, and what higher layers read."""
 
-    def __init__(self, placed: PlacedUnit, run: UnitRun, above: Set[Label | MadeGraphs]) -> None:
+    def __init__(self, placed: PlacedUnit, run: UnitRun, above: Set[MadeStream]) -> None:
         self.placed = placed
         self.run = run
         self.unit = placed.unit
@@ -71,6 +71,10 @@ class UnitPort:
         self._read_above = {
             each.label: (each.attributes if each.label in above else None, MadeGraphs(each.label) in above) for each in placed.unit.makes
         }
+        self._intervals: dict[Label, list[IntervalEvents]] = {}
+        for stream in above:
+            if isinstance(stream, IntervalEvents) and stream.label in self._read_above:
+                self._intervals.setdefault(stream.label, []).append(stream)
 
     def step(self, time: Micros, arrivals: Arrivals, *, is_fed: bool) -> UnitStep:
         """The result of a moment; `arrivals` are those of the layer, by port."""
@@ -82,7 +86,10 @@ class UnitPort:
                 for number in numbers:
                     here[number] = arrived
         result = self.run.step(time, here, is_fed=is_fed)
-        return UnitStep(result.firings, self._events(result.firings), result.failed, self._contradicted(time, result))
+        events = self._events(result.firings)
+        if self._intervals:
+            events += self._with_starts(time, result)
+        return UnitStep(result.firings, events, result.failed, self._contradicted(time, result))
 
     def is_due(self, time: Micros, arrivals: Arrivals) -> bool:
         """True if the unit is to be stepped at a time."""
@@ -96,9 +103,9 @@ class UnitPort:
             return sorted(arrived, key=lambda each: _as_text(each[1]))
         return sorted(arrived, key=lambda each: tie_key(names, each[1]))
 
-    def _events(self, firings: Sequence[Firing]) -> list[tuple[Label | MadeGraphs, Arrival]]:
+    def _events(self, firings: Sequence[Firing]) -> list[tuple[MadeStream, Arrival]]:
         """The part of events that higher layers read: attributes, in the tie order, and graphs."""
-        events: list[tuple[Label | MadeGraphs, Arrival]] = []
+        events: list[tuple[MadeStream, Arrival]] = []
         rows: dict[Label, list[AttributeValues]] = {}
         for ordinal, firing in enumerate(firings):
             names, graphs = self._read_above[firing.event]
@@ -112,6 +119,18 @@ class UnitPort:
             assert names is not None
             events += [(label, (ordinal, row)) for ordinal, row in enumerate(sort_by_tie(names, values))]
         return events
+
+    def _with_starts(self, time: Micros, result: UnitResult) -> Iterator[tuple[MadeStream, Arrival]]:
+        """The part of events that units with intervals read."""
+        starts = result.starts or [time] * len(result.firings)
+        for ordinal, (firing, start) in enumerate(zip(result.firings, starts, strict=True)):
+            for stream in self._intervals.get(firing.event, ()):
+                if stream.attributes is not None:
+                    attributes = dict(firing.attributes)
+                    row = tuple([attributes.get(name) for name in stream.attributes])
+                else:
+                    row = graph_row(firing.graph or ())
+                yield stream, (ordinal, (str(start), *row))
 
     def _contradicted(self, time: Micros, result: UnitResult) -> ContradictedReport | None:
         if not result.contradictions:
@@ -132,7 +151,7 @@ class UnitLayer:
     `contradicted` collects reports of windows with a contradiction until their reader clears it.
     """
 
-    def __init__(self, layer: Layer, context: UnitContext, above: Set[Label | MadeGraphs]) -> None:
+    def __init__(self, layer: Layer, context: UnitContext, above: Set[MadeStream]) -> None:
         self._layer = layer
         self.contradicted: list[ContradictedReport] = []
         self.units = [UnitPort(placed, unit_run(placed.unit, context), above) for placed in layer.units]
@@ -163,7 +182,7 @@ class UnitLayer:
         """The result of a moment of the layer; the time is after all before, and not after
         `next_due`."""
         firings: list[Firing] = []
-        events: list[tuple[Label | MadeGraphs, Arrival]] = []
+        events: list[tuple[MadeStream, Arrival]] = []
         failed: list[DeadLetter] = []
         for each in self.units:
             if not each.is_due(time, arrivals):

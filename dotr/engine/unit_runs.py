@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Contradiction
 from dotr.joins.limits import Limits
+from dotr.layout.interval_components import IntervalComponent
+from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.units import StreamQuery, StreamUnit
 from dotr.model.datalog import DatalogRule
 from dotr.model.stream import DeadLetter, Firing
@@ -41,11 +43,13 @@ class UnitResult(NamedTuple):
       is free.
     - `failed`: a dead letter for each failure or excess of a limit (semantics.md, 8).
     - `contradictions`: of what the unit has closed; a run tells of them and counts them.
+    - `starts`: for each firing the start of its event in µs; empty where all start at the moment.
     """
 
     firings: Sequence[Firing]
     failed: Sequence[DeadLetter] = ()
     contradictions: Sequence[Contradiction] = ()
+    starts: Sequence[Micros] = ()
 
 
 class UnitRun(ABC):
@@ -160,5 +164,13 @@ def unit_run(unit: StreamUnit, context: UnitContext) -> UnitRun:
             from dotr.engine.report_evaluation import ReportEvaluator
 
             return QueryRun(ReportEvaluator(unit.query, context.closer, context.clock, context.limits), context.origin)
+        case IntervalUnit():
+            from dotr.engine.interval_run import IntervalRun
+
+            return IntervalRun(unit, context.clock, context.limits)
+        case IntervalComponent():
+            from dotr.engine.interval_component import ComponentRun
+
+            return ComponentRun(unit, context.clock, context.limits)
         case _:
             raise TypeError(f"there is no run for a {type(unit).__name__}")

@@ -21,7 +21,7 @@ from dotr.languages.unit_codes import UnitCode
 from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, StreamQuery, StreamUnit, refused_cycles
 from dotr.model.continuous import AskForm, ContinuousQuery, SelectForm, StreamName
 from dotr.model.places import Span
-from dotr.model.rules import Rule
+from dotr.model.rules import Rule, SharedQuery
 from dotr.model.stream_names import InputStream
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.units import UnitEvents
@@ -101,6 +101,12 @@ def read_unit_files(spec: ProgramSpec) -> list[UnitFiles]:
 
         read = compile_continuous(spec.query_documents, spec.prefixes, spec.unit)
         found.append(QueryFiles(read.queries, read.diagnostics, read.prefixes))
+    if spec.interval_documents:
+        from dotr.engine.interval_files import IntervalFiles
+        from dotr.languages.epsparql import compile_temporal
+
+        temporal = compile_temporal(spec.interval_documents, spec.prefixes)
+        found.append(IntervalFiles(temporal.units, temporal.diagnostics, temporal.prefixes))
     return found
 
 
@@ -129,29 +135,44 @@ class QueryFiles:
         return ResolvedUnits(resolved, problems)
 
 
-def resolve_units(files: Sequence[UnitFiles], rules: Sequence[Rule], inputs: Sequence[InputStream]) -> ResolvedUnits:
+def resolve_units(
+    files: Sequence[UnitFiles], rules: Sequence[Rule], inputs: Sequence[InputStream], shared: Sequence[SharedQuery] = ()
+) -> ResolvedUnits:
     """The units of all files, with the streams that they read; reports D404 where the languages
-    report nothing."""
+    report nothing. Units that depend on themselves in the past are one unit."""
     queries = [query for each in files if isinstance(each, QueryFiles) for query in each.queries]
-    names = ProgramNames(rules, [made for each in files for made in each.events], {query.name: query.label for query in queries}, inputs)
+    names = ProgramNames(
+        rules, [made for each in files for made in each.events], {query.name: query.label for query in queries}, inputs, shared
+    )
     resolved = [each.resolve(names) for each in files]
     units = [unit for each in resolved for unit in each.units]
     further = [rule for each in resolved for rule in each.rules]
     problems = [problem for each in resolved for problem in each.problems]
-    return ResolvedUnits(units, problems or list(_cycles([*rules, *further], units)), further)
+    problems = problems or list(_cycles([*rules, *further], units))
+    if not problems and any(unit.may_recur for unit in units):
+        from dotr.layout.interval_components import with_components
+
+        units = with_components([*rules, *further], units, names.labels)
+    return ResolvedUnits(units, problems, further)
 
 
 class ProgramNames:
     """Labels and streams of a program, and what each means.
 
     - `labels`: what is made, by label: by rules, with the place of the first, and by units.
-    - `rules`: those of the program.
+    - `rules`: those of the program; `shared`: its shared queries, by label.
     """
 
     def __init__(
-        self, rules: Sequence[Rule], made: Iterable[UnitEvents], queries: Mapping[StreamName, Label], inputs: Sequence[InputStream]
+        self,
+        rules: Sequence[Rule],
+        made: Iterable[UnitEvents],
+        queries: Mapping[StreamName, Label],
+        inputs: Sequence[InputStream],
+        shared: Sequence[SharedQuery] = (),
     ) -> None:
         self.rules = rules
+        self.shared = {each.label: each for each in shared}
         self.labels: dict[Label, UnitEvents] = {each.label: each for each in made}
         for rule in rules:
             attributes = {each.variable for each in rule.assignments}

@@ -1,7 +1,7 @@
 """Solutions with intervals, and the source text of what a pair of them shares and gives.
 
-Idea: the variables of each node are known when it is compiled, so a solution is a row, and a pair is
-compared and combined by position. A variable that both sides certainly bind is part of the key
+Idea: the variables of each node are known when it is compiled, so a solution is a row, and a pair
+is compared and combined by position. A variable that both sides certainly bind is part of the key
 under which one side is kept; of any other common variable, the two terms are compared where both
 are there.
 Source: ep-sparql.md, section 2.

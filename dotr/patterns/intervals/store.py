@@ -1,8 +1,8 @@
 """Store of the kept solutions of an operand, under the values that a combination needs.
 
-Idea: a dictionary from a key (`solutions.Pairing.key`) to the run of its solutions; the insertion is
-generated. Solutions arrive in the order of their ends, so a run is in that order, and under a policy
-in the order ≺.
+Idea: a dictionary from a key (`solutions.Pairing.key`) to the run of its solutions; the insertion
+is generated. Solutions arrive in the order of their ends, so a run is in that order, and under a
+policy in the order ≺.
 Invariant: every solution that can still be combined is there: its end, and so its start, is not
 before the horizon, the present minus the bound.
 Cost: insertion and expiration are O(1) amortised; memory is at most twice the live solutions.
