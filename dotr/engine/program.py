@@ -25,6 +25,7 @@ from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
 from dotr.joins.limits import LimitExceeded
 from dotr.languages.allowances import Silenced, allowances, without_allowed
 from dotr.languages.datalog import parse_datalog
+from dotr.languages.rule_files import RuleLanguage
 from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.keys import SinglePartition
 from dotr.layout.layers import Layout, MadeStream, lay_out
@@ -283,6 +284,10 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         from dotr.engine.query_warnings import query_warnings
 
         further += query_warnings(asked, knowledge, spec.limits)
+    if spec.interval_documents:
+        from dotr.engine.interval_warnings import background_groups
+
+        further += background_groups(units, {plan.select for plan in stage_one.plans if plan.static})
     shared = {query.label: query.span for query in ruleset.queries}
     queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
     kept, further_silenced = without_allowed(further, allowed, queries)
@@ -351,7 +356,11 @@ def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) 
                 continue
             query = role.source.query
             query_plan = plans.get(query) or plans.setdefault(query, plan_source(role.source, background, static.answers, stage_one.limits))
-            if query_plan.static:
+            if query_plan.static and role.span.document.name.endswith(RuleLanguage.EP_SPARQL.value):
+                from dotr.engine.interval_warnings import background_warning
+
+                warnings[role.span] = background_warning(role.span)
+            elif query_plan.static:
                 warnings[role.span] = Diagnostic(
                     "D501",
                     f"the query of {role.label} has answers that hold of the background alone: they are facts at every instant",

@@ -148,12 +148,17 @@ def resolve_units(
     units = [unit for each in resolved for unit in each.units]
     further = [rule for each in resolved for rule in each.rules]
     problems = [problem for each in resolved for problem in each.problems]
-    problems = problems or list(_cycles([*rules, *further], units))
-    if not problems and any(unit.may_recur for unit in units):
+    if not any(map(_is_error, problems)):
+        problems += _cycles([*rules, *further], units)
+    if not any(map(_is_error, problems)) and any(unit.may_recur for unit in units):
         from dotr.layout.interval_components import with_components
 
         units = with_components([*rules, *further], units, names.labels)
     return ResolvedUnits(units, problems, further)
+
+
+def _is_error(problem: Diagnostic) -> bool:
+    return problem.severity is Severity.ERROR
 
 
 class ProgramNames:
