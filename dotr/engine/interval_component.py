@@ -1,8 +1,8 @@
 """A component of units that depend on each other through the past, with its state.
 
 Idea: at a moment each member makes its events in the order of what is read now; they arrive at the
-members behind it. Then each member keeps what it reads strictly in the past, whoever made it. A rule
-is a layer of its own; what comes for its windows after it was evaluated is put into its stores.
+members behind it. Then each member keeps what it reads strictly in the past, whoever made it. A
+rule is a layer of its own; what comes for its windows after it was evaluated goes into its stores.
 Invariant: as for one unit, `step` depends on the state and its arguments alone.
 Source: ep-sparql.md, section 4; semantics.md, section 8.
 """

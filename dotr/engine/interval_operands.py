@@ -23,7 +23,7 @@ from dotr.queries.graph import Graph
 from dotr.queries.operators import EMPTY, AlgebraOperator
 from dotr.store.triples import TripleIndex
 
-_Rows: TypeAlias = Callable[[Micros, Sequence[Arrival]], list[IntervalSolution]]
+OperandRows: TypeAlias = Callable[[Micros, Sequence[Arrival]], list[IntervalSolution]]
 
 
 class OperandSolutions:
@@ -43,7 +43,7 @@ class OperandSolutions:
         self._limits = limits
         self._traced = traced
         self._matcher: AlgebraOperator | None = None
-        self._rows: dict[int, _Rows] = {each.read: self._reader(each) for each in inputs}
+        self._rows: dict[int, OperandRows] = {each.read: self._reader(each) for each in inputs}
 
     def of(self, now: Micros, read: int, rows: Sequence[Arrival]) -> list[IntervalSolution]:
         """The solutions of what arrives at a read at a time in µs. Raises `LimitExceeded`."""
@@ -52,7 +52,7 @@ class OperandSolutions:
             return [(end, start, values, (LeafSolution(self.number, start, end, values),)) for end, start, values, _ in solutions]
         return solutions
 
-    def _reader(self, given: OperandInput) -> _Rows:
+    def _reader(self, given: OperandInput) -> OperandRows:
         columns, first = given.columns, int(given.has_start)
         if columns is None:
             return self._matched

@@ -1,7 +1,7 @@
 """One unit of EP-SPARQL with its state: operands, the tree of operators, and events.
 
-Idea: what arrives at a moment becomes solutions of the operands; the tree gives the solutions of the
-unit, and each is an event.
+Idea: what arrives at a moment becomes solutions of the operands; the tree gives the solutions of
+the unit, and each is an event.
 Invariant: `step` depends on the state and its arguments alone. The state is that of the tree.
 Source: ep-sparql.md, sections 2, 4 and 5.
 """
