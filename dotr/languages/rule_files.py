@@ -29,7 +29,7 @@ class RuleLanguage(Enum):
 
 
 _EXTENSIONS = frozenset(language.value for language in RuleLanguage)
-_TO_COME = {RuleLanguage.LARS: "LARS", RuleLanguage.EP_SPARQL: "EP-SPARQL"}
+_TO_COME = {RuleLanguage.LARS: "LARS"}
 
 
 def extension_problem(name: str, span: Span | None = None) -> Diagnostic | None:

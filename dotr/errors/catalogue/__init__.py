@@ -11,6 +11,7 @@ from dotr.errors.catalogue.entries import ErrorCode
 from dotr.errors.catalogue.queries import QUERIES, TEMPLATES
 from dotr.errors.catalogue.rules import RULES
 from dotr.errors.catalogue.running import INPUTS, SPARK
+from dotr.errors.catalogue.temporal import TEMPORAL
 from dotr.errors.catalogue.windows import WINDOWS
 
 CHAPTERS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
@@ -22,4 +23,5 @@ CHAPTERS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
     "I: inputs and outputs": INPUTS,
     "S: Spark": SPARK,
     "W: continuous queries": WINDOWS,
+    "E: EP-SPARQL": TEMPORAL,
 }

@@ -93,14 +93,13 @@ def _units(document: Document, prefixes: Prefixes, problems: list[Diagnostic]) -
     if not any(token.upper() == "REGISTER" for token in tokens):
         span = Span(document, 0, min(1, len(document.text)))
         problems.append(Diagnostic(TemporalCode.NO_UNIT, "there is no unit in this file", span, f"A unit is {EXAMPLE}"))
-        if not tokens:
-            return
+        return
     for span in statement_spans(document):
         scan = TokenScan(span, dict(known), base, [], [], PLAIN)
         lexemes = list(lex(scan))
         cursor = UnitCursor(scan, lexemes, 0, len(lexemes))
         cursor.take_prologue()
         known, base = dict(scan.prefixes), scan.base
-        unit = unit_of(read_unit(cursor)) if cursor.position < cursor.end or not problems else None
+        unit = unit_of(read_unit(cursor))
         problems += scan.problems
         yield unit, scan

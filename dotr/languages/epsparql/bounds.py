@@ -143,5 +143,5 @@ def long_bounds(places: ChainPlaces) -> list[Diagnostic]:
 
 
 def _long(place: Span, length: Micros) -> Diagnostic:
-    hint = f"It is {length // Unit.DAY.value} days, and a unit keeps what may still combine. Is the unit of time right?"
+    hint = f"It is {-(-length // Unit.DAY.value)} days, and a unit keeps what may still combine. Is the unit of time right?"
     return Diagnostic(TemporalCode.LONG_BOUND, "a suspiciously long bound", place, hint, Severity.WARNING)

@@ -230,7 +230,7 @@ class ChainReader:
         if lexeme.group != "word":
             return None
         if lexeme.text.upper() == "SEQOPTIONAL":
-            hint = "Whether a later part is absent is known only when it is too late to say so. Write OPTIONALSEQ, whose optional part comes first."
+            hint = "That a later part is absent is known too late. Write OPTIONALSEQ, whose optional part comes first."
             raise self._error(TemporalCode.SEQOPTIONAL, "SEQOPTIONAL would change what was output", hint)
         return OPERATORS.get(lexeme.text.upper())
 

@@ -65,7 +65,8 @@ class IntervalReader(QueryReader):
         place = self.refused or ("" if self.no_references == "in BIND" else self.no_references)
         if place:
             report_function(self.problems, token, place)
-        elif self.no_references == "in BIND":
+            return Const('""')
+        if self.no_references == "in BIND":
             self.uses.in_bindings.append(token)
         else:
             self.uses.in_filters.append(token)
@@ -92,7 +93,7 @@ class IntervalReader(QueryReader):
 
 def report_function(problems: list[Diagnostic], token: Token, place: str) -> None:
     """Record E112 for a function, once for each place."""
-    diagnostic = Diagnostic(TemporalCode.NO_INTERVAL, f"{token.text} {place}, which has no interval", token.span, _WHERE_ALLOWED)
+    diagnostic = Diagnostic(TemporalCode.NO_INTERVAL, f"{token.text} {place}: there is no interval", token.span, _WHERE_ALLOWED)
     if diagnostic not in problems:
         problems.append(diagnostic)
 

@@ -242,6 +242,7 @@ def _read_policy(cursor: UnitCursor, unit: UnitSyntax) -> None:
     for word in ("WITHIN", "FILTER", "BIND"):
         if cursor.is_word(word):
             place = cursor.span_of(cursor.here)
+            unit.operand = None
             raise UnreadablePart(Diagnostic(TemporalCode.WRONG_ORDER, f"{word} behind POLICY", place, f"Write {word} before POLICY."))
     for word in MODIFIERS:
         if cursor.is_word(word):
