@@ -22,7 +22,7 @@ from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock, Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.intervals.solutions import IntervalSolution
-from dotr.patterns.intervals.tree import IntervalTree
+from dotr.patterns.intervals.tree import PatternTree
 
 
 class IntervalRun(UnitRun):
@@ -37,7 +37,7 @@ class IntervalRun(UnitRun):
         self._limits = limits
         self._clock = clock
         self._traced = traced
-        self._tree = None if query.where is None else IntervalTree(query.where, query.policy, clock, limits, traced=traced)
+        self._tree = None if query.where is None else PatternTree(query.where, query.policy, clock, limits, traced=traced)
         reads = [] if query.where is None else [each.operand for each in operand_reads(query.where)]
         self._operands = [
             OperandSolutions(number, operand, inputs, limits, traced=traced)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import assume, given, note
-from tests.support.strategies_temporal import PREFIXES, TemporalProgram, brute_force, rows_of, temporal_programs
 
 from dotr.datalog.entailment import Entailment
 from dotr.engine.program import compile_program
@@ -20,6 +19,7 @@ from tests.oracle.cases import read_turtle
 from tests.oracle.isomorphism import canonical
 from tests.support.properties import examples
 from tests.support.strategies_continuous import SECOND
+from tests.support.strategies_temporal import PREFIXES, Row, TemporalProgram, brute_force, rows_of, temporal_programs
 
 
 def compare(program: TemporalProgram, *, reloaded: bool) -> None:
@@ -42,7 +42,8 @@ def compare(program: TemporalProgram, *, reloaded: bool) -> None:
             assume("D404" not in str(refused))
             raise
         firings = run_intervals(spec, [(int(at * SECOND), read_turtle(text, PREFIXES)) for at, text in program.elements], reloaded=reloaded)
-    found = Counter((each.time, each.event, canonical(frozenset(each.graph or ()), dict(each.attributes))) for each in firings)
+    given_rows = [(each, canonical(frozenset(each.graph or ()), dict(each.attributes))) for each in firings]
+    found: Counter[Row] = Counter((each.time, each.event, text) for each, text in given_rows)
     lines = [f"- expected {each}" for each in (expected - found)] + [f"+ got {each}" for each in (found - expected)]
     assert expected == found, "\n".join(lines)
 

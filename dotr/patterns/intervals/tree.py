@@ -30,7 +30,7 @@ class NewSolutions(NamedTuple):
     exceeded: LimitExceeded | None
 
 
-class IntervalTree:
+class PatternTree:
     """A pattern with its kept solutions.
 
     - `names`: the variables of a solution, sorted.
