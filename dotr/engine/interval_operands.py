@@ -31,6 +31,7 @@ class OperandSolutions:
 
     - `number`: its place in the order of the text.
     - `inputs`: the numbers of the reads that feed it.
+    - `names`: its variables, sorted.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class OperandSolutions:
     ) -> None:
         self.number = number
         self.inputs = [each.read for each in inputs]
-        self._names = tuple(sorted(visible_variables(operand)))
+        self.names = tuple(sorted(visible_variables(operand)))
         self._operand = operand
         self._limits = limits
         self._traced = traced
@@ -81,7 +82,7 @@ class OperandSolutions:
         for _, row in rows:
             start, triples = int(row[0] or 0), row_graph(row[1:])
             for solution in self._matcher.solutions(_graph(triples, self._limits), EMPTY, EMPTY):
-                values: AttributeValues = tuple([solution.get(name) for name in self._names])
+                values: AttributeValues = tuple([solution.get(name) for name in self.names])
                 found.append((now, start, values, ()))
         return found
 
