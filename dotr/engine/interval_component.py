@@ -112,9 +112,7 @@ class ComponentRun(UnitRun):
     def __init__(self, component: IntervalComponent, clock: Clock, limits: Limits, *, traced: bool = False) -> None:
         self.unit = component
         attributes = {each.label: each.attributes for each in component.makes}
-        make: Callable[[Member], _IntervalMember | _RuleMember] = partial(
-            _member, attributes=attributes, clock=clock, limits=limits, traced=traced
-        )
+        make = partial(_member, attributes=attributes, clock=clock, limits=limits, traced=traced)
         self._members = [make(member) for member in component.members]
         numbers = {(read.stream, read.now): number for number, read in enumerate(component.reads)}
         self._reads = [

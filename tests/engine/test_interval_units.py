@@ -124,7 +124,7 @@ def test_events_that_nothing_makes_are_refused(where: str, problem: str) -> None
 
 
 def test_a_cycle_at_one_moment_is_refused() -> None:
-    with pytest.raises(Refused, match="D404.*a cycle: Q needs Q"):
+    with pytest.raises(Refused, match=r"D404.*a cycle: Q needs Q"):
         program("REGISTER QUERY Q AS SELECT ?y WHERE EVENT Q(?y) AND { ?x :p ?y } WITHIN 9 s")
 
 
