@@ -1,8 +1,8 @@
 """A component of units that depend on each other through the past, with its state.
 
 Idea: at a moment each member makes its events in the order of what is read now; they arrive at the
-members behind it. Then each member keeps what it reads strictly in the past, whoever made it. A rule
-is a layer of its own; what comes for its windows after it was evaluated is put into its stores.
+members behind it. Then each member keeps what it reads strictly in the past, whoever made it. A
+rule is a layer of its own; what comes for its windows after it was evaluated goes into its stores.
 Invariant: as for one unit, `step` depends on the state and its arguments alone.
 Source: ep-sparql.md, section 4; semantics.md, section 8.
 """
@@ -10,13 +10,13 @@ Source: ep-sparql.md, section 4; semantics.md, section 8.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from dotr.engine.interval_run import IntervalRun
 from dotr.engine.items import graph_row
 from dotr.engine.stage_two import StageTwo
-from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
+from dotr.engine.unit_runs import EventPart, UnitArrivals, UnitResult, UnitRun
 from dotr.joins.limits import Limits
 from dotr.layout.event_order import sort_by_tie, tie_key
 from dotr.layout.interval_components import IntervalComponent, Member, label_read, member_reads
@@ -34,8 +34,8 @@ from dotr.patterns.operator import Arrival
 class _IntervalMember:
     """A unit of EP-SPARQL in a component."""
 
-    def __init__(self, unit: IntervalUnit, clock: Clock, limits: Limits) -> None:
-        self.run = IntervalRun(unit, clock, limits)
+    def __init__(self, unit: IntervalUnit, clock: Clock, limits: Limits, *, traced: bool) -> None:
+        self.run = IntervalRun(unit, clock, limits, traced=traced)
 
     def new(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
         return self.run.new(time, arrivals) if arrivals else _NOTHING
@@ -109,10 +109,10 @@ class _RuleMember:
 class ComponentRun(UnitRun):
     """The members of a component with their state."""
 
-    def __init__(self, component: IntervalComponent, clock: Clock, limits: Limits) -> None:
+    def __init__(self, component: IntervalComponent, clock: Clock, limits: Limits, *, traced: bool = False) -> None:
         self.unit = component
         attributes = {each.label: each.attributes for each in component.makes}
-        make: Callable[[Member], _IntervalMember | _RuleMember] = partial(_member, attributes=attributes, clock=clock, limits=limits)
+        make = partial(_member, attributes=attributes, clock=clock, limits=limits, traced=traced)
         self._members = [make(member) for member in component.members]
         numbers = {(read.stream, read.now): number for number, read in enumerate(component.reads)}
         self._reads = [
@@ -155,6 +155,7 @@ class ComponentRun(UnitRun):
         made: dict[UnitStream, list[Arrival]] = {}
         firings: list[Firing] = []
         starts: list[Micros] = []
+        parts: list[Sequence[EventPart]] = []
         failed: list[DeadLetter] = []
         for member, reads in zip(self._members, self._reads, strict=True):
             result = member.new(time, self._arrived(reads, arrivals, made, past=False))
@@ -163,10 +164,11 @@ class ComponentRun(UnitRun):
                 begun = list(result.starts) or [time] * len(result.firings)
                 firings += result.firings
                 starts += begun
+                parts += result.parts or [()] * len(result.firings)
                 self._add(made, result.firings, begun)
         for member, reads in zip(self._members, self._reads, strict=True):
             failed += member.keep(time, self._arrived(reads, arrivals, made, past=True))
-        return UnitResult(firings, failed, starts=starts)
+        return UnitResult(firings, failed, starts=starts, parts=parts)
 
     @staticmethod
     def _arrived(
@@ -227,9 +229,11 @@ _NOTHING = UnitResult([])
 
 
 def _member(
-    member: Member, *, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, limits: Limits
+    member: Member, *, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, limits: Limits, traced: bool
 ) -> _IntervalMember | _RuleMember:
-    return _RuleMember(member, attributes, clock, limits) if isinstance(member, Rule) else _IntervalMember(member, clock, limits)
+    if isinstance(member, Rule):
+        return _RuleMember(member, attributes, clock, limits)
+    return _IntervalMember(member, clock, limits, traced=traced)
 
 
 def _values(firing: Firing, names: Sequence[Variable]) -> tuple[str | None, ...]:

@@ -36,20 +36,22 @@ class EventMaker:
             self._projected = [(name, self._names.index(name)) for name in self._attributes if name in self._names]
         self._template = compile_template(query.form.template, self._names) if isinstance(query.form, ConstructedGraphs) else None
 
-    def events(self, now: Micros, solutions: Sequence[IntervalSolution]) -> tuple[list[Firing], list[Micros]]:
-        """The events of the solutions that end now, in µs, and the start of each."""
+    def events(self, now: Micros, solutions: Sequence[IntervalSolution]) -> tuple[list[Firing], Sequence[IntervalSolution]]:
+        """The events of the solutions that end now, in µs, and the solution of each."""
         if not solutions:
-            return [], []
+            return [], solutions
         match self._form:
             case ConstructedGraphs():
-                return self._graphs(now, solutions), [start for _, start, _, _ in solutions]
-            case SelectedSolutions(_, _, distinct):
-                rows = [(self._pairs(solution), solution[1]) for solution in solutions]
-                if distinct:
-                    rows = list(dict.fromkeys(rows))
-            case InstantAnswers():
-                rows = [(self._pairs(solution), now) for solution in solutions]
-        return [Firing(now, self._label, self._label, pairs, None, 0) for pairs, _ in rows], [start for _, start in rows]
+                return self._graphs(now, solutions), solutions
+            case SelectedSolutions(_, _, True):
+                first: dict[tuple[object, Micros], IntervalSolution] = {}
+                for solution in solutions:
+                    first.setdefault((self._pairs(solution), solution[1]), solution)
+                solutions = list(first.values())
+            case SelectedSolutions() | InstantAnswers():
+                pass
+        label, pairs = self._label, self._pairs
+        return [Firing(now, label, label, pairs(solution), None, 0) for solution in solutions], solutions
 
     def _pairs(self, solution: IntervalSolution) -> tuple[tuple[Variable, Term], ...]:
         values = solution[2]

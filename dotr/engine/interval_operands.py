@@ -23,7 +23,7 @@ from dotr.queries.graph import Graph
 from dotr.queries.operators import EMPTY, AlgebraOperator
 from dotr.store.triples import TripleIndex
 
-_Rows: TypeAlias = Callable[[Micros, Sequence[Arrival]], list[IntervalSolution]]
+OperandRows: TypeAlias = Callable[[Micros, Sequence[Arrival]], list[IntervalSolution]]
 
 
 class OperandSolutions:
@@ -31,6 +31,7 @@ class OperandSolutions:
 
     - `number`: its place in the order of the text.
     - `inputs`: the numbers of the reads that feed it.
+    - `names`: its variables, sorted.
     """
 
     def __init__(
@@ -38,12 +39,12 @@ class OperandSolutions:
     ) -> None:
         self.number = number
         self.inputs = [each.read for each in inputs]
-        self._names = tuple(sorted(visible_variables(operand)))
+        self.names = tuple(sorted(visible_variables(operand)))
         self._operand = operand
         self._limits = limits
         self._traced = traced
         self._matcher: AlgebraOperator | None = None
-        self._rows: dict[int, _Rows] = {each.read: self._reader(each) for each in inputs}
+        self._rows: dict[int, OperandRows] = {each.read: self._reader(each) for each in inputs}
 
     def of(self, now: Micros, read: int, rows: Sequence[Arrival]) -> list[IntervalSolution]:
         """The solutions of what arrives at a read at a time in µs. Raises `LimitExceeded`."""
@@ -52,7 +53,7 @@ class OperandSolutions:
             return [(end, start, values, (LeafSolution(self.number, start, end, values),)) for end, start, values, _ in solutions]
         return solutions
 
-    def _reader(self, given: OperandInput) -> _Rows:
+    def _reader(self, given: OperandInput) -> OperandRows:
         columns, first = given.columns, int(given.has_start)
         if columns is None:
             return self._matched
@@ -81,7 +82,7 @@ class OperandSolutions:
         for _, row in rows:
             start, triples = int(row[0] or 0), row_graph(row[1:])
             for solution in self._matcher.solutions(_graph(triples, self._limits), EMPTY, EMPTY):
-                values: AttributeValues = tuple([solution.get(name) for name in self._names])
+                values: AttributeValues = tuple([solution.get(name) for name in self.names])
                 found.append((now, start, values, ()))
         return found
 

@@ -1,7 +1,7 @@
 """One unit of EP-SPARQL with its state: operands, the tree of operators, and events.
 
-Idea: what arrives at a moment becomes solutions of the operands; the tree gives the solutions of the
-unit, and each is an event.
+Idea: what arrives at a moment becomes solutions of the operands; the tree gives the solutions of
+the unit, and each is an event.
 Invariant: `step` depends on the state and its arguments alone. The state is that of the tree.
 Source: ep-sparql.md, sections 2, 4 and 5.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dotr.engine.interval_events import EventMaker
 from dotr.engine.interval_operands import OperandSolutions
-from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
+from dotr.engine.unit_runs import EventPart, UnitArrivals, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.limits import LimitExceeded, Limits
@@ -21,8 +21,8 @@ from dotr.model.intervals import operand_reads
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock, Micros
 from dotr.patterns.events import StoredEvent
-from dotr.patterns.intervals.solutions import IntervalSolution
-from dotr.patterns.intervals.tree import IntervalTree
+from dotr.patterns.intervals.solutions import IntervalSolution, LeafSolution
+from dotr.patterns.intervals.tree import PatternTree
 
 
 class IntervalRun(UnitRun):
@@ -37,8 +37,8 @@ class IntervalRun(UnitRun):
         self._limits = limits
         self._clock = clock
         self._traced = traced
-        self._tree = None if query.where is None else IntervalTree(query.where, query.policy, clock, limits, traced=traced)
-        reads = [] if query.where is None else [each.operand for each in operand_reads(query.where)]
+        self._tree = None if query.where is None else PatternTree(query.where, query.policy, clock, limits, traced=traced)
+        reads = self._reads = [] if query.where is None else [each.operand for each in operand_reads(query.where)]
         self._operands = [
             OperandSolutions(number, operand, inputs, limits, traced=traced)
             for number, (operand, inputs) in enumerate(zip(reads, unit.operands, strict=True))
@@ -109,8 +109,16 @@ class IntervalRun(UnitRun):
             if found.exceeded is not None:
                 raise found.exceeded
             solutions = found.solutions
-        firings, starts = self._events.events(time, solutions)
-        return UnitResult(firings, starts=starts)
+        firings, made_of = self._events.events(time, solutions)
+        starts = [start for _, start, _, _ in made_of]
+        if not self._traced:
+            return UnitResult(firings, starts=starts)
+        return UnitResult(firings, starts=starts, parts=[[self._part(each) for each in parts] for _, _, _, parts in made_of])
+
+    def _part(self, solution: LeafSolution) -> EventPart:
+        operand, names = self._reads[solution.leaf], self._operands[solution.leaf].names
+        bound = tuple([(name, term) for name, term in zip(names, solution.values, strict=True) if term is not None])
+        return EventPart(operand.span, solution.start, solution.end, bound)
 
     def _keep(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
         assert self._tree is not None

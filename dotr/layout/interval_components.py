@@ -1,7 +1,7 @@
 """Components of units that depend on each other through the past: units of EP-SPARQL, and rules.
 
-Idea: such a component is one unit of the program, with one partition. From outside it reads what its
-members read of others; what they read of each other stays inside (`engine.interval_component`).
+Idea: such a component is one unit of the program, with one partition. From outside it reads what
+its members read of others; what they read of each other stays inside (`engine.interval_component`).
 Example: the STREAM `Sum` that reads its own graphs on the left of SEQ is a component of one member.
 Source: ep-sparql.md, sections 4 and 5.
 """

@@ -1,8 +1,8 @@
 """Units of EP-SPARQL in a program: the streams that feed each operand (ep-sparql.md, 2, 4 and 5).
 
 Example: the unit `Q`, of `{ ?c :rose ?q } SEQ { ?c :price ?p }`, where the STREAM `Up` makes graphs
-of `?c :rose ?q`, has three reads: the facts of either plain group, and the graphs of `Up` with their
-starts. Operand 0 has the inputs 0 and 1, operand 1 has the input 2.
+of `?c :rose ?q`, has three reads: the facts of either plain group, and the graphs of `Up` with
+their starts. Operand 0 has the inputs 0 and 1, operand 1 has the input 2.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from dotr.model.terms import XSD, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.model.traverse import parameters_of
 
-TermText = Callable[[Variable], str]
+VariableText = Callable[[Variable], str]
 """The source text of a variable's term."""
 
 
@@ -56,7 +56,7 @@ class IntervalExpressions:
     def _parameters(self) -> list[Var]:
         return [each for each in parameters_of(self.expressions) if isinstance(each, Var)]
 
-    def call(self, term: TermText, start: str, end: str) -> str:
+    def call(self, term: VariableText, start: str, end: str) -> str:
         """The call for a solution, whose times in µs are the texts `start` and `end`.
 
         >>> from dotr.model.algebra import Call

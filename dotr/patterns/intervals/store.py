@@ -116,6 +116,11 @@ class SolutionStore:
                 if id(run[place]) in gone:
                     del run[place]
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self.index.clear()
+        self._added = self._swept = 0
+
     def expire(self, horizon: Micros) -> None:
         """Forget what ended before the horizon, in µs."""
         index = self.index

@@ -30,7 +30,7 @@ class NewSolutions(NamedTuple):
     exceeded: LimitExceeded | None
 
 
-class IntervalTree:
+class PatternTree:
     """A pattern with its kept solutions.
 
     - `names`: the variables of a solution, sorted.
@@ -87,7 +87,8 @@ class IntervalTree:
         return json.dumps([[[end, start, values] for end, start, values, _ in store] for store in self._stores])
 
     def restore(self, text: str) -> None:
-        """The inverse of `to_json`, for a tree that has kept nothing yet."""
+        """The inverse of `to_json`; what is kept now is forgotten."""
         for store, solutions in zip(self._stores, json.loads(text), strict=True):
+            store.clear()
             for end, start, values in solutions:
                 store.add([(end, start, tuple(values), ())], end)

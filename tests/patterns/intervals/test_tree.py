@@ -22,7 +22,7 @@ from dotr.model.places import Document, Span
 from dotr.model.terms import XSD
 from dotr.model.time import Clock, Micros
 from dotr.patterns.intervals.solutions import IntervalSolution, LeafSolution
-from dotr.patterns.intervals.tree import IntervalTree
+from dotr.patterns.intervals.tree import PatternTree
 
 pytestmark = pytest.mark.core
 
@@ -59,7 +59,7 @@ def run(
     pattern: IntervalPattern, leaves: Sequence[Arrivals], policy: UsePolicy = UsePolicy.UNRESTRICTED, restart: bool = False
 ) -> list[tuple[int, int, tuple[str | None, ...]]]:
     """The solutions (end, start, values) in seconds; `restart`: the state is written and read after each moment."""
-    tree = IntervalTree(pattern, policy, Clock())
+    tree = PatternTree(pattern, policy, Clock())
     found = []
     for second in sorted({time for leaf in leaves for time in leaf}):
         now, arrived = at(second, {place: leaf[second] for place, leaf in enumerate(leaves) if second in leaf})
@@ -69,7 +69,7 @@ def run(
         found += sorted([(end // SECOND, start // SECOND, values) for end, start, values, _ in new.solutions], key=str)
         if restart:
             text = tree.to_json()
-            tree = IntervalTree(pattern, policy, Clock())
+            tree = PatternTree(pattern, policy, Clock())
             tree.restore(text)
     return found
 
@@ -191,7 +191,7 @@ def test_policies_of_three(policy: UsePolicy, found: list[tuple[str, str, str]])
 
 def test_a_limit_leaves_the_moment_out() -> None:
     pattern = pair(group(), SEQ, group(), 9)
-    tree = IntervalTree(pattern, limits=Limits(rows=2))
+    tree = PatternTree(pattern, limits=Limits(rows=2))
     for second in (1, 2, 3):
         tree.keep(*at(second, {0: [()]}))
     over = tree.new(*at(4, {1: [()]}))
@@ -202,7 +202,7 @@ def test_a_limit_leaves_the_moment_out() -> None:
 
 def test_traced_solutions_keep_their_parts() -> None:
     pattern = pair(group("a"), AND, pair(group("a"), SEQ, group("b"), 9), 9)
-    tree = IntervalTree(pattern, traced=True)
+    tree = PatternTree(pattern, traced=True)
 
     def leaf(place: int, second: int, *values: str) -> dict[int, list[IntervalSolution]]:
         now = second * SECOND
