@@ -1,9 +1,9 @@
 """Keys of EP-SPARQL units: variables by whose values a unit may stand in several partitions.
 
 Idea: a key gives each operand a variable that all of its solutions bind, so that solutions which
-combine have one value in these: compatible solutions do where the variable is the same, and a FILTER
-conjunct `?a = ?b` ties two others, where no policy chooses before it is tested. What an optional
-operator combines is tested by F alone.
+combine have one value in these: compatible solutions do where the variable is the same, and a
+FILTER conjunct `?a = ?b` ties two others, where no policy chooses before it is tested. What an
+optional operator combines is tested by F alone.
 Example: `{ ?c :price ?p } SEQ { ?d :price ?q } FILTER(?c = ?d)` has the keys (c, d) and, for prices
 that are equated with nothing, no other.
 Source: ep-sparql.md, section 5.
