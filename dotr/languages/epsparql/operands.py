@@ -105,7 +105,7 @@ def is_union(cursor: UnitCursor, first: int, end: int) -> bool:
         elif word == "UNION" and branches == unions + 1:
             unions += 1
             index += 1
-        elif word == "FILTER" and branches == unions + 1:
+        elif word == "FILTER" and (branches == unions + 1 or not branches):
             index += 1
             while index < end and cursor.lexemes[index].text not in ("(", "{"):
                 index += 1
