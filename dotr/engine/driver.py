@@ -205,6 +205,11 @@ class Engine:
         return found
 
     @property
+    def query_runs(self) -> list[QueryRun]:
+        """The continuous queries with their state."""
+        return [run for queries in self._queries.values() for run in queries.runs]
+
+    @property
     def passed(self) -> Micros | None:
         """The last time stepped or advanced to, in µs since 1970; None before the first instant."""
         return self._passed

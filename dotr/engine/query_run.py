@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple, assert_never
+from typing import Final, NamedTuple, Protocol, assert_never
 
 from dotr.datalog.closure import Contradiction
 from dotr.engine.match_blocks import MatchedTriple
@@ -23,9 +23,10 @@ from dotr.joins.limits import LimitExceeded
 from dotr.layout.event_order import sort_by_tie
 from dotr.model.continuous import AskForm, ConstructForm, ContinuousQuery, LandmarkExtent, RelationToStream, SelectForm
 from dotr.model.stream import DeadLetter, Firing, Reason
-from dotr.model.terms import Triple
+from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import Micros
 from dotr.outputs import compile_template, digest_of, match_text
+from dotr.outputs.templates import CompiledTemplate
 from dotr.windows.content import ContentRange, WindowContent, WindowLimitExceeded
 from dotr.windows.reports import WindowReports
 
@@ -41,12 +42,32 @@ class ReportResult(NamedTuple):
 _NOTHING: Final = ReportResult([], [])
 
 
+class SeenContent(NamedTuple):
+    """What a window showed at a report, as positions among all elements that came to it: its
+    content, and the first of the elements of its stream that its level reads beside it.
+    """
+
+    held: ContentRange
+    history: int
+
+
+class ReportWatch(Protocol):
+    """Reader of what comes to a query and of its reports, for explanations."""
+
+    def arrived(self, time: Micros, arrived: Mapping[int, Sequence[tuple[Triple, ...]]]) -> None:
+        """The elements of a time have been added, by the number of the window."""
+
+    def reported(self, time: Micros, contents: Sequence[SeenContent], used: tuple[frozenset[MatchedTriple], ...]) -> None:
+        """A report has been evaluated; `used`: what each MATCH block had used up before."""
+
+
 class QueryRun:
     """A continuous query on its way through its streams.
 
     - `passed`: the last time that was stepped or begun before; None before the first instant.
     - `is_over`: a landmark window went over its LIMIT, so nothing is kept or reported any more.
     - `ended`: the last instant, once it is known; `is_done`: the last report is over.
+    - `watch`: what reads along, in explanations alone.
     """
 
     def __init__(self, evaluator: ReportEvaluator, origin: Micros) -> None:
@@ -62,6 +83,7 @@ class QueryRun:
         self.is_over = False
         self.ended: Micros | None = None
         self.is_done = False
+        self.watch: ReportWatch | None = None
         self.before: list[SolutionRow] = []
         self.used: tuple[frozenset[MatchedTriple], ...] = tuple(frozenset() for _ in self.query.matches)
 
@@ -117,6 +139,8 @@ class QueryRun:
                 self.windows[number].content.add(time, graphs)
             except WindowLimitExceeded:
                 return self._stop(time, number)
+        if self.watch is not None:
+            self.watch.arrived(time, arrived)
         result = self._report(time, arrived)
         if self.ended is not None and any(times.has(time) for times in self._all_times):
             self._finish_at(time, is_fed=is_fed)
@@ -137,6 +161,9 @@ class QueryRun:
         except Exception as error:
             reraise_in_tests(error, FallbackKind.GRAPHS)
             return ReportResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
+        if self.watch is not None:
+            contents = [SeenContent(view.held, source.came_to - len(view.history)) for view, source, _ in seen]
+            self.watch.reported(time, contents, self.used)
         for each in reporting:
             each.note(time)
         self.before = answer.rows if self.query.relation is not RelationToStream.RSTREAM else []
@@ -191,12 +218,9 @@ class QueryRun:
         label = self.query.label
         graph: dict[Triple, None] = {}
         dropped = 0
-        for row, equal in groupby(sort_by_tie(self._names, rows)):
-            for ordinal, _ in enumerate(equal):
-                seed = digest_of(label.encode(), match_text(time, [(label, time, row)], ordinal)) if self._template.has_fresh_names else b""
-                triples, missing = self._template.instantiate(row, seed)
-                graph |= dict.fromkeys(triples)
-                dropped += missing
+        for _, triples, missing in row_graphs(label, self._template, self._names, time, rows):
+            graph |= dict.fromkeys(triples)
+            dropped += missing
         return Firing(time, label, label, (), tuple(graph), dropped)
 
     # --- state ---
@@ -224,3 +248,16 @@ class QueryRun:
         self.used = tuple(
             frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used
         )
+
+
+def row_graphs(
+    label: Label, template: CompiledTemplate, names: Sequence[Variable], time: Micros, rows: list[SolutionRow]
+) -> Iterator[tuple[SolutionRow, Sequence[Triple], int]]:
+    """The graph of each row of a CONSTRUCT, with the number of triples that are dropped, in the tie
+    order; equal rows have fresh blank nodes of their own.
+    """
+    for row, equal in groupby(sort_by_tie(names, rows)):
+        for ordinal, _ in enumerate(equal):
+            seed = digest_of(label.encode(), match_text(time, [(label, time, row)], ordinal)) if template.has_fresh_names else b""
+            triples, missing = template.instantiate(row, seed)
+            yield row, triples, missing

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import refuse
+from dotr.layout.units import GraphStream, MadeGraphs
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Prefixes, Triple
 from dotr.model.time import Clock, Micros
@@ -31,6 +32,32 @@ class ElementPlace(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class WindowElement(NamedTuple):
+    """An element of a window.
+
+    - `time`: in µs since 1970; `shown`: as the output writes it.
+    - `stream`: the stream, or the label of the unit whose graph it is.
+    - `triples`: with their final blank nodes.
+    - `number`: its number among the elements of its stream and time, from 0 on.
+    - `place`: the element of an input; None: a unit has made it.
+    """
+
+    time: Micros
+    shown: str | int
+    stream: GraphStream
+    triples: tuple[Triple, ...]
+    number: int
+    place: ElementPlace | None
+
+    def __str__(self) -> str:
+        source = f"a graph of {self.stream.label}" if isinstance(self.stream, MadeGraphs) else self.place or f"stream {self.stream.name}"
+        return f"{source}, at {self.shown}"
+
+
+StatedPlace: TypeAlias = ElementPlace | WindowElement
+"""The place of a triple that an element states."""
 
 
 class ReplayedInstant(NamedTuple):

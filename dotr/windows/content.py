@@ -106,6 +106,11 @@ class WindowContent:
     def __len__(self) -> int:
         return len(self._elements) - self._dropped
 
+    @property
+    def came_to(self) -> int:
+        """The position behind the last element that came."""
+        return self._offset + len(self._elements)
+
     def add(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> None:
         """Add the elements of a time, which is not before the last one.
 

@@ -11,6 +11,7 @@ from dotr.explanations.replay import Replay
 from dotr.explanations.why_not import Question
 from dotr.languages.sparql import parse_select, scan_references
 from dotr.languages.turtle.graphs import Misread, read_graph
+from dotr.layout.units import ProgramUnit
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.rules import Rule
@@ -22,14 +23,14 @@ _VARIABLE: Final = re.compile(r"\?(\w+)")
 _BLANK: Final = re.compile(r"(?<![\w:])_:[\w-]+")
 
 
-def rule_named(replay: Replay, name: str) -> Rule:
-    """The rule of a name; raises `Refused`."""
-    rules = replay.program.rules.rules
-    found = next((rule for rule in rules if rule.name == name), None)
+def unit_named(replay: Replay, name: str) -> ProgramUnit:
+    """The unit of a name, a rule or a query; raises `Refused`."""
+    units: list[ProgramUnit] = [*replay.program.rules.rules, *replay.program.queries]
+    found = next((unit for unit in units if unit.name == name), None)
     if found is None:
-        names = [rule.name for rule in rules]
+        names = [unit.name for unit in units]
         hint = did_you_mean(name, names) or (f"The program has {', '.join(sorted(names))}." if names else "The program has no rules.")
-        raise refuse("C219", f"there is no rule {name}", None, hint)
+        raise refuse("C219", f"there is no {'rule or query' if replay.program.queries else 'rule'} {name}", None, hint)
     return found
 
 
@@ -131,7 +132,8 @@ def question_of(
         first, last: times, both included.
         every: explain every anchor that did not fire.
     """
-    named = rule_named(replay, rule)
+    named = unit_named(replay, rule)
+    assert isinstance(named, Rule)
     since, until = times_of(replay, at=at, first=first, last=last)
     attributes = replay.program.rules.places[rule].roles[0].attributes
     return Question(since, until, conditions_of(replay, where, attributes, named.anchor.label), every)
