@@ -182,14 +182,14 @@ class Session:
         >>> "graph 1 of advance(10)" in session.why(fire).text
         True
         """
-        from dotr.explanations.why import WhyExplainer
+        from dotr.explanations.why import WhyExplainer, unit_names
 
         explainer, time = WhyExplainer(self.replay()), self._moment(event.time)
-        if any(each.name == event.rule for each in self._program.rules.rules):
+        if event.rule in unit_names(self._program):
             recorder = explainer.recorder([event.rule])
             for firings in recorder.run(time):
                 for firing in firings:
-                    found = (firing.rule.name, firing.time, firing.attributes) == (event.rule, time, event.attributes)
+                    found = (firing.unit_name, firing.time, firing.attributes) == (event.rule, time, event.attributes)
                     if found and all(name in event.graph for name in firing.names):
                         tree = explainer.tree(recorder, firing)
                         return Answer("\n".join(tree.lines(depth)), tree.to_json())
@@ -272,7 +272,7 @@ class Session:
         >>> [event.type for event in restored.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 . :s2 :is_at_location :locB .")]
         ['Fire']
         """
-        if self._program.queries:
+        if self._program.units:
             raise SessionError("a session of a program with continuous queries cannot be saved yet")
         if self._finished:
             raise SessionError("the session is finished: save it before `finish`, or before its `with` block ends")

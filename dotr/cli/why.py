@@ -78,7 +78,8 @@ def _check(options: argparse.Namespace) -> None:
 def _tree(options: argparse.Namespace, explainer: WhyExplainer, replay: Replay, *, named: bool) -> WhyTree | None:
     """The tree that is asked about in one replay; where there is none, stderr says so."""
     from dotr.explanations.why import EventQuestion
-    from dotr.workbench.questions import conditions_of, time_of, triple_of, unit_named
+    from dotr.model.rules import Rule
+    from dotr.workbench.questions import conditions_of, rule_named, time_of, triple_of
 
     at = None if options.at is None else time_of(replay, options.at, "--at")
     where = f"{replay.case}: " if named else ""
@@ -98,9 +99,10 @@ def _tree(options: argparse.Namespace, explainer: WhyExplainer, replay: Replay, 
         if len(trees) > 1:
             print_stderr(f"{where}{len(trees) - 1} more: {', '.join(dict.fromkeys(tree.place for tree in trees[1:]))}")
         return trees[0]
-    rule = None if options.rule is None else unit_named(replay, options.rule)
-    attributes = explainer.program.attributes[rule.event] if rule is not None else explainer.all_attributes()
-    terms = conditions_of(replay, options.where, attributes, rule.event if rule is not None else "the output")
+    rule = None if options.rule is None else rule_named(replay, options.rule)
+    event = rule.event if isinstance(rule, Rule) else options.rule
+    attributes = explainer.all_attributes() if event is None else explainer.program.attributes[event]
+    terms = conditions_of(replay, options.where, attributes, event or "the output")
     name = None if options.name is None else options.name.strip("<>")
     answer = explainer.answer(EventQuestion(name, options.rule, at, terms))
     _print_others(options, answer, replay, where)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.engine.query_run import QueryRun
 from dotr.engine.stage_two import EmitFirings, LayerResult
 from dotr.explanations.history import History, RecordedEvent
 from dotr.explanations.query_records import QueryRecord, reach_of
@@ -21,7 +22,7 @@ from dotr.explanations.recorded_layer import RecordedLayer
 from dotr.explanations.recording import program_of, read_units
 from dotr.explanations.replay import Replay, WindowElement
 from dotr.layout.retention import lookbacks, roles
-from dotr.layout.units import MadeGraphs, ProgramUnit, StreamQuery
+from dotr.layout.units import MadeGraphs, StreamQuery, StreamUnit, labels_made
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Firing
 from dotr.model.terms import Label, Term, Triple, Variable
@@ -67,13 +68,15 @@ class UnitFiring(NamedTuple):
 
     Attributes:
         unit: the unit.
+        label: the label of the event.
         time: in µs since 1970.
         attributes: the bound attributes of the event.
         graph: its graph; None without one.
         names: the fresh IRIs of its graph, the first of the template first.
     """
 
-    unit: StreamQuery
+    unit: StreamUnit
+    label: Label
     time: Micros
     attributes: Mapping[Variable, Term]
     graph: tuple[Triple, ...] | None
@@ -81,8 +84,8 @@ class UnitFiring(NamedTuple):
 
     @property
     def unit_name(self) -> str:
-        """The name of the unit."""
-        return self.unit.name
+        """The label, by which a unit is asked about."""
+        return self.label
 
 
 AnyFiring: TypeAlias = NamedFiring | UnitFiring
@@ -120,7 +123,7 @@ class FiringRecorder:
             {source: number for number, source in enumerate(program.layout.streams)},
             {label: program.attributes[label] for label in sorted(read)},
         )
-        reaches = [reach_of(query) for query in program.queries]
+        reaches = [reach_of(unit) if isinstance(unit, StreamQuery) else None for unit in program.units]
         horizon = sum(max(each.far for each in lookbacks(rule)) for rule in written)
         return FiringRecorder(
             replay,
@@ -142,8 +145,9 @@ class FiringRecorder:
         program = self.program
         layers = [_FiringLayer(self, number, read, done) for number, read in enumerate(program.events_read_above)]
         engine = Engine(program, self.replay.clock, layers)
-        for query in engine.query_runs:
-            query.watch = self.records[query.query.label]
+        for name, run in engine.unit_runs.items():
+            if isinstance(run, QueryRun):
+                run.watch = self.records[name]
         since_forgotten = 0
         for instant in self.replay.instants():
             if until is not None and instant.time > until:
@@ -166,12 +170,11 @@ class FiringRecorder:
 
     def _of_units(self, firings: Iterable[Firing]) -> Iterator[UnitFiring]:
         """The firings of units other than rules, whose layers record their own."""
-        if self.records:
-            for firing in firings:
-                record = self.records.get(firing.rule)
-                if record is not None:
-                    names = _fresh_names(firing, ())
-                    yield UnitFiring(record.unit, firing.time, dict(firing.attributes), firing.graph, names)
+        makers = {label: unit for unit in self.program.units for label in labels_made(unit)}
+        for firing in firings if makers else ():
+            unit = makers.get(firing.rule)
+            if unit is not None:
+                yield UnitFiring(unit, firing.event, firing.time, dict(firing.attributes), firing.graph, _fresh_names(firing, ()))
 
     def _take(self, done: list[AnyFiring]) -> Iterator[Sequence[AnyFiring]]:
         if done:
@@ -213,14 +216,13 @@ class FiringRecorder:
 
     def _at(self, label: Label, time: Micros) -> Iterator[AnyFiring]:
         """The firings that made events of a label at a time."""
-        units: list[ProgramUnit] = [*self.program.rules.rules, *self.program.queries]
-        for unit in units:
-            if unit.event == label:
-                for each in reversed(self.firings.get(unit.name, ())):
-                    if each.time < time:
-                        break
-                    if each.time == time:
-                        yield each
+        names = [rule.name for rule in self.program.rules.rules if rule.event == label]
+        for name in dict.fromkeys([*names, label]):
+            for each in reversed(self.firings.get(name, ())):
+                if each.time < time:
+                    break
+                if each.time == time and (isinstance(each, UnitFiring) or each.rule.event == label):
+                    yield each
 
 
 def _fresh_names(firing: Firing, known: Iterable[Term | None]) -> tuple[Term, ...]:

@@ -9,7 +9,7 @@ from dotr.engine.stage_two import StageTwo
 from dotr.explanations.history import History, RecordedEvent
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.retention import positive_roles
-from dotr.layout.units import MadeGraphs
+from dotr.layout.units import MadeGraphs, labels_made
 from dotr.model.terms import Label
 from dotr.model.time import Clock, Micros
 from dotr.patterns.events import Match
@@ -44,7 +44,7 @@ class RecordedLayer(StageTwo):
         self._labels = [[role.label for role in positive_roles(rule)] for rule in self.rules]
         self._streams = [[history.stream_of(role.source) for role in positive_roles(rule)] for rule in self.rules]
         routes = program.layout.routes
-        of_units = {unit.event for unit in program.queries} & set(history.labels)
+        of_units = {label for unit in program.units for label in labels_made(unit)} & set(history.labels)
         self._recorded_ports: dict[int, int | Label] = {
             port: each.stream
             for port, each in enumerate(layer.ports)

@@ -25,7 +25,7 @@ from dotr.explanations.unfiltered_queries import UnfilteredSource, unfiltered_so
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.layers import lay_out
 from dotr.layout.retention import roles
-from dotr.layout.units import MadeGraphs, ProgramUnit, StreamQuery, readings
+from dotr.layout.units import MadeGraphs, ProgramUnit, StreamUnit, labels_made, readings
 from dotr.model.rules import EventSource, FactSource, Rule, Source
 from dotr.model.stream import DeadLetter
 from dotr.model.terms import Label
@@ -66,22 +66,23 @@ class Step(NamedTuple):
 
 
 class ReadUnits(NamedTuple):
-    """Some units of a program and all that they read, in the order of the program."""
+    """Some rules and other units of a program, and all that they read, in the order of the program."""
 
     rules: Sequence[Rule]
-    queries: Sequence[StreamQuery]
+    units: Sequence[StreamUnit]
 
 
 def read_units(program: CompiledProgram, names: Iterable[str]) -> ReadUnits:
-    """The units of some names and all units whose events or graphs they read."""
-    needed = set(names)
-    rules, queries = program.rules.rules, program.queries
-    units: list[ProgramUnit] = [*rules, *queries]
+    """The units of some names or labels and all units whose events or graphs they read."""
+    asked = set(names)
+    rules, others = program.rules.rules, program.units
+    units: list[ProgramUnit] = [*rules, *others]
+    needed = asked | {unit.name for unit in others if not asked.isdisjoint(labels_made(unit))}
     while True:
         read = {reading.label for unit in units if unit.name in needed for reading in readings(unit)}
-        further = {unit.name for unit in units if unit.event in read} - needed
+        further = {unit.name for unit in units if not read.isdisjoint(labels_made(unit))} - needed
         if not further:
-            return ReadUnits([rule for rule in rules if rule.name in needed], [query for query in queries if query.name in needed])
+            return ReadUnits([rule for rule in rules if rule.name in needed], [unit for unit in others if unit.name in needed])
         needed |= further
 
 
@@ -89,13 +90,13 @@ def program_of(program: CompiledProgram, units: ReadUnits, further: Sequence[Fac
     """The program of some units, over the same background, with each query as it is written.
     `further` are sources whose facts no rule reads, the last streams of its layout.
     """
-    layout = lay_out(units.rules, program.spec.since, units.queries)
+    layout = lay_out(units.rules, program.spec.since, units.units)
     layout = replace(layout, streams=(*layout.streams, *further))
     static = StaticAnswers(program.spec, program.store)
     rejects = program.spec.inconsistent is Inconsistent.REJECT
     stage_one = StageOne(program.knowledge, layout.streams, static.answers, rejects=rejects, limits=program.spec.limits)
     rules = replace(program.rules, rules=tuple(units.rules))
-    return replace(program, rules=rules, layout=layout, stage_one=stage_one, queries=tuple(units.queries))
+    return replace(program, rules=rules, layout=layout, stage_one=stage_one, units=tuple(units.units))
 
 
 @dataclass(frozen=True)

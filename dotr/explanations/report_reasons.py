@@ -1,9 +1,9 @@
 """Reasons of an event of a continuous query: its solutions at a report, and what they used.
 
-Idea: the report is looked at as it was (`dotr.explanations.report_scene`). Each solution of the event
-is proved as the fact of a rule's query is (`dotr.explanations.query_proof`), and each triple that it
-used in the graph of its window, down to elements. An element that another unit made is followed to
-the reason of that unit's event.
+Idea: the report is looked at as it was (`dotr.explanations.report_scene`). Each solution of the
+event is proved as the fact of a rule's query is (`dotr.explanations.query_proof`), and each triple
+that it used in the graph of its window, down to elements. An element that another unit made is
+followed to the reason of that unit's event.
 """
 
 from __future__ import annotations
@@ -56,15 +56,16 @@ class ReportReasons:
     _scenes: dict[tuple[Label, Micros], ReportScene] = field(default_factory=dict)
 
     def of(self, firing: UnitFiring, name: Term | None = None) -> ReportReason:
-        """The reasons of an event; with a name, of a CONSTRUCT's event, only the solution that makes
-        the name.
+        """The reasons of an event; with a name, of a CONSTRUCT's event, only the solution that
+        makes the name.
         """
-        query, record = firing.unit.query, self.recorder.records[firing.unit.name]
+        record = self.recorder.records[firing.label]
+        query = record.unit.query
         report = record.report_at(firing.time)
         assert report is not None, "an event of a query is of a report"
         earlier = record.before(report)
-        now = self.scene(firing.unit.name, report)
-        then = None if earlier is None else self.scene(firing.unit.name, earlier)
+        now = self.scene(firing.label, report)
+        then = None if earlier is None else self.scene(firing.label, earlier)
         given = _GIVEN[query.relation]
         held = then if given is Given.GONE and then is not None else now
         counts = (Counter[SolutionRow](), Counter[SolutionRow]())
@@ -99,7 +100,7 @@ class ReportReasons:
         self, firing: UnitFiring, given: Given, counts: tuple[Counter[SolutionRow], Counter[SolutionRow]], name: Term | None
     ) -> Mapping[SolutionRow, int]:
         """The rows of an event, each with how often it is given."""
-        query = firing.unit.query
+        query = self.recorder.records[firing.label].unit.query
         names = names_of(query.form)
         if not isinstance(query.form, ConstructForm):
             return {tuple([firing.attributes.get(each) for each in names]): 1}
@@ -107,7 +108,7 @@ class ReportReasons:
         rows = {Given.ALL: now, Given.NEW: now - then, Given.GONE: then - now}[given]
         template = compile_template(query.form.template, names)
         ordered: Counter[SolutionRow] = Counter()
-        for row, triples, _ in row_graphs(firing.unit.name, template, names, firing.time, list(rows.elements())):
+        for row, triples, _ in row_graphs(firing.label, template, names, firing.time, list(rows.elements())):
             if name is None or any(name in triple for triple in triples):
                 ordered[row] += 1
         return ordered

@@ -1,4 +1,5 @@
-"""The sight of a continuous query at a report: each graph that it asked, with a proof of each triple.
+"""The sight of a continuous query at a report: each graph that it asked, with a proof of each
+triple.
 
 Idea: the contents of the windows are those of the report (`dotr.explanations.query_records`). They
 are closed once more at their levels, in rounds that keep a derivation of each triple
@@ -198,8 +199,8 @@ class ReportScene:
 
 
 class DefaultProofs:
-    """The default graph: the model of the background and of the default windows that are closed as one
-    graph, and what those of other levels add.
+    """The default graph: the model of the background and of the default windows that are closed as
+    one graph, and what those of other levels add.
     """
 
     def __init__(

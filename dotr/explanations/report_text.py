@@ -1,4 +1,5 @@
-"""Reports of continuous queries in words: an event as a tree of reasons down to elements of windows."""
+"""Reports of continuous queries in words: an event as a tree of reasons down to elements of
+windows."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from dotr.explanations.report_reasons import MOST_SOLUTIONS, names_of, used_elem
 from dotr.explanations.report_scene import ReportScene
 from dotr.explanations.why_tree import JsonValue, ReasonKind, WhyTree
 from dotr.expressions.times import format_time
-from dotr.layout.units import MadeGraphs
+from dotr.layout.units import MadeGraphs, StreamQuery
 from dotr.model.continuous import (
     AskForm,
     ConstructForm,
@@ -60,13 +61,13 @@ class ReportWriter:
     def headline(self, firing: UnitFiring) -> str:
         """An event in one line: its label, time, name and attributes."""
         name = f", {firing.names[0][1:-1]}" if firing.names else ""
-        attributes = self._attributes(self._ordered(firing))
+        attributes = self._attributes(_ordered(firing))
         graph = "" if firing.graph is None else _counted(len(firing.graph), "triple")
-        return ": ".join(filter(None, [f"{firing.unit.name} at {self._time(firing.time)}{name}", attributes or graph]))
+        return ": ".join(filter(None, [f"{firing.label} at {self._time(firing.time)}{name}", attributes or graph]))
 
     def tree(self, reason: ReportReason) -> WhyTree:
         """The reasons of an event."""
-        firing, query = reason.firing, reason.firing.unit.query
+        firing, query = reason.firing, reason.scene.query
         outer = self._reason, self._solution, self._scope
         self._reason = reason
         form = query.form
@@ -88,11 +89,11 @@ class ReportWriter:
             children = solutions[0]
         children = (*self._over(reason.scene, reason.solutions), *children)
         fields: dict[str, JsonValue] = {
-            "event": firing.unit.event,
-            "rule": firing.unit.name,
+            "event": firing.label,
+            "rule": firing.label,
             "time": self._time(firing.time),
             "name": firing.names[0][1:-1] if firing.names else None,
-            "attributes": {name: self._reasons.terms.text(term) for name, term in self._ordered(firing)},
+            "attributes": {name: self._reasons.terms.text(term) for name, term in _ordered(firing)},
         }
         tree = WhyTree(ReasonKind.EVENT, text, _place(query), (*self._relation(reason, children),), details, fields)
         self._reason, self._solution, self._scope = outer
@@ -276,10 +277,6 @@ class ReportWriter:
             case _:
                 assert_never(extent)
 
-    def _ordered(self, firing: UnitFiring) -> list[tuple[Variable, Term]]:
-        """The attributes of an event in the order of the SELECT."""
-        return [(name, firing.attributes[name]) for name in names_of(firing.unit.query.form) if name in firing.attributes]
-
     def _row(self, solution: SolutionReason) -> str:
         times = f" ({_times(solution.times)})" if solution.times > 1 else ""
         return self._attributes([(name, term) for name, term in solution.row.items() if name[0] not in "._"]) + times
@@ -291,6 +288,12 @@ class ReportWriter:
 
     def _time(self, time: Micros) -> str | int:
         return format_time(time, self._replay.clock)
+
+
+def _ordered(firing: UnitFiring) -> list[tuple[Variable, Term]]:
+    """The attributes of an event in the order of the SELECT."""
+    names = names_of(firing.unit.query.form) if isinstance(firing.unit, StreamQuery) else tuple(firing.attributes)
+    return [(name, firing.attributes[name]) for name in names if name in firing.attributes]
 
 
 def _key(element: WindowElement) -> tuple[object, Micros, int]:

@@ -6,16 +6,19 @@ reason of its own unit. A unit of another language is one more case of `UnitReas
 
 from __future__ import annotations
 
-from typing import Final, assert_never
+from typing import Final
 
+from dotr.errors.diagnostics import refuse
 from dotr.explanations.event_reasons import EventReasons, ProofsByTime
 from dotr.explanations.firings import AnyFiring, FiringRecorder, NamedFiring, UnitFiring
 from dotr.explanations.reasons import UnitReason
 from dotr.explanations.remembered_replay import RememberedReplay
+from dotr.layout.units import StreamQuery
 from dotr.model.terms import Term
 
 _MOST_NESTED: Final = 12
 """Number of composite events in each other that are followed."""
+_HINT: Final = "dotr run, test and check know it; ask about the units that it reads."
 
 
 class UnitReasons:
@@ -39,13 +42,13 @@ class UnitReasons:
         match firing:
             case NamedFiring():
                 return self._rules.of(firing)
-            case UnitFiring():
+            case UnitFiring(StreamQuery()):
                 from dotr.explanations.report_reasons import ReportReasons
                 from dotr.explanations.window_elements import WindowElements
 
                 return ReportReasons(self._recorder, self._proofs, WindowElements(self._remembered), self.follow).of(firing, name)
             case _:
-                assert_never(firing)
+                raise refuse("C239", f"the events of {firing.label} cannot be explained yet", firing.unit.span, _HINT)
 
     def follow(self, firing: AnyFiring) -> UnitReason | None:
         """The reasons of an event that another one used, to a bounded depth."""

@@ -1,7 +1,7 @@
 """Events of a program's units in words, whatever their language.
 
-Each kind of unit has one writer; a reason within another one is written by the writer of its unit. A
-unit of another language is one more case of each function here.
+Each kind of unit has one writer; a reason within another one is written by the writer of its unit.
+A unit of another language is one more case of each function here.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ from dotr.explanations.unit_text import UnitWriter, proofs_of
 from dotr.explanations.why_tree import WhyTree
 from dotr.expressions.times import format_time
 from dotr.joins.limits import LimitExceeded
+from dotr.layout.units import labels_made
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing
 from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
@@ -292,7 +293,7 @@ class WhyExplainer:
 
 def unit_names(program: CompiledProgram) -> list[str]:
     """The names of a program's units: its rules, then the others."""
-    return [*(rule.name for rule in program.rules.rules), *(query.name for query in program.queries)]
+    return [*(rule.name for rule in program.rules.rules), *(label for unit in program.units for label in labels_made(unit))]
 
 
 def _unchanged(proof: TripleProof) -> TripleProof:

@@ -11,7 +11,7 @@ from dotr.explanations.replay import Replay
 from dotr.explanations.why_not import Question
 from dotr.languages.sparql import parse_select, scan_references
 from dotr.languages.turtle.graphs import Misread, read_graph
-from dotr.layout.units import ProgramUnit
+from dotr.layout.units import StreamUnit, labels_made
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.rules import Rule
@@ -23,14 +23,15 @@ _VARIABLE: Final = re.compile(r"\?(\w+)")
 _BLANK: Final = re.compile(r"(?<![\w:])_:[\w-]+")
 
 
-def unit_named(replay: Replay, name: str) -> ProgramUnit:
-    """The unit of a name, a rule or a query; raises `Refused`."""
-    units: list[ProgramUnit] = [*replay.program.rules.rules, *replay.program.queries]
-    found = next((unit for unit in units if unit.name == name), None)
+def rule_named(replay: Replay, name: str) -> Rule | StreamUnit:
+    """The rule of a name, or the unit that makes events of that label; raises `Refused`."""
+    rules = {rule.name: rule for rule in replay.program.rules.rules}
+    units = {label: unit for unit in replay.program.units for label in labels_made(unit)}
+    found = rules.get(name) or units.get(name)
     if found is None:
-        names = [unit.name for unit in units]
+        names = [*rules, *units]
         hint = did_you_mean(name, names) or (f"The program has {', '.join(sorted(names))}." if names else "The program has no rules.")
-        raise refuse("C219", f"there is no {'rule or query' if replay.program.queries else 'rule'} {name}", None, hint)
+        raise refuse("C219", f"there is no {'rule or query' if units else 'rule'} {name}", None, hint)
     return found
 
 
@@ -132,7 +133,7 @@ def question_of(
         first, last: times, both included.
         every: explain every anchor that did not fire.
     """
-    named = unit_named(replay, rule)
+    named = rule_named(replay, rule)
     assert isinstance(named, Rule)
     since, until = times_of(replay, at=at, first=first, last=last)
     attributes = replay.program.rules.places[rule].roles[0].attributes

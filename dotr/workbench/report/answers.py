@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Final
 
-from dotr.explanations.firings import NamedFiring
+from dotr.explanations.firings import AnyFiring
 from dotr.explanations.replay import Replay
 from dotr.explanations.why import WhyExplainer
 from dotr.explanations.why_not import why_not
@@ -70,9 +70,9 @@ def _key(firing: Firing) -> tuple[object, ...]:
     return (firing.rule, f"<{name}>") if name else (firing.rule, firing.time, firing.attributes)
 
 
-def _keys(firing: NamedFiring) -> list[tuple[object, ...]]:
+def _keys(firing: AnyFiring) -> list[tuple[object, ...]]:
     """The keys under which a firing may be wanted."""
-    rule = firing.rule.name
+    rule = firing.unit_name
     return [*((rule, name) for name in firing.names), (rule, firing.time, tuple(sorted(firing.attributes.items())))]
 
 
