@@ -155,7 +155,7 @@ class QueryRun(UnitRun):
             reraise_in_tests(error, FallbackKind.GRAPHS)
             return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
         if self.watch is not None:
-            contents = [SeenContent(view.held, source.came_to - len(view.history)) for view, source, _ in seen]
+            contents = [SeenContent(each.content.range_at(time), each.content.history_from(time)) for each in self.windows]
             self.watch.reported(time, contents, self.used)
         for each in reporting:
             each.note(time)

@@ -303,7 +303,7 @@ class _Inquiry:
         if not isinstance(role.source, EventSource):
             return ()
         label = role.source.event
-        making = [each.name for each in self._replay.program.rules.rules if each.event == label]
+        making = [each.name for each in self._replay.program.rules.rules if each.event == label] or [label]
         commands = ", ".join(self._replay.why_not_command(name) for name in making)
         return (f"There is no event {label} here: {commands}",)
 

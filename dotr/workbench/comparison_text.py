@@ -108,11 +108,11 @@ class DifferenceExplainer:
         """The events to be shown of all rules, each with its reason."""
         for each in found:
             for firing in each.first_gone:
-                yield f"gone: {self._event(firing, self._before[firing.rule], self._pair.before)}"
+                yield f"gone: {self._event(firing, self._before.get(firing.rule), self._pair.before)}"
                 if (reason := self.why_not(each, firing)) is not None:
                     yield from (f"  {line}" for line in reason.lines())
             for firing in each.first_new:
-                yield f"new: {self._event(firing, self._after[firing.rule], self._pair.after)}"
+                yield f"new: {self._event(firing, self._after.get(firing.rule), self._pair.after)}"
                 yield from (f"  {line}" for line in self.why(firing))
 
     def why_not(self, each: RuleDifference, firing: Firing) -> WhyNot | None:
@@ -123,7 +123,10 @@ class DifferenceExplainer:
         """
         if each.newer is None:
             return None
-        rule, older = self._after[each.newer], self._before[firing.rule]
+        rule, older = self._after.get(each.newer), self._before.get(firing.rule)
+        if rule is None or older is None:
+            at = Question(firing.time, firing.time)
+            return why_not(_until(self._pair.after, firing.time), each.newer, at)
         time = firing.time - older.anchor.delay
         where = tuple(
             (copied.name, term)
@@ -150,9 +153,9 @@ class DifferenceExplainer:
         new = [{**_event_json(firing, self._pair.after), "why": list(self.why(firing))} for firing in each.first_new]
         return {"gone": gone, "new": new}
 
-    def _event(self, firing: Firing, rule: Rule, replay: Replay) -> str:
+    def _event(self, firing: Firing, rule: Rule | None, replay: Replay) -> str:
         terms, values = TermWriter(replay.prefixes), dict(firing.attributes)
-        order = [assignment.variable for assignment in rule.assignments]
+        order = [] if rule is None else [assignment.variable for assignment in rule.assignments]
         attributes = [f"{name} {terms.text(values[name])}" for name in dict.fromkeys([*order, *values]) if name in values]
         at = f"{firing.rule} at {format_time(firing.time, replay.clock)}"
         return f"{at}: {', '.join(attributes)}" if attributes else at
