@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dotr.datalog.background import Knowledge
+from dotr.horizons.rules import FactChanges
 from dotr.horizons.window_closure import WindowClosure, is_kept
 from dotr.model.continuous import ContinuousQuery, ContinuousWindow, EntailmentLevel
 from dotr.model.datalog import DatalogRule
@@ -30,6 +31,8 @@ class KeptWindow:
         self._rules = rules
         self._limit = limit
         self._closure: WindowClosure | None = None
+        self.changes: FactChanges | None = None
+        """Changes since the content before; None where that is not known."""
         self._taken = 0
         self._last: Micros = -LAST_MICRO
 
@@ -38,6 +41,7 @@ class KeptWindow:
 
         Raises `LimitExceeded`; the next content is then closed anew.
         """
+        is_new = self._closure is None
         if self._closure is None:
             self._closure = WindowClosure(self._level, self._knowledge, self._rules, self._limit)
             self._taken, self._last = 0, -LAST_MICRO
@@ -49,10 +53,11 @@ class KeptWindow:
                 self._last = time
             self._taken = held.end
         try:
-            closure.advance(begin)
+            changes = closure.advance(begin)
         except BaseException:
             self._closure = None
             raise
+        self.changes = None if is_new else changes
         return closure
 
 
@@ -68,6 +73,14 @@ def closed_anew(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> list[Co
         or not is_kept(rules, window.block_level)
         or (beside and window.name is None and window.block_level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW))
     ]
+
+
+def keeps_default_graph(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> bool:
+    """True where it is known from report to report what changes of the default graph: it is the
+    background alone, or that and one window whose closure is kept.
+    """
+    windows = [window for window in query.windows if window.name is None]
+    return not windows or (len(windows) == 1 and windows[0] not in closed_anew(query, rules))
 
 
 def kept_windows(query: ContinuousQuery, knowledge: Knowledge, rules: Sequence[DatalogRule], limit: int) -> list[KeptWindow | None]:

@@ -10,18 +10,18 @@ Source: continuous.md, sections 3, 4 and 6.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, assert_never
 
 from dotr.datalog.closure import Contradiction
+from dotr.engine.last_solutions import LastSolutions
 from dotr.engine.match_blocks import MatchedTriple
-from dotr.engine.report_evaluation import ReportEvaluator, SeenWindow, SolutionRow
+from dotr.engine.report_evaluation import ReportAnswer, ReportEvaluator, SeenWindow, SolutionRow
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.joins.limits import LimitExceeded
 from dotr.layout.event_order import sort_by_tie
-from dotr.model.continuous import AskForm, ConstructForm, ContinuousQuery, LandmarkExtent, RelationToStream, SelectForm
+from dotr.model.continuous import AskForm, ConstructForm, ContinuousQuery, LandmarkExtent, SelectForm
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
@@ -54,6 +54,7 @@ class QueryRun:
         self._evaluator = evaluator
         self.windows = [WindowReports(WindowContent(window, origin), origin) for window in self.query.windows]
         self._kept = evaluator.kept_windows()
+        self._solutions = evaluator.kept_solutions()
         self._all_times = [reports.times for reports in self.windows if reports.times is not None]
         names = evaluator.projection
         self._names = names
@@ -62,7 +63,7 @@ class QueryRun:
         self.is_over = False
         self.ended: Micros | None = None
         self.is_done = False
-        self.before: list[SolutionRow] = []
+        self._last = LastSolutions(self.query.relation)
         self.used: tuple[frozenset[MatchedTriple], ...] = tuple(frozenset() for _ in self.query.matches)
 
     # --- time ---
@@ -128,10 +129,9 @@ class QueryRun:
         reporting = [each for number, each in enumerate(self.windows) if each.reports(time, arrived=bool(arrived.get(number)))]
         if not reporting:
             return _NOTHING
-        seen = [SeenWindow(each.content.view(time), each.content, kept) for each, kept in zip(self.windows, self._kept, strict=True)]
+        seen = [SeenWindow(each.content, time, kept) for each, kept in zip(self.windows, self._kept, strict=True)]
         try:
-            answer = self._evaluator.evaluate(seen, self.used)
-            firings = self._firings(time, self._given(answer.rows))
+            answer, firings = self._answered(time, seen)
         except LimitExceeded as error:
             return ReportResult([], [self._dead_letter(Reason.LIMIT, time, f"a report of {self.query.label} goes over a limit: {error}")])
         except Exception as error:
@@ -139,9 +139,23 @@ class QueryRun:
             return ReportResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
         for each in reporting:
             each.note(time)
-        self.before = answer.rows if self.query.relation is not RelationToStream.RSTREAM else []
         self.used = answer.used
         return ReportResult(firings, [], answer.contradictions)
+
+    def _answered(self, time: Micros, seen: Sequence[SeenWindow]) -> tuple[ReportAnswer, list[Firing]]:
+        """The answer of a report and its events; after an error the next report begins anew, and
+        compares with the last that was given."""
+        try:
+            answer = self._evaluator.evaluate(seen, self.used, self._solutions)
+            given = self._last.give(answer.rows)
+            try:
+                return answer, self._firings(time, given)
+            except BaseException:
+                self._last.undo()
+                raise
+        except BaseException:
+            self._solutions.clear()
+            raise
 
     def _stop(self, time: Micros, number: int) -> ReportResult:
         """The query goes over the LIMIT of a landmark window: it keeps nothing, and reports no
@@ -149,7 +163,8 @@ class QueryRun:
         window = self.query.windows[number]
         assert isinstance(window.extent, LandmarkExtent)
         self.is_over = True
-        self.before = []
+        self._last.restore(())
+        self._solutions.clear()
         for each in self.windows:
             each.content.clear()
         name = window.name or "the default window"
@@ -159,18 +174,6 @@ class QueryRun:
     def _dead_letter(self, reason: Reason, time: Micros, why: str) -> DeadLetter:
         span, label = self.query.label_span, self.query.label
         return DeadLetter(reason, f"rule {label}", span.document.name, span.line_column[0], time, label, why)
-
-    def _given(self, rows: list[SolutionRow]) -> list[SolutionRow]:
-        """The rows that R2S gives: all, those that are more often there than before, or less."""
-        match self.query.relation:
-            case RelationToStream.RSTREAM:
-                return rows
-            case RelationToStream.ISTREAM:
-                return list((Counter(rows) - Counter(self.before)).elements())
-            case RelationToStream.DSTREAM:
-                return list((Counter(self.before) - Counter(rows)).elements())
-            case other:
-                assert_never(other)
 
     def _firings(self, time: Micros, rows: list[SolutionRow]) -> list[Firing]:
         label = self.query.label
@@ -208,7 +211,7 @@ class QueryRun:
                 [[each.content.to_json(), each.reported] for each in self.windows],
                 self.passed,
                 self.is_over,
-                self.before,
+                list(self._last.rows()),
                 [sorted(used) for used in self.used],
             ]
         )
@@ -220,7 +223,8 @@ class QueryRun:
             each.content.restore(content)
             each.reported = ContentRange(*reported)
         self._kept = self._evaluator.kept_windows()
-        self.before = [tuple(row) for row in before]
+        self._solutions.clear()
+        self._last.restore(tuple(row) for row in before)
         self.used = tuple(
             frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used
         )
