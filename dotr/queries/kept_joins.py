@@ -19,11 +19,11 @@ from dotr.queries.kept_changes import NO_ROWS, GraphChanges, ReportWork, RowChan
 from dotr.queries.kept_operators import ConjunctionScan, KeptOperator, RowFunction, columns_getter
 from dotr.store.triples import TripleIndex
 
-_Rows: TypeAlias = dict[AnswerRow, int]
-_Merge: TypeAlias = Callable[[AnswerRow, AnswerRow], AnswerRow | None]
+_RowCounts: TypeAlias = dict[AnswerRow, int]
+_MergeRows: TypeAlias = Callable[[AnswerRow, AnswerRow], AnswerRow | None]
 
 
-class _RowsByKey(dict[AnswerRow, _Rows]):
+class _RowsByKey(dict[AnswerRow, _RowCounts]):
     """A bag of rows by the terms of some variables."""
 
     __slots__ = ("key_of",)
@@ -48,7 +48,7 @@ class _RowsByKey(dict[AnswerRow, _Rows]):
             else:
                 del self[key]
 
-    def joined(self, rows: Iterable[AnswerRow], key_of: RowFunction, merge: _Merge, work: ReportWork, kept: int) -> list[AnswerRow]:
+    def joined(self, rows: Iterable[AnswerRow], key_of: RowFunction, merge: _MergeRows, work: ReportWork, kept: int) -> list[AnswerRow]:
         """The rows merged with those of the bag that have their key; `kept` rows are known already."""
         found: list[AnswerRow] = []
         for row in rows:

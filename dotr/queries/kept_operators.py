@@ -39,7 +39,7 @@ from dotr.queries.kept_changes import NO_ROWS, NO_TRIPLES, GraphChange, GraphCha
 from dotr.store.triples import TripleIndex
 
 RowFunction: TypeAlias = Callable[[AnswerRow], AnswerRow]
-Lookup: TypeAlias = Callable[..., list[AnswerRow]]
+RowLookup: TypeAlias = Callable[..., list[AnswerRow]]
 """A function of two indexes and bound terms to rows."""
 
 _Result = TypeVar("_Result")
@@ -142,7 +142,7 @@ class ConjunctionScan(KeptOperator):
                         rows += join(rest, delta)
         return rows
 
-    def lookup(self, names: Sequence[Variable]) -> Lookup:
+    def lookup(self, names: Sequence[Variable]) -> RowLookup:
         """The function from two indexes and the terms of `names` to the rows over both with these
         terms.
         """
