@@ -101,16 +101,19 @@ class CompiledProgram:
         if not self.queries:
             return {}
         from dotr.datalog.said import SaidCloser
+        from dotr.engine.kept_windows import SharedClosures
         from dotr.engine.query_layer import QueryLayer
         from dotr.engine.report_evaluation import ReportEvaluator
 
         closer = SaidCloser(self.knowledge, self.closing_rules, self.spec.limits.triples)
+        closures = SharedClosures(closer)
         return {
             layer.number: QueryLayer(
                 layer,
                 {placed.unit.name: ReportEvaluator(placed.unit.query, closer, clock, self.spec.limits) for placed in layer.queries},
                 read,
                 self.spec.origin,
+                closures,
             )
             for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             if layer.queries

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from dotr.engine.items import graph_row, row_graph
+from dotr.engine.kept_windows import SharedClosures
 from dotr.engine.query_run import QueryRun
 from dotr.engine.report_evaluation import ReportEvaluator
 from dotr.engine.stage_two import LayerResult
@@ -37,14 +38,22 @@ class QueryLayer:
 
     `contradicted` collects reports of windows with a contradiction until their reader clears it.
 
+    `closures`: what windows say, shared by all queries of a program.
     `above`: the labels and the streams of graphs that higher layers read.
     """
 
-    def __init__(self, layer: Layer, evaluators: Mapping[Label, ReportEvaluator], above: Set[Label | MadeGraphs], origin: Micros) -> None:
+    def __init__(
+        self,
+        layer: Layer,
+        evaluators: Mapping[Label, ReportEvaluator],
+        above: Set[Label | MadeGraphs],
+        origin: Micros,
+        closures: SharedClosures,
+    ) -> None:
         self._layer = layer
         self._above = above
         self.contradicted: list[ContradictedReport] = []
-        self.runs = [QueryRun(evaluators[placed.unit.name], origin) for placed in layer.queries]
+        self.runs = [QueryRun(evaluators[placed.unit.name], origin, closures, placed.unit.streams) for placed in layer.queries]
 
     def begin(self, time: Micros) -> None:
         """The first instant has come."""

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, assert_never
 
 from dotr.datalog.closure import Contradiction
+from dotr.engine.kept_windows import SharedClosures, kept_windows
 from dotr.engine.match_blocks import MatchedTriple
 from dotr.engine.report_evaluation import ReportEvaluator, SeenWindow, SolutionRow
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
@@ -46,14 +47,20 @@ class QueryRun:
 
     - `passed`: the last time that was stepped or begun before; None before the first instant.
     - `is_over`: a landmark window went over its LIMIT, so nothing is kept or reported any more.
+    - `closures`: what windows say, shared with other queries (None: the query's own); `streams`:
+      what tells the stream of each window from others.
     - `ended`: the last instant, once it is known; `is_done`: the last report is over.
     """
 
-    def __init__(self, evaluator: ReportEvaluator, origin: Micros) -> None:
+    def __init__(
+        self, evaluator: ReportEvaluator, origin: Micros, closures: SharedClosures | None = None, streams: Sequence[Hashable] = ()
+    ) -> None:
         self.query: ContinuousQuery = evaluator.query
         self._evaluator = evaluator
         self.windows = [WindowReports(WindowContent(window, origin), origin) for window in self.query.windows]
-        self._kept = evaluator.kept_windows()
+        self._closures = SharedClosures(evaluator.closer) if closures is None else closures
+        self._streams = streams or [window.stream for window in self.query.windows]
+        self._kept = kept_windows(self.query, [each.content for each in self.windows], self._streams, self._closures)
         self._all_times = [reports.times for reports in self.windows if reports.times is not None]
         names = evaluator.projection
         self._names = names
@@ -113,6 +120,7 @@ class QueryRun:
             return _NOTHING
         self.passed = time
         for number, graphs in arrived.items():
+            self._closures.arrive(self._streams[number], time, graphs)
             try:
                 self.windows[number].content.add(time, graphs)
             except WindowLimitExceeded:
@@ -128,8 +136,8 @@ class QueryRun:
         reporting = [each for number, each in enumerate(self.windows) if each.reports(time, arrived=bool(arrived.get(number)))]
         if not reporting:
             return _NOTHING
-        seen = [SeenWindow(each.content.view(time), each.content, kept) for each, kept in zip(self.windows, self._kept, strict=True)]
         try:
+            seen = [SeenWindow(each.content, time, kept) for each, kept in zip(self.windows, self._kept, strict=True)]
             answer = self._evaluator.evaluate(seen, self.used)
             firings = self._firings(time, self._given(answer.rows))
         except LimitExceeded as error:
@@ -150,8 +158,10 @@ class QueryRun:
         assert isinstance(window.extent, LandmarkExtent)
         self.is_over = True
         self.before = []
-        for each in self.windows:
+        for each, kept in zip(self.windows, self._kept, strict=True):
             each.content.clear()
+            if kept is not None:
+                kept.leave()
         name = window.name or "the default window"
         why = f"the window {name} of {self.query.label} holds more than LIMIT {window.extent.limit}: the query reports no more"
         return ReportResult([], [self._dead_letter(Reason.LIMIT, time, why)])
@@ -219,7 +229,7 @@ class QueryRun:
         for each, (content, reported) in zip(self.windows, windows, strict=True):
             each.content.restore(content)
             each.reported = ContentRange(*reported)
-        self._kept = self._evaluator.kept_windows()
+        self._closures.forget()
         self.before = [tuple(row) for row in before]
         self.used = tuple(
             frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used

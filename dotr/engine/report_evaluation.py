@@ -10,16 +10,15 @@ the query over the windows, whatever has changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
-from dotr.engine.kept_windows import KeptWindow, kept_windows
+from dotr.engine.kept_windows import KeptWindow, WindowChanges
 from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
-from dotr.horizons.window_closure import WindowClosure
 from dotr.joins.limits import Limits
 from dotr.model.continuous import AskForm, ContinuousQuery, ContinuousWindow, EntailmentLevel, Level, StreamLevel
 from dotr.model.intervals import plain_groups
@@ -48,14 +47,23 @@ class ReportAnswer(NamedTuple):
     used: tuple[frozenset[MatchedTriple], ...]
 
 
-class SeenWindow(NamedTuple):
-    """A window as a query sees it at a report; `source` has the elements, `kept` the closure of
-    the content, if it is kept.
+class SeenWindow:
+    """A window as a query sees it at a report.
+
+    `content` has the elements; `kept` is what they say, if that is kept, and `changes` how it
+    changed since the window's last report.
     """
 
-    view: WindowView
-    source: WindowContent
-    kept: KeptWindow | None
+    def __init__(self, content: WindowContent, time: Micros, kept: KeptWindow | None) -> None:
+        self.content = content
+        self.time = time
+        self.kept = kept
+        self.changes: WindowChanges | None = None if kept is None else kept.move(time)
+
+    @cached_property
+    def view(self) -> WindowView:
+        """The elements."""
+        return self.content.view(self.time)
 
 
 class ReportEvaluator:
@@ -76,10 +84,10 @@ class ReportEvaluator:
         """The names of a row's terms."""
         return ("answer",) if isinstance(self.query.form, AskForm) else tuple(self.query.query.projection)
 
-    def kept_windows(self) -> list[KeptWindow | None]:
-        """New closures of the windows' contents, None for those that are closed anew."""
-        closer = self._closer
-        return kept_windows(self.query, closer.knowledge, closer.rules, closer.limit)
+    @property
+    def closer(self) -> SaidCloser:
+        """Closer of what is closed anew."""
+        return self._closer
 
     def evaluate(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]]) -> ReportAnswer:
         """Ω at a report.
@@ -95,7 +103,7 @@ class ReportEvaluator:
         self._contradictions.clear()
         named = {window.name: (window, seen) for window, seen in zip(self.query.windows, windows, strict=True) if window.name is not None}
         blocks = {name: self._graph(self._leveled(window.block_level, seen)) for name, (window, seen) in named.items()}
-        items = {name: self._items(named[name][0], named[name][1].view) for name in self._event_windows}
+        items = {name: self._items(named[name][0], named[name][1]) for name in self._event_windows}
         mappings = [match.mappings(items, gone) for match, gone in zip(self._matches, used, strict=True)]
         background, delta, removed = self._default(windows)
         graph = ReportGraph(background, delta, blocks, [[each.bindings for each in found] for found in mappings], self._limits)
@@ -118,18 +126,16 @@ class ReportEvaluator:
         self._contradictions |= dict.fromkeys(said.contradictions)
         return said.triples
 
-    def _kept(self, seen: SeenWindow) -> WindowClosure | None:
-        """The kept closure of a window, moved to the content."""
-        if seen.kept is None:
-            return None
-        closure = seen.kept.said(seen.source, seen.view.held)
-        self._contradictions |= dict.fromkeys(closure.contradictions())
-        return closure
+    def _kept(self, seen: SeenWindow) -> KeptWindow | None:
+        """What a window says, if it is kept."""
+        if seen.kept is not None:
+            self._contradictions |= dict.fromkeys(seen.kept.contradictions())
+        return seen.kept
 
     def _leveled(self, level: Level, seen: SeenWindow) -> TripleIndex:
         """The triples that a WINDOW block over a window sees."""
-        if (closure := self._kept(seen)) is not None:
-            return closure.index
+        if (kept := self._kept(seen)) is not None:
+            return kept.index
         view = seen.view
         content = _triples(view.content)
         match level:
@@ -146,8 +152,9 @@ class ReportEvaluator:
             case StreamLevel():
                 return self._said(self._closer.close(content, list(_triples(view.history))))
 
-    def _items(self, window: ContinuousWindow, view: WindowView) -> list[MatchedItem]:
+    def _items(self, window: ContinuousWindow, seen: SeenWindow) -> list[MatchedItem]:
         """The items of a window as EVENTs see them."""
+        view = seen.view
         level = window.event_level
         found: list[MatchedItem] = []
         before: list[Triple] = []
