@@ -26,12 +26,14 @@ from typing import Final, NamedTuple
 from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import SaidCloser
+from dotr.engine.items import row_graph
 from dotr.horizons.window_closure import WindowClosure, WindowClosureView, is_kept
 from dotr.joins.limits import LimitExceeded
 from dotr.model.continuous import ContinuousQuery, ContinuousWindow, EntailmentLevel, RangeExtent
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.patterns.operator import Arrival
 from dotr.store.triples import TripleIndex
 from dotr.windows.content import TimedElement, WindowContent
 from dotr.windows.extents import TimeSeries, closes_of
@@ -277,7 +279,7 @@ class SharedClosures:
     def __init__(self, closer: SaidCloser) -> None:
         self.closer = closer
         self._closures: dict[Hashable, list[SharedClosure]] = {}
-        self._arrived: dict[Hashable, Micros] = {}
+        self._arrived: dict[Hashable, tuple[Micros, Sequence[tuple[Triple, ...]]]] = {}
 
     def add(self, stream: Hashable, closure: SharedClosure) -> None:
         """Lets a closure take the elements of a stream."""
@@ -300,13 +302,16 @@ class SharedClosures:
         closure.members.append(member)
         return member
 
-    def arrive(self, stream: Hashable, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> None:
-        """Takes the elements of a stream at a time; told by each window that reads it, taken once."""
-        if self._arrived.get(stream) == time:
-            return
-        self._arrived[stream] = time
+    def elements(self, stream: Hashable, time: Micros, arrived: Sequence[Arrival]) -> Sequence[tuple[Triple, ...]]:
+        """The elements of a stream that arrive at a time, the same ones for each window that asks."""
+        known = self._arrived.get(stream)
+        if known is not None and known[0] == time and len(known[1]) == len(arrived):
+            return known[1]
+        graphs = [row_graph(row) for _, row in arrived]
+        self._arrived[stream] = (time, graphs)
         for closure in self._closures.get(stream, ()):
             closure.take(time, graphs)
+        return graphs
 
     def forget(self) -> None:
         """Drops all closures: contents have been restored."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, assert_never
 
 from dotr.errors.diagnostics import DotrError
@@ -103,6 +103,11 @@ class WindowContent:
     def elements(self) -> Sequence[TimedElement]:
         """The elements that are kept, in the order of time."""
         return self._elements[self._dropped :] if self._dropped else self._elements
+
+    @property
+    def first_time(self) -> Micros | None:
+        """The time of the first element that is kept; None without one."""
+        return self._times[self._dropped] if len(self) else None
 
     def __len__(self) -> int:
         return len(self._elements) - self._dropped
@@ -252,18 +257,21 @@ class WindowContent:
     def _is_gone(self, extent: RangeExtent, element: Micros, time: Micros) -> bool:
         return self._is_unread(element, time) and not is_in_range_later(extent, self.origin, element, time)
 
-    def to_json(self) -> str:
-        """The content as JSON."""
-        kept = [[each.time, each.triples] for each in self.elements]
-        return json.dumps([kept, self.came, self.closed_at, self.latest, self._offset + self._dropped])
+    def later(self, after: Micros | None) -> Sequence[TimedElement]:
+        """The elements that are kept and are later than a time (None: all)."""
+        return self.elements if after is None else self._elements[max(self._dropped, bisect_right(self._times, after)) :]
 
-    def restore(self, text: str) -> None:
-        """The inverse of `to_json`."""
-        elements, came, self.closed_at, self.latest, offset = json.loads(text)
+    def to_json(self) -> str:
+        """The content as JSON, without its elements."""
+        return json.dumps([self.came, self.closed_at, self.latest, self._offset + self._dropped])
+
+    def restore(self, text: str, elements: Iterable[TimedElement]) -> None:
+        """Go on from `to_json` and the elements that were kept."""
+        came, self.closed_at, self.latest, offset = json.loads(text)
         self.clear()
         self._offset = offset
         self.came = came
-        self._elements = [TimedElement(time, tuple((s, p, o) for s, p, o in triples)) for time, triples in elements]
+        self._elements = list(elements)
         self._times = [each.time for each in self._elements]
         for each in reversed(self._elements):
             came -= len(each.triples) if isinstance(self._extent, TriplesExtent) else 1
