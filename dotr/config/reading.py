@@ -66,7 +66,7 @@ class Config:
         inputs = tuple(
             InputStream(each.name, None if each.stream is None else stream_name(each.stream, settings.prefixes)) for each in settings.input
         )
-        return replace(spec, limits=Limits(**limits.model_dump()), inputs=inputs if spec.has_queries else ()), problems
+        return replace(spec, limits=Limits(**limits.model_dump()), inputs=inputs if spec.has_units else ()), problems
 
 
 def read_config(path: str, options: Sequence[str] = ()) -> Config:

@@ -8,12 +8,12 @@ Idea: a runtime reads elements, moves state and writes results; an instant is de
    Spark, bring events, ticks and delayed anchors to the layers, in the order of time.
 Invariant: between two instants the moments are those of `times_between`, for a whole program and
 for a partition alike. Ticks fire only between the first and the last instant seen; delayed anchors
-and reports of queries may come after the last.
+and reports and points of units may come after the last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -26,11 +26,11 @@ from dotr.engine.router import Deliveries, Facts, Router
 from dotr.engine.stage_one import InstantFacts, next_multiple
 from dotr.engine.stage_two import EmitFirings, LayerResult, StageTwo
 from dotr.layout.event_order import AttributeValues
+from dotr.layout.feeding import DelayedAnchors, feeders, is_fed
 from dotr.layout.layers import Stream
-from dotr.layout.units import FedGraphs, MadeGraphs
-from dotr.model.rules import EventSource
+from dotr.layout.units import FedGraphs, InstantStream, StreamUnit
 from dotr.model.stream import DeadLetter, Firing, Reason
-from dotr.model.terms import Label, Triple
+from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs.writing import output_order
 from dotr.patterns.operator import Arrival
@@ -38,8 +38,7 @@ from dotr.patterns.rule_counts import RuleCounts
 from dotr.patterns.state import State
 
 if TYPE_CHECKING:  # loaded where a program has a query
-    from dotr.engine.query_layer import ContradictedReport
-    from dotr.engine.query_run import QueryRun
+    from dotr.engine.unit_layer import ContradictedReport
 
 
 class Rejection(NamedTuple):
@@ -131,10 +130,24 @@ def times_between(after: Micros, before: Micros, next_tick: NextTime, next_due: 
         after = time
 
 
-StreamItems: TypeAlias = Mapping[FedGraphs, Sequence[AttributeValues]]
-"""The elements of an instant on each stream that queries read, as rows."""
+StreamItems: TypeAlias = Mapping[InstantStream, Sequence[AttributeValues]]
+"""The elements of an instant on each stream of graphs that units read, and its triples that they
+read, as rows."""
 
 _NO_ITEMS: Final[StreamItems] = {}
+
+
+def items_of_instant(streams: Set[FedGraphs], time: Micros, graphs: Sequence[tuple[Triple, ...]], closed: ClosedInstant) -> StreamItems:
+    """The elements of an instant that are on some streams, and the triples that units read; none of
+    an instant that is rejected.
+    """
+    if closed.facts.rejected:
+        return _NO_ITEMS
+    found: dict[InstantStream, Sequence[AttributeValues]] = {}
+    if streams:
+        found.update(items_of(time, graphs, streams, {each.element for each in closed.rejected}))
+    found.update(closed.facts.triples.items())
+    return found
 
 
 class Engine:
@@ -159,7 +172,8 @@ class Engine:
         self._emit = emit
         self._router = program.router()
         self._states = [layer.start() for layer in self._layers]
-        self._queries = program.query_layers(clock)
+        self._units = program.unit_layers(clock)
+        self._feeders = feeders(program.layout) if self._units else {}
         self._fed_streams = program.layout.fed_streams
         self._timed = program.timed
         self._passed: Micros | None = None
@@ -176,20 +190,18 @@ class Engine:
         return [] if closed.facts.rejected else self.match(time, closed.facts, self.items(time, graphs, closed)), closed
 
     def items(self, time: Micros, graphs: Sequence[tuple[Triple, ...]], closed: ClosedInstant) -> StreamItems:
-        """The elements of an instant that are on streams of queries; a graph is on one if it is a
-        `FedGraph`.
+        """The elements of an instant that are on streams of units, and the triples that units read;
+        a graph is on a stream if it is a `FedGraph`.
         """
-        if not self._fed_streams or closed.facts.rejected:
-            return {}
-        return items_of(time, graphs, self._fed_streams, {each.element for each in closed.rejected})
+        return items_of_instant(self._fed_streams, time, graphs, closed) if self._units else _NO_ITEMS
 
     def match(self, time: Micros, facts: InstantFacts, items: StreamItems = _NO_ITEMS) -> list[Firing]:
         """The firings of an instant that is not rejected, in order of rule name, then attributes;
-        those of the moments before it come first. `items` are its elements on streams of queries.
+        those of the moments before it come first. `items` are its elements on streams of units.
         """
         if not self._timed:
             return self._moment(time, facts.facts) if facts.facts else []
-        if self._queries and self._passed is None:
+        if self._units and self._passed is None:
             self._begin(time)
         earlier = [firing for firings in self.moments_until(time - 1) for firing in firings]
         self._passed = time
@@ -197,11 +209,11 @@ class Engine:
         return earlier + self._moment(time, _with_items(present, items) if items else present)
 
     def drain_contradicted(self) -> list[ContradictedReport]:
-        """The reports of queries, since the last call, whose windows hold a contradiction."""
+        """The reports of units, since the last call, whose windows hold a contradiction."""
         found: list[ContradictedReport] = []
-        for queries in self._queries.values():
-            found += queries.contradicted
-            queries.contradicted.clear()
+        for units in self._units.values():
+            found += units.contradicted
+            units.contradicted.clear()
         return found
 
     @property
@@ -217,8 +229,8 @@ class Engine:
 
     def _begin(self, time: Micros) -> None:
         """The first instant has come."""
-        for queries in self._queries.values():
-            queries.begin(time)
+        for units in self._units.values():
+            units.begin(time)
 
     def moments_until(self, until: Micros) -> Iterator[list[Firing]]:
         """The firings of each moment up to a time, while no instant comes."""
@@ -240,21 +252,21 @@ class Engine:
         self._passed = time
 
     def finish(self) -> Iterator[list[Firing]]:
-        """The firings of each moment after the last instant of the stream: those of delayed anchors
-        and of reports.
+        """The firings of each moment after the last instant of the stream: those of delayed
+        anchors, reports and points.
         """
         if self._timed:
             self._ended = True
-            for number in self._queries if self._passed is not None else ():
-                self._queries[number].end(self._passed or 0, self._is_fed)
+            for number in self._units if self._passed is not None else ():
+                self._units[number].end(self._passed or 0, self._is_fed)
             for time in times_between(-LAST_MICRO, LAST_MICRO + 1, _no_tick, self._next_due):
                 yield self._moment(time, {}, ended=True)
 
     def _next_due(self) -> Micros | None:
-        """The time of the next delayed anchor or report."""
+        """The time of the next delayed anchor, report or point."""
         times = [layer.next_due(state) for layer, state in zip(self._layers, self._states, strict=True)]
-        if self._queries:
-            times += [queries.next_due() for queries in self._queries.values()]
+        if self._units:
+            times += [units.next_due() for units in self._units.values()]
         return min([time for time in times if time is not None], default=None)
 
     def _moment(self, time: Micros, facts: Facts, *, ended: bool = False) -> list[Firing]:
@@ -263,8 +275,8 @@ class Engine:
         deliveries = self._router.facts(facts)
         for number, layer in enumerate(self._layers):
             arrivals = deliveries[number].get(0)
-            if self._queries and number in self._queries:
-                step = self._queries[number].step(time, arrivals or {}, self._is_fed)
+            if self._units and number in self._units:
+                step = self._units[number].step(time, arrivals or {}, self._is_fed)
                 firings += step.firings
                 self.failed += step.failed
                 self._deliver(step, number, deliveries)
@@ -290,31 +302,18 @@ class Engine:
                 for port, events in further.get(0, {}).items():
                     deliveries[above].setdefault(0, {}).setdefault(port, []).extend(events)
 
-    def _is_fed(self, run: QueryRun) -> bool:
-        """True if, after the last instant, a unit that feeds a stream of a query is under way."""
-        if not self._ended:
-            return False
-        unit = next(query for query in self.program.queries if query.name == run.query.label)
-        return any(self._is_under_way(stream.label, set()) for stream in unit.streams if isinstance(stream, MadeGraphs))
+    def _is_fed(self, unit: StreamUnit) -> bool:
+        """True if, after the last instant, something may still come to a unit from another one."""
+        return self._ended and is_fed(unit.name, self._feeders, self._waits, self._is_under_way, self._is_over)
 
-    def _is_under_way(self, label: Label, seen: set[Label]) -> bool:
-        """True if a unit may still make an event of a label after the last instant: a query whose
-        last report is to come, a rule with an anchor that waits or is still made.
-        """
-        if label in seen:
-            return False
-        seen.add(label)
-        if any(run.query.label == label and run.is_under_way for queries in self._queries.values() for run in queries.runs):
-            return True
-        for layer, state in zip(self.program.layout.layers, self._states, strict=True):
-            for placed in layer.rules:
-                if placed.rule.event == label:
-                    anchor = placed.rule.anchor
-                    if anchor.delay and state.waiting[layer.queues[placed.ports[0], anchor.delay]]:
-                        return True
-                    if not anchor.delay and isinstance(anchor.source, EventSource) and self._is_under_way(anchor.source.event, seen):
-                        return True
-        return False
+    def _waits(self, anchors: DelayedAnchors) -> bool:
+        return bool(self._states[anchors.layer].waiting[anchors.queue])
+
+    def _is_under_way(self, name: str) -> bool:
+        return any(units.is_under_way(name) for units in self._units.values())
+
+    def _is_over(self, name: str) -> bool:
+        return any(units.is_over(name) for units in self._units.values())
 
     def reload(self) -> None:
         """Encode and restore all state, as a runtime does between batches."""
@@ -322,8 +321,8 @@ class Engine:
         for new, old in zip(restored, self._states, strict=True):
             new.counter = old.counter
         self._states = restored
-        for queries in self._queries.values():
-            queries.restore(queries.encode())
+        for units in self._units.values():
+            units.restore(units.encode())
 
     @property
     def rule_counts(self) -> dict[str, RuleCounts]:
@@ -338,8 +337,8 @@ class Engine:
         for state in self._states:
             state.expire(now + 1)
         written = [state.encode() for state in self._states]
-        for number, queries in self._queries.items():
-            written[number] = queries.encode()
+        for number, units in self._units.items():
+            written[number] = units.encode()
         return written
 
     def restore(self, written: Sequence[bytes], passed: Micros) -> None:
@@ -347,11 +346,11 @@ class Engine:
         `StateError`.
         """
         self._states = [
-            layer.start() if number in self._queries else layer.restore(state)
+            layer.start() if number in self._units else layer.restore(state)
             for number, (layer, state) in enumerate(zip(self._layers, written, strict=True))
         ]
-        for number, queries in self._queries.items():
-            queries.restore(written[number])
+        for number, units in self._units.items():
+            units.restore(written[number])
         self._passed = passed
         self._begin(passed + 1)
 
@@ -359,8 +358,8 @@ class Engine:
     def event_counts(self) -> list[list[int]]:
         """The number of stored events of each port of each layer."""
         counts = [state.event_counts for state in self._states]
-        for number, queries in self._queries.items():
-            counts[number] = queries.event_counts
+        for number, units in self._units.items():
+            counts[number] = units.event_counts
         return counts
 
 

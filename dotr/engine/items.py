@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from dotr.engine.instants import named_elements
 from dotr.layout.event_order import AttributeValues
-from dotr.layout.units import FedGraphs
+from dotr.layout.units import FedGraphs, InstantStream
 from dotr.model.stream import FedGraph
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
@@ -41,7 +41,7 @@ def items_of(
     graphs: Sequence[tuple[Triple, ...]],
     streams: Set[FedGraphs],
     rejected: Set[int] = frozenset(),
-) -> Mapping[FedGraphs, Sequence[AttributeValues]]:
+) -> Mapping[InstantStream, Sequence[AttributeValues]]:
     """The elements of an instant on each of some streams, as rows, in the order of their texts.
 
     Args:
@@ -61,7 +61,7 @@ def items_of(
         stream = graph.stream if isinstance(graph, FedGraph) else only
         if stream is not None and number not in rejected:
             by_stream.setdefault(stream, []).append(graph)
-    rows = {
+    rows: dict[InstantStream, Sequence[AttributeValues]] = {
         FedGraphs(name): sorted([graph_row(each) for each in named_elements(time, found)], key=str)
         for name, found in sorted(by_stream.items())
     }

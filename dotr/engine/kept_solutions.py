@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 from typing import NamedTuple, cast
 
+from dotr.engine.kept_windows import WindowChanges
 from dotr.horizons.index import HeldIndex
-from dotr.horizons.rules import FactChanges
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.limits import Limits
 from dotr.model.terms import Triple
@@ -38,7 +38,7 @@ class SeenGraph(NamedTuple):
 
     triples: TripleIndex
     background: TripleIndex = NO_TRIPLES
-    changes: FactChanges | None = None
+    changes: WindowChanges | None = None
 
 
 class SolutionChanges(NamedTuple):

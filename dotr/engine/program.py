@@ -29,7 +29,7 @@ from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.keys import SinglePartition
 from dotr.layout.layers import Layout, lay_out
 from dotr.layout.retention import roles
-from dotr.layout.units import MadeGraphs, StreamQuery
+from dotr.layout.units import MadeGraphs, StreamQuery, StreamUnit
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -44,7 +44,8 @@ _MAX_CONTRADICTIONS: Final = 10
 
 if TYPE_CHECKING:
     from dotr.datalog.compiled_store import CompiledStore
-    from dotr.engine.query_layer import QueryLayer
+    from dotr.engine.unit_layer import UnitLayer
+    from dotr.engine.unit_runs import UnitContext
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ class CompiledProgram:
 
     `warnings` are those of its files, `silenced` those that comments allow. `store` is the mapped
     background (None: it is in memory); `store_made`: the store was compiled in this call; `notices`
-    are remarks on the store. `queries` are the continuous queries; for these, `closing_rules` are
-    the rules that close their windows: those of the background.
+    are remarks on the store. `units` are those of other languages than that of rules; for these,
+    `closing_rules` are the rules that close their windows: those of the background.
     """
 
     spec: ProgramSpec
@@ -67,15 +68,15 @@ class CompiledProgram:
     store: CompiledStore | None = None
     store_made: bool = False
     notices: tuple[Diagnostic, ...] = ()
-    queries: tuple[StreamQuery, ...] = ()
+    units: tuple[StreamUnit, ...] = ()
     closing_rules: tuple[DatalogRule, ...] = ()
 
     @cached_property
     def attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
         """For each composite event its attributes, sorted: the `with` variables of all rules that
-        define it, or those of the query that makes it.
+        define it, or those of the unit that makes it.
         """
-        variables: dict[Label, set[Variable]] = {query.name: set(query.attributes) for query in self.queries}
+        variables: dict[Label, set[Variable]] = {made.label: set(made.attributes) for unit in self.units for made in unit.makes}
         for rule in self.rules.rules:
             variables.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
         return {label: tuple(sorted(names)) for label, names in variables.items()}
@@ -96,24 +97,33 @@ class CompiledProgram:
                 for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             )
 
-    def query_layers(self, clock: Clock) -> dict[int, QueryLayer]:
-        """The layers of continuous queries by number, with the state before the first instant."""
-        if not self.queries:
-            return {}
-        from dotr.datalog.said import SaidCloser
-        from dotr.engine.query_layer import QueryLayer
-        from dotr.engine.report_evaluation import ReportEvaluator
+    @property
+    def queries(self) -> tuple[StreamQuery, ...]:
+        """The continuous queries among the units."""
+        return tuple(unit for unit in self.units if isinstance(unit, StreamQuery))
 
-        closer = SaidCloser(self.knowledge, self.closing_rules, self.spec.limits.triples)
+    def unit_context(self, clock: Clock) -> UnitContext:
+        """What the units of other languages than that of rules share, for a pipeline with a
+        clock."""
+        from dotr.engine.unit_runs import UnitContext
+
+        return UnitContext(self.knowledge, self.closing_rules, clock, self.spec.limits, self.spec.origin)
+
+    def unit_layers(self, clock: Clock) -> dict[int, UnitLayer]:
+        """The layers of units of other languages than that of rules by number, with the state
+        before the first instant.
+        """
+        if not self.units:
+            return {}
+        from dotr.engine.kept_windows import SharedClosures
+        from dotr.engine.unit_layer import UnitLayer
+
+        alone = self.unit_context(clock)
+        context = replace(alone, closures=SharedClosures(alone.closer))
         return {
-            layer.number: QueryLayer(
-                layer,
-                {placed.unit.name: ReportEvaluator(placed.unit.query, closer, clock, self.spec.limits) for placed in layer.queries},
-                read,
-                self.spec.origin,
-            )
+            layer.number: UnitLayer(layer, context, read)
             for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
-            if layer.queries
+            if layer.units
         }
 
     def with_since(self, since: Mapping[str, Micros]) -> CompiledProgram:
@@ -122,7 +132,7 @@ class CompiledProgram:
         """
         if since == self.spec.since:
             return self
-        layout = lay_out(share_queries(self.rules.rules), since, self.queries)
+        layout = lay_out(share_queries(self.rules.rules), since, self.units)
         assert layout.streams == self.layout.streams, "the start of a rule changes no fact stream"
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
@@ -169,7 +179,7 @@ class CompiledProgram:
         """The graphs of elements of an instant, each on the stream that its input feeds where
         continuous queries read streams; the elements then know their inputs.
         """
-        if not self.queries:
+        if not self.units:
             return [triples for _, triples in elements]
         from dotr.sources.records import SourcedElement
 
@@ -234,7 +244,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     cache of compiled backgrounds (None: in the user's cache folder), or the store to use.
     """
     BOUNDS.characters = LONGEST_TEXT
-    ruleset, asked, found = _compile_units(spec) if spec.has_queries else _compile_rules_alone(spec)
+    ruleset, units, found = _compile_units(spec) if spec.has_units else _compile_rules_alone(spec)
     allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
     problems, silenced = without_allowed(found, allowed)
     datalog: list[DatalogRule] = []
@@ -256,17 +266,22 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         raise Refused([*problems, *refused.diagnostics]) from None
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share_queries(ruleset.rules), spec.since, asked)
+    layout = lay_out(share_queries(ruleset.rules), spec.since, units)
     try:
         stage_one = StageOne(
-            knowledge, layout.streams, static.answers, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits
+            knowledge,
+            layout.streams,
+            static.answers,
+            rejects=spec.inconsistent is Inconsistent.REJECT,
+            limits=spec.limits,
+            triples=layout.instant_triples,
         )
         static_queries = _static_queries(ruleset, stage_one, static)
     except StaticLimitExceeded as over:
         raise Refused([*problems, _over_background(layout, ruleset, over)]) from None
     knowledge.limit_to(spec.limits.triples)
     further = [*static_queries, *_idle_ticks(layout, stage_one), *single_partitions(layout, ruleset.diagnostics)]
-    if asked:
+    if asked := [unit for unit in units if isinstance(unit, StreamQuery)]:
         from dotr.engine.query_warnings import query_warnings
 
         further += query_warnings(asked, knowledge, spec.limits)
@@ -285,29 +300,32 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         store=closed.store,
         store_made=closed.is_new,
         notices=closed.warnings,
-        queries=asked,
-        closing_rules=tuple(closing_rules) if asked else (),
+        units=units,
+        closing_rules=tuple(closing_rules) if units else (),
     )
 
 
-def _compile_rules_alone(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamQuery, ...], list[Diagnostic]]:
+def _compile_rules_alone(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], list[Diagnostic]]:
     ruleset = compile_rules(spec.rule_documents, spec.prefixes)
     return ruleset, (), [*ruleset.diagnostics]
 
 
-def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamQuery, ...], list[Diagnostic]]:
-    """The rules and the continuous queries of a specification, with the problems of their files."""
-    from dotr.engine.units import events_of, label_problems, resolve_queries
-    from dotr.languages.continuous import compile_continuous
+def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], list[Diagnostic]]:
+    """The rules and the other units of a specification, with the problems of their files."""
+    from dotr.engine.units import label_problems, read_unit_files, resolve_units
 
-    asked = compile_continuous(spec.query_documents, spec.prefixes, spec.unit)
-    units = events_of(asked.queries)
-    ruleset = compile_rules(spec.rule_documents, spec.prefixes, units=units)
-    ruleset = replace(ruleset, prefixes={**asked.prefixes, **ruleset.prefixes})
-    resolved = resolve_queries(asked.queries, ruleset.rules, spec.inputs)
-    is_whole = not asked.errors and not ruleset.errors
-    found = [*asked.diagnostics, *label_problems(units), *ruleset.diagnostics, *(resolved.problems if is_whole else ())]
-    return ruleset, resolved.queries, found
+    files = read_unit_files(spec)
+    made = [events for each in files for events in each.events]
+    ruleset = compile_rules(spec.rule_documents, spec.prefixes, units=made)
+    prefixes = {name: iri for each in reversed(files) for name, iri in each.prefixes.items()}
+    ruleset = replace(ruleset, prefixes={**prefixes, **ruleset.prefixes})
+    own = [problem for each in files for problem in each.diagnostics]
+    found = [*own, *label_problems(made), *ruleset.diagnostics]
+    if any(problem.severity is Severity.ERROR for problem in [*own, *ruleset.diagnostics]):
+        return ruleset, (), found
+    resolved = resolve_units(files, ruleset.rules, spec.inputs)
+    whole = replace(ruleset, rules=(*ruleset.rules, *resolved.rules))
+    return whole, tuple(resolved.units), [*found, *resolved.problems]
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:

@@ -10,14 +10,16 @@ Source: continuous.md, sections 3, 4 and 6.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple, assert_never
+from typing import Final, assert_never
 
-from dotr.datalog.closure import Contradiction
+from dotr.engine.items import graph_row, row_graph
+from dotr.engine.kept_windows import SharedClosures, kept_windows
 from dotr.engine.last_solutions import LastSolutions
 from dotr.engine.match_blocks import MatchedTriple
 from dotr.engine.report_evaluation import ReportAnswer, ReportEvaluator, SeenWindow, SolutionRow
+from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.joins.limits import LimitExceeded
 from dotr.layout.event_order import sort_by_tie
@@ -26,44 +28,42 @@ from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
 from dotr.outputs import compile_template, digest_of, match_text
-from dotr.windows.content import ContentRange, WindowContent, WindowLimitExceeded
+from dotr.patterns.events import StoredEvent
+from dotr.windows.content import ContentRange, TimedElement, WindowContent, WindowLimitExceeded
 from dotr.windows.reports import WindowReports
 
-
-class ReportResult(NamedTuple):
-    """Result of a moment of a query: events, dead letters, and contradictions of windows."""
-
-    firings: list[Firing]
-    failed: list[DeadLetter]
-    contradictions: tuple[Contradiction, ...] = ()
+_NOTHING: Final = UnitResult([])
 
 
-_NOTHING: Final = ReportResult([], [])
-
-
-class QueryRun:
+class QueryRun(UnitRun):
     """A continuous query on its way through its streams.
 
     - `passed`: the last time that was stepped or begun before; None before the first instant.
-    - `is_over`: a landmark window went over its LIMIT, so nothing is kept or reported any more.
+    - `is_stopped`: a landmark window went over its LIMIT, so nothing is kept or reported any more.
+    - `closures`: what windows say, shared with other queries (None: the query's own); `streams`:
+      what tells the stream of each window from others.
     - `ended`: the last instant, once it is known; `is_done`: the last report is over.
     """
 
-    def __init__(self, evaluator: ReportEvaluator, origin: Micros) -> None:
+    def __init__(
+        self, evaluator: ReportEvaluator, origin: Micros, closures: SharedClosures | None = None, streams: Sequence[Hashable] = ()
+    ) -> None:
         self.query: ContinuousQuery = evaluator.query
         self._evaluator = evaluator
         self.windows = [WindowReports(WindowContent(window, origin), origin) for window in self.query.windows]
-        self._kept = evaluator.kept_windows()
-        self._solutions = evaluator.kept_solutions()
+        self._closures = SharedClosures(evaluator.closer) if closures is None else closures
+        self._streams = streams or [window.stream for window in self.query.windows]
+        self._kept = kept_windows(self.query, [each.content for each in self.windows], self._streams, self._closures)
         self._all_times = [reports.times for reports in self.windows if reports.times is not None]
         names = evaluator.projection
         self._names = names
         self._template = compile_template(self.query.form.template, names) if isinstance(self.query.form, ConstructForm) else None
         self.passed: Micros | None = None
-        self.is_over = False
+        self.is_stopped = False
         self.ended: Micros | None = None
         self.is_done = False
         self._last = LastSolutions(self.query.relation)
+        self._solutions = evaluator.kept_solutions()
         self.used: tuple[frozenset[MatchedTriple], ...] = tuple(frozenset() for _ in self.query.matches)
 
     # --- time ---
@@ -77,23 +77,28 @@ class QueryRun:
         """The last instant is over; `is_fed`: a unit that feeds a stream of the query is under
         way."""
         self.ended = last
-        if self.passed is None or self.is_over or not self._all_times:
+        if self.passed is None or self.is_stopped or not self._all_times:
             self.is_done = True
         elif any(times.has(last) for times in self._all_times):
             self._finish_at(last, is_fed=is_fed)
 
     def next_due(self) -> Micros | None:
         """The next time at which the query may report if nothing arrives; None: never."""
-        if self.passed is None or self.is_over or self.is_done:
+        if self.passed is None or self.is_stopped or self.is_done:
             return None
         if self.ended is not None:
             return min(times.after(self.passed) for times in self._all_times)
         return min((time for each in self.windows if (time := each.next_time(self.passed)) is not None), default=None)
 
     @property
+    def is_over(self) -> bool:
+        """True if a window went over its LIMIT."""
+        return self.is_stopped
+
+    @property
     def is_under_way(self) -> bool:
         """True after the last instant if a report may still come."""
-        return not self.is_done and not self.is_over
+        return not self.is_done and not self.is_stopped
 
     def _finish_at(self, time: Micros, *, is_fed: bool) -> None:
         """Find out whether a time of WINDOW CLOSE or PERIODIC is the last one, z."""
@@ -102,50 +107,46 @@ class QueryRun:
 
     # --- reports ---
 
-    def step(self, time: Micros, arrived: Mapping[int, Sequence[tuple[Triple, ...]]], *, is_fed: bool = False) -> ReportResult:
-        """The result of a moment.
-
-        Args:
-            time: in µs, after all before and not after `next_due`.
-            arrived: the elements that arrive, by the number of the window.
-            is_fed: after the last instant, a unit that feeds a stream is still under way.
-        """
-        if self.is_over:
+    def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
+        """The result of a moment: graphs arrive at the windows, which have the numbers of the
+        reads."""
+        if self.is_stopped:
             return _NOTHING
         self.passed = time
-        for number, graphs in arrived.items():
+        for number, arrived in arrivals.items():
+            graphs = self._closures.elements(self._streams[number], time, arrived)
             try:
                 self.windows[number].content.add(time, graphs)
             except WindowLimitExceeded:
                 return self._stop(time, number)
-        result = self._report(time, arrived)
+        result = self._report(time, arrivals)
         if self.ended is not None and any(times.has(time) for times in self._all_times):
             self._finish_at(time, is_fed=is_fed)
         for each in self.windows:
             each.content.expire(time)
         return result
 
-    def _report(self, time: Micros, arrived: Mapping[int, Sequence[tuple[Triple, ...]]]) -> ReportResult:
-        reporting = [each for number, each in enumerate(self.windows) if each.reports(time, arrived=bool(arrived.get(number)))]
+    def _report(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
+        reporting = [each for number, each in enumerate(self.windows) if each.reports(time, arrived=bool(arrivals.get(number)))]
         if not reporting:
             return _NOTHING
-        seen = [SeenWindow(each.content, time, kept) for each, kept in zip(self.windows, self._kept, strict=True)]
         try:
-            answer, firings = self._answered(time, seen)
+            answer, firings = self._answered(time)
         except LimitExceeded as error:
-            return ReportResult([], [self._dead_letter(Reason.LIMIT, time, f"a report of {self.query.label} goes over a limit: {error}")])
+            return UnitResult([], [self._dead_letter(Reason.LIMIT, time, f"a report of {self.query.label} goes over a limit: {error}")])
         except Exception as error:
             reraise_in_tests(error, FallbackKind.GRAPHS)
-            return ReportResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
+            return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
         for each in reporting:
             each.note(time)
         self.used = answer.used
-        return ReportResult(firings, [], answer.contradictions)
+        return UnitResult(firings, [], answer.contradictions)
 
-    def _answered(self, time: Micros, seen: Sequence[SeenWindow]) -> tuple[ReportAnswer, list[Firing]]:
+    def _answered(self, time: Micros) -> tuple[ReportAnswer, list[Firing]]:
         """The answer of a report and its events; after an error the next report begins anew, and
         compares with the last that was given."""
         try:
+            seen = [SeenWindow(each.content, time, kept) for each, kept in zip(self.windows, self._kept, strict=True)]
             answer = self._evaluator.evaluate(seen, self.used, self._solutions)
             given = self._last.give(answer.rows)
             try:
@@ -157,19 +158,21 @@ class QueryRun:
             self._solutions.clear()
             raise
 
-    def _stop(self, time: Micros, number: int) -> ReportResult:
+    def _stop(self, time: Micros, number: int) -> UnitResult:
         """The query goes over the LIMIT of a landmark window: it keeps nothing, and reports no
         more."""
         window = self.query.windows[number]
         assert isinstance(window.extent, LandmarkExtent)
-        self.is_over = True
+        self.is_stopped = True
         self._last.restore(())
         self._solutions.clear()
-        for each in self.windows:
+        for each, kept in zip(self.windows, self._kept, strict=True):
             each.content.clear()
+            if kept is not None:
+                kept.leave()
         name = window.name or "the default window"
         why = f"the window {name} of {self.query.label} holds more than LIMIT {window.extent.limit}: the query reports no more"
-        return ReportResult([], [self._dead_letter(Reason.LIMIT, time, why)])
+        return UnitResult([], [self._dead_letter(Reason.LIMIT, time, why)])
 
     def _dead_letter(self, reason: Reason, time: Micros, why: str) -> DeadLetter:
         span, label = self.query.label_span, self.query.label
@@ -204,27 +207,40 @@ class QueryRun:
 
     # --- state ---
 
+    @property
+    def event_counts(self) -> list[int]:
+        """The number of elements kept by each window."""
+        return [len(each.content) for each in self.windows]
+
+    def entries(self, after: Micros | None = None) -> list[list[StoredEvent]]:
+        """The elements of each window, a log each."""
+        return [[StoredEvent(time, 0, graph_row(triples)) for time, triples in each.content.later(after)] for each in self.windows]
+
+    def oldest(self) -> list[Micros | None]:
+        """The time of the first element of each window."""
+        return [each.content.first_time for each in self.windows]
+
     def to_json(self) -> str:
-        """The state as JSON."""
+        """The state as JSON, without the elements of windows."""
         return json.dumps(
             [
                 [[each.content.to_json(), each.reported] for each in self.windows],
                 self.passed,
-                self.is_over,
+                self.is_stopped,
                 list(self._last.rows()),
                 [sorted(used) for used in self.used],
             ]
         )
 
-    def restore(self, text: str) -> None:
-        """The inverse of `to_json`."""
-        windows, self.passed, self.is_over, before, used = json.loads(text)
-        for each, (content, reported) in zip(self.windows, windows, strict=True):
-            each.content.restore(content)
+    def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
+        """Go on from `to_json` and the elements of each window."""
+        windows, self.passed, self.is_stopped, before, used = json.loads(text)
+        for each, (content, reported), kept in zip(self.windows, windows, entries, strict=True):
+            each.content.restore(content, [TimedElement(time, row_graph(row)) for time, _, row in kept])
             each.reported = ContentRange(*reported)
-        self._kept = self._evaluator.kept_windows()
-        self._solutions.clear()
+        self._closures.forget()
         self._last.restore(tuple(row) for row in before)
+        self._solutions.clear()
         self.used = tuple(
             frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used
         )

@@ -17,11 +17,10 @@ from typing import NamedTuple
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
 from dotr.engine.kept_solutions import KeptSolutions, SeenGraph, SolutionChanges
-from dotr.engine.kept_windows import KeptWindow, keeps_default_graph, kept_windows
+from dotr.engine.kept_windows import KeptWindow, WindowChanges, keeps_default_graph
 from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
-from dotr.horizons.window_closure import WindowClosure
 from dotr.joins.limits import Limits
 from dotr.model.continuous import AskForm, ContinuousQuery, ContinuousWindow, EntailmentLevel, Level, StreamLevel
 from dotr.model.intervals import plain_groups
@@ -53,14 +52,18 @@ class ReportAnswer(NamedTuple):
 
 
 class SeenWindow:
-    """A window as a query sees it at a report; `content` has the elements, `kept` the closure of
-    the content, if it is kept.
+    """A window as a query sees it at a report.
+
+    `content` has the elements; `kept` is what they say, if that is kept, and `changes` how it
+    changed since the window's last report (None: all is anew).
     """
 
     def __init__(self, content: WindowContent, time: Micros, kept: KeptWindow | None) -> None:
         self.content = content
         self.time = time
         self.kept = kept
+        changes = None if kept is None else kept.move(time)
+        self.changes: WindowChanges | None = None if changes is None or changes.is_anew else changes
 
     @cached_property
     def view(self) -> WindowView:
@@ -85,10 +88,10 @@ class ReportEvaluator:
         """The names of a row's terms."""
         return ("answer",) if isinstance(self.query.form, AskForm) else tuple(self.query.query.projection)
 
-    def kept_windows(self) -> list[KeptWindow | None]:
-        """New closures of the windows' contents, None for those that are closed anew."""
-        closer = self._closer
-        return kept_windows(self.query, closer.knowledge, closer.rules, closer.limit)
+    @property
+    def closer(self) -> SaidCloser:
+        """Closer of what is closed anew."""
+        return self._closer
 
     def kept_solutions(self) -> KeptSolutions:
         """New solutions, of which nothing is known yet."""
@@ -140,19 +143,16 @@ class ReportEvaluator:
         self._contradictions |= dict.fromkeys(said.contradictions)
         return said.triples
 
-    def _kept(self, seen: SeenWindow) -> WindowClosure | None:
-        """The kept closure of a window, moved to the content."""
-        if seen.kept is None:
-            return None
-        closure = seen.kept.said(seen.content, seen.content.range_at(seen.time))
-        self._contradictions |= dict.fromkeys(closure.contradictions())
-        return closure
+    def _kept(self, seen: SeenWindow) -> KeptWindow | None:
+        """What a window says, if it is kept."""
+        if seen.kept is not None:
+            self._contradictions |= dict.fromkeys(seen.kept.contradictions())
+        return seen.kept
 
     def _leveled(self, level: Level, seen: SeenWindow) -> SeenGraph:
         """The triples that a WINDOW block over a window sees."""
-        if (closure := self._kept(seen)) is not None:
-            assert seen.kept is not None
-            return SeenGraph(closure.index, changes=seen.kept.changes)
+        if (kept := self._kept(seen)) is not None:
+            return SeenGraph(kept.index, changes=seen.changes)
         return SeenGraph(self._closed(level, seen))
 
     def _closed(self, level: Level, seen: SeenWindow) -> TripleIndex:
@@ -200,8 +200,8 @@ class ReportEvaluator:
         """
         known = self._closer.knowledge.background
         alone = windows[self._default_windows[0]] if len(self._default_windows) == 1 else None
-        if alone is not None and alone.kept is not None and (closure := self._kept(alone)) is not None:
-            return _DefaultGraph(SeenGraph(closure.beyond, closure.background, alone.kept.changes))
+        if alone is not None and (kept := self._kept(alone)) is not None:
+            return _DefaultGraph(SeenGraph(kept.beyond, kept.background, alone.changes))
         if not self._default_windows:
             return _DefaultGraph(SeenGraph(NO_TRIPLES, known))
         together: list[Triple] = []

@@ -110,9 +110,9 @@ class ProgramSpec:
         return of_language(self.rules, RuleLanguage.CONTINUOUS)
 
     @property
-    def has_queries(self) -> bool:
-        """True if some rule file holds continuous queries."""
-        return bool(self.query_documents)
+    def has_units(self) -> bool:
+        """True if some rule file is in another language than that of rules."""
+        return len(self.rule_documents) < len(self.rules)
 
     @property
     def sources(self) -> Sources:
@@ -142,7 +142,7 @@ class ProgramSpec:
             self.inconsistent.value,
         ]
         settings.append(self.limits.fingerprint)
-        if self.has_queries:
+        if self.has_units:
             settings.append([self.origin, [[each.name, each.stream] for each in self.inputs]])
         digest.update(json.dumps(settings).encode())
         return digest.hexdigest()

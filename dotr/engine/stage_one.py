@@ -9,9 +9,11 @@ size of the background and of the number of other queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from operator import itemgetter
+from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from dotr.datalog.background import Knowledge
@@ -23,15 +25,16 @@ from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.limits import LIMITS, LimitExceeded, Limits
 from dotr.layout.event_order import AttributeValues, sort_by_tie
+from dotr.layout.units import InstantTriples
 from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
-from dotr.model.terms import Term, Variable
+from dotr.model.terms import Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.queries import JoinGroup, QueryPlan, canonical_columns, join_groups, plan
 from dotr.queries.plan import StaticAnswers, compute_static
 from dotr.queries.shared_joins import RowsByKey
-from dotr.store.triples import TripleIndex
+from dotr.store.triples import TripleIndex, is_hidden
 
 
 class InstantFacts(NamedTuple):
@@ -40,7 +43,7 @@ class InstantFacts(NamedTuple):
     `facts` are the facts by stream. A `rejected` instant has no facts and does not count as an
     instant: it is inconsistent, or goes over the limit `exceeded` in the query that feeds the
     streams `over` (none: in the closure). `failed` has the streams and the error of each query that
-    failed twice.
+    failed twice. `triples` are those that units read, as sorted rows; only where there are any.
     """
 
     facts: Mapping[int, Sequence[AttributeValues]]
@@ -49,6 +52,7 @@ class InstantFacts(NamedTuple):
     exceeded: str = ""
     failed: Sequence[tuple[tuple[int, ...], str]] = ()
     over: tuple[int, ...] = ()
+    triples: Mapping[InstantTriples, Sequence[AttributeValues]] = MappingProxyType({})
 
 
 class _QueryLimitExceeded(Exception):
@@ -113,7 +117,7 @@ class StageOne:
     """The compiled queries of a program over its knowledge.
 
     `ticks` are the streams of ticks, which no instant feeds. `rejects`: inconsistent instants are
-    rejected.
+    rejected. `triples`: those of instants that units read.
     """
 
     def __init__(
@@ -124,8 +128,10 @@ class StageOne:
         *,
         rejects: bool = False,
         limits: Limits = LIMITS,
+        triples: Sequence[InstantTriples] = (),
     ) -> None:
         self.knowledge = knowledge
+        self._triples = triples
         self.limits = limits
         self.rejects = rejects
         self.plans: list[QueryPlan] = []
@@ -202,7 +208,8 @@ class StageOne:
                 return InstantFacts({}, contradictions, rejected=True)
         failed: list[tuple[tuple[int, ...], str]] = []
         if closure.removed is not None:
-            return InstantFacts(self._facts_after_retraction(closure, closure.removed, failed), contradictions, failed=failed)
+            retracted = InstantFacts(self._facts_after_retraction(closure, closure.removed, failed), contradictions, failed=failed)
+            return self._with_triples(retracted, instant, closure) if self._triples else retracted
         delta = closure.delta
         separate: set[int] = set()
         rows_by_stream: RowsByKey = {}
@@ -223,7 +230,25 @@ class StageOne:
                 self._check_rows(number, answers)
                 for binding in self._bindings[number]:
                     facts[binding.stream] = binding.facts(answers)
-        return InstantFacts(facts, contradictions, failed=failed)
+        found = InstantFacts(facts, contradictions, failed=failed)
+        return self._with_triples(found, instant, closure) if self._triples else found
+
+    def _with_triples(self, facts: InstantFacts, instant: Instant, closure: Closure) -> InstantFacts:
+        """The facts of an instant with the triples that units read."""
+        background, delta = self.knowledge.background, closure.delta
+        found: dict[InstantTriples, list[AttributeValues]] = {}
+        for wanted in self._triples:
+            if wanted.asserted:
+                named = wanted.predicates
+                triples: Iterable[Triple] = {triple for triple in instant.triples if named is None or triple[1] in named}
+            else:
+                predicates = delta.by_subject.keys() if wanted.predicates is None else wanted.predicates & delta.by_subject.keys()
+                shown = [predicate for predicate in predicates if not is_hidden(predicate)]
+                triples = chain.from_iterable([delta.match(None, predicate, None) for predicate in shown])
+            rows: list[AttributeValues] = sorted(triple for triple in triples if triple not in background)
+            if rows:
+                found[wanted] = rows
+        return facts._replace(triples=found)
 
     def _facts_of_rows(self, rows_by_stream: RowsByKey, separate: Collection[int]) -> dict[int, Sequence[AttributeValues]]:
         """The facts of the rows that join groups found, each plan's under its first stream, without

@@ -1,5 +1,8 @@
 """Units of a program put together: labels as one space, streams by name, cycles (semantics.md, 8).
 
+Idea: the files of each language are read by themselves (`UnitFiles`), then rules, which read events
+of units by label; then all labels are known, and each language makes its units of what its files
+say, with the streams that they read.
 A name of a stream is looked up among the names of CONSTRUCT queries, then the labels of units whose
 events have graphs, the streams that inputs feed, and the names of inputs (continuous.md, 2). A
 program without inputs takes every other name as that of a stream of its caller's.
@@ -7,18 +10,20 @@ program without inputs takes every other name as that of a stream of its caller'
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
 
+from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
 from dotr.languages.rules import RESERVED
 from dotr.languages.unit_codes import UnitCode
-from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, StreamQuery, cycles_of_queries
-from dotr.model.continuous import AskForm, ContinuousQuery, ContinuousWindow, SelectForm
+from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, StreamQuery, StreamUnit, refused_cycles
+from dotr.model.continuous import AskForm, ContinuousQuery, SelectForm, StreamName
 from dotr.model.places import Span
 from dotr.model.rules import Rule
 from dotr.model.stream_names import InputStream
-from dotr.model.terms import Label, Variable
+from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.units import UnitEvents
 
 ANSWER: Variable = "answer"
@@ -38,7 +43,7 @@ def attributes_of(query: ContinuousQuery) -> tuple[Variable, ...]:
 
 def events_of(queries: Sequence[ContinuousQuery]) -> tuple[UnitEvents, ...]:
     """The events of queries, as rules know them."""
-    return tuple(UnitEvents(query.label, attributes_of(query), query.label_span) for query in queries)
+    return tuple(UnitEvents(query.label, attributes_of(query), query.label_span, query.makes_graphs) for query in queries)
 
 
 def label_problems(units: Sequence[UnitEvents]) -> Iterator[Diagnostic]:
@@ -55,66 +60,134 @@ def label_problems(units: Sequence[UnitEvents]) -> Iterator[Diagnostic]:
             yield Diagnostic(UnitCode.UNREADABLE_LABEL, f"no rule can read {unit.label} by label", unit.span, hint, Severity.WARNING)
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedQueries:
-    """Queries with the streams that they read, and the problems found."""
+class ResolvedUnits(NamedTuple):
+    """The units of the files of one language, without those that have an error.
 
-    queries: tuple[StreamQuery, ...]
-    problems: tuple[Diagnostic, ...]
+    - `rules`: units that are rules in the place of units of their own (a plain chain of SEQ).
+    - `problems`: those that only the whole program shows: unknown streams, labels, attributes.
+    """
 
-
-def resolve_queries(queries: Sequence[ContinuousQuery], rules: Sequence[Rule], inputs: Sequence[InputStream]) -> ResolvedQueries:
-    """Find the streams of all windows; reports D224, D225 and D404."""
-    names = _StreamNames(queries, rules, inputs)
-    problems: list[Diagnostic] = []
-    resolved: list[StreamQuery] = []
-    for query in queries:
-        streams = [names.stream_of(window, problems) for window in query.windows]
-        known = tuple(stream for stream in streams if stream is not None)
-        if len(known) == len(streams):
-            resolved.append(StreamQuery(query, known, attributes_of(query)))
-    if not problems:
-        problems += _cycles(rules, resolved)
-    return ResolvedQueries(tuple(resolved), tuple(problems))
+    units: Sequence[StreamUnit]
+    problems: Sequence[Diagnostic] = ()
+    rules: Sequence[Rule] = ()
 
 
-class _StreamNames:
-    """Names of streams of a program, and what each means."""
+class UnitFiles(Protocol):
+    """The files of one language in a program, read by themselves.
 
-    def __init__(self, queries: Sequence[ContinuousQuery], rules: Sequence[Rule], inputs: Sequence[InputStream]) -> None:
+    - `events`: what they make; of a label that two of its units have, both.
+    - `diagnostics`: problems of the files by themselves, errors and warnings.
+    - `prefixes`: those that the files declare, and the configuration's.
+    """
+
+    @property
+    def events(self) -> Sequence[UnitEvents]: ...
+
+    @property
+    def diagnostics(self) -> Sequence[Diagnostic]: ...
+
+    @property
+    def prefixes(self) -> Prefixes: ...
+
+    def resolve(self, names: ProgramNames) -> ResolvedUnits:
+        """The units, with the streams that they read; called where no file has an error."""
+
+
+def read_unit_files(spec: ProgramSpec) -> list[UnitFiles]:
+    """The rule files of each language but that of rules, where there are any."""
+    found: list[UnitFiles] = []
+    if spec.query_documents:
+        from dotr.languages.continuous import compile_continuous
+
+        read = compile_continuous(spec.query_documents, spec.prefixes, spec.unit)
+        found.append(QueryFiles(read.queries, read.diagnostics, read.prefixes))
+    return found
+
+
+@dataclass(frozen=True)
+class QueryFiles:
+    """The `.rspql` files of a program."""
+
+    queries: Sequence[ContinuousQuery]
+    diagnostics: Sequence[Diagnostic] = ()
+    prefixes: Prefixes = field(default_factory=dict)
+
+    @property
+    def events(self) -> tuple[UnitEvents, ...]:
+        """The events of all queries."""
+        return events_of(self.queries)
+
+    def resolve(self, names: ProgramNames) -> ResolvedUnits:
+        """The queries with the streams of all windows; reports D224 and D225."""
+        problems: list[Diagnostic] = []
+        resolved: list[StreamUnit] = []
+        for query in self.queries:
+            streams = [names.stream_of(window.stream, window.stream_span, problems) for window in query.windows]
+            known = tuple(stream for stream in streams if stream is not None)
+            if len(known) == len(streams):
+                resolved.append(StreamQuery(query, known, attributes_of(query)))
+        return ResolvedUnits(resolved, problems)
+
+
+def resolve_units(files: Sequence[UnitFiles], rules: Sequence[Rule], inputs: Sequence[InputStream]) -> ResolvedUnits:
+    """The units of all files, with the streams that they read; reports D404 where the languages
+    report nothing."""
+    queries = [query for each in files if isinstance(each, QueryFiles) for query in each.queries]
+    names = ProgramNames(rules, [made for each in files for made in each.events], {query.name: query.label for query in queries}, inputs)
+    resolved = [each.resolve(names) for each in files]
+    units = [unit for each in resolved for unit in each.units]
+    further = [rule for each in resolved for rule in each.rules]
+    problems = [problem for each in resolved for problem in each.problems]
+    return ResolvedUnits(units, problems or list(_cycles([*rules, *further], units)), further)
+
+
+class ProgramNames:
+    """Labels and streams of a program, and what each means.
+
+    - `labels`: what is made, by label: by rules, with the place of the first, and by units.
+    - `rules`: those of the program.
+    """
+
+    def __init__(
+        self, rules: Sequence[Rule], made: Iterable[UnitEvents], queries: Mapping[StreamName, Label], inputs: Sequence[InputStream]
+    ) -> None:
+        self.rules = rules
+        self.labels: dict[Label, UnitEvents] = {each.label: each for each in made}
+        for rule in rules:
+            attributes = {each.variable for each in rule.assignments}
+            before = self.labels.get(rule.event, UnitEvents(rule.event, (), rule.span, True))
+            self.labels[rule.event] = replace(before, attributes=tuple(sorted({*before.attributes, *attributes})))
         self._known: dict[str, GraphStream] = {}
-        self._without_graphs: dict[str, str] = {}
+        self._without_graphs: dict[str, Label] = {}
         self._is_open = not inputs
-        for query in queries:
-            if query.makes_graphs:
-                self._known.setdefault(query.name, MadeGraphs(query.label))
-        labels = {query.label: query.makes_graphs for query in queries} | {rule.event: True for rule in rules}
-        for label, has_graphs in labels.items():
-            if has_graphs:
+        for name, label in queries.items():
+            if self.labels[label].has_graphs:
+                self._known.setdefault(name, MadeGraphs(label))
+        for label, each in self.labels.items():
+            if each.has_graphs:
                 self._known.setdefault(label, MadeGraphs(label))
             else:
                 self._without_graphs[label] = label
-        for query in queries:
-            if not query.makes_graphs and query.name not in self._known:
-                self._without_graphs[query.name] = query.label
-        for each in inputs:
-            self._known.setdefault(each.fed, FedGraphs(each.fed))
-        for each in inputs:
-            self._known.setdefault(each.name, FedGraphs(each.fed))
+        for name, label in queries.items():
+            if name not in self._known:
+                self._without_graphs[name] = label
+        for fed in inputs:
+            self._known.setdefault(fed.fed, FedGraphs(fed.fed))
+        for fed in inputs:
+            self._known.setdefault(fed.name, FedGraphs(fed.fed))
 
-    def stream_of(self, window: ContinuousWindow, problems: list[Diagnostic]) -> GraphStream | None:
-        """The stream of a window; None, with a problem, where its name means nothing."""
-        name = window.stream
+    def stream_of(self, name: StreamName, span: Span, problems: list[Diagnostic]) -> GraphStream | None:
+        """The stream of graphs that a name means; None, with a problem, where it means nothing."""
         if name in self._known:
             return self._known[name]
         if name in self._without_graphs:
-            problems.append(_no_graphs(self._without_graphs[name], window.stream_span))
+            problems.append(_no_graphs(self._without_graphs[name], span))
             return None
         if self._is_open:
             return FedGraphs(name)
         known = sorted(self._known)
         hint = did_you_mean(name, known) or f"Streams are {', '.join(known)}: `stream:` of an input, the name of an input, or a label."
-        problems.append(Diagnostic(UnitCode.UNKNOWN_STREAM, f"there is no stream {name}", window.stream_span, hint))
+        problems.append(Diagnostic(UnitCode.UNKNOWN_STREAM, f"there is no stream {name}", span, hint))
         return None
 
 
@@ -123,8 +196,14 @@ def _no_graphs(label: Label, span: Span) -> Diagnostic:
     return Diagnostic(UnitCode.NO_GRAPHS, f"the events of {label} have no graphs, so they are no stream", span, hint)
 
 
-def _cycles(rules: Sequence[Rule], queries: Sequence[StreamQuery]) -> Iterator[Diagnostic]:
-    for cycle in cycles_of_queries(rules, queries):
+def _cycles(rules: Sequence[Rule], units: Sequence[StreamUnit]) -> Iterator[Diagnostic]:
+    names = {unit.name: unit for unit in units}
+    for cycle in refused_cycles(rules, units):
         way = " needs ".join(cycle.labels)
-        hint = "A continuous query is in no cycle, not even through the past. Let one of them read something else."
+        if cycle.now:
+            hint = "Each reads what the other makes at the same moment. Let one of them read what was before, as the left operand of SEQ."
+        elif isinstance(names[cycle.unit], StreamQuery):
+            hint = "A continuous query is in no cycle, not even through the past. Let one of them read something else."
+        else:
+            hint = f"{cycle.unit} is in no cycle, not even through the past. Let one of them read something else."
         yield Diagnostic(UnitCode.CYCLE_OF_UNITS, f"a cycle: {way}", cycle.span, hint)

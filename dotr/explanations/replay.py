@@ -114,9 +114,9 @@ class Replay:
 def refuse_queries(program: CompiledProgram, question: str) -> None:
     """Raise `Refused` (C239) where a program has continuous queries, which explanations do not
     know."""
-    if program.queries:
+    if program.units:
         hint = "dotr run, test, check, explain and facts know them; a session's events show what the queries make."
-        raise refuse("C239", f"{question} does not know continuous queries yet", program.queries[0].query.label_span, hint)
+        raise refuse("C239", f"{question} does not know continuous queries yet", program.units[0].span, hint)
 
 
 def _ignore(rejected: RejectedElement) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from dotr.expressions import equality_key
 from dotr.layout.event_order import AttributeValues, LabelledVariable, equated_pairs
@@ -42,6 +42,14 @@ class AnyPartition:
 
 
 Partitioning: TypeAlias = KeyedPartitions | SinglePartition | AnyPartition
+
+
+class UnitKey(NamedTuple):
+    """The variable that keys a unit of another language than that of rules, or the reason for which
+    it has one partition."""
+
+    variable: Variable | None
+    reason: str
 
 
 def partitioning(rule: Rule, preferred: Sequence[Variable] = ()) -> Partitioning:

@@ -1,8 +1,9 @@
-"""Layers: assignment of rules to operators, ports of each operator, and retention of events.
+"""Layers: assignment of units to operators, ports of each operator, and retention of events.
 
 Idea: rules that read facts alone are in layer 0; `placement` assigns the others. Between two layers
-events are sent to the bucket of their new key. A *port* is one fact stream or one event label,
-under the attribute that keys it.
+events are sent to the bucket of their new key. A *port* is one fact stream, one event label, or a
+stream of graphs or triples, under the attribute that keys it. Units of other languages have layers
+of their own, and each a partition of its own.
 Invariant: rules of a layer are ordered so that every event is complete before a rule reads it.
 """
 
@@ -11,18 +12,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from dotr.layout.keys import AnyPartition, Partitioning, key_of
 from dotr.layout.placement import place_units
 from dotr.layout.retention import lookbacks, roles
-from dotr.layout.units import FedGraphs, MadeGraphs, StreamQuery
-from dotr.model.rules import EventSource, FactSource, Role, Rule
+from dotr.layout.units import FedGraphs, InstantTriples, MadeGraphs, StreamUnit, UnitStream
+from dotr.model.rules import EventSource, FactSource, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 
-Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs
-"""The number of a fact stream, the label of a composite event, or a stream of graphs."""
+Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples
+"""The number of a fact stream, the label of a composite event, a stream of graphs, or triples of
+instants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +63,23 @@ class PlacedRule:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedQuery:
-    """A continuous query in its layer, with the port of each of its windows.
+class PlacedUnit:
+    """A unit of another language than that of rules in its layer, with the port of each of its
+    reads.
 
-    `partition` numbers the queries of a layer: each has a partition of its own.
+    `partition` numbers the units of a layer: each has a partition of its own. Reads of one stream
+    share a port.
     """
 
-    unit: StreamQuery
+    unit: StreamUnit
     ports: tuple[int, ...]
     partition: int
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One operator: its ports, and its rules in order of depth, or its queries.
+    """One operator: its ports, and its rules in order of depth, or its other units in order of
+    name.
 
     `retention` is, per port in µs, the longest chain of windows that ends at one of its roles; None
     for a port that only anchors read, of which no events are stored.
@@ -84,12 +89,13 @@ class Layer:
     ports: tuple[Port, ...]
     rules: tuple[PlacedRule, ...]
     retention: tuple[Micros | None, ...]
-    queries: tuple[PlacedQuery, ...] = ()
+    units: tuple[PlacedUnit, ...] = ()
 
     @property
     def may_fire_without_events(self) -> bool:
-        """True if a delayed anchor or a report makes events at a time at which none arrive."""
-        return bool(self.queries) or any(placed.rule.anchor.delay for placed in self.rules)
+        """True if a delayed anchor, a report or a point makes events at a time at which none
+        arrive."""
+        return bool(self.units) or any(placed.rule.anchor.delay for placed in self.rules)
 
     @property
     def queues(self) -> dict[tuple[int, Micros], int]:
@@ -133,63 +139,81 @@ class Layout:
         """The number of operators that keep state between instants: one per layer, or 0.
 
         It is 0 where no clause has a window, no anchor is delayed, and there are no ticks; 1 where
-        there are queries, with which all layers share one operator.
+        there are units of other languages, with which all layers share one operator.
         """
-        if self.queries:
+        if self.units:
             return 1
         ticks = any(source.period is not None for source in self.streams)
         return len(self.layers) if ticks or any(layer.queues or any(layer.retention) for layer in self.layers) else 0
 
     @property
-    def queries(self) -> tuple[PlacedQuery, ...]:
-        """The continuous queries of all layers."""
-        return tuple(placed for layer in self.layers for placed in layer.queries)
+    def units(self) -> tuple[PlacedUnit, ...]:
+        """The units of other languages than that of rules, of all layers."""
+        return tuple(placed for layer in self.layers for placed in layer.units)
 
     @property
     def fed_streams(self) -> frozenset[FedGraphs]:
-        """The streams of inputs that queries read."""
-        return frozenset(stream for placed in self.queries for stream in placed.unit.streams if isinstance(stream, FedGraphs))
+        """The streams of inputs that units read."""
+        return frozenset(stream for stream in self.routes if isinstance(stream, FedGraphs))
+
+    @property
+    def instant_triples(self) -> tuple[InstantTriples, ...]:
+        """The triples of instants that units read."""
+        return tuple(stream for stream in self.routes if isinstance(stream, InstantTriples))
 
 
-def _stream_numbers(rules: Sequence[Rule]) -> dict[FactSource, int]:
+def _stream_numbers(rules: Sequence[Rule], units: Sequence[StreamUnit]) -> dict[FactSource, int]:
     numbers: dict[FactSource, int] = {}
     for rule in rules:
         for role in roles(rule):
             if isinstance(role.source, FactSource):
                 numbers.setdefault(role.source, len(numbers))
+    for unit in units:
+        for read in unit.reads:
+            if isinstance(read.stream, FactSource):
+                numbers.setdefault(read.stream, len(numbers))
     return numbers
 
 
-def _stream_of(role: Role, numbers: Mapping[FactSource, int]) -> Stream:
-    match role.source:
-        case FactSource() as source:
+def _stream_of(source: UnitStream, numbers: Mapping[FactSource, int]) -> Stream:
+    match source:
+        case FactSource():
             return numbers[source]
         case EventSource(event, _):
             return event
+        case MadeGraphs() | FedGraphs() | InstantTriples():
+            return source
+        case _:
+            assert_never(source)
 
 
-def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyType({}), queries: Sequence[StreamQuery] = ()) -> Layout:
-    """Places rules and queries in layers and numbers their streams and ports.
+def _unit_port(stream: UnitStream, numbers: Mapping[FactSource, int], partition: int) -> Port:
+    attributes = stream.attributes if isinstance(stream, FactSource | EventSource) else ()
+    return Port(_stream_of(stream, numbers), None, False, attributes, partition=partition)
+
+
+def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyType({}), units: Sequence[StreamUnit] = ()) -> Layout:
+    """Places rules and other units in layers and numbers their streams and ports.
 
     `since` has, by name, the time (µs) of each rule added to a running stream.
     """
-    numbers = _stream_numbers(rules)
-    placed_units = place_units(rules, queries)
-    places = placed_units.rules
-    ports: list[dict[Port, int]] = [{} for _ in range(max([0, *(p.layer for p in places), *placed_units.queries.values()]) + 1)]
-    placed_queries: list[list[PlacedQuery]] = [[] for _ in ports]
-    for query in sorted(queries, key=lambda query: query.name):
-        number = placed_units.queries[query.name]
-        own, partition = ports[number], len(placed_queries[number])
-        windows = tuple(own.setdefault(Port(stream, None, False, (), partition=partition), len(own)) for stream in query.streams)
-        placed_queries[number].append(PlacedQuery(query, windows, partition))
+    numbers = _stream_numbers(rules, units)
+    all_places = place_units(rules, units)
+    places = all_places.rules
+    ports: list[dict[Port, int]] = [{} for _ in range(max([0, *(p.layer for p in places), *all_places.units.values()]) + 1)]
+    placed_units: list[list[PlacedUnit]] = [[] for _ in ports]
+    for unit in sorted(units, key=lambda unit: unit.name):
+        number = all_places.units[unit.name]
+        own, partition = ports[number], len(placed_units[number])
+        read = tuple(own.setdefault(_unit_port(each.stream, numbers, partition), len(own)) for each in unit.reads)
+        placed_units[number].append(PlacedUnit(unit, read, partition))
     layers: list[list[PlacedRule]] = [[] for _ in ports]
     for each in sorted(places, key=lambda p: (p.layer, p.depth, p.rule.name)):
         own = ports[each.layer]
         indexes = tuple(
             own.setdefault(
                 Port(
-                    _stream_of(role, numbers),
+                    _stream_of(role.source, numbers),
                     key_of(each.split, role),
                     isinstance(each.split, AnyPartition),
                     role.source.attributes,
@@ -207,8 +231,8 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
     return Layout(
         tuple(numbers),
         tuple(
-            Layer(n, tuple(own), tuple(placed), _retention(len(own), placed), tuple(asking))
-            for n, (own, placed, asking) in enumerate(zip(ports, layers, placed_queries, strict=True))
+            Layer(n, tuple(own), tuple(placed), _retention(len(own), placed), tuple(others))
+            for n, (own, placed, others) in enumerate(zip(ports, layers, placed_units, strict=True))
         ),
         {stream: tuple(targets) for stream, targets in routes.items()},
     )

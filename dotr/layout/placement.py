@@ -5,8 +5,8 @@ placed in order of dependency. A rule is in the layer of the rules whose events 
 events arise in the partition that reads them, otherwise in the next layer.
 Invariant: within a layer an event of the present is produced at a lower depth than any rule that
 may read it at its own instant; events read strictly in the past impose no order. A layer holds
-rules or queries, never both: rules are on even levels, queries on odd ones, and the levels that are
-used are the layers.
+rules or units of other languages, never both: rules are on even levels, units on odd ones, and the
+levels that are used are the layers.
 Cost: linear in the rules and their dependencies, except for the search of a shared key (at most
 `_MAX_TRIALS`).
 """
@@ -19,7 +19,7 @@ from graphlib import TopologicalSorter
 from types import MappingProxyType
 
 from dotr.layout.keys import AnyPartition, KeyedPartitions, Partitioning, SinglePartition, carried_keys, keyed_partitions, partitioning
-from dotr.layout.units import ProgramUnit, StreamQuery, makers, readings
+from dotr.layout.units import ProgramUnit, StreamUnit, makers, readings
 from dotr.model.graphs import components
 from dotr.model.rules import EventSource, Role, Rule
 from dotr.model.terms import Label, Variable
@@ -40,21 +40,20 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Placements:
-    """The placements of all rules, and the layer of each query, by its label."""
+    """The placements of all rules, and the layer of each unit of another language, by its name."""
 
     rules: Sequence[Placement]
-    queries: Mapping[Label, int]
+    units: Mapping[str, int]
 
 
-def place_units(rules: Sequence[Rule], queries: Sequence[StreamQuery] = ()) -> Placements:
-    """Places all units; cycles within one instant, and cycles with queries, have been refused
-    before."""
-    placer = _Placer([*rules, *queries])
-    for component in _ordered_components([*rules, *queries], placer.makers):
-        if isinstance(component[0], StreamQuery):
-            placer.place_query(component[0])
-        else:
+def place_units(rules: Sequence[Rule], units: Sequence[StreamUnit] = ()) -> Placements:
+    """Places all units; cycles that are errors have been refused before."""
+    placer = _Placer([*rules, *units])
+    for component in _ordered_components([*rules, *units], placer.makers):
+        if isinstance(component[0], Rule):
             placer.place_component([unit for unit in component if isinstance(unit, Rule)])
+        else:
+            placer.place_unit(component[0])
     used = {each.layer for each in placer.placements.values()} | set(placer.levels.values())
     layers = {level: number for number, level in enumerate(sorted(used))}
     return Placements(
@@ -87,25 +86,25 @@ def _ordered_components(units: Sequence[ProgramUnit], makers: Mapping[Label, Seq
 
 
 class _Placer:
-    """`placements` of rules and `levels` of queries, as far as they are placed; a `layer` is a
+    """`placements` of rules and `levels` of other units, as far as they are placed; a `layer` is a
     level."""
 
     def __init__(self, units: Sequence[ProgramUnit]) -> None:
         self.makers = makers(units)
         self.placements: dict[str, Placement] = {}
-        self.levels: dict[Label, int] = {}
+        self.levels: dict[str, int] = {}
 
     def rule_makers(self, label: Label) -> list[Rule]:
         """The rules that make the events of a label."""
         return [maker for maker in self.makers[label] if isinstance(maker, Rule)]
 
-    def place_query(self, query: StreamQuery) -> None:
-        """Places a query above all units that it reads."""
-        below = (maker for reading in readings(query) for maker in self.makers[reading.label])
-        self.levels[query.name] = max((self._level(maker) + 1 | 1 for maker in below), default=1)
+    def place_unit(self, unit: StreamUnit) -> None:
+        """Places a unit above all units that it reads."""
+        below = (maker for reading in readings(unit) for maker in self.makers[reading.label])
+        self.levels[unit.name] = max((self._level(maker) + 1 | 1 for maker in below), default=1)
 
     def _level(self, unit: ProgramUnit) -> int:
-        return self.levels[unit.name] if isinstance(unit, StreamQuery) else self.placements[unit.name].layer
+        return self.placements[unit.name].layer if isinstance(unit, Rule) else self.levels[unit.name]
 
     def place_component(self, rules: Sequence[Rule]) -> None:
         """Places a component, after all components that it depends on."""
@@ -116,7 +115,7 @@ class _Placer:
         for rule in rules:
             for role, label, _ in _event_reads(rule):
                 for maker in self.makers[label]:
-                    if isinstance(maker, StreamQuery):
+                    if not isinstance(maker, Rule):
                         layer = max(layer, self.levels[maker.name] + 1)
                     elif maker.name not in own:
                         there = self.placements[maker.name]

@@ -7,8 +7,7 @@ Source: continuous.md, section 9.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from dotr.layout.keys import UnitKey
 from dotr.model.algebra import (
     Exists,
     Extend,
@@ -31,17 +30,8 @@ from dotr.model.continuous import AskForm, ConstructForm, ContinuousQuery, Entai
 from dotr.model.terms import Variable
 from dotr.model.traverse import walk
 
-__all__ = ["QueryKey", "query_key"]
 
-
-class QueryKey(NamedTuple):
-    """The key of a query, or the reason for which it has one partition."""
-
-    variable: Variable | None
-    reason: str
-
-
-def query_key(query: ContinuousQuery) -> QueryKey:
+def query_key(query: ContinuousQuery) -> UnitKey:
     """The variable that keys a query, with an empty reason; without one, the reason.
 
     >>> from dotr.model.algebra import Bgp, Const
@@ -52,10 +42,10 @@ def query_key(query: ContinuousQuery) -> QueryKey:
     >>> where = WindowBlock("<w>", Bgp((TriplePattern(Var("x"), Const("<p>"), Var("y")),)))
     >>> form = SelectForm(Select(("x",), where))
     >>> query_key(ContinuousQuery("q", "q", RelationToStream.ISTREAM, form, (window,), (), nowhere, nowhere))
-    QueryKey(variable='x', reason='')
+    UnitKey(variable='x', reason='')
     """
     reason = _reason(query)
-    return QueryKey(None, reason) if reason else QueryKey(_subject(query.query), "")
+    return UnitKey(None, reason) if reason else UnitKey(_subject(query.query), "")
 
 
 def _reason(query: ContinuousQuery) -> str:

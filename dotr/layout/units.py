@@ -1,20 +1,26 @@
-"""Units of a program: rules and continuous queries with resolved streams (semantics.md, section 8).
+"""Units of a program: rules, and units of other languages, by what they read and make.
 
-Idea: layout knows of a unit what it reads and what it makes, by label, and not its language. A unit
-reads a label *now* if events of its own moment may count: units of one moment run in that order.
+Idea: layout knows of a unit what it reads and what it makes, and not its language (semantics.md,
+8). A unit reads a stream *now* if what comes at its own moment may count: units of one moment run
+in that order. A language gives its units as a class with the attributes of `StreamUnit`, and the
+engine makes the state of a unit by its class (`dotr.engine.unit_runs`).
+Example: the query `Q` that reads the input stream `s` and the graphs that the rule `R` defines has
+two reads, `FedGraphs("s")` and `MadeGraphs("R")`, both now; it makes the label `Q`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, assert_never
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+from dotr.layout.keys import UnitKey
 from dotr.layout.retention import lookbacks, roles
 from dotr.model.graphs import components, shortest_path
 from dotr.model.places import Span
-from dotr.model.rules import EventSource, Role, Rule
-from dotr.model.terms import Label, Variable
+from dotr.model.rules import EventSource, FactSource, Role, Rule
+from dotr.model.terms import Label, Term, Variable
+from dotr.model.units import UnitEvents
 
 if TYPE_CHECKING:  # loaded where a program has a query
     from dotr.model.continuous import ContinuousQuery
@@ -34,13 +40,83 @@ class FedGraphs:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class InstantTriples:
+    """The triples of an instant that the background does not say: of K(t), or, if `asserted`, of
+    I(t), without K(B). Each is one arrival, a row (subject, predicate, object), in their order.
+
+    - `predicates`: those of the triples wanted; None: of all triples.
+    """
+
+    asserted: bool
+    predicates: frozenset[Term] | None
+
+
 GraphStream: TypeAlias = MadeGraphs | FedGraphs
+"""A stream of graphs; each graph is one arrival, the row of its triples (`dotr.engine.items`)."""
+
+InstantStream: TypeAlias = FedGraphs | InstantTriples
+"""The streams, beside facts, that only an instant brings."""
+
+UnitStream: TypeAlias = FactSource | EventSource | MadeGraphs | FedGraphs | InstantTriples
+"""All that a unit can read.
+
+- `FactSource`: the facts of a shared query or of a plain group, as rows of its `attributes`, at
+  instants. Equal sources of rules and units are one stream, with one number.
+- `EventSource`: the events of a label, as rows of `attributes`, which are all those of the label,
+  sorted (`CompiledProgram.attributes`), None where unbound.
+"""
+
+
+class UnitRead(NamedTuple):
+    """A stream that a unit reads; its place among `StreamUnit.reads` is the number under which
+    `UnitRun.step` gets its arrivals.
+
+    - `now`: what comes at the unit's own moment may count; false if only earlier times do.
+    - `span`: the place in the unit's file that names the stream.
+    """
+
+    stream: UnitStream
+    now: bool
+    span: Span
+
+
+class StreamUnit(Protocol):
+    """A unit of another language than that of rules: a continuous query, a `.lars` file, a unit of
+    a `.epsparql` file. Units are frozen values.
+
+    - `name`: unlike that of any other unit or rule: the label, or the name of the file.
+    - `span`: the place of that name, for messages.
+    - `makes`: for each label of its events, sorted attributes, whether they have graphs, and the
+      place. There may be several labels, or none.
+    - `reads`: the streams in the order of their numbers.
+    - `key`: the key of its partitions, or the reason for having one.
+    - `may_recur`: it may stand in a cycle through the past. Such a component has one partition.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def span(self) -> Span: ...
+
+    @property
+    def makes(self) -> tuple[UnitEvents, ...]: ...
+
+    @property
+    def reads(self) -> tuple[UnitRead, ...]: ...
+
+    @property
+    def key(self) -> UnitKey: ...
+
+    @property
+    def may_recur(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
 class StreamQuery:
-    """A continuous query with the stream of each of its windows; `attributes`, sorted, are those of
-    its events.
+    """A continuous query with the stream of each of its windows, as a unit; `attributes`, sorted,
+    are those of its events.
     """
 
     query: ContinuousQuery
@@ -53,12 +129,35 @@ class StreamQuery:
         return self.query.label
 
     @property
-    def event(self) -> Label:
-        """The label of the events that the query makes."""
-        return self.query.label
+    def span(self) -> Span:
+        """The place of the label."""
+        return self.query.label_span
+
+    @property
+    def makes(self) -> tuple[UnitEvents, ...]:
+        """The events of the query's label."""
+        return (UnitEvents(self.query.label, self.attributes, self.query.label_span, self.query.makes_graphs),)
+
+    @property
+    def reads(self) -> tuple[UnitRead, ...]:
+        """A stream for each window, in their order."""
+        windows = zip(self.query.windows, self.streams, strict=True)
+        return tuple(UnitRead(stream, True, window.stream_span) for window, stream in windows)
+
+    @property
+    def key(self) -> UnitKey:
+        """The key of the query (continuous.md, section 9)."""
+        from dotr.layout.query_keys import query_key  # loaded where a program has a query
+
+        return query_key(self.query)
+
+    @property
+    def may_recur(self) -> bool:
+        """False: a continuous query is in no cycle, not even through the past."""
+        return False
 
 
-ProgramUnit: TypeAlias = Rule | StreamQuery
+ProgramUnit: TypeAlias = Rule | StreamUnit
 """What is evaluated, placed and given a partition."""
 
 
@@ -74,53 +173,74 @@ class UnitReading(NamedTuple):
 
 
 def readings(unit: ProgramUnit) -> Iterator[UnitReading]:
-    """The labels and graphs of other units that a unit reads."""
-    match unit:
-        case Rule():
-            for role, reach in zip(roles(unit), lookbacks(unit), strict=True):
-                if isinstance(role.source, EventSource):
-                    yield UnitReading(role.source.event, reach.near == 0, role.span, role)
-        case StreamQuery(query, streams):
-            for window, stream in zip(query.windows, streams, strict=True):
-                if isinstance(stream, MadeGraphs):
-                    yield UnitReading(stream.label, True, window.stream_span, None)
-        case _:
-            assert_never(unit)
+    """The labels of other units whose events or graphs a unit reads."""
+    if isinstance(unit, Rule):
+        for role, reach in zip(roles(unit), lookbacks(unit), strict=True):
+            if isinstance(role.source, EventSource):
+                yield UnitReading(role.source.event, reach.near == 0, role.span, role)
+        return
+    for stream, now, span in unit.reads:
+        if isinstance(stream, EventSource):
+            yield UnitReading(stream.event, now, span, None)
+        elif isinstance(stream, MadeGraphs):
+            yield UnitReading(stream.label, now, span, None)
+
+
+def labels_made(unit: ProgramUnit) -> tuple[Label, ...]:
+    """The labels of the events that a unit makes."""
+    return (unit.event,) if isinstance(unit, Rule) else tuple(each.label for each in unit.makes)
 
 
 def makers(units: Sequence[ProgramUnit]) -> Mapping[Label, Sequence[ProgramUnit]]:
     """The units that make the events of each label."""
     found: dict[Label, list[ProgramUnit]] = {}
     for unit in units:
-        found.setdefault(unit.event, []).append(unit)
+        for label in labels_made(unit):
+            found.setdefault(label, []).append(unit)
     return found
 
 
 class UnitCycle(NamedTuple):
-    """A cycle that holds a query: the labels on the way from its event back to it, and the place
-    where the query reads the first of them.
+    """A cycle that a unit may not stand in.
+
+    - `labels`: those on the way from an event of the unit back to it.
+    - `span`: the place where the unit reads the second of them.
+    - `unit`: its name; `now`: the cycle is one within a moment, which no unit may stand in.
     """
 
     labels: tuple[Label, ...]
     span: Span
+    unit: str
+    now: bool
 
 
-def cycles_of_queries(rules: Sequence[Rule], queries: Sequence[StreamQuery]) -> list[UnitCycle]:
-    """The cycles of reading that hold a query, one for each group of units that read each other.
+def refused_cycles(rules: Sequence[Rule], units: Sequence[StreamUnit]) -> list[UnitCycle]:
+    """The cycles of reading that units may not stand in, one for each group of labels that need
+    each other.
 
-    A query is in no cycle at all, not even through the past; cycles of rules alone are refused
-    where rules are compiled.
+    A unit that may not recur is in no cycle at all; one that may is in none of what is read now.
+    Cycles of rules alone are refused where rules are compiled.
     """
-    units: list[ProgramUnit] = [*rules, *queries]
+    found = _cycles(rules, units, [unit for unit in units if not unit.may_recur], now=False)
+    return found or _cycles(rules, units, [unit for unit in units if unit.may_recur], now=True)
+
+
+def _cycles(rules: Sequence[Rule], units: Sequence[StreamUnit], barred: Sequence[StreamUnit], *, now: bool) -> list[UnitCycle]:
+    """The cycles that hold a label of some `barred` units; `now`: cycles of what is read now."""
     reads: dict[Label, list[Label]] = {}
-    for unit in units:
-        reads.setdefault(unit.event, []).extend(reading.label for reading in readings(unit))
+    every: list[ProgramUnit] = [*rules, *units]
+    for unit in every:
+        for label in labels_made(unit):
+            reads.setdefault(label, []).extend(reading.label for reading in readings(unit) if reading.now or not now)
     component = components((label, other) for label, others in reads.items() for other in others)
     found: dict[int, UnitCycle] = {}
-    for query in queries:
-        for reading in readings(query):
-            number = component[query.event]
-            if component[reading.label] == number and number not in found:
-                way = shortest_path(reading.label, query.event, lambda label: reads.get(label, ()))
-                found[number] = UnitCycle((query.event, *way), reading.span)
+    for unit in barred:
+        for reading in readings(unit):
+            if now and not reading.now:
+                continue
+            for label in labels_made(unit):
+                number = component.get(label)
+                if number is not None and component[reading.label] == number and number not in found:
+                    way = shortest_path(reading.label, label, lambda label: reads.get(label, ()))
+                    found[number] = UnitCycle((label, *way), reading.span, unit.name, now)
     return list(found.values())

@@ -17,8 +17,10 @@ class UnitEvents:
 
     - `attributes`: those that an event may have, sorted.
     - `span`: the place of the label in the unit's file.
+    - `has_graphs`: each event has a graph, so that the label is a stream of graphs.
     """
 
     label: Label
     attributes: tuple[Variable, ...]
     span: Span
+    has_graphs: bool = False

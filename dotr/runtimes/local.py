@@ -138,7 +138,7 @@ class _LocalRun:
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
         self.elements = self.instants = self.facts = self.events = self.dropped = self.inconsistent = self.fallbacks = 0
         self._timed = pipeline.program.timed
-        self._keeps_records = pipeline.program.stage_one.may_reject or bool(pipeline.program.queries)
+        self._keeps_records = pipeline.program.stage_one.may_reject or bool(pipeline.program.units)
         self._pipeline = pipeline
         self._unflushed = False
         self._report_progress = report_progress
@@ -166,7 +166,7 @@ class _LocalRun:
         """Run to the end of the inputs, or until stopped."""
         stop, engine, sinks, timed, program = self._stop, self.engine, self._sinks, self._timed, self._pipeline.program
         next_report = time.monotonic()
-        terms, asks = self._terms, bool(program.queries)
+        terms, asks = self._terms, bool(program.units)
         try:
             stop.end_write()
             instants = self.instants_of(self._pipeline, report)

@@ -102,12 +102,12 @@ class StateChange:
 def state_change(before: StateSchema, program: CompiledProgram, now: Micros, knowledge: str | None = None) -> StateChange:
     """The change from the state of one program to another at the time `now` (µs). `knowledge` is
     the digest of the program's background (None: it is computed)."""
-    plain = lay_out(share_queries(program.rules.rules), queries=program.queries)
+    plain = lay_out(share_queries(program.rules.rules), units=program.units)
     required = state_schema(program, plain, knowledge)
     meanings = before.meanings
     unchanged = {name for name, meaning in required.meanings.items() if meanings.get(name) == meaning}
     since = _since(plain, unchanged, before.since, now)
-    after = state_schema(program, lay_out(share_queries(program.rules.rules), since, program.queries), required.knowledge)
+    after = state_schema(program, lay_out(share_queries(program.rules.rules), since, program.units), required.knowledge)
     old_rules = {rule.name: rule for rule in before.rules}
     verdicts = [_verdict(rule, old_rules, before, after, unchanged) for rule in after.rules]
     dropped = [

@@ -10,8 +10,8 @@ from typing import assert_never
 from dotr.engine.kept_windows import closed_anew
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.rendering import duration_text
-from dotr.layout.layers import Layer, PlacedQuery
-from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs
+from dotr.layout.layers import Layer
+from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, StreamQuery
 from dotr.model.continuous import (
     AskForm,
     ConstructForm,
@@ -60,7 +60,12 @@ class ContinuousExplanation:
 def explained_queries(program: CompiledProgram) -> tuple[ContinuousExplanation, ...]:
     """Explanations of the continuous queries of a program, by layer."""
     rules = program.closing_rules
-    return tuple(_explained(layer, placed, rules) for layer in program.layout.layers for placed in layer.queries)
+    return tuple(
+        _explained(layer, placed.unit, rules)
+        for layer in program.layout.layers
+        for placed in layer.units
+        if isinstance(placed.unit, StreamQuery)
+    )
 
 
 def lines_of(query: ContinuousExplanation) -> Iterator[str]:
@@ -88,21 +93,19 @@ def lines_of(query: ContinuousExplanation) -> Iterator[str]:
     yield f"  layer      {query.layer}"
 
 
-def _explained(layer: Layer, placed: PlacedQuery, rules: Sequence[DatalogRule]) -> ContinuousExplanation:
-    query = placed.unit.query
+def _explained(layer: Layer, unit: StreamQuery, rules: Sequence[DatalogRule]) -> ContinuousExplanation:
+    query = unit.query
     match query.form:
         case SelectForm():
-            makes = (
-                f"{query.relation.value} of {', '.join(f'?{name}' for name in placed.unit.attributes) or 'no attributes'}, without a graph"
-            )
+            makes = f"{query.relation.value} of {', '.join(f'?{name}' for name in unit.attributes) or 'no attributes'}, without a graph"
         case ConstructForm():
             makes = f"{query.relation.value} of one graph a report"
         case AskForm():
             makes = f"{query.relation.value} of ?answer, without a graph"
         case other:
             assert_never(other)
-    windows = tuple(_window(window, stream) for window, stream in zip(query.windows, placed.unit.streams, strict=True))
-    below = sorted({stream.label for stream in placed.unit.streams if isinstance(stream, MadeGraphs)})
+    windows = tuple(_window(window, stream) for window, stream in zip(query.windows, unit.streams, strict=True))
+    below = sorted({stream.label for stream in unit.streams if isinstance(stream, MadeGraphs)})
     reads = f"it reads {', '.join(below)}, made in layers before" if below else "it reads inputs alone"
     return ContinuousExplanation(
         query.label,

@@ -36,7 +36,7 @@ class FailureReasons:
         """The answer of `why-not` for a missing event, the first level of `why` for an additional
         one; empty for a pair that differs, and beyond the first few events of a case.
         """
-        if self._replay.program.queries:  # they are not explained yet
+        if self._replay.program.units:  # they are not explained yet
             return ""
         if (discrepancy.expected is not None and discrepancy.actual is not None) or self._shown == _MOST:
             return ""

@@ -104,9 +104,9 @@ def test_contents_and_reports_are_those_of_the_brute_force(
             reported = Counter(held)
         content.expire(time)
         if reloads:
-            written, was_reported = content.to_json(), reports.reported
+            written, kept, was_reported = content.to_json(), list(content.elements), reports.reported
             content = WindowContent(window, origin)
-            content.restore(written)
+            content.restore(written, kept)
             reports = WindowReports(content, origin)
             reports.reported = was_reported
         if due is None or due <= time or sizes:

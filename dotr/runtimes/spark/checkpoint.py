@@ -195,7 +195,7 @@ class Checkpoint:
         stored = self.layout
         assert stored is not None
         before = stored.holdings
-        if program.queries and stored.program != program.spec.fingerprint:
+        if program.units and stored.program != program.spec.fingerprint:
             raise self._refused("rules, queries, knowledge or settings have changed, and state of continuous queries cannot be moved yet")
         if before is None:
             if stored.program != program.spec.fingerprint:

@@ -15,8 +15,7 @@ from typing import Final
 
 from pyarrow import RecordBatch
 
-from dotr.engine.driver import close_instant, inconsistency_line
-from dotr.engine.items import items_of
+from dotr.engine.driver import close_instant, inconsistency_line, items_of_instant
 from dotr.engine.stage_one import InstantFacts
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Element
@@ -59,11 +58,11 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
     program = program_of(job)
     opened = TaskInputs(job, task)
     for stretch in task.ranges:
-        files = opened.files(stretch, trace=program.stage_one.may_reject or bool(program.queries))
+        files = opened.files(stretch, trace=program.stage_one.may_reject or bool(program.units))
         admit(files, stretch, task.after, task.until, elements, dead_letters)
     elements.sort(key=itemgetter(0))
     fed = program.layout.fed_streams
-    whole = ProgramRouter(job) if program.queries else None
+    whole = ProgramRouter(job) if program.units else None
     routed = None if whole else (_ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead_letters))
     contradictory: list[tuple[Micros, str]] = []
     times: list[Micros] = []
@@ -79,7 +78,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         if terms.wanted:
             terms.note(instant_elements)
         graphs = program.on_streams(instant_elements) if whole else [triples for _, triples in instant_elements]
-        instant, rejected, failing = close_instant(program, time, graphs)
+        closed = instant, rejected, failing = close_instant(program, time, graphs)
         if rejected or failing:
             sourced = _sourced(opened, task, time, instant_elements)
             dead_letters.extend([sourced[each.element].dead_letter(each.reason, each.why) for each in (*rejected, *failing)])
@@ -94,7 +93,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         if instant.facts:
             facts += sum(map(len, instant.facts.values()))
         if whole is not None:
-            items = items_of(time, graphs, fed, {each.element for each in rejected})
+            items = items_of_instant(fed, time, graphs, closed)
             if instant.facts or items:
                 whole.add(time, instant, items)
         elif instant.facts and routed is not None:

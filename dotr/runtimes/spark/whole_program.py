@@ -20,7 +20,7 @@ from dotr.engine.driver import Engine, StreamItems
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stage_one import InstantFacts
 from dotr.layout.event_order import AttributeValues
-from dotr.layout.units import FedGraphs
+from dotr.layout.units import InstantStream
 from dotr.model.stream import Firing
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.totals import Totals
@@ -45,10 +45,10 @@ class ValueStore(Protocol):
     def set_value(self, digest: bytes, written: bytes) -> None: ...
 
 
-def _fed_streams(program: CompiledProgram) -> list[FedGraphs]:
-    """The streams of inputs; number n of them is port −1 − n of the rows, fact streams are 0 and
-    on."""
-    return sorted(program.layout.fed_streams, key=lambda stream: stream.name)
+def _fed_streams(program: CompiledProgram) -> list[InstantStream]:
+    """The streams of inputs and the triples of instants; number n of them is port −1 − n of the
+    rows, fact streams are 0 and on."""
+    return [*sorted(program.layout.fed_streams, key=lambda stream: stream.name), *program.layout.instant_triples]
 
 
 class ProgramRouter:
@@ -134,7 +134,7 @@ class _ProgramRun:
             engine.begin(min(spans)[0])
             for time, ports in in_order(instants_of(line.payload) for line in rows if line.kind == RowKind.CHUNK):
                 facts = {port: _rows(arrivals) for port, arrivals in ports.items() if port >= 0}
-                items = {self._streams[-1 - port]: _rows(arrivals) for port, arrivals in ports.items() if port < 0}
+                items: StreamItems = {self._streams[-1 - port]: _rows(arrivals) for port, arrivals in ports.items() if port < 0}
                 self._take(engine.match(time, InstantFacts(facts, NO_INCONSISTENCIES), items))
             self._take_all(engine.advance(max(last for _, last in spans)))
         if closed_by(rows) == LAST_MICRO and engine.passed is not None:

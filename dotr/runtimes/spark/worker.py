@@ -40,7 +40,7 @@ def process_batch(
     buckets, of which at most `max_decoded` events stay decoded. Returns firings, totals, bucket
     size and fallbacks as rows. Raises Refused where the stored state is unreadable.
     """
-    if program_of(job).queries:
+    if program_of(job).units:
         return process_program(job, bucket, rows, store)
     context = bucket_context(job, layer)
     name = (job, layer * job.buckets + bucket)
