@@ -132,10 +132,12 @@ class KeptSolutions:
     def _changes(self, graphs: Mapping[GraphName, SeenGraph]) -> GraphChanges | None:
         """What changed of all graphs; None where all is found anew."""
         differences = {name: followed.difference(graphs[name]) for name, followed in self._graphs.items()}
+        if self._is_empty:
+            return None
         touched = left = 0
         changes: dict[GraphName, GraphChange] = {None: NO_CHANGE}
         for name, difference in differences.items():
-            if difference is None or self._is_empty:
+            if difference is None:
                 return None
             touched += len(difference.began) + len(difference.ended)
             left += self._graphs[name].size or 0
