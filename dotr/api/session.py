@@ -204,7 +204,7 @@ class Session:
         All that the session was given is processed again, once for each question.
 
         Args:
-            rule: the name of the rule.
+            rule: the name of the rule, or the label of a query.
             at: the time of the anchors asked about, as `advance` takes it, or any `datetime`; None:
                 all times.
             where: attributes of the anchors asked about, by name, each with a value that is equal
@@ -227,17 +227,18 @@ class Session:
         >>> print(session.why_not("R").text.splitlines()[0])
         R: 1 anchor, 0 after HighTemp
         """
-        from dotr.explanations.why_not import Question, why_not
+        from dotr.explanations.unit_why_not import asked_attributes, why_no_event
+        from dotr.explanations.why import unit_names
+        from dotr.explanations.why_not import Question
 
         replay = self.replay()
-        found = next((each for each in self._program.rules.rules if each.name == rule), None)
-        if found is None:
-            names = [each.name for each in self._program.rules.rules]
+        names = unit_names(self._program)
+        if rule not in names:
             raise SessionError(f"there is no rule {rule}. {did_you_mean(rule, names) or 'The program has ' + ', '.join(names) + '.'}")
         moment = None if at is None else self._moment(at)
-        attributes = self._program.rules.places[rule].roles[0].attributes
-        terms = self._terms(where or {}, attributes, found.anchor.label)
-        answer = why_not(replay, rule, Question(moment, moment, terms, every))
+        label = next((each.anchor.label for each in self._program.rules.rules if each.name == rule), rule)
+        terms = self._terms(where or {}, asked_attributes(replay, rule), label)
+        answer = why_no_event(replay, rule, Question(moment, moment, terms, every))
         return Answer("\n".join(answer.lines()), answer.to_json())
 
     def replay(self) -> Replay:

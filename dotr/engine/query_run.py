@@ -37,7 +37,7 @@ _NOTHING: Final = UnitResult([])
 
 
 class SeenContent(NamedTuple):
-    """What a window showed at a report, as positions among all elements that came to it: its
+    """Elements that a window showed at a report, as positions among all elements that came to it: its
     content, and the first of the elements of its stream that its level reads beside it.
     """
 

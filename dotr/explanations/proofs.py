@@ -267,7 +267,7 @@ class ProofBuilder:
 
 
 def conditions_of(of: RuleMatch, closed: RoundsClosure) -> Iterator[RuleCondition]:
-    """What a rule asks beside its atoms, with its values."""
+    """The conditions of a rule beside its atoms, with their values."""
     bindings = of.bindings
     for item in of.rule.rule.body:
         match item:

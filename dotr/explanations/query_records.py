@@ -55,7 +55,7 @@ class _Arrived:
 
 
 class QueryRecord:
-    """What came to a query, and its reports, so far; it is a `ReportWatch`."""
+    """Record of what came to a query, and of its reports, so far; it is a `ReportWatch`."""
 
     def __init__(self, unit: StreamQuery) -> None:
         self.unit = unit
@@ -90,6 +90,16 @@ class QueryRecord:
         log, first = self._arrived[window], report.contents[window].history
         end = bisect_left(log.elements, report.time + 1, key=lambda each: each.time)
         return log.elements[max(first - log.forgotten, 0) : end]
+
+    def earlier(self, report: RecordedReport, window: int) -> Sequence[ArrivedElement]:
+        """The elements that came to a window before its content at a report, and are kept."""
+        log, held = self._arrived[window], report.contents[window].held
+        end = held.first if held.first < held.end else log.forgotten + len(log.elements)
+        return [each for each in log.elements[: max(end - log.forgotten, 0)] if each.time <= report.time]
+
+    def came(self, window: int) -> int:
+        """The number of elements that came to a window."""
+        return self._arrived[window].forgotten + len(self._arrived[window].elements)
 
     def count(self) -> int:
         """The number of elements that are kept."""

@@ -86,7 +86,7 @@ class ScopedEvidence(Protocol):
     """Writer of what a continuous query used, of which each part has its own graph."""
 
     def node(self, item: UsedWindow | UsedMapping) -> WhyTree:
-        """What a solution used of a window, or of a MATCH."""
+        """The part of a solution that is from a window, or from a MATCH."""
 
     def member(self, evidence: Evidence) -> WhyTree:
         """A member of a group."""
@@ -154,7 +154,13 @@ class ReasonWriter:
             case StatedTriple(_, WindowElement() as element):
                 source = "element" if element.place is not None else "unit"
                 made = () if self.scoped is None else self.scoped.made(element)
-                return WhyTree(ReasonKind.TRIPLE, text, str(element), made, fields={**fields, "from": source, "at": element.shown})
+                return WhyTree(
+                    ReasonKind.TRIPLE,
+                    text,
+                    str(element),
+                    made,
+                    fields={**fields, "place": element.source, "from": source, "at": element.shown},
+                )
             case StatedTriple(_, place):
                 return WhyTree(ReasonKind.TRIPLE, text, str(place), fields={**fields, "from": "element"})
             case BackgroundTriple():

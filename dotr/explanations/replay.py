@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeAlias
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
-from dotr.errors.diagnostics import refuse
 from dotr.layout.units import GraphStream, MadeGraphs
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Prefixes, Triple
@@ -51,9 +50,13 @@ class WindowElement(NamedTuple):
     number: int
     place: ElementPlace | None
 
+    @property
+    def source(self) -> str:
+        """The file and line, or the unit that has made it."""
+        return f"a graph of {self.stream.label}" if isinstance(self.stream, MadeGraphs) else str(self.place or f"stream {self.stream.name}")
+
     def __str__(self) -> str:
-        source = f"a graph of {self.stream.label}" if isinstance(self.stream, MadeGraphs) else self.place or f"stream {self.stream.name}"
-        return f"{source}, at {self.shown}"
+        return f"{self.source}, at {self.shown}"
 
 
 StatedPlace: TypeAlias = ElementPlace | WindowElement
@@ -136,14 +139,6 @@ class Replay:
     def ended(self) -> bool:
         """True if, after the last instant, no input can bring another element."""
         return all(each.ended for each in self.progress())
-
-
-def refuse_queries(program: CompiledProgram, question: str) -> None:
-    """Raise `Refused` (C239) where a program has continuous queries, which explanations do not
-    know."""
-    if program.units:
-        hint = "dotr run, test, check, explain and facts know them; a session's events show what the queries make."
-        raise refuse("C239", f"{question} does not know continuous queries yet", program.units[0].span, hint)
 
 
 def _ignore(rejected: RejectedElement) -> None:

@@ -87,7 +87,7 @@ class ReportReasons:
         )
 
     def scene(self, label: Label, report: RecordedReport) -> ReportScene:
-        """What a query saw at a report; it is made once."""
+        """The sight of a query at a report; it is made once."""
         found = self._scenes.get((label, report.time))
         if found is None:
             replay = self.recorder.replay

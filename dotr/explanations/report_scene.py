@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Protocol
 
-from dotr.engine.match_blocks import EventMapping, MatchedItem, MatchEvaluator
+from dotr.engine.match_blocks import EventMapping, MatchedItem, MatchedTriple, MatchEvaluator
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.proofs import ProofBuilder, TripleProof
 from dotr.explanations.query_records import QueryRecord, RecordedReport
@@ -26,8 +26,8 @@ from dotr.explanations.said_proofs import SaidProofs
 from dotr.explanations.window_elements import WindowElements
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
-from dotr.model.continuous import ContinuousWindow, EntailmentLevel, Level, StreamLevel
-from dotr.model.intervals import plain_groups
+from dotr.model.continuous import ContinuousQuery, ContinuousWindow, EntailmentLevel, Level, StreamLevel
+from dotr.model.intervals import EventPattern, MatchBlock, plain_groups
 from dotr.model.terms import Term, Triple
 from dotr.model.time import Clock, Micros
 from dotr.queries.graph import Graph
@@ -70,7 +70,7 @@ class UnitedProofs:
 
 
 class ReportScene:
-    """What a query saw at a report.
+    """The sight of a query at a report.
 
     Args:
         program: the program, with its background.
@@ -90,7 +90,7 @@ class ReportScene:
         elements: WindowElements,
         clock: Clock,
     ) -> None:
-        self.query = record.unit.query
+        self.query: ContinuousQuery = record.unit.query
         self.report = report
         self._program = program
         self._rules = rules
@@ -112,6 +112,18 @@ class ReportScene:
         stream = self._record.unit.streams[window]
         return [self._elements.element(stream, each) for each in self._record.history(self.report, window)]
 
+    def earlier(self, window: int) -> Sequence[WindowElement]:
+        """The elements that came to a window before those of its content."""
+        stream = self._record.unit.streams[window]
+        return [self._elements.element(stream, each) for each in self._record.earlier(self.report, window)]
+
+    def changed(self, query: ContinuousQuery, contents: Sequence[Sequence[WindowElement]]) -> ReportScene:
+        """The sight of another query, with the same windows, over other contents."""
+        changed = ReportScene(self._program, self._rules, self._record, self.report, self._elements, self._clock)
+        changed.query = query
+        changed.contents = contents
+        return changed
+
     # --- the graphs ---
 
     @cached_property
@@ -131,10 +143,13 @@ class ReportScene:
     @cached_property
     def mappings(self) -> Sequence[Sequence[EventMapping]]:
         """The mappings of each MATCH block."""
+        return [self.mappings_of(block.events, used) for block, used in zip(self.query.matches, self.report.used, strict=True)]
+
+    def mappings_of(self, events: EventPattern, used: frozenset[MatchedTriple]) -> Sequence[EventMapping]:
+        """The mappings of an event pattern, without triples that are used up."""
         found = {name: [MatchedItem(time, graph.index) for time, graph in items] for name, items in self.items.items()}
-        term = partial(time_term, clock=self._clock)
-        blocks = zip(self.query.matches, self.report.used, strict=True)
-        return [MatchEvaluator(block, term).mappings(found, used) for block, used in blocks]
+        block = MatchBlock(events, consuming=False, variables=(), span=self.query.span)
+        return MatchEvaluator(block, partial(time_term, clock=self._clock)).mappings(found, used)
 
     @cached_property
     def default(self) -> DefaultProofs:

@@ -16,21 +16,16 @@ from dotr.explanations.replay import Replay, WindowElement
 from dotr.explanations.report_reasons import MOST_SOLUTIONS, names_of, used_elements
 from dotr.explanations.report_scene import ReportScene
 from dotr.explanations.why_tree import JsonValue, ReasonKind, WhyTree
+from dotr.explanations.window_text import window_at
 from dotr.expressions.times import format_time
 from dotr.layout.units import MadeGraphs, StreamQuery
 from dotr.model.continuous import (
     AskForm,
     ConstructForm,
     ContinuousQuery,
-    ElementsExtent,
-    LandmarkExtent,
-    NowExtent,
-    RangeExtent,
-    TriplesExtent,
 )
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
-from dotr.windows.extents import landmark_at, range_at
 
 _MOST_SHOWN: Final = 5
 """Number of solutions of a CONSTRUCT, and of members of a group, that stand in the text."""
@@ -113,7 +108,7 @@ class ReportWriter:
                 self._name_evidence(item.evidence)
 
     def _relation(self, reason: ReportReason, parts: tuple[WhyTree, ...]) -> Iterator[WhyTree]:
-        """What makes the report give its solutions, with their parts."""
+        """The reason why the report gives its solutions, with their parts."""
         before = "" if reason.before is None else f"the report before, at {self._time(reason.before)}"
         now, then = reason.counts
         match reason.given:
@@ -123,7 +118,7 @@ class ReportWriter:
                 yield from parts
                 text = f"new: not among the solutions of {before}" if before else "new: this is the first report"
                 if then:
-                    text = f"new: {_times(now)}, at {before} {_times(then)}"
+                    text = f"new: {_times(now)} now, {_times(then)} at {before}"
                 yield WhyTree(ReasonKind.REPORT, text)
             case Given.GONE:
                 yield WhyTree(ReasonKind.REPORT, f"a solution of {before}", children=parts)
@@ -132,7 +127,7 @@ class ReportWriter:
                 assert_never(reason.given)
 
     def _gone(self, reason: ReportReason) -> str:
-        """What went with a solution, or else what came and took it back."""
+        """The elements that went with a solution, or else those that came and took it back."""
         now = {_key(each): each for content in reason.now.contents for each in content}
         then = {_key(each) for content in reason.scene.contents for each in content}
         used = used_elements(proof for each in reason.solutions for proof in each.proofs.values())
@@ -174,7 +169,7 @@ class ReportWriter:
         return tuple(self._reasons.evidence(evidence, found))
 
     def node(self, item: UsedWindow | UsedMapping) -> WhyTree:
-        """What a solution used of a window, or of a MATCH."""
+        """The part of a solution that is from a window, or from a MATCH."""
         assert self._reason is not None
         assert self._solution is not None
         match item:
@@ -254,28 +249,7 @@ class ReportWriter:
     # --- parts of the text ---
 
     def _window(self, scene: ReportScene, number: int) -> str:
-        """A window with the times of its content: `<w> (0, 4]`."""
-        window, time = scene.query.windows[number], scene.report.time
-        name = "the default window" if window.name is None else self._reasons.terms.text(window.name)
-        return f"{name} {self._extent(scene, number, time)}"
-
-    def _extent(self, scene: ReportScene, number: int, time: Micros) -> str:
-        extent, origin = scene.query.windows[number].extent, self._replay.program.spec.origin
-        match extent:
-            case RangeExtent():
-                low, high = range_at(extent, origin, time)
-                return f"({self._time(low)}, {self._time(high)}]"
-            case LandmarkExtent():
-                begin = landmark_at(extent, origin, time)
-                return f"({'…' if begin is None else self._time(begin)}, {self._time(time)}]"
-            case ElementsExtent(count, _):
-                return f"ELEMENTS {count}"
-            case TriplesExtent(count, _):
-                return f"TRIPLES {count}"
-            case NowExtent():
-                return f"at {self._time(time)}"
-            case _:
-                assert_never(extent)
+        return window_at(scene, number, self._replay, self._reasons.terms)
 
     def _row(self, solution: SolutionReason) -> str:
         times = f" ({_times(solution.times)})" if solution.times > 1 else ""

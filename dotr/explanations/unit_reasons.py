@@ -48,7 +48,7 @@ class UnitReasons:
 
                 return ReportReasons(self._recorder, self._proofs, WindowElements(self._remembered), self.follow).of(firing, name)
             case _:
-                raise refuse("C239", f"the events of {firing.label} cannot be explained yet", firing.unit.span, _HINT)
+                raise refuse("C240", f"the events of {firing.label} cannot be explained yet", firing.unit.span, _HINT)
 
     def follow(self, firing: AnyFiring) -> UnitReason | None:
         """The reasons of an event that another one used, to a bounded depth."""

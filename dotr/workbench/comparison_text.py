@@ -11,8 +11,9 @@ from typing import Final
 
 from dotr.explanations.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.term_writer import TermWriter
+from dotr.explanations.unit_why_not import UnitWhyNot, why_no_event
 from dotr.explanations.why import EventQuestion, WhyExplainer
-from dotr.explanations.why_not import Question, WhyNot, why_not
+from dotr.explanations.why_not import Question, why_not
 from dotr.expressions.times import format_time
 from dotr.model.algebra import Attribute
 from dotr.model.rules import Rule
@@ -115,7 +116,7 @@ class DifferenceExplainer:
                 yield f"new: {self._event(firing, self._after.get(firing.rule), self._pair.after)}"
                 yield from (f"  {line}" for line in self.why(firing))
 
-    def why_not(self, each: RuleDifference, firing: Firing) -> WhyNot | None:
+    def why_not(self, each: RuleDifference, firing: Firing) -> UnitWhyNot | None:
         """The reason why an event does not come with the change; None where its rule is removed.
 
         It is asked of the anchors of its time, with those attributes that the rule copied from its
@@ -126,7 +127,7 @@ class DifferenceExplainer:
         rule, older = self._after.get(each.newer), self._before.get(firing.rule)
         if rule is None or older is None:
             at = Question(firing.time, firing.time)
-            return why_not(_until(self._pair.after, firing.time), each.newer, at)
+            return why_no_event(_until(self._pair.after, firing.time), each.newer, at)
         time = firing.time - older.anchor.delay
         where = tuple(
             (copied.name, term)

@@ -1,5 +1,5 @@
-"""Drawing of an explanation as mermaid or SVG: queries and streams on the left, then rules and other
-units by layer and their events.
+"""Drawing of an explanation as mermaid or SVG: queries and streams on the left, then rules and
+other units by layer and their events.
 
 Idea of the SVG: all text is inside boxes and long lines wrap, so texts never overlap. An arrow ends
 at the line of its clause; where an arrow crosses a column, the column has a gap for it.

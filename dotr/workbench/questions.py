@@ -8,6 +8,7 @@ from typing import Final
 
 from dotr.errors.diagnostics import did_you_mean, refuse
 from dotr.explanations.replay import Replay
+from dotr.explanations.unit_why_not import asked_attributes
 from dotr.explanations.why_not import Question
 from dotr.languages.sparql import parse_select, scan_references
 from dotr.languages.turtle.graphs import Misread, read_graph
@@ -127,17 +128,16 @@ def question_of(
 
     Args:
         replay: gives the rules, the form of times and the prefixes.
-        rule: the name of a rule.
+        rule: the name of a rule, or the label of a unit's events.
         where: texts such as `room=:lab`.
         at: a time; excludes `first` and `last`.
         first, last: times, both included.
         every: explain every anchor that did not fire.
     """
     named = rule_named(replay, rule)
-    assert isinstance(named, Rule)
     since, until = times_of(replay, at=at, first=first, last=last)
-    attributes = replay.program.rules.places[rule].roles[0].attributes
-    return Question(since, until, conditions_of(replay, where, attributes, named.anchor.label), every)
+    label = named.anchor.label if isinstance(named, Rule) else rule
+    return Question(since, until, conditions_of(replay, where, asked_attributes(replay, rule), label), every)
 
 
 def _term(text: str, prefixes: Prefixes, nesting: int) -> Term:

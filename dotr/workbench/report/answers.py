@@ -13,8 +13,8 @@ from typing import Final
 
 from dotr.explanations.firings import AnyFiring
 from dotr.explanations.replay import Replay
+from dotr.explanations.unit_why_not import why_no_event
 from dotr.explanations.why import WhyExplainer
-from dotr.explanations.why_not import why_not
 from dotr.explanations.why_tree import WhyTree
 from dotr.model.stream import Firing
 from dotr.workbench.report.collection import event_name
@@ -32,7 +32,7 @@ def silences(replay: Replay, rules: Iterable[str]) -> dict[str, list[str]]:
     """The lines of `dotr why-not` about each of some rules."""
     answers = {}
     for rule in rules:
-        lines = [_GAP.sub("   ", line) for line in why_not(replay, rule).lines()]
+        lines = [_GAP.sub("   ", line) for line in why_no_event(replay, rule).lines()]
         answers[rule] = lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "…"]
     return answers
 
