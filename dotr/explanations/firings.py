@@ -21,6 +21,7 @@ from dotr.explanations.query_records import QueryRecord, reach_of
 from dotr.explanations.recorded_layer import RecordedLayer
 from dotr.explanations.recording import program_of, read_units
 from dotr.explanations.replay import Replay, WindowElement
+from dotr.layout.layers import MadeStream
 from dotr.layout.retention import lookbacks, roles
 from dotr.layout.units import MadeGraphs, StreamQuery, StreamUnit, labels_made
 from dotr.model.rules import EventSource, Rule
@@ -235,7 +236,7 @@ def _fresh_names(firing: Firing, known: Iterable[Term | None]) -> tuple[Term, ..
 class _FiringLayer(RecordedLayer):
     """A layer that records what arrives at it, and its firings."""
 
-    def __init__(self, recorder: FiringRecorder, number: int, above: frozenset[Label | MadeGraphs], done: list[AnyFiring]) -> None:
+    def __init__(self, recorder: FiringRecorder, number: int, above: frozenset[MadeStream], done: list[AnyFiring]) -> None:
         super().__init__(recorder.program, recorder.history, number, above, recorder.replay.clock)
         self._above = above
         self._done = done
