@@ -273,8 +273,6 @@ class Session:
         >>> [event.type for event in restored.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 . :s2 :is_at_location :locB .")]
         ['Fire']
         """
-        if self._program.units:
-            raise SessionError("a session of a program with continuous queries cannot be saved yet")
         if self._finished:
             raise SessionError("the session is finished: save it before `finish`, or before its `with` block ends")
         if self._engine is None:
