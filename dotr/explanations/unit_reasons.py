@@ -52,7 +52,8 @@ class UnitReasons:
 
     def follow(self, firing: AnyFiring) -> UnitReason | None:
         """The reasons of an event that another one used, to a bounded depth."""
-        if self._nested == _MOST_NESTED:
+        is_known = isinstance(firing, NamedFiring) or isinstance(firing.unit, StreamQuery)
+        if self._nested == _MOST_NESTED or not is_known:
             return None
         self._nested += 1
         try:
