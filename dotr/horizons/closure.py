@@ -41,6 +41,7 @@ Urbani, Laser (ISWC 2017); Gupta, Mumick, Subrahmanian (DRed, 1993).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import filterfalse
 from typing import Final
@@ -380,7 +381,9 @@ class HorizonClosure:
                 cell[NOW] = NEVER  # for calendars of views
                 if cell[VIEWS] and fact in cells:
                     cells[fact][VIEWS], cell[VIEWS] = cell[VIEWS], 0
-        changes = FactChanges(find=lambda: (list(filterfalse(before.__contains__, cells)), list(filterfalse(cells.__contains__, before))))
+        began = partial(filterfalse, before.__contains__, cells)
+        ended = partial(filterfalse, cells.__contains__, before)
+        changes = FactChanges(find=lambda: (list(began()), list(ended()), ()))
         self._unfound = ref(changes)
         return changes
 

@@ -128,7 +128,11 @@ class WindowClosure:
         """The changes of triples that queries see: without contradictions and hidden triples."""
         if not self._has_unseen:
             return changes
-        return FactChanges(find=lambda: (list(filter(_is_seen, changes.began)), list(filter(_is_seen, changes.ended))))
+
+        def find() -> tuple[list[WindowFact], list[WindowFact], list[WindowFact]]:
+            return list(filter(_is_seen, changes.began)), list(filter(_is_seen, changes.ended)), list(filter(_is_seen, changes.renewed))
+
+        return FactChanges(find=find)
 
     def _said(self, time: Micros, triples: list[Triple]) -> Sequence[WindowFact]:
         if self._closer is None:
@@ -171,7 +175,8 @@ class WindowClosureView:
         return HeldIndex(self._view.index.held, self._view.index.least, self._closure.background)
 
     def advance(self, begin: Micros) -> FactChanges:
-        """Moves to the content that begins after `begin`; returns what began and ended since.
+        """Moves to the content that begins after `begin`; returns what began, was renewed and ended
+        since.
 
         Raises `ValueError` where `begin` descends, or lies before the closure's.
         """

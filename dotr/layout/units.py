@@ -176,6 +176,11 @@ class StreamQuery:
         return ()
 
 
+def noun_of(unit: StreamUnit) -> str:
+    """The noun of a unit in messages."""
+    return "query" if isinstance(unit, StreamQuery) else "unit"
+
+
 ProgramUnit: TypeAlias = Rule | StreamUnit
 """What is evaluated, placed and given a partition."""
 
