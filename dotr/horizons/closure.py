@@ -117,6 +117,7 @@ class HorizonClosure:
         self._calendar: dict[Point, list[HorizonCell]] = {}
         self._horizons: list[Point] = []
         self._settled_per_fact = 1.0
+        self._has_endless = False  # a fact has had the horizon FOREVER
         self._unfound: Callable[[], FactChanges | None] = lambda: None
         self._heap: list[Point] = []
         self._inserted: Final = WaitingFacts(self._heap)
@@ -159,6 +160,12 @@ class HorizonClosure:
             self._begun, self._cut_here = [], set()
         self._cut_here.update(self._cuts)
         self.point = k
+        if (
+            not (self._told or self._cuts)
+            and (not self._openings or self._openings[0] > k)
+            and (not self._horizons or self._horizons[0] >= k)
+        ):
+            return FactChanges()
         if self._cuts and not self.may_lose:
             self.may_lose = True
             for cell in self.held.cells.values():
@@ -265,7 +272,9 @@ class HorizonClosure:
                     raise LimitExceeded(self.limit)
             if here:
                 settled.append((h, here))
-                if h < FOREVER:
+                if h >= FOREVER:
+                    self._has_endless = True
+                else:
                     bucket = calendar.get(h)
                     if bucket is None:
                         calendar[h] = here
@@ -323,7 +332,8 @@ class HorizonClosure:
         cells = self.held.cells
         before = cells.copy()
         inserted: dict[Point, list[WindowFact]] = {}
-        for fact, cell in before.items():
+        stays = self._horizons or self._has_endless  # else all of it has expired
+        for fact, cell in before.items() if stays else ():
             h = cell[INSERTED]
             if h >= k:
                 facts = inserted.get(h)
