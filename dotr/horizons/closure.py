@@ -160,11 +160,7 @@ class HorizonClosure:
             self._begun, self._cut_here = [], set()
         self._cut_here.update(self._cuts)
         self.point = k
-        if (
-            not (self._told or self._cuts)
-            and (not self._openings or self._openings[0] > k)
-            and (not self._horizons or self._horizons[0] >= k)
-        ):
+        if not (self._told or self._cuts or _is_before(self._openings, k + 1) or _is_before(self._horizons, k)):
             return FactChanges()
         if self._cuts and not self.may_lose:
             self.may_lose = True
@@ -469,3 +465,8 @@ class HorizonClosure:
         if self.auxiliary:
             began, ended = ([fact for fact in facts if fact[0] not in self.auxiliary] for facts in (began, ended))
         return FactChanges(began, ended)
+
+
+def _is_before(points: list[Point], k: Point) -> bool:
+    """True where the first of some points lies before k."""
+    return bool(points) and points[0] < k
