@@ -31,7 +31,7 @@ from dotr.horizons.window_closure import WindowClosure, WindowClosureView, is_ke
 from dotr.joins.limits import LimitExceeded
 from dotr.model.continuous import ContinuousQuery, ContinuousWindow, EntailmentLevel, RangeExtent
 from dotr.model.datalog import DatalogRule
-from dotr.model.terms import Triple
+from dotr.model.terms import Term, Triple
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.operator import Arrival
 from dotr.store.triples import TripleIndex
@@ -335,12 +335,14 @@ def closed_anew(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> list[Co
     ]
 
 
-def keeps_default_graph(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> bool:
-    """True where it is known from report to report what changes of the default graph: it is the
-    background alone, or that and one window whose closure is kept.
+def followed_graphs(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> frozenset[Term | None]:
+    """The graphs of a query that are followed from report to report: its named windows, and the
+    default graph (None) where that is the background alone, or with one window that is kept.
     """
-    windows = [window for window in query.windows if window.name is None]
-    return not windows or (len(windows) == 1 and windows[0] not in closed_anew(query, rules))
+    named = frozenset(window.name for window in query.windows if window.name is not None)
+    default = [window for window in query.windows if window.name is None]
+    is_followed = not default or (len(default) == 1 and default[0] not in closed_anew(query, rules))
+    return named | {None} if is_followed else named
 
 
 def kept_windows(

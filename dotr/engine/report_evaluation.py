@@ -17,7 +17,7 @@ from typing import NamedTuple
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
 from dotr.engine.kept_solutions import KeptSolutions, SeenGraph, SolutionChanges
-from dotr.engine.kept_windows import KeptWindow, WindowChanges, keeps_default_graph
+from dotr.engine.kept_windows import KeptWindow, WindowChanges, followed_graphs
 from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
@@ -95,10 +95,7 @@ class ReportEvaluator:
 
     def kept_solutions(self) -> KeptSolutions:
         """New solutions, of which nothing is known yet."""
-        windows = {window.name for window in self.query.windows if window.name is not None}
-        graphs: set[GraphName] = set(windows)
-        if keeps_default_graph(self.query, self._closer.rules):
-            graphs.add(None)
+        graphs = followed_graphs(self.query, self._closer.rules)
         return KeptSolutions(kept_plan(self.query.query, graphs, self._limits), self._limits)
 
     def evaluate(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:

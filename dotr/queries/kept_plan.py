@@ -18,11 +18,12 @@ from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.branches import Unplannable, branches
 from dotr.joins.limits import Limits
 from dotr.joins.scope import Variables, certain, possible
-from dotr.model.algebra import Bgp, Extend, Filter, Group, Join, Pattern, Select, TriplePattern, Union, Values, WindowBlock
+from dotr.model.algebra import Bgp, Extend, Filter, Group, Join, Pattern, Select, TriplePattern, Union, Values, WindowBlock, is_hidden
 from dotr.model.terms import Variable
 from dotr.model.traverse import expressions_in, has_exists, walk
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
+from dotr.queries.incremental_operators import split_paths
 from dotr.queries.kept_changes import GraphChanges, GraphName, ReportWork, RowChanges
 from dotr.queries.kept_groups import KeptGroups
 from dotr.queries.kept_joins import KeptJoin, KeptLookup
@@ -37,8 +38,11 @@ from dotr.queries.kept_operators import (
     KeptUnion,
 )
 from dotr.queries.matching import Bindings, Solution
-from dotr.queries.operators import AlgebraOperator
+from dotr.queries.operators import AlgebraOperator, JoinOperator
 from dotr.queries.report_graph import WindowOperator
+
+DEFAULT_GRAPH: Final = "the default graph"
+"""The construct of a pattern over a default graph that is not followed."""
 
 
 class NotKept(DotrError):
@@ -77,7 +81,7 @@ class KeptCompiler:
         if not all(part.is_monotone for part in parts):
             return None
         if graph not in self._graphs and any(part.patterns for part in parts):
-            raise NotKept("the default graph")
+            raise NotKept(DEFAULT_GRAPH)
         if any(part.patterns for part in parts):
             self.read.add(graph)
         return ConjunctionScan(graph, parts, names, self._limits)
@@ -145,6 +149,11 @@ class KeptPart(AlgebraOperator):
         self._bag: Counter[AnswerRow] = Counter()
         self._solutions: dict[AnswerRow, Solution] = {}
 
+    @property
+    def shown(self) -> list[Variable]:
+        """The variables of a query's text that its solutions may bind."""
+        return sorted(name for name in self.variables if not is_hidden(name))
+
     def update(self, graphs: GraphChanges, work: ReportWork) -> None:
         """Takes in what changed of the graphs. Raises `LimitExceeded`, after which it must be
         cleared."""
@@ -197,6 +206,10 @@ class _PartsCompiler(AlgebraCompiler):
         if isinstance(pattern, WindowBlock):
             inner = _PartsCompiler(self._kept, pattern.window, self._parts, self._in_full).compile(pattern.pattern)
             return WindowOperator(pattern, pattern.window, inner)
+        if isinstance(pattern, Bgp):
+            triples, paths = split_paths(pattern)
+            if triples.patterns and paths.patterns:  # the paths start at terms that the triples bind
+                return JoinOperator(pattern, self.compile(triples), AlgebraCompiler().compile(paths))
         return super().compile(pattern)
 
     def compile_lookup(self, pattern: Pattern, left: Pattern) -> AlgebraOperator:
