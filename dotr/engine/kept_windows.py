@@ -31,7 +31,7 @@ from dotr.horizons.window_closure import WindowClosure, WindowClosureView, is_ke
 from dotr.joins.limits import LimitExceeded
 from dotr.model.continuous import ContinuousQuery, ContinuousWindow, EntailmentLevel, RangeExtent
 from dotr.model.datalog import DatalogRule
-from dotr.model.terms import Triple
+from dotr.model.terms import Term, Triple
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.operator import Arrival
 from dotr.store.triples import TripleIndex
@@ -333,6 +333,16 @@ def closed_anew(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> list[Co
         or not is_kept(rules, window.block_level)
         or (beside and window.name is None and window.block_level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW))
     ]
+
+
+def followed_graphs(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> frozenset[Term | None]:
+    """The graphs of a query that are followed from report to report: its named windows, and the
+    default graph (None) where that is the background alone, or with one window that is kept.
+    """
+    named = frozenset(window.name for window in query.windows if window.name is not None)
+    default = [window for window in query.windows if window.name is None]
+    is_followed = not default or (len(default) == 1 and default[0] not in closed_anew(query, rules))
+    return named | {None} if is_followed else named
 
 
 def kept_windows(

@@ -10,20 +10,20 @@ Source: continuous.md, sections 3, 4 and 6.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import groupby
 from typing import Final, assert_never
 
 from dotr.engine.items import graph_row, row_graph
 from dotr.engine.kept_windows import SharedClosures, kept_windows
+from dotr.engine.last_solutions import LastSolutions
 from dotr.engine.match_blocks import MatchedTriple
-from dotr.engine.report_evaluation import ReportEvaluator, SeenWindow, SolutionRow
+from dotr.engine.report_evaluation import ReportAnswer, ReportEvaluator, SeenWindow, SolutionRow
 from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.joins.limits import LimitExceeded
 from dotr.layout.event_order import sort_by_tie
-from dotr.model.continuous import AskForm, ConstructForm, ContinuousQuery, LandmarkExtent, RelationToStream, SelectForm
+from dotr.model.continuous import AskForm, ConstructForm, ContinuousQuery, LandmarkExtent, SelectForm
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
@@ -62,7 +62,8 @@ class QueryRun(UnitRun):
         self.is_stopped = False
         self.ended: Micros | None = None
         self.is_done = False
-        self.before: list[SolutionRow] = []
+        self._last = LastSolutions(self.query.relation)
+        self._solutions = evaluator.kept_solutions()
         self.used: tuple[frozenset[MatchedTriple], ...] = tuple(frozenset() for _ in self.query.matches)
 
     # --- time ---
@@ -130,9 +131,7 @@ class QueryRun(UnitRun):
         if not reporting:
             return _NOTHING
         try:
-            seen = [SeenWindow(each.content, time, kept) for each, kept in zip(self.windows, self._kept, strict=True)]
-            answer = self._evaluator.evaluate(seen, self.used)
-            firings = self._firings(time, self._given(answer.rows))
+            answer, firings = self._answered(time)
         except LimitExceeded as error:
             return UnitResult([], [self._dead_letter(Reason.LIMIT, time, f"a report of {self.query.label} goes over a limit: {error}")])
         except Exception as error:
@@ -140,9 +139,24 @@ class QueryRun(UnitRun):
             return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
         for each in reporting:
             each.note(time)
-        self.before = answer.rows if self.query.relation is not RelationToStream.RSTREAM else []
         self.used = answer.used
         return UnitResult(firings, [], answer.contradictions)
+
+    def _answered(self, time: Micros) -> tuple[ReportAnswer, list[Firing]]:
+        """The answer of a report and its events; after an error the next report begins anew, and
+        compares with the last that was given."""
+        try:
+            seen = [SeenWindow(each.content, time, kept) for each, kept in zip(self.windows, self._kept, strict=True)]
+            answer = self._evaluator.evaluate(seen, self.used, self._solutions)
+            given = self._last.give(answer.rows)
+            try:
+                return answer, self._firings(time, given)
+            except BaseException:
+                self._last.undo()
+                raise
+        except BaseException:
+            self._solutions.clear()
+            raise
 
     def _stop(self, time: Micros, number: int) -> UnitResult:
         """The query goes over the LIMIT of a landmark window: it keeps nothing, and reports no
@@ -150,7 +164,8 @@ class QueryRun(UnitRun):
         window = self.query.windows[number]
         assert isinstance(window.extent, LandmarkExtent)
         self.is_stopped = True
-        self.before = []
+        self._last.restore(())
+        self._solutions.clear()
         for each, kept in zip(self.windows, self._kept, strict=True):
             each.content.clear()
             if kept is not None:
@@ -162,18 +177,6 @@ class QueryRun(UnitRun):
     def _dead_letter(self, reason: Reason, time: Micros, why: str) -> DeadLetter:
         span, label = self.query.label_span, self.query.label
         return DeadLetter(reason, f"rule {label}", span.document.name, span.line_column[0], time, label, why)
-
-    def _given(self, rows: list[SolutionRow]) -> list[SolutionRow]:
-        """The rows that R2S gives: all, those that are more often there than before, or less."""
-        match self.query.relation:
-            case RelationToStream.RSTREAM:
-                return rows
-            case RelationToStream.ISTREAM:
-                return list((Counter(rows) - Counter(self.before)).elements())
-            case RelationToStream.DSTREAM:
-                return list((Counter(self.before) - Counter(rows)).elements())
-            case other:
-                assert_never(other)
 
     def _firings(self, time: Micros, rows: list[SolutionRow]) -> list[Firing]:
         label = self.query.label
@@ -224,7 +227,7 @@ class QueryRun(UnitRun):
                 [[each.content.to_json(), each.reported] for each in self.windows],
                 self.passed,
                 self.is_stopped,
-                self.before,
+                list(self._last.rows()),
                 [sorted(used) for used in self.used],
             ]
         )
@@ -236,7 +239,8 @@ class QueryRun(UnitRun):
             each.content.restore(content, [TimedElement(time, row_graph(row)) for time, _, row in kept])
             each.reported = ContentRange(*reported)
         self._closures.forget()
-        self.before = [tuple(row) for row in before]
+        self._last.restore(tuple(row) for row in before)
+        self._solutions.clear()
         self.used = tuple(
             frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used
         )
