@@ -48,6 +48,7 @@ from typing import Final
 from weakref import WeakSet, ref
 
 from dotr.horizons.facts import BEFORE, FACT, INSERTED, NOW, VIEWS, HeldFacts, HorizonCell, StaticFacts
+from dotr.horizons.growth import grown
 from dotr.horizons.index import HeldIndex
 from dotr.horizons.negation import strata_of
 from dotr.horizons.routes import JoinPart, RuleRoutes
@@ -212,6 +213,15 @@ class HorizonClosure:
         later = [start for _, start, horizon in self._told if self.point is not None and self.point < start <= horizon]
         points = [*([horizons[0] + 1] if horizons else []), *self._openings[:1], *later]
         return min(points, default=None)
+
+    def grown(self, facts: Iterable[WindowFact], h: Point, beyond: Point) -> dict[WindowFact, Point]:
+        """What some facts say, given all that holds, as `dotr.horizons.growth` has it.
+
+        Raises `ValueError` where a rule has NOT, `LimitExceeded` over the limit.
+        """
+        if self.may_lose:
+            raise ValueError("facts may be doubted: close anew what some of them say")
+        return grown(self._strata[0], facts, h, beyond, self.limit)
 
     def view(self) -> ClosureView:
         """A view of the facts with a greater horizon, at first of none."""
