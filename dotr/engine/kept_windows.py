@@ -24,13 +24,12 @@ from itertools import count, groupby, takewhile
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeVar
 
-from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import SaidCloser
 from dotr.engine.items import row_graph
 from dotr.horizons.window_closure import SaidItem, WindowClosure, WindowClosureView, is_kept
 from dotr.joins.limits import LimitExceeded
-from dotr.model.continuous import ContinuousQuery, ContinuousWindow, EntailmentLevel, Level, RangeExtent, StreamLevel
+from dotr.model.continuous import ContinuousQuery, ContinuousWindow, EntailmentLevel, RangeExtent, StreamLevel
 from dotr.model.datalog import DatalogRule
 from dotr.model.intervals import plain_groups
 from dotr.model.terms import Term, Triple
@@ -133,7 +132,7 @@ class KeptWindow:
     @property
     def background(self) -> TripleIndex:
         """The background, closed."""
-        return self.closure.knowledge.background
+        return self.closure.closer.knowledge.background
 
     def contradictions(self) -> tuple[Contradiction, ...]:
         """The contradictions of the content."""
@@ -160,9 +159,9 @@ class SharedClosure:
         self._turns = count()
 
     @property
-    def knowledge(self) -> Knowledge:
-        """The background."""
-        return self._registry.closer.knowledge
+    def closer(self) -> SaidCloser:
+        """The closer of contents, with the background."""
+        return self._registry.closer
 
     def forget(self) -> None:
         """Drops the closure; the contents are taken in again at the next report."""
@@ -255,7 +254,9 @@ class SharedClosure:
         if not self.members:
             return
         closer = self._registry.closer
-        self._closure = WindowClosure(self.level, closer.knowledge, closer.rules, closer.limit)
+        lowest = closer.knowledge.lowest_stratum if self.level is EntailmentLevel.GRAPH else None
+        rules, background = (closer.rules, None) if lowest is None else lowest
+        self._closure = WindowClosure(self.level, closer.knowledge, rules, closer.limit, background)
         self._begin = -LAST_MICRO
         here = [each for each in caller.content.elements if each.time == time] if caller in self.members else []
         self._pending = [(each.time, (each.triples,)) for each in (*longest, *here)]
@@ -302,6 +303,37 @@ class KnownWindow(KeptWindow):
     def contradictions(self) -> tuple[Contradiction, ...]:
         """The contradictions that the content takes part in."""
         return tuple(sorted({each for each, _ in self._said.contradictions}))
+
+
+class StratifiedWindow(KeptWindow):
+    """What a window says under rules with NOT or AGGREGATE: the closure has the lowest stratum, on
+    which the others are closed anew at each report; `model` is what that gives.
+    """
+
+    def __init__(self, content: WindowContent, closure: SharedClosure) -> None:
+        super().__init__(content, closure)
+        self._lowest: list[Triple] = []
+        self._found: TripleIndex | None = None
+
+    def move(self, time: Micros) -> WindowChanges:
+        """Moves to the content at the time of a report; tells of no changes."""
+        super().move(time)
+        closer = self.closure.closer
+        content = list(dict.fromkeys([triple for element in self.content.view(time).content for triple in element.triples]))
+        self._found, self._lowest = None, list(self.view.index)
+        self.model = closer.knowledge.close_above(content, list(self.view.beyond), self.view.contradictions())
+        return WindowChanges((), (), (), True)
+
+    @property
+    def index(self) -> TripleIndex:
+        """The triples that the content says."""
+        if self._found is None:
+            self._found = self.closure.closer.close_on(self._lowest, self.model).triples
+        return self._found
+
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """The contradictions of the content."""
+        return self.model.contradictions
 
 
 class KeptItems(KeptWindow):
@@ -384,7 +416,7 @@ class SharedClosures:
         self._closures.setdefault(stream, []).append(closure)
 
     def window(self, stream: Hashable, content: WindowContent) -> KeptWindow:
-        """A window of a stream, where it is kept (`closed_anew`).
+        """A window of a stream, where it is kept (`kept_windows`).
 
         `stream`: what tells the stream from others; windows of equal ones get equal elements.
         """
@@ -392,6 +424,8 @@ class SharedClosures:
         if isinstance(level, StreamLevel):
             return self._member(KnownWindow, stream, content, EntailmentLevel.GRAPH, None, SharedClosure)
         level = EntailmentLevel.GRAPH if level is EntailmentLevel.WINDOW else level
+        if level is EntailmentLevel.GRAPH and not is_kept(self.closer.rules, level):
+            return self._member(StratifiedWindow, stream, content, level, WindowEnds.of(content), SharedClosure)
         return self._member(KeptWindow, stream, content, level, WindowEnds.of(content), SharedClosure)
 
     def items(self, stream: Hashable, content: WindowContent) -> KeptItems:
@@ -437,20 +471,22 @@ class SharedClosures:
 
 
 def closed_anew(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> list[ContinuousWindow]:
-    """The windows of a query whose contents are closed anew at each report: rules with NOT or
-    AGGREGATE, and several default windows, which are closed together.
+    """The windows of a query of whose contents something is closed anew at each report: strata with
+    NOT or AGGREGATE and those above, what the level STREAM says, and several default windows, which
+    are closed together.
     """
-    beside = sum(window.name is None for window in query.windows) > 1
     return [
         window
         for window in query.windows
-        if not is_kept(rules, _kind(window.block_level))
-        or (beside and window.name is None and window.block_level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW))
+        if not isinstance(window.block_level, EntailmentLevel)
+        or not is_kept(rules, window.block_level)
+        or _is_closed_together(query, window)
     ]
 
 
-def _kind(level: Level) -> EntailmentLevel:
-    return EntailmentLevel.GRAPH if isinstance(level, StreamLevel) else level
+def _is_closed_together(query: ContinuousQuery, window: ContinuousWindow) -> bool:
+    several = sum(each.name is None for each in query.windows) > 1
+    return several and window.name is None and window.block_level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW)
 
 
 def followed_graphs(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> frozenset[Term | None]:
@@ -459,18 +495,23 @@ def followed_graphs(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> fro
     """
     named = frozenset(window.name for window in query.windows if window.name is not None)
     default = [window for window in query.windows if window.name is None]
-    alone = default[0] if len(default) == 1 else None
-    is_kept_alone = alone is not None and alone not in closed_anew(query, rules) and isinstance(alone.block_level, EntailmentLevel)
-    is_followed = not default or is_kept_alone
+    is_followed = not default or (len(default) == 1 and default[0] not in closed_anew(query, rules))
     return named | {None} if is_followed else named
 
 
 def kept_windows(
     query: ContinuousQuery, contents: Iterable[WindowContent], streams: Sequence[Hashable], closures: SharedClosures
 ) -> list[KeptWindow | None]:
-    """What the windows of a query say, None for those that are closed anew."""
-    anew = closed_anew(query, closures.closer.rules)
-    return [None if content.window in anew else closures.window(stream, content) for content, stream in zip(contents, streams, strict=True)]
+    """What the windows of a query say, None for those of which nothing is kept: several default
+    windows, and the level STREAM under NOT or AGGREGATE.
+    """
+    has_strata = not is_kept(closures.closer.rules, EntailmentLevel.GRAPH)
+    return [
+        None
+        if _is_closed_together(query, content.window) or (has_strata and isinstance(content.window.block_level, StreamLevel))
+        else closures.window(stream, content)
+        for content, stream in zip(contents, streams, strict=True)
+    ]
 
 
 def kept_items(

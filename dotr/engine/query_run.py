@@ -149,6 +149,7 @@ class QueryRun(UnitRun):
         """The answer of a report and its events; after an error the next report begins anew, and
         compares with the last that was given."""
         try:
+            self._evaluator.bound_literals()
             parts = zip(self.windows, self._kept, self._items, self._closed, strict=True)
             seen = [SeenWindow(each.content, time, kept, items, closed) for each, kept, items, closed in parts]
             answer = self._evaluator.evaluate(seen, self.used, self._solutions)

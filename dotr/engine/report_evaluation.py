@@ -17,7 +17,7 @@ from typing import NamedTuple
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
 from dotr.engine.kept_solutions import KeptSolutions, SeenGraph, SolutionChanges
-from dotr.engine.kept_windows import KeptItems, KeptWindow, WindowChanges, followed_graphs
+from dotr.engine.kept_windows import KeptItems, KeptWindow, StratifiedWindow, WindowChanges, followed_graphs
 from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
@@ -111,6 +111,10 @@ class ReportEvaluator:
         """Closer of what is closed anew."""
         return self._closer
 
+    def bound_literals(self) -> None:
+        """Sets the limit of literals; called before contents are closed and the query evaluated."""
+        BOUNDS.characters = self._limits.literal
+
     def kept_solutions(self) -> KeptSolutions:
         """New solutions, of which nothing is known yet."""
         graphs = followed_graphs(self.query, self._closer.rules)
@@ -127,7 +131,6 @@ class ReportEvaluator:
         Raises:
             LimitExceeded: the windows, or the solutions, go over a limit.
         """
-        BOUNDS.characters = self._limits.literal
         self._contradictions.clear()
         named = {window.name: (window, seen) for window, seen in zip(self.query.windows, windows, strict=True) if window.name is not None}
         graphs: dict[GraphName, SeenGraph] = {name: self._leveled(window.block_level, seen) for name, (window, seen) in named.items()}
@@ -218,6 +221,8 @@ class ReportEvaluator:
         known = self._closer.knowledge.background
         alone = windows[self._default_windows[0]] if len(self._default_windows) == 1 else None
         if alone is not None and (kept := self._kept(alone)) is not None:
+            if isinstance(kept, StratifiedWindow):
+                return _DefaultGraph(SeenGraph(kept.model.delta, kept.model.background), kept.model.removed)
             return _DefaultGraph(SeenGraph(kept.beyond, kept.background, alone.changes))
         if not self._default_windows:
             return _DefaultGraph(SeenGraph(NO_TRIPLES, known))

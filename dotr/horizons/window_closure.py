@@ -65,7 +65,8 @@ class WindowClosure:
     """Closure of the content of windows, where it is kept (`is_kept`).
 
     `knowledge`: the background, closed under `rules`; a new version of it needs a new closure, into
-    which the content is inserted again. `limit`: the greatest number of triples said.
+    which the content is inserted again. `background`: another background, closed under the rules,
+    than all of it: that of the lowest stratum. `limit`: the greatest number of triples said.
     Raises `ValueError` where it is not kept.
 
     >>> from dotr.model.algebra import Const, TriplePattern, Var
@@ -83,16 +84,21 @@ class WindowClosure:
     ([('<s>', '<at>', '<c>'), ('<s>', '<in>', '<c>')], 2)
     """
 
-    def __init__(self, level: EntailmentLevel, knowledge: Knowledge, rules: Sequence[DatalogRule], limit: int = LIMITS.triples) -> None:
+    def __init__(
+        self,
+        level: EntailmentLevel,
+        knowledge: Knowledge,
+        rules: Sequence[DatalogRule],
+        limit: int = LIMITS.triples,
+        background: TripleIndex | None = None,
+    ) -> None:
         if not is_kept(rules, level):
             raise ValueError("rules with NOT or AGGREGATE: the background may lose conclusions, close the content anew")
-        self.background: Final = knowledge.background
+        self.background: Final = knowledge.background if background is None else background
         self._has_unseen: Final = any(rule.of_rule_set or not rule.head for rule in rules)
         self._closer: Final = SaidCloser(knowledge, rules, limit) if level is EntailmentLevel.SNAPSHOT else None
         has_rules = level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW)
-        self._closure: Final = HorizonClosure(
-            rules if has_rules else (), StaticFacts(knowledge.background) if has_rules else None, limit=limit
-        )
+        self._closure: Final = HorizonClosure(rules if has_rules else (), StaticFacts(self.background) if has_rules else None, limit=limit)
         self._coming: dict[Micros, list[Triple]] = {}
         self._item_contradictions: deque[tuple[Micros, Contradiction]] = deque()
         self._begin: Micros | None = None
