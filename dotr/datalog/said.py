@@ -83,8 +83,8 @@ class SaidCloser:
         return Said(self._grown(dict.fromkeys([*said, *new]), closure), contradictions)
 
     def close_on(self, lowest: Iterable[Triple], closure: Closure) -> Said:
-        """What a content says, `lowest` being what it says under the rules of the lowest stratum,
-        and `closure` the model of all strata. Raises `LimitExceeded`.
+        """V of a content, `lowest` being what it says under the rules of the lowest stratum, and
+        `closure` the model of all strata. Raises `LimitExceeded`.
         """
         said = dict.fromkeys(lowest)
         number = len(said)

@@ -1,4 +1,4 @@
-"""What windows say, kept from report to report and shared (continuous.md, 11).
+"""Closures of windows, kept from report to report and shared (continuous.md, 11).
 
 Idea: windows of one stream and level that end together are views of one closure, whichever query
 they belong to, each with its own beginning. An element that arrives goes into the closure once; at
@@ -79,7 +79,7 @@ class WindowEnds(NamedTuple):
 
 
 class KeptWindow:
-    """What one window says, as a view of a closure that other windows may share.
+    """Closure of one window, as a view of a closure that other windows may share.
 
     `content`: the elements, as of the report that it is moved to.
     """
@@ -104,7 +104,7 @@ class KeptWindow:
 
     @property
     def view(self) -> WindowClosureView:
-        """What is said, as of the last `move`."""
+        """The view, as of the last `move`."""
         assert self._view is not None
         return self._view
 
@@ -113,7 +113,7 @@ class KeptWindow:
         self._view, self.begin, self.is_anew = view, -LAST_MICRO, True
 
     def look(self, time: Micros) -> Micros:
-        """Where the content begins at a time, or what the level STREAM knows beside it."""
+        """The time after which the content begins, or what the level STREAM knows beside it."""
         self.begin = max(self.begin, self.content.begin_at(time) if self.within is None else time - self.within)
         return self.begin
 
@@ -207,7 +207,7 @@ class SharedClosure:
             raise
 
     def said_by(self, triples: Iterable[Triple], begin: Micros) -> SaidItem:
-        """What triples of the stream say, given what it says after `begin`."""
+        """V(triples of the stream | B and its items after `begin`)."""
         assert self._closure is not None
         return self._closure.said_by(triples, begin)
 
@@ -278,8 +278,8 @@ def _after(elements: Sequence[TimedElement], begin: Micros) -> list[TimedElement
 
 
 class KnownWindow(KeptWindow):
-    """What a window says, given the stream: the level STREAM. The closure knows the stream; what the
-    window says of it is found anew at each report.
+    """Closure of a window at the level STREAM. The shared one knows the stream; what the window says of
+    it is found anew at each report.
     """
 
     def move(self, time: Micros) -> WindowChanges:
@@ -306,7 +306,7 @@ class KnownWindow(KeptWindow):
 
 
 class StratifiedWindow(KeptWindow):
-    """What a window says under rules with NOT or AGGREGATE: the closure has the lowest stratum, on
+    """Closure of a window under rules with NOT or AGGREGATE: the shared one has the lowest stratum, on
     which the others are closed anew at each report; `model` is what that gives.
     """
 
@@ -502,7 +502,7 @@ def followed_graphs(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> fro
 def kept_windows(
     query: ContinuousQuery, contents: Iterable[WindowContent], streams: Sequence[Hashable], closures: SharedClosures
 ) -> list[KeptWindow | None]:
-    """What the windows of a query say, None for those of which nothing is kept: several default
+    """The closures of a query's windows, None for those of which nothing is kept: several default
     windows, and the level STREAM under NOT or AGGREGATE.
     """
     has_strata = not is_kept(closures.closer.rules, EntailmentLevel.GRAPH)

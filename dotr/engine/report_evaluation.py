@@ -52,13 +52,13 @@ class ReportAnswer(NamedTuple):
 
 
 class ClosedItems:
-    """What the items of a window say by themselves, each closed once, as it comes."""
+    """Items of a window, each closed once, by itself."""
 
     def __init__(self) -> None:
         self._said: dict[Micros, Said] = {}
 
     def of(self, items: Sequence[tuple[Micros, list[Triple]]], close: Callable[[list[Triple]], Said]) -> list[Said]:
-        """What items say; those that were asked for last time are remembered."""
+        """V of items; those that were asked for last time are remembered."""
         known = self._said
         self._said = {time: known.get(time) or close(item) for time, item in items}
         return list(self._said.values())

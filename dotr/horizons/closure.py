@@ -215,7 +215,7 @@ class HorizonClosure:
         return min(points, default=None)
 
     def grown(self, facts: Iterable[WindowFact], h: Point, beyond: Point) -> dict[WindowFact, Point]:
-        """What some facts say, given all that holds, as `dotr.horizons.growth` has it.
+        """V of some facts, given all that holds, as `dotr.horizons.growth` has it.
 
         Raises `ValueError` where a rule has NOT, `LimitExceeded` over the limit.
         """

@@ -25,7 +25,7 @@ from dotr.joins.limits import LimitExceeded
 
 
 def grown(rules: RuleRoutes, facts: Iterable[WindowFact], h: Point, beyond: Point, limit: int) -> dict[WindowFact, Point]:
-    """What some facts say, each with its horizon.
+    """V of some facts, each fact with its horizon.
 
     Args:
         rules: those of the closure, without NOT.

@@ -53,7 +53,7 @@ def is_kept(rules: Iterable[DatalogRule], level: EntailmentLevel) -> bool:
 
 
 class SaidItem(NamedTuple):
-    """What triples say: triples and contradictions, each with its horizon, that of the earliest item
+    """V of triples: triples and contradictions, each with its horizon, that of the earliest item
     that it needs beside them; `FOREVER` where it needs none.
     """
 
