@@ -17,7 +17,7 @@ from dotr.errors.diagnostics import DotrError
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.branches import Unplannable, branches
 from dotr.joins.limits import Limits
-from dotr.joins.scope import Variables, certain, possible
+from dotr.joins.scope import Reads, Variables, certain, possible, reads_of, union_of_reads
 from dotr.model.algebra import Bgp, Extend, Filter, Group, Join, Pattern, Select, TriplePattern, Union, Values, WindowBlock, is_hidden
 from dotr.model.terms import Variable
 from dotr.model.traverse import expressions_in, has_exists, walk
@@ -58,8 +58,8 @@ class KeptCompiler:
     def __init__(self, graphs: Collection[GraphName], limits: Limits) -> None:
         self._graphs = graphs
         self._limits = limits
-        self.read: set[GraphName] = set()
-        """The graphs that triple patterns read."""
+        self.read: dict[GraphName, Reads | None] = {}
+        """The kinds of triples that patterns read, by graph; None for any."""
 
     def compile(self, pattern: Pattern, graph: GraphName = None) -> KeptOperator:
         """The operator that keeps a pattern over a graph. Raises `NotKept`."""
@@ -82,8 +82,8 @@ class KeptCompiler:
             return None
         if graph not in self._graphs and any(part.patterns for part in parts):
             raise NotKept(DEFAULT_GRAPH)
-        if any(part.patterns for part in parts):
-            self.read.add(graph)
+        for each in (each for part in parts for each in part.patterns):
+            self.read[graph] = union_of_reads(self.read.get(graph, frozenset()), reads_of(each))
         return ConjunctionScan(graph, parts, names, self._limits)
 
     def _compiled(self, pattern: Pattern, graph: GraphName) -> KeptOperator:
@@ -225,14 +225,14 @@ class KeptPlan(NamedTuple):
     - `operator`: the operator that evaluates it over `parts`, which are kept, where it is not kept
       as a whole.
     - `in_full`: the constructs for which a part is evaluated in full at each report.
-    - `graphs`: those that what is kept reads.
+    - `reads`: the kinds of triples that what is kept reads, by graph; None for any.
     """
 
     whole: KeptOperator | None
     operator: AlgebraOperator
     parts: tuple[KeptPart, ...]
     in_full: tuple[str, ...]
-    graphs: frozenset[GraphName]
+    reads: Mapping[GraphName, Reads | None]
 
     def clear(self) -> None:
         """Forgets all solutions."""
@@ -273,5 +273,5 @@ def kept_plan(select: Select, graphs: Collection[GraphName], limits: Limits) -> 
         parts: list[KeptPart] = []
         in_full: dict[str, None] = {}
         operator = _PartsCompiler(compiler, None, parts, in_full).compile(select)
-        return KeptPlan(None, operator, tuple(parts), tuple(in_full), frozenset(compiler.read))
-    return KeptPlan(whole, AlgebraCompiler().compile(select), (), (), frozenset(compiler.read))
+        return KeptPlan(None, operator, tuple(parts), tuple(in_full), compiler.read)
+    return KeptPlan(whole, AlgebraCompiler().compile(select), (), (), compiler.read)

@@ -229,7 +229,7 @@ KEPT_LINES = (
     ("SELECT (SUM(DISTINCT ?y) AS ?total)", ""),
     ("SELECT (AVG(?y) AS ?total)", ""),
     ("SELECT ?y (MAX(?x) AS ?total) (MIN(?x) AS ?other)", "GROUP BY ?y HAVING(COUNT(*) > 1)"),
-    ("SELECT (SAMPLE(?x) AS ?total) (GROUP_CONCAT(?y) AS ?other)", ""),
+    ("SELECT (SAMPLE(?x) AS ?total) (GROUP_CONCAT(?x) AS ?other)", ""),
     ("SELECT ?x ?y", "ORDER BY ?y DESC(?x) LIMIT 2"),
     ("SELECT DISTINCT ?x", "ORDER BY ?x LIMIT 1 OFFSET 1"),
     ("ASK", ""),
