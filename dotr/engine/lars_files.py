@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dotr.engine.units import ProgramNames, ResolvedUnits
-from dotr.errors.diagnostics import Diagnostic
-from dotr.languages.lars import compile_lars
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.languages.lars import LarsCode, compile_lars
 from dotr.layout.lars_units import LarsUnit, atoms_read, event_spans, made_by
 from dotr.layout.units import StreamUnit
 from dotr.model.lars import EventAtom, LarsFile
@@ -53,3 +53,12 @@ def read_lars_files(documents: Sequence[Document], prefixes: Prefixes) -> LarsFi
     """Read the LARS files of a program."""
     found = compile_lars(documents, prefixes)
     return LarsFiles(found.files, found.diagnostics, found.prefixes)
+
+
+def partition_warnings(units: Sequence[StreamUnit]) -> Iterator[Diagnostic]:
+    """A warning (L404) for each LARS file that has one partition."""
+    for unit in units:
+        if isinstance(unit, LarsUnit) and (reason := unit.key.reason):
+            hint = "It runs on one core; other units run on others."
+            message = f"{unit.name} has one partition: {reason}"
+            yield Diagnostic(LarsCode.ONE_PARTITION, message, unit.span, hint, Severity.WARNING)

@@ -283,6 +283,10 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         from dotr.engine.query_warnings import query_warnings
 
         further += query_warnings(asked, knowledge, spec.limits)
+    if spec.lars_documents:
+        from dotr.engine.lars_files import partition_warnings
+
+        further += partition_warnings(units)
     shared = {query.label: query.span for query in ruleset.queries}
     queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
     kept, further_silenced = without_allowed(further, allowed, queries)

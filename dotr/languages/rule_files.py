@@ -29,7 +29,7 @@ class RuleLanguage(Enum):
 
 
 _EXTENSIONS = frozenset(language.value for language in RuleLanguage)
-_TO_COME = {RuleLanguage.LARS: "LARS", RuleLanguage.EP_SPARQL: "EP-SPARQL"}
+_TO_COME = {RuleLanguage.EP_SPARQL: "EP-SPARQL"}
 
 
 def extension_problem(name: str, span: Span | None = None) -> Diagnostic | None:
@@ -39,8 +39,8 @@ def extension_problem(name: str, span: Span | None = None) -> Diagnostic | None:
     >>> print(extension_problem("rules/fire.txt"))
     C319 rules/fire.txt is no rule file: its extension names no language
     Rule files are .dotr (rules), .rspql (continuous queries), .lars and .epsparql.
-    >>> print(extension_problem("rules/fire.lars"))
-    C319 rules/fire.lars cannot be read: LARS files are not there yet
+    >>> print(extension_problem("rules/fire.epsparql"))
+    C319 rules/fire.epsparql cannot be read: EP-SPARQL files are not there yet
     Write what it says as rules (.dotr) or as a continuous query (.rspql).
     """
     language = RuleLanguage.of(name)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from dotr.errors.catalogue.entries import ErrorCode, GoldenFile
+from dotr.errors.catalogue.entries import ErrorCode, GoldenFile, InFiles
 
 
 def _entry(code: str, title: str, meaning: str, remedy: str) -> ErrorCode:
     return ErrorCode(code, title, meaning, remedy, GoldenFile(f"{code}.lars"))
 
+
+_CONFIGURATION = (
+    "c.yaml",
+    "name: rooms\nrules: [rooms.lars]\ninput: [{ name: doors, format: ndjson, path: doors.ndjson }]\n"
+    "output: [{ format: ndjson, path: out.ndjson }]\n",
+)
+_JOINED = (
+    "rooms.lars",
+    "PREFIX : <http://example.org/>\nPair(?x, ?y) :- :open(?x, ?d) IN [5 s], :open(?y, ?e) IN [5 s] .\nREPORT Pair(?x, ?y) .\n",
+)
 
 LARS: tuple[ErrorCode, ...] = (
     _entry("L101", "Not a LARS file", "The text does not follow the grammar of `.lars` files here.", "Write what is expected."),
@@ -150,5 +160,12 @@ LARS: tuple[ErrorCode, ...] = (
         "A window over conclusions",
         "Conclusions are not remembered from point to point: a window over them reaches only what rules put into the past, with AT.",
         "Write the head with AT, or REPORT it and read the EVENT in a second file.",
+    ),
+    ErrorCode(
+        "L404",
+        "A LARS file that cannot be partitioned",
+        "A rule joins what no variable ties together, so that all of the file is evaluated on one core. `dotr explain` shows the keys.",
+        "Let one variable stand in all atoms of each rule; or accept one core, with `# dotr: allow L404 (…)` above the first statement.",
+        InFiles((_CONFIGURATION, _JOINED, ("doors.ndjson", ""))),
     ),
 )

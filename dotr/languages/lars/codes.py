@@ -48,3 +48,6 @@ class LarsCode(StrEnum):
     NO_REPORT = "L401"
     EVERY_POINT = "L402"
     FORGOTTEN_CONCLUSIONS = "L403"
+
+    # A warning that needs the whole program, by the engine.
+    ONE_PARTITION = "L404"
