@@ -104,7 +104,7 @@ def _maps(data: bytes) -> None:
 
 def _turtle(data: bytes) -> None:
     from dotr.datalog.loading import load_graphs
-    from dotr.languages.turtle.graphs import PrefixHeader, check_turtle, read_graph
+    from dotr.languages.turtle.graphs import PrefixHeader, read_graph, read_turtle
     from dotr.languages.turtle.nesting import check_nesting
 
     try:
@@ -114,7 +114,7 @@ def _turtle(data: bytes) -> None:
 
     def scan() -> None:
         check_nesting(text, 64)
-        check_turtle(PrefixHeader(_PREFIXES).prepend_to(text), text)
+        read_turtle(PrefixHeader(_PREFIXES).prepend_to(text), text)
 
     reads: tuple[Callable[[], object], ...] = (partial(read_graph, text, _PREFIXES, 64), scan)
     for read in reads:

@@ -190,13 +190,13 @@ class LarsRun(UnitRun):
         """The state as JSON: stream atoms in reach, what waits for its point, and the line."""
         waiting = [[time, list(triple)] for triple, time in sorted(self._triples.items())]
         events = [[label, [[time, list(event)] for event, time in sorted(found.items())]] for label, found in sorted(self._events.items())]
-        return json.dumps([self.first, self.passed, self._waiting, waiting, events, self.closure.to_json()])
+        return json.dumps([self.first, self.last, self.passed, self._waiting, waiting, events, self.closure.to_json()])
 
     def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
         """Goes on from `to_json`."""
         BOUNDS.characters = self._limits.literal
         written: list[Any] = json.loads(text)
-        self.first, self.passed, self._waiting, waiting, events, closure = written
+        self.first, self.last, self.passed, self._waiting, waiting, events, closure = written
         self._triples = {(triple[0], triple[1], triple[2]): time for time, triple in waiting}
         self._events = {label: {tuple(event): time for time, event in found} for label, found in events}
         self.closure.restore(closure)

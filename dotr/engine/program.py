@@ -173,6 +173,16 @@ class CompiledProgram:
         """True if time alone can make a unit fire: there are ticks, delayed anchors or reports."""
         return bool(self.stage_one.ticks) or any(layer.may_fire_without_events for layer in self.layout.layers)
 
+    @cached_property
+    def timed_layers(self) -> frozenset[int]:
+        """The numbers of the layers in which time alone can make a unit fire."""
+        ticking = {ticks.stream for ticks in self.stage_one.ticks}
+        return frozenset(
+            layer.number
+            for layer in self.layout.layers
+            if layer.may_fire_without_events or any(port.stream in ticking for port in layer.ports)
+        )
+
     def on_streams(self, elements: Sequence[Element]) -> list[tuple[Triple, ...]]:
         """The graphs of elements of an instant, each on the stream that its input feeds where
         continuous queries read streams; the elements then know their inputs.

@@ -78,4 +78,4 @@ def bucket_of(port: Port, values: AttributeValues, buckets: int) -> int:
     if port.spread:
         return bucket_of_values(values, buckets)
     position = port.key_position
-    return 0 if position is None else bucket(values[position], buckets)
+    return port.partition % buckets if position is None else bucket(values[position], buckets)

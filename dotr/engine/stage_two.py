@@ -35,6 +35,9 @@ from dotr.patterns.rule_counts import LayerCounter, RuleCounts
 from dotr.patterns.rule_failures import LimitExcess, RuleFailure
 from dotr.patterns.state import State
 
+CompositeEvent: TypeAlias = tuple[Label | MadeGraphs, Arrival]
+"""A composite event that higher layers read, or its graph where the graphs are read as a stream."""
+
 
 class LayerResult(NamedTuple):
     """The result of one step of a layer's partition.
@@ -46,7 +49,7 @@ class LayerResult(NamedTuple):
     """
 
     firings: list[Firing]
-    events: list[tuple[Label | MadeGraphs, Arrival]]
+    events: list[CompositeEvent]
     failed: Sequence[DeadLetter] = ()
 
 
@@ -243,7 +246,7 @@ class StageTwo:
         """
         writers, new = self._writers, tuple.__new__
         firings: list[Firing] = []
-        events: list[tuple[Label | MadeGraphs, Arrival]] = []
+        events: list[CompositeEvent] = []
         text, digest = b"", b""
         last_bound: object = None
         last_labels: object = None
@@ -290,7 +293,7 @@ class _ChunkWriter:
         self._anchor: AttributeValues | None = None
         self.is_empty = True
         self.repeats: dict[bytes, int] = {}
-        self.events: list[tuple[Label | MadeGraphs, Arrival]] = []
+        self.events: list[CompositeEvent] = []
         self.failed: list[DeadLetter] = []
 
     def write(self, matched: list[Match]) -> None:

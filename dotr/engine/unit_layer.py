@@ -9,11 +9,13 @@ Spark each has a partition of its own, and is stepped through a batch by itself
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence, Set
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence, Set
+from operator import itemgetter
 from typing import NamedTuple
 
 from dotr.engine.items import graph_row
-from dotr.engine.stage_two import LayerResult
+from dotr.engine.stage_two import CompositeEvent, LayerResult
 from dotr.engine.unit_runs import UnitContext, UnitResult, UnitRun, unit_run
 from dotr.layout.event_order import AttributeValues, sort_by_tie, tie_key
 from dotr.layout.layers import Layer, PlacedUnit
@@ -21,7 +23,7 @@ from dotr.layout.units import MadeGraphs, StreamUnit
 from dotr.model.rules import EventSource
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Label, Variable
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.operator import Arrival, Arrivals
 from dotr.patterns.state import StateError
@@ -45,7 +47,7 @@ class UnitStep(NamedTuple):
     letters, and the contradiction to tell of, if any."""
 
     firings: Sequence[Firing]
-    events: Sequence[tuple[Label | MadeGraphs, Arrival]]
+    events: Sequence[CompositeEvent]
     failed: Sequence[DeadLetter]
     contradicted: ContradictedReport | None
 
@@ -96,9 +98,9 @@ class UnitPort:
             return sorted(arrived, key=lambda each: _as_text(each[1]))
         return sorted(arrived, key=lambda each: tie_key(names, each[1]))
 
-    def _events(self, firings: Sequence[Firing]) -> list[tuple[Label | MadeGraphs, Arrival]]:
+    def _events(self, firings: Sequence[Firing]) -> list[CompositeEvent]:
         """The part of events that higher layers read: attributes, in the tie order, and graphs."""
-        events: list[tuple[Label | MadeGraphs, Arrival]] = []
+        events: list[CompositeEvent] = []
         rows: dict[Label, list[AttributeValues]] = {}
         for ordinal, firing in enumerate(firings):
             names, graphs = self._read_above[firing.event]
@@ -124,6 +126,91 @@ class UnitPort:
 def _as_text(row: AttributeValues) -> str:
     """A row as text, however many empty places fill it up."""
     return str(tuple([term for term in row if term is not None]))
+
+
+class TimedStep(NamedTuple):
+    """The result of a unit at a time in µs."""
+
+    time: Micros
+    step: UnitStep
+
+
+class UnitEnd:
+    """The end of a unit after the last instant.
+
+    - `under_way`: the time in µs before which it may still make events though nothing arrives.
+    - `over`: that from which it makes none, whatever arrives; None: there is no such time.
+    """
+
+    def __init__(self) -> None:
+        self.under_way: Micros = -LAST_MICRO
+        self.over: Micros | None = None
+
+    def begin(self, run: UnitRun) -> None:
+        """The last instant is over."""
+        self.under_way = LAST_MICRO if run.is_under_way else -LAST_MICRO
+        self.over = -LAST_MICRO if run.is_over else None
+
+    def note(self, time: Micros, run: UnitRun) -> None:
+        """A moment after the last instant is over."""
+        if self.under_way == LAST_MICRO and not run.is_under_way:
+            self.under_way = time
+        if self.over is None and run.is_over:
+            self.over = time
+
+
+def unit_steps(
+    unit: UnitPort,
+    passed: Micros | None,
+    arrived: Sequence[tuple[Micros, Arrivals]],
+    spans: Sequence[tuple[Micros, Micros]],
+    closed: Micros,
+    is_fed: Callable[[Micros], bool],
+    end: UnitEnd,
+) -> Iterator[TimedStep]:
+    """The results of one unit over one batch, at the moments at which it has something to do.
+
+    Args:
+        passed: the last instant of the batches before; None before the first instant.
+        arrived: what arrives at the ports of the layer, in the order of time.
+        spans: the first and the last instant of stretches of the batch. As a partition of rules,
+            the unit is stepped up to the last of them, not up to `closed`.
+        closed: the end of the batch; `LAST_MICRO` where the stream has ended.
+        is_fed: whether something may come to the unit later than a time, once the stream has ended.
+        end: is told the end of the unit.
+    """
+    if passed is None and not spans:
+        return
+    run = unit.run
+    run.begin(min(spans)[0] if passed is None else passed + 1)
+    last = max([each[1] for each in spans] if passed is None else [passed, *(each[1] for each in spans)])
+
+    def step(time: Micros, arrivals: Arrivals, *, ended: bool) -> TimedStep:
+        done = TimedStep(time, unit.step(time, arrivals, is_fed=ended and is_fed(time)))
+        if ended:
+            end.note(time, run)
+        return done
+
+    def due(until: Micros, *, ended: bool) -> Iterator[TimedStep]:
+        while (time := run.next_due()) is not None and time <= until:
+            yield step(time, {}, ended=ended)
+
+    later = bisect_right(arrived, last, key=itemgetter(0))
+    for time, arrivals in arrived[:later]:
+        yield from due(time - 1, ended=False)
+        if unit.is_due(time, arrivals):
+            yield step(time, arrivals, ended=False)
+    yield from due(last, ended=False)
+    if closed != LAST_MICRO:
+        assert later == len(arrived), "what arrives after the last instant comes at the end"
+        return
+    run.end(last, is_fed=is_fed(last))
+    end.begin(run)
+    for time, arrivals in arrived[later:]:
+        yield from due(time - 1, ended=True)
+        if unit.is_due(time, arrivals):
+            yield step(time, arrivals, ended=True)
+    yield from due(LAST_MICRO, ended=True)
 
 
 class UnitLayer:
@@ -163,7 +250,7 @@ class UnitLayer:
         """The result of a moment of the layer; the time is after all before, and not after
         `next_due`."""
         firings: list[Firing] = []
-        events: list[tuple[Label | MadeGraphs, Arrival]] = []
+        events: list[CompositeEvent] = []
         failed: list[DeadLetter] = []
         for each in self.units:
             if not each.is_due(time, arrivals):

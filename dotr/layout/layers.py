@@ -98,6 +98,11 @@ class Layer:
         return bool(self.units) or any(placed.rule.anchor.delay for placed in self.rules)
 
     @property
+    def graph_ports(self) -> frozenset[int]:
+        """The ports at which graphs arrive, whose rows differ in length."""
+        return frozenset(number for number, port in enumerate(self.ports) if isinstance(port.stream, MadeGraphs | FedGraphs))
+
+    @property
     def queues(self) -> dict[tuple[int, Micros], int]:
         """The numbers of the queues of waiting events, by port and delay (µs)."""
         found: dict[tuple[int, Micros], int] = {}
@@ -138,13 +143,12 @@ class Layout:
     def stateful_operators(self) -> int:
         """The number of operators that keep state between instants: one per layer, or 0.
 
-        It is 0 where no clause has a window, no anchor is delayed, and there are no ticks; 1 where
-        there are units of other languages, with which all layers share one operator.
+        It is 0 where no clause has a window, no anchor is delayed, and there are neither ticks nor
+        units of other languages.
         """
-        if self.units:
-            return 1
         ticks = any(source.period is not None for source in self.streams)
-        return len(self.layers) if ticks or any(layer.queues or any(layer.retention) for layer in self.layers) else 0
+        has_state = ticks or any(layer.units or layer.queues or any(layer.retention) for layer in self.layers)
+        return len(self.layers) if has_state else 0
 
     @property
     def units(self) -> tuple[PlacedUnit, ...]:

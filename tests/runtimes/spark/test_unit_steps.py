@@ -1,10 +1,9 @@
-"""The operator of programs with continuous queries: its rows and its state, without Spark, and on it."""
+"""Units beside layers of rules: buckets, rows and state of a program, without Spark, and on it."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,21 +11,18 @@ import pytest
 pytest.importorskip("pyspark")
 
 from dotr.config import read_config
-from dotr.engine.driver import Engine, close_instant
-from dotr.engine.items import items_of
+from dotr.engine.driver import Engine
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Firing
 from dotr.model.terms import Triple
-from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
+from dotr.model.time import Clock, Micros
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import RowKind, SparkRow, decode_firings
-from dotr.runtimes.spark.whole_program import ProgramRouter, process_program
+from tests.support.layered_batches import Instants, in_layers
 
 SECOND = 1_000_000
 QUERIES = """\
@@ -46,6 +42,32 @@ from Alarm and last Alarm as Old [ FILTER(?x = Alarm.?x) ] within 10 s from Alar
 rule Late define Late = [ [] :of ?x ] from R = [ SELECT ?x { ?x :v ?v FILTER(?v > 85) } ] delayed by 9 s with Late.?x = R.?x
 """
 SPEC = ProgramSpec((Document("q.rspql", QUERIES), Document("r.dotr", RULES)))
+PREFIXES = {"": "http://example.org/"}
+
+# Rules below a query below rules; CONSTRUCT read by a query; anchors that wait feed queries after the last instant, one of
+# them through a query that reports at content changes alone.
+MIXED_QUERIES = """\
+PREFIX : <http://example.org/>
+REGISTER RSTREAM Recent AS SELECT ?x (COUNT(*) AS ?n)
+FROM NAMED WINDOW <w> ON <Late> [RANGE 8s STEP 4s] WHERE { WINDOW <w> { ?e :of ?x } } GROUP BY ?x
+REGISTER RSTREAM Copied AS CONSTRUCT { ?x :late true } FROM NAMED WINDOW <w> ON <Late> [RANGE 20s REPORT ON CONTENT CHANGE]
+WHERE { WINDOW <w> { ?e :of ?x } }
+REGISTER ISTREAM Sums AS SELECT (COUNT(*) AS ?n)
+FROM NAMED WINDOW <w> ON <Copied> [RANGE 12s STEP 3s REPORT ON WINDOW CLOSE] WHERE { WINDOW <w> { ?x :late true } }
+REGISTER RSTREAM Both AS SELECT ?x
+FROM NAMED WINDOW <v> ON <sensors> [ELEMENTS 3] FROM NAMED WINDOW <w> ON <Pair> [RANGE 30s STEP 10s]
+WHERE { WINDOW <v> { ?x :v ?v } WINDOW <w> { ?e :of ?x } }
+"""
+MIXED_RULES = """\
+PREFIX : <http://example.org/>
+query Reading = [ SELECT ?x ?v { ?x :v ?v } ]
+rule Pair define Pair = [ [] :of ?x ; :gap ?gap ] from Reading
+and last Reading as Old [ FILTER(?x = Reading.?x) ] within 9 s from Reading with Pair.?x = Reading.?x, Pair.?gap = Reading.?v - Old.?v
+rule Late define Late = [ [] :of ?x ] from Pair as P delayed by 11 s with Late.?x = P.?x
+rule Ticked define Ticked = [ [] :n ?n ] from every 7 s as T and ?n = count(*) of Recent within 14 s from T with Ticked.?n = ?n
+rule Echo define Echo = [ [] :n ?n ] from Sums and last Pair within 20 s from Sums with Echo.?n = Sums.?n
+"""
+MIXED = ProgramSpec((Document("q.rspql", MIXED_QUERIES), Document("r.dotr", MIXED_RULES)))
 
 
 def stream(seed: int) -> list[tuple[int, str]]:
@@ -57,57 +79,38 @@ def stream(seed: int) -> list[tuple[int, str]]:
     return found
 
 
-class Value:
-    """The stored state of a bucket, in memory."""
-
-    def __init__(self) -> None:
-        self._stored: tuple[bytes, bytes] | None = None
-
-    def value(self) -> tuple[bytes, bytes] | None:
-        return self._stored
-
-    def set_value(self, digest: bytes, written: bytes) -> None:
-        self._stored = digest, written
+def instants_of_stream(seed: int) -> list[tuple[Micros, list[tuple[Triple, ...]]]]:
+    elements = stream(seed)
+    return [
+        (now * SECOND, [FedGraph.on("sensors", read_graph(text, PREFIXES, 100)) for at, text in elements if at == now])
+        for now in sorted({now for now, _ in elements})
+    ]
 
 
-def in_batches(instants: Sequence[tuple[Micros, list[tuple[Triple, ...]]]], cuts: Sequence[int]) -> list[Firing]:
-    """The firings of instants in batches that end before the cuts; the last one ends the stream."""
-    program = compile_program(SPEC)
-    job = Job(SPEC.to_json(), (), (), Unit.SECOND.written, False, 1, 2, 2, 1000, 2, "x")
-    store, firings = Value(), list[Firing]()
-    ends = [*cuts, len(instants)]
-    for start, end in zip([0, *cuts], ends, strict=True):
-        router = ProgramRouter(job)
-        for time, graphs in instants[start:end]:
-            router.add(time, close_instant(program, time, graphs).facts, items_of(time, graphs, program.layout.fed_streams))
-        rows = router.lines()
-        if start < end:
-            rows.append(SparkRow(0, RowKind.SPAN, instants[start][0], b"%d" % instants[end - 1][0]))
-        rows.append(SparkRow(0, RowKind.CLOSED, LAST_MICRO if end == len(instants) else instants[end][0] - 1, b""))
-        assert process_program(job, 1, rows, store) == []
-        for row in process_program(job, 0, rows, store):
-            if row.kind == RowKind.FIRINGS:
-                firings += decode_firings(row.payload)
-    return firings
+def in_one_piece(spec: ProgramSpec, instants: Instants) -> list[Firing]:
+    engine = Engine(compile_program(spec), Clock())
+    firings = [firing for time, graphs in instants for firing in engine.step(time, graphs)[0]]
+    return firings + [firing for moment in engine.finish() for firing in moment]
+
+
+PROGRAMS = {
+    "queries below rules": (SPEC, {"Alarm", "Twice", "Late", "Hot", "Seen", "Gone", "Total"}),
+    "mixed": (MIXED, {"Pair", "Late", "Recent", "Copied", "Sums", "Both", "Ticked", "Echo"}),
+}
 
 
 @pytest.mark.core
 @pytest.mark.parametrize("seed", range(4))
-def test_any_batching_gives_what_one_engine_gives(seed: int) -> None:
-    elements = stream(seed)
-    prefixes = {"": "http://example.org/"}
-    instants: list[tuple[Micros, list[tuple[Triple, ...]]]] = [
-        (now * SECOND, [FedGraph.on("sensors", read_graph(text, prefixes, 100)) for at, text in elements if at == now])
-        for now in sorted({now for now, _ in elements})
-    ]
-    engine = Engine(compile_program(SPEC), Clock())
-    expected = [firing for time, graphs in instants for firing in engine.step(time, graphs)[0]]
-    expected += [firing for moment in engine.finish() for firing in moment]
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_any_batching_in_any_buckets_gives_what_one_engine_gives(name: str, seed: int) -> None:
+    spec, rules = PROGRAMS[name]
+    instants = instants_of_stream(seed)
+    expected = in_one_piece(spec, instants)
+    assert {firing.rule for firing in expected} == rules
     chance = random.Random(seed)
-    assert {firing.rule for firing in expected} == {"Alarm", "Twice", "Late", "Hot", "Seen", "Gone", "Total"}
-    for count in (0, 3, len(instants) - 1):
+    for count, buckets in ((0, 1), (3, 2), (len(instants) - 1, 3), (9, 5)):
         cuts = sorted(chance.sample(range(1, len(instants)), count))
-        assert in_batches(instants, cuts) == expected, cuts
+        assert in_layers(spec, instants, cuts, buckets, seed) == expected, (cuts, buckets)
 
 
 CONFIG = """\
