@@ -25,11 +25,12 @@ from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
 from dotr.joins.limits import LimitExceeded
 from dotr.languages.allowances import Silenced, allowances, without_allowed
 from dotr.languages.datalog import parse_datalog
+from dotr.languages.rule_files import RuleLanguage
 from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.keys import SinglePartition
-from dotr.layout.layers import Layout, lay_out
+from dotr.layout.layers import Layout, MadeStream, lay_out
 from dotr.layout.retention import roles
-from dotr.layout.units import MadeGraphs, StreamQuery, StreamUnit
+from dotr.layout.units import IntervalEvents, MadeGraphs, StreamQuery, StreamUnit
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -135,7 +136,7 @@ class CompiledProgram:
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
     @property
-    def events_read_above(self) -> list[frozenset[Label | MadeGraphs]]:
+    def events_read_above(self) -> list[frozenset[MadeStream]]:
         """For each layer the composite events, and the streams of their graphs, that higher layers
         read.
         """
@@ -143,7 +144,7 @@ class CompiledProgram:
             frozenset(
                 stream
                 for stream, targets in self.layout.routes.items()
-                if isinstance(stream, str | MadeGraphs) and targets[-1][0] > layer.number
+                if isinstance(stream, str | MadeGraphs | IntervalEvents) and targets[-1][0] > layer.number
             )
             for layer in self.layout.layers
         ]
@@ -297,6 +298,10 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         from dotr.engine.lars_files import partition_warnings
 
         further += partition_warnings(units)
+    if spec.interval_documents:
+        from dotr.engine.interval_warnings import background_groups
+
+        further += background_groups(units, {plan.select for plan in stage_one.plans if plan.static})
     shared = {query.label: query.span for query in ruleset.queries}
     queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
     kept, further_silenced = without_allowed(further, allowed, queries)
@@ -368,7 +373,11 @@ def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) 
                 continue
             query = role.source.query
             query_plan = plans.get(query) or plans.setdefault(query, plan_source(role.source, background, static.answers, stage_one.limits))
-            if query_plan.static:
+            if query_plan.static and role.span.document.name.endswith(RuleLanguage.EP_SPARQL.value):
+                from dotr.engine.interval_warnings import background_warning
+
+                warnings[role.span] = background_warning(role.span)
+            elif query_plan.static:
                 warnings[role.span] = Diagnostic(
                     "D501",
                     f"the query of {role.label} has answers that hold of the background alone: they are facts at every instant",

@@ -20,7 +20,7 @@ from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, rer
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.limits import LIMITS, Limits
 from dotr.layout.event_order import AttributeValues
-from dotr.layout.layers import Layer
+from dotr.layout.layers import Layer, MadeStream
 from dotr.layout.retention import positive_roles
 from dotr.layout.units import MadeGraphs
 from dotr.model.rules import Absent, Choose, Clause, FactSource
@@ -35,7 +35,7 @@ from dotr.patterns.rule_counts import LayerCounter, RuleCounts
 from dotr.patterns.rule_failures import LimitExcess, RuleFailure
 from dotr.patterns.state import State
 
-CompositeEvent: TypeAlias = tuple[Label | MadeGraphs, Arrival]
+CompositeEvent: TypeAlias = tuple[MadeStream, Arrival]
 """A composite event that higher layers read, or its graph where the graphs are read as a stream."""
 
 
@@ -74,7 +74,7 @@ class _RuleWriters(dict[int, _RuleWriter]):
     rules most rarely fire.
     """
 
-    def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], above: Set[Label | MadeGraphs]) -> None:
+    def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], above: Set[MadeStream]) -> None:
         self._layer = layer
         self._attributes = attributes
         self._above = above
@@ -123,7 +123,7 @@ class StageTwo:
         layer: Layer,
         attributes: Mapping[Label, tuple[Variable, ...]],
         clock: Clock,
-        above: Set[Label | MadeGraphs],
+        above: Set[MadeStream],
         limits: Limits = LIMITS,
         counted: Set[str] = frozenset(),
     ) -> None:

@@ -18,8 +18,8 @@ from dotr.engine.items import graph_row
 from dotr.engine.stage_two import CompositeEvent, LayerResult
 from dotr.engine.unit_runs import UnitContext, UnitResult, UnitRun, unit_run
 from dotr.layout.event_order import AttributeValues, sort_by_tie, tie_key
-from dotr.layout.layers import Layer, PlacedUnit
-from dotr.layout.units import MadeGraphs, StreamUnit
+from dotr.layout.layers import Layer, MadeStream, PlacedUnit
+from dotr.layout.units import IntervalEvents, MadeGraphs, StreamUnit
 from dotr.model.rules import EventSource
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Label, Variable
@@ -55,7 +55,7 @@ class UnitStep(NamedTuple):
 class UnitPort:
     """A unit in its place, with its state: the reads of each port, and what higher layers read."""
 
-    def __init__(self, placed: PlacedUnit, run: UnitRun, above: Set[Label | MadeGraphs]) -> None:
+    def __init__(self, placed: PlacedUnit, run: UnitRun, above: Set[MadeStream]) -> None:
         self.placed = placed
         self.run = run
         self.unit = placed.unit
@@ -73,6 +73,10 @@ class UnitPort:
         self._read_above = {
             each.label: (each.attributes if each.label in above else None, MadeGraphs(each.label) in above) for each in placed.unit.makes
         }
+        self._intervals: dict[Label, list[IntervalEvents]] = {}
+        for stream in above:
+            if isinstance(stream, IntervalEvents) and stream.label in self._read_above:
+                self._intervals.setdefault(stream.label, []).append(stream)
 
     def step(self, time: Micros, arrivals: Arrivals, *, is_fed: bool) -> UnitStep:
         """The result of a moment; `arrivals` are those of the layer, by port."""
@@ -84,7 +88,10 @@ class UnitPort:
                 for number in numbers:
                     here[number] = arrived
         result = self.run.step(time, here, is_fed=is_fed)
-        return UnitStep(result.firings, self._events(result.firings), result.failed, self._contradicted(time, result))
+        events = self._events(result.firings)
+        if self._intervals:
+            events += self._with_starts(time, result)
+        return UnitStep(result.firings, events, result.failed, self._contradicted(time, result))
 
     def is_due(self, time: Micros, arrivals: Arrivals) -> bool:
         """True if the unit is to be stepped at a time."""
@@ -114,6 +121,18 @@ class UnitPort:
             assert names is not None
             events += [(label, (ordinal, row)) for ordinal, row in enumerate(sort_by_tie(names, values))]
         return events
+
+    def _with_starts(self, time: Micros, result: UnitResult) -> Iterator[tuple[MadeStream, Arrival]]:
+        """The part of events that units with intervals read."""
+        starts = result.starts or [time] * len(result.firings)
+        for ordinal, (firing, start) in enumerate(zip(result.firings, starts, strict=True)):
+            for stream in self._intervals.get(firing.event, ()):
+                if stream.attributes is not None:
+                    attributes = dict(firing.attributes)
+                    row = tuple([attributes.get(name) for name in stream.attributes])
+                else:
+                    row = graph_row(firing.graph or ())
+                yield stream, (ordinal, (str(start), *row))
 
     def _contradicted(self, time: Micros, result: UnitResult) -> ContradictedReport | None:
         if not result.contradictions:
@@ -219,7 +238,7 @@ class UnitLayer:
     `contradicted` collects reports of windows with a contradiction until their reader clears it.
     """
 
-    def __init__(self, layer: Layer, context: UnitContext, above: Set[Label | MadeGraphs]) -> None:
+    def __init__(self, layer: Layer, context: UnitContext, above: Set[MadeStream]) -> None:
         self._layer = layer
         self.contradicted: list[ContradictedReport] = []
         self.units = [UnitPort(placed, unit_run(placed.unit, context), above) for placed in layer.units]

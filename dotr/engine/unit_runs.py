@@ -18,9 +18,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Contradiction
 from dotr.joins.limits import Limits
+from dotr.layout.interval_components import IntervalComponent
+from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.units import StreamQuery, StreamUnit
 from dotr.model.datalog import DatalogRule
+from dotr.model.places import Span
 from dotr.model.stream import DeadLetter, Firing
+from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.operator import Arrival
@@ -34,6 +38,20 @@ order of ties, events in that of ties, graphs and triples in the order of their 
 nothing arrives are absent."""
 
 
+class EventPart(NamedTuple):
+    """A part of an event that a unit made of several, for explanations.
+
+    - `span`: the place in the unit's file that it answers.
+    - `start`, `end`: its interval in µs.
+    - `attributes`: its bound variables, sorted.
+    """
+
+    span: Span
+    start: Micros
+    end: Micros
+    attributes: tuple[tuple[Variable, Term], ...]
+
+
 class UnitResult(NamedTuple):
     """The result of a moment of a unit.
 
@@ -41,11 +59,15 @@ class UnitResult(NamedTuple):
       is free.
     - `failed`: a dead letter for each failure or excess of a limit (semantics.md, 8).
     - `contradictions`: of what the unit has closed; a run tells of them and counts them.
+    - `starts`: for each firing the start of its event in µs; empty where all start at the moment.
+    - `parts`: for each firing its parts, where the run is traced and the language has parts.
     """
 
     firings: Sequence[Firing]
     failed: Sequence[DeadLetter] = ()
     contradictions: Sequence[Contradiction] = ()
+    starts: Sequence[Micros] = ()
+    parts: Sequence[Sequence[EventPart]] = ()
 
 
 class UnitRun(ABC):
@@ -132,6 +154,7 @@ class UnitContext:
 
     - `knowledge`: the background; `closing_rules`: the rules that close over it.
     - `clock`: the form of times in terms; `origin`: of windows, in µs.
+    - `traced`: results have the parts of their events, for explanations.
     """
 
     knowledge: Knowledge
@@ -139,6 +162,7 @@ class UnitContext:
     clock: Clock
     limits: Limits
     origin: Micros
+    traced: bool = False
 
     @cached_property
     def closer(self) -> SaidCloser:
@@ -166,5 +190,13 @@ def unit_run(unit: StreamUnit, context: UnitContext) -> UnitRun:
             from dotr.engine.lars_run import LarsRun
 
             return LarsRun(unit, context)
+        case IntervalUnit():
+            from dotr.engine.interval_run import IntervalRun
+
+            return IntervalRun(unit, context.clock, context.limits, traced=context.traced)
+        case IntervalComponent():
+            from dotr.engine.interval_component import ComponentRun
+
+            return ComponentRun(unit, context.clock, context.limits, traced=context.traced)
         case _:
             raise TypeError(f"there is no run for a {type(unit).__name__}")

@@ -105,6 +105,12 @@ def read_unit_files(spec: ProgramSpec) -> list[UnitFiles]:
         from dotr.engine.lars_files import read_lars_files
 
         found.append(read_lars_files(spec.lars_documents, spec.prefixes))
+    if spec.interval_documents:
+        from dotr.engine.interval_files import IntervalFiles
+        from dotr.languages.epsparql import compile_temporal
+
+        temporal = compile_temporal(spec.interval_documents, spec.prefixes)
+        found.append(IntervalFiles(temporal.units, temporal.diagnostics, temporal.prefixes))
     return found
 
 
@@ -137,7 +143,7 @@ def resolve_units(
     files: Sequence[UnitFiles], rules: Sequence[Rule], shared: Sequence[SharedQuery], inputs: Sequence[InputStream]
 ) -> ResolvedUnits:
     """The units of all files, with the streams that they read; reports D404 where the languages
-    report nothing."""
+    report nothing. Units that depend on themselves in the past are one unit."""
     queries = [query for each in files if isinstance(each, QueryFiles) for query in each.queries]
     names = ProgramNames(
         rules, [made for each in files for made in each.events], {query.name: query.label for query in queries}, inputs, shared
@@ -146,14 +152,24 @@ def resolve_units(
     units = [unit for each in resolved for unit in each.units]
     further = [rule for each in resolved for rule in each.rules]
     problems = [problem for each in resolved for problem in each.problems]
-    return ResolvedUnits(units, problems or list(_cycles([*rules, *further], units)), further)
+    if not any(map(_is_error, problems)):
+        problems += _cycles([*rules, *further], units)
+    if not any(map(_is_error, problems)) and any(unit.may_recur for unit in units):
+        from dotr.layout.interval_components import with_components
+
+        units = with_components([*rules, *further], units, names.labels)
+    return ResolvedUnits(units, problems, further)
+
+
+def _is_error(problem: Diagnostic) -> bool:
+    return problem.severity is Severity.ERROR
 
 
 class ProgramNames:
     """Labels and streams of a program, and what each means.
 
     - `labels`: what is made, by label: by rules, with the place of the first, and by units.
-    - `rules`: those of the program. `shared`: its shared queries, by label.
+    - `rules`: those of the program; `shared`: its shared queries, by label.
     """
 
     def __init__(
@@ -165,7 +181,7 @@ class ProgramNames:
         shared: Sequence[SharedQuery] = (),
     ) -> None:
         self.rules = rules
-        self.shared: dict[Label, FactSource] = {query.label: facts_of(query) for query in shared}
+        self.shared = {each.label: each for each in shared}
         self.labels: dict[Label, UnitEvents] = {each.label: each for each in made}
         for rule in rules:
             attributes = {each.variable for each in rule.assignments}
@@ -196,7 +212,8 @@ class ProgramNames:
         """The source of the events of a label, or of the facts of a shared query, of which a unit
         reads some attributes; None, with a problem (D205, D207), where there is none.
         """
-        source = self.shared.get(label)
+        shared = self.shared.get(label)
+        source = None if shared is None else facts_of(shared)
         made = self.labels.get(label)
         if source is None and made is None:
             known = sorted({*self.shared, *self.labels})

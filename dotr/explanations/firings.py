@@ -19,8 +19,8 @@ from dotr.explanations.history import History, RecordedEvent
 from dotr.explanations.recorded_layer import RecordedLayer
 from dotr.explanations.recording import program_of, read_rules
 from dotr.explanations.replay import Replay
+from dotr.layout.layers import MadeStream
 from dotr.layout.retention import lookbacks, roles
-from dotr.layout.units import MadeGraphs
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Firing
 from dotr.model.terms import Label, Term, Variable
@@ -140,7 +140,7 @@ class FiringRecorder:
 class _FiringLayer(RecordedLayer):
     """A layer that records what arrives at it, and its firings."""
 
-    def __init__(self, recorder: FiringRecorder, number: int, above: frozenset[Label | MadeGraphs], done: list[NamedFiring]) -> None:
+    def __init__(self, recorder: FiringRecorder, number: int, above: frozenset[MadeStream], done: list[NamedFiring]) -> None:
         super().__init__(recorder.program, recorder.history, number, above, recorder.replay.clock)
         self._done = done
         self._written: list[tuple[Match, Firing]] = []

@@ -8,8 +8,8 @@ from dotr.engine.program import CompiledProgram
 from dotr.engine.stage_two import StageTwo
 from dotr.explanations.history import History, RecordedEvent
 from dotr.layout.event_order import AttributeValues
+from dotr.layout.layers import MadeStream
 from dotr.layout.retention import positive_roles
-from dotr.layout.units import MadeGraphs
 from dotr.model.terms import Label
 from dotr.model.time import Clock, Micros
 from dotr.patterns.events import Match
@@ -33,7 +33,7 @@ class RecordedLayer(StageTwo):
         program: CompiledProgram,
         history: History,
         number: int,
-        above: frozenset[Label | MadeGraphs],
+        above: frozenset[MadeStream],
         clock: Clock,
         counted: Set[str] = frozenset(),
     ) -> None:

@@ -23,9 +23,8 @@ from dotr.explanations.recorded_layer import RecordedLayer
 from dotr.explanations.replay import RejectedElement, Replay
 from dotr.explanations.unfiltered_queries import UnfilteredSource, unfiltered_sources
 from dotr.layout.event_order import AttributeValues
-from dotr.layout.layers import lay_out
+from dotr.layout.layers import MadeStream, lay_out
 from dotr.layout.retention import roles
-from dotr.layout.units import MadeGraphs
 from dotr.model.rules import EventSource, FactSource, Rule, Source
 from dotr.model.stream import DeadLetter
 from dotr.model.terms import Label
@@ -179,7 +178,7 @@ _MOST_FAILURES: Final = 1_000
 class _RecordingLayer(RecordedLayer):
     """A layer that records what arrives at it and what its rules make; it writes no graphs."""
 
-    def __init__(self, recorder: Recorder, number: int, above: frozenset[Label | MadeGraphs], done: Callable[[Step], None]) -> None:
+    def __init__(self, recorder: Recorder, number: int, above: frozenset[MadeStream], done: Callable[[Step], None]) -> None:
         asked = recorder.rule
         super().__init__(recorder.program, recorder.history, number, above, recorder.replay.clock, frozenset([asked.name]))
         self._above = above
@@ -214,7 +213,7 @@ class _RecordingLayer(RecordedLayer):
     def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
         """The composite events of matches, without their graphs."""
         self._matches += matched
-        events: list[tuple[Label | MadeGraphs, Arrival]] = []
+        events: list[tuple[MadeStream, Arrival]] = []
         for each in matched:
             label = self.rules[each.rule].event
             if label in self._above:

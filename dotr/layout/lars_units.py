@@ -11,7 +11,7 @@ from dotr.layout.units import InstantTriples, UnitRead, UnitStream
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.lars import Always, At, Counted, EventAtom, LarsAtom, LarsFile, Since, Sometime, TupleWindow
 from dotr.model.places import Span
-from dotr.model.rules import EventSource, FactSource
+from dotr.model.rules import EventSource, FactSource, Rule
 from dotr.model.terms import Label, Term
 from dotr.model.units import UnitEvents
 
@@ -52,6 +52,11 @@ class LarsUnit:
         """The labels that are read, by the number of their reads; another read is of triples."""
         first = 0 if triples_read(self.file) is None else 1
         return dict(enumerate(self.events, first))
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """None."""
+        return ()
 
     @property
     def key(self) -> UnitKey:

@@ -17,14 +17,17 @@ from typing import TypeAlias, assert_never
 from dotr.layout.keys import AnyPartition, Partitioning, key_of
 from dotr.layout.placement import place_units
 from dotr.layout.retention import lookbacks, roles
-from dotr.layout.units import FedGraphs, InstantTriples, MadeGraphs, StreamUnit, UnitStream
+from dotr.layout.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, StreamUnit, UnitStream
 from dotr.model.rules import EventSource, FactSource, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 
-Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples
-"""The number of a fact stream, the label of a composite event, a stream of graphs, or triples of
-instants."""
+Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents
+"""The number of a fact stream, the label of a composite event, a stream of graphs, triples of
+instants, or events with their starts."""
+
+MadeStream: TypeAlias = Label | MadeGraphs | IntervalEvents
+"""A stream that a unit makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,9 @@ class Layer:
 
     @property
     def graph_ports(self) -> frozenset[int]:
-        """The ports at which graphs arrive, whose rows differ in length."""
-        return frozenset(number for number, port in enumerate(self.ports) if isinstance(port.stream, MadeGraphs | FedGraphs))
+        """The ports at which graphs may arrive, whose rows differ in length."""
+        even = int | str | InstantTriples
+        return frozenset(number for number, port in enumerate(self.ports) if not isinstance(port.stream, even))
 
     @property
     def queues(self) -> dict[tuple[int, Micros], int]:
@@ -185,7 +189,7 @@ def _stream_of(source: UnitStream, numbers: Mapping[FactSource, int]) -> Stream:
             return numbers[source]
         case EventSource(event, _):
             return event
-        case MadeGraphs() | FedGraphs() | InstantTriples():
+        case MadeGraphs() | FedGraphs() | InstantTriples() | IntervalEvents():
             return source
         case _:
             assert_never(source)
@@ -201,6 +205,8 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
 
     `since` has, by name, the time (µs) of each rule added to a running stream.
     """
+    inside = {rule.name for unit in units for rule in unit.rules}
+    rules = [rule for rule in rules if rule.name not in inside]
     numbers = _stream_numbers(rules, units)
     all_places = place_units(rules, units)
     places = all_places.rules

@@ -233,7 +233,7 @@ def _check_program(
         if test is not None:
             problems += [*unknown_names(test, program), *unplaced_elements(test, program)]
         used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
-        used |= {unit.span.document.name for unit in program.units}
+        used |= {span.document.name for unit in program.units for span in (unit.span, *(made.span for made in unit.makes))}
         problems += [
             Diagnostic("C209", "this file holds no rule and no query", Span(document, 0, 0), "Is it the file meant?", Severity.WARNING)
             for document in spec.rules

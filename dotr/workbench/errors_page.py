@@ -28,6 +28,7 @@ _PREFIXES = {"": "http://example.org/", "xsd": XSD}
 _SYNTAX = {
     ".dotr": "sparql",
     ".rspql": "sparql",
+    ".epsparql": "sparql",
     ".dlog": "prolog",
     ".lars": "prolog",
     ".yaml": "yaml",

@@ -12,7 +12,7 @@ import tests.oracle.test_lars as page
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.joins.limits import Limits
+from dotr.joins.limits import LIMITS, Limits
 from dotr.model.places import Document
 from dotr.model.stream import Firing, Reason
 from dotr.model.time import Clock
@@ -24,9 +24,9 @@ pytestmark = pytest.mark.core
 SECOND = 1_000_000
 
 
-def compiled(text: str, rules: str = "", limits: Limits | None = None, graphs: tuple[str, ...] = ()) -> CompiledProgram:
+def compiled(text: str, rules: str = "", limits: Limits = LIMITS, graphs: tuple[str, ...] = ()) -> CompiledProgram:
     documents = [Document("a.lars", text)] + ([Document("r.dotr", rules)] if rules else [])
-    spec = ProgramSpec(tuple(documents), (), graphs, prefixes=page.PREFIXES, **({} if limits is None else {"limits": limits}))
+    spec = ProgramSpec(tuple(documents), (), graphs, prefixes=page.PREFIXES, limits=limits)
     return compile_program(spec)
 
 
@@ -40,7 +40,7 @@ def steps(engine: Engine, stream: Sequence[tuple[float, str]], *, reloaded: bool
     return firings + [firing for moment in engine.finish() for firing in moment]
 
 
-def short(firings: Sequence[Firing]) -> list[page.Told]:
+def as_told(firings: Sequence[Firing]) -> list[page.Told]:
     return [(each.time // SECOND, each.event, tuple(page.short(value) for _, value in each.attributes)) for each in firings]
 
 
@@ -55,7 +55,7 @@ def _by_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pyt
         engine = Engine(compiled(text, rules, graphs=graphs), Clock())
         firings = steps(engine, stream, reloaded=request.param == "reloaded")
         assert not engine.failed
-        return short(firings)
+        return as_told(firings)
 
     monkeypatch.setattr(page, "told", told)
 
@@ -71,8 +71,8 @@ def test_a_point_over_the_limit_is_as_if_nothing_had_come() -> None:
     many = " ".join(f":n{n} :p {n} ." for n in range(12))
     stream = [(1, ":a :p 1 . :b :p 1 ."), (2, many), (3, ":c :p 1 ."), (7, "")]
     engine = Engine(compiled(PAIRS, limits=Limits(triples=60)), Clock())
-    found = short(steps(engine, stream))
-    without = short(steps(Engine(compiled(PAIRS), Clock()), [stream[0], (2, ""), *stream[2:]]))
+    found = as_told(steps(engine, stream))
+    without = as_told(steps(Engine(compiled(PAIRS), Clock()), [stream[0], (2, ""), *stream[2:]]))
     assert found == without
     (letter,) = engine.failed
     assert (letter.reason, letter.input, letter.file, letter.line, letter.text) == (Reason.LIMIT, "rule a.lars", "a.lars", 1, "a.lars")
@@ -88,9 +88,9 @@ def test_runs_and_counts_at_a_point_over_the_limit_are_taken_back() -> None:
     many = ":a :p 1 . " + " ".join(f":n{n} :p {n} ." for n in range(12))
     stream = [(1, ":a :p 1 . :b :p 1 ."), (2, many), (3, ":a :p 1 ."), (4, ":a :p 1 ."), (7, "")]
     engine = Engine(compiled(text, limits=Limits(triples=90)), Clock())
-    found = short(steps(engine, stream))
+    found = as_told(steps(engine, stream))
     assert len(engine.failed) == 1
-    assert found == short(steps(Engine(compiled(text), Clock()), [stream[0], (2, ""), *stream[2:]]))
+    assert found == as_told(steps(Engine(compiled(text), Clock()), [stream[0], (2, ""), *stream[2:]]))
 
 
 # --- sessions ---
@@ -101,9 +101,9 @@ def test_a_session_evaluates_points_up_to_the_time_advanced_to() -> None:
     engine = Engine(compiled(text), Clock())
     assert engine.step(3 * SECOND, [read_turtle(":x :p 1 .", page.PREFIXES)])[0] == []
     assert [firing for moment in engine.advance(9 * SECOND) for firing in moment] == []
-    assert short([firing for moment in engine.advance(10 * SECOND) for firing in moment]) == [(10, "Q", (":x",))]
+    assert as_told([firing for moment in engine.advance(10 * SECOND) for firing in moment]) == [(10, "Q", (":x",))]
     assert engine.step(11 * SECOND, [read_turtle(":y :p 1 .", page.PREFIXES)])[0] == []
-    assert short([firing for moment in engine.finish() for firing in moment]) == [(20, "Q", (":y",))]
+    assert as_told([firing for moment in engine.finish() for firing in moment]) == [(20, "Q", (":y",))]
 
 
 # --- state ---

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dotr.model.continuous import ContinuousQuery, StreamName
+from dotr.model.intervals import ConstructedGraphs, TemporalQuery
 from dotr.model.lars import LarsFile
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Element
@@ -15,11 +16,13 @@ from dotr.model.time import Micros
 from tests.oracle.algebra import NamesDecide, select
 from tests.oracle.closure import close
 from tests.oracle.continuous import Asked, Knowledge, Streams, named
+from tests.oracle.epsparql import EventMade, TooManyPairs, Tracked, View
+from tests.oracle.epsparql import reads_now as present
 from tests.oracle.lars import Watched
 from tests.oracle.program import World, fact_sources, multiples, untimed
 from tests.oracle.temporal import History, Output, fire, waits_for
 
-OracleUnit: TypeAlias = "Rule | Asked | Watched"
+OracleUnit: TypeAlias = "Rule | Asked | Watched | Tracked"
 
 
 @dataclass(frozen=True)
@@ -39,17 +42,24 @@ def run_units(
     origin: Micros = 0,
     most: int | None = None,
     files: Sequence[LarsFile] = (),
+    temporal: Sequence[TemporalQuery] = (),
+    most_pairs: int | None = None,
 ) -> UnitsResult:
-    """What a program says of its streams. The name of an element's stream is the one that queries write."""
+    """What a program says of its streams. The name of an element's stream is the one that queries write. `most_pairs`: of solutions
+    that one operator of `temporal` may try before it gives up."""
+    tracked = [Tracked(unit, most_pairs) for unit in temporal]
     try:
-        return _run(world, queries, elements, origin, most, files)
+        return _run(world, queries, tracked, elements, origin, most, files)
     except NamesDecide:
         return UnitsResult((), decided_by_names=True)
+    except TooManyPairs:
+        return UnitsResult((), too_much=True)
 
 
 def _run(
     world: World,
     queries: Sequence[ContinuousQuery],
+    tracked: Sequence[Tracked],
     elements: Iterable[tuple[StreamName, Element]],
     origin: Micros,
     most: int | None,
@@ -68,7 +78,7 @@ def _run(
     streams = Streams()
     background = known.close(())
     watched = [Watched(file, background, world.clock, first, last) for file in files]
-    ordered = in_order_of_reading([*world.rules, *asked, *watched])
+    ordered = in_order_of_reading([*world.rules, *asked, *watched, *tracked])
     sources = {source for rule in world.rules for source in fact_sources(rule)}
     ticks = {source: multiples(source.period, first, last) for source in sources if source.period is not None}
     waiting = {*instants, *(tick for times in ticks.values() for tick in times), *(time for each in watched for time in each.times)}
@@ -84,8 +94,12 @@ def _run(
         for stream, time, triples in arrived:
             if time == now:
                 streams.add(stream, time, triples)
+        view = View(now, world.clock, None)
         if now in instants:
             model = close(world.background | instants[now], world.datalog, world.entailment)
+            view.known = model
+            for shared in world.shared if tracked else ():
+                view.events += [EventMade(shared.label, now, now, fact) for fact in select(shared.query, model)]
             for source in sources:
                 if source.period is None:
                     for solution in select(source.query, model):
@@ -102,8 +116,10 @@ def _run(
                 for solution in select(source.query, background):
                     history.record(source, now, solution)
         for unit in ordered:
-            made = made_by(unit, now, history, streams)
+            made = made_by(unit, now, history, streams, view)
             outputs += made
+            if not isinstance(unit, Tracked):
+                view.events += [EventMade(output.event, now, now, output.attributes) for output in made]
             if most is not None and len(outputs) > most:
                 return UnitsResult((), too_much=True)
             for output in made:
@@ -114,11 +130,17 @@ def _run(
                     streams.add(name, now, output.graph)
             if isinstance(unit, Asked) and is_last(unit, now, last, ordered, history, streams):
                 unit.is_done = True
+        for each_tracked in tracked:
+            each_tracked.settle(view)
     outputs.sort(key=lambda o: (o.time, o.rule, sorted(o.attributes.items())))
-    return UnitsResult(tuple(outputs), history.decided_by_names, reports={each.query.label: each.reports for each in asked})
+    return UnitsResult(
+        tuple(outputs),
+        history.decided_by_names or any(each.decided_by_names for each in tracked),
+        reports={each.query.label: each.reports for each in asked},
+    )
 
 
-def made_by(unit: OracleUnit, now: Micros, history: History, streams: Streams) -> list[Output]:
+def made_by(unit: OracleUnit, now: Micros, history: History, streams: Streams, view: View) -> list[Output]:
     match unit:
         case Rule():
             return fire(unit, now, history)
@@ -126,6 +148,8 @@ def made_by(unit: OracleUnit, now: Micros, history: History, streams: Streams) -
             return unit.step(now, streams)
         case Watched():
             return unit.step(now)
+        case Tracked():
+            return unit.make(view)
 
 
 def names_of(unit: OracleUnit, label: Label) -> set[StreamName]:
@@ -137,6 +161,8 @@ def names_of(unit: OracleUnit, label: Label) -> set[StreamName]:
             return {unit.query.name, label} if unit.query.makes_graphs else set()
         case Watched():
             return {label} if any(report.label == label and report.makes_graphs for report in unit.file.reports) else set()
+        case Tracked():
+            return {label} if unit.unit.makes_graphs else set()
 
 
 def labels_of(unit: OracleUnit) -> list[Label]:
@@ -147,6 +173,8 @@ def labels_of(unit: OracleUnit) -> list[Label]:
             return [unit.query.label]
         case Watched():
             return [report.label for report in unit.file.reports]
+        case Tracked():
+            return [unit.unit.label]
 
 
 def reads_now(unit: OracleUnit, other: OracleUnit) -> bool:
@@ -157,6 +185,10 @@ def reads_now(unit: OracleUnit, other: OracleUnit) -> bool:
             return any(window.stream in names_of(other, label) for window in unit.query.windows for label in labels_of(other))
         case Watched():
             return bool(unit.events_read & {*labels_of(other)})
+        case Tracked():
+            form = other.unit.form if isinstance(other, Tracked) else None
+            template = form.template if isinstance(form, ConstructedGraphs) else None
+            return present(unit.unit, {*labels_of(other)}, template)
 
 
 def name_of(unit: OracleUnit) -> str:
@@ -167,6 +199,8 @@ def name_of(unit: OracleUnit) -> str:
             return unit.query.label
         case Watched():
             return unit.file.name
+        case Tracked():
+            return unit.unit.label
 
 
 def in_order_of_reading(units: Sequence[OracleUnit]) -> list[OracleUnit]:
@@ -188,7 +222,7 @@ def is_last(unit: Asked, now: Micros, last: Micros, units: Sequence[OracleUnit],
     return unit.holds_none(now, streams)
 
 
-def feeders(unit: Asked, units: Sequence[OracleUnit]) -> list[OracleUnit]:
+def feeders(unit: OracleUnit, units: Sequence[OracleUnit]) -> list[OracleUnit]:
     return [other for other in units if reads_now(unit, other)]
 
 
@@ -200,6 +234,8 @@ def is_under_way(unit: OracleUnit, now: Micros, last: Micros, units: Sequence[Or
         return unit.next_time(now) is not None or any(is_under_way(each, now, last, units, history) for each in feeders(unit, units))
     if isinstance(unit, Watched):
         return now < unit.times[-1]
+    if isinstance(unit, Tracked):
+        return any(is_under_way(each, now, last, units, history) for each in feeders(unit, units))
     if any(anchor.stands > now for anchor in history.anchors(unit)):
         return True
     if unit.anchor.delay or not isinstance(unit.anchor.source, EventSource):

@@ -12,6 +12,7 @@ from dotr.errors.catalogue.lars import LARS
 from dotr.errors.catalogue.queries import QUERIES, TEMPLATES
 from dotr.errors.catalogue.rules import RULES
 from dotr.errors.catalogue.running import INPUTS, SPARK
+from dotr.errors.catalogue.temporal import TEMPORAL
 from dotr.errors.catalogue.windows import WINDOWS
 
 CHAPTERS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
@@ -24,4 +25,5 @@ CHAPTERS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
     "S: Spark": SPARK,
     "W: continuous queries": WINDOWS,
     "L: LARS": LARS,
+    "E: EP-SPARQL": TEMPORAL,
 }
