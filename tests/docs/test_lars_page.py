@@ -102,3 +102,9 @@ def test_the_files_of_the_page_have_no_error(tmp_path: Path) -> None:
     for example in page_examples():
         path = example.write(tmp_path)
         assert [str(each) for each in check([str(path)]).diagnostics if each.severity is Severity.ERROR] == []
+
+
+def test_the_city_is_watched_so() -> None:
+    outcomes = list(run_tests([str(ROOT / "tests/rules/city-lars.yaml")]))
+    assert len(outcomes) == 3
+    assert [outcome.difference for outcome in outcomes if outcome.difference] == []
