@@ -244,6 +244,8 @@ def _stream_data(stream: UnitStream) -> object:
             return ["intervals", label, attributes]
         case InstantTriples(asserted, predicates):
             return ["triples", asserted, None if predicates is None else sorted(predicates)]
+        case IntervalEvents(label, names):
+            return ["intervals", label, None if names is None else list(names)]
         case _:
             assert_never(stream)
 
