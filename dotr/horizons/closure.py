@@ -255,6 +255,19 @@ class HorizonClosure:
             raise ValueError("facts may be doubted: close anew what some of them say")
         return grown(self._strata[0], facts, h, beyond, self.limit)
 
+    def derivations(self, fact: WindowFact) -> Iterator[tuple[str, list[WindowFact]]]:
+        """The derivations of a fact at the last point: the rule's name and the premises, held and
+        static ones.
+        """
+        assert self.point is not None
+        for routes in self._strata:
+            yield from routes.derivations(fact, self.point)
+
+    def is_inserted(self, fact: WindowFact) -> bool:
+        """True if a fact holds at the last point since it was inserted."""
+        cell = self.held.cells.get(fact)
+        return cell is not None and self.point is not None and cell[INSERTED] >= self.point
+
     def view(self) -> ClosureView:
         """A view of the facts with a greater horizon, at first of none."""
         view = ClosureView(self, self._made_views)
