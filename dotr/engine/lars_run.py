@@ -72,8 +72,9 @@ class LarsRun(UnitRun):
             self._note_next()
 
     def end(self, last: Micros, *, is_fed: bool) -> None:
-        """The last point is that of the last instant."""
+        """The last point is that of the last instant. It is evaluated though nothing has come."""
         self.last = self._point_of(last)
+        self._note_next()
 
     def next_due(self) -> Micros | None:
         """The time of the next point at which something arrived, ends or opens."""
@@ -103,6 +104,8 @@ class LarsRun(UnitRun):
             self._next = self.passed + 1
         else:
             self._next = None if point is None else max(point, self.passed + 1)
+        if self.is_under_way and self.last is not None and (self._next is None or self._next > self.last):
+            self._next = self.last
 
     # --- a moment ---
 
