@@ -232,7 +232,7 @@ class HorizonClosure:
                 yield h
 
     def insertions(self, since: Point) -> Iterator[tuple[WindowFact, Point, Point]]:
-        """What was inserted and has not ended before a point: a fact, the point from which on it holds
+        """The inserts that have not ended before a point: a fact, the point from which on it holds
         by that (`since` where that is past), and its horizon. After `advance` has failed, too.
         """
         for fact, cell in self.held.cells.items():

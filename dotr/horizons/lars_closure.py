@@ -302,7 +302,7 @@ class LarsClosure:
     # --- points themselves ---
 
     def _feed_points(self, k: Point, *, has_atoms: bool) -> None:
-        """What the point enters by itself: its time, and pairs of times."""
+        """Entries of the point itself: its time, and pairs of times."""
         assert self.first is not None
         feeds, first = self.rules.points, self.first
         if feeds.has_now:

@@ -45,7 +45,7 @@ class LarsReason(NamedTuple):
     premises: tuple[LarsReason, ...] = ()
 
 
-class _Derivation(NamedTuple):
+class _LeastDerivation(NamedTuple):
     height: int
     rule: str
     premises: tuple[WindowFact, ...]
@@ -60,7 +60,7 @@ class LarsProof:
         self._closure: Final = closure
         self._point: Final = closure.point
         self._first: Final = closure.first
-        self._best: dict[WindowFact, _Derivation] = {}
+        self._best: dict[WindowFact, _LeastDerivation] = {}
         self._matches: dict[WindowFact, list[tuple[str, tuple[WindowFact, ...]]]] = {}
 
     def of_report(self, number: int, row: FactRow) -> LarsReason | None:
@@ -95,7 +95,7 @@ class LarsProof:
                 for rule, premises in matches:
                     heights = [self._height(premise) for premise in premises]
                     if all(height is not None for height in heights):
-                        derivation = _Derivation(1 + max((height or 0 for height in heights), default=0), rule, premises)
+                        derivation = _LeastDerivation(1 + max((height or 0 for height in heights), default=0), rule, premises)
                         if fact not in self._best or derivation < self._best[fact]:
                             changed = changed or fact not in self._best or derivation.height < self._best[fact].height
                             self._best[fact] = derivation

@@ -152,7 +152,7 @@ class RelationKind(Enum):
 
 
 class RelationMeaning(NamedTuple):
-    """What a relation's rows are: atoms of some rows, in a window of points, or in a tuple window (its
+    """Meaning of a relation: atoms of some rows, in a window of points, or in a tuple window (its
     name in `CountedWindow`)."""
 
     kind: RelationKind
@@ -397,7 +397,7 @@ class _Compiler:
         return name
 
     def _b_from(self, rows: AtomRows, relation: str, window: PointWindow) -> None:
-        """What B has holds in a window that has a point: from k₁ + α on."""
+        """Adds atoms of B, which hold in a window that has a point: from k₁ + α on."""
         if window[0] == 0:
             self._look_up(relation, rows)
         elif self._of_b(rows).may_hold:
