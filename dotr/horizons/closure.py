@@ -244,6 +244,8 @@ class HorizonClosure:
 
     def opening(self, until: Point = FOREVER) -> list[Insertion]:
         """The inserts that begin later, up to a point."""
+        if not self._openings or self._openings[0] > until:
+            return []
         return [each for start in sorted(self._opening) if start <= until for each in self._opening[start]]
 
     def grown(self, facts: Iterable[WindowFact], h: Point, beyond: Point) -> dict[WindowFact, Point]:
