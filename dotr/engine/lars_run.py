@@ -172,17 +172,17 @@ class LarsRun(UnitRun):
                     held.difference_update(ended)
                     held.update(began)
                     rows = sorted(held)
-            found.append([self._firing(point, report, row) for row in rows])
+            found.append(self._firings_of(point, report, rows))
         return found
 
-    def _firing(self, point: Point, report: ReportedRows, row: FactRow) -> Firing:
+    def _firings_of(self, point: Point, report: ReportedRows, rows: Sequence[FactRow]) -> list[Firing]:
+        label, time = report.report.label, point * self._resolution
         names = [name for name, _ in report.names]
-        attributes = tuple(zip(names, row, strict=True))
-        graph: tuple[Triple, ...] | None = None
-        if isinstance(report.report.atom, TriplePattern):
-            graph = graph_of(report.report.atom, dict(attributes))
-        label = report.report.label
-        return Firing(point * self._resolution, label, label, attributes, graph, int(graph == ()))
+        events = [tuple(zip(names, row, strict=True)) for row in rows]
+        if not isinstance(report.report.atom, TriplePattern):
+            return [Firing(time, label, label, attributes, None, 0) for attributes in events]
+        graphs = [graph_of(report.report.atom, dict(attributes)) for attributes in events]
+        return [Firing(time, label, label, attributes, graph, int(not graph)) for attributes, graph in zip(events, graphs, strict=True)]
 
     # --- state ---
 
