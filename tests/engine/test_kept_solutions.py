@@ -9,7 +9,7 @@ import pytest
 
 from dotr.datalog.background import Knowledge
 from dotr.engine.kept_solutions import KeptSolutions, SeenGraph
-from dotr.engine.kept_windows import WindowChanges
+from dotr.engine.shared_closure import WindowChanges
 from dotr.horizons.window_closure import WindowClosure
 from dotr.joins.limits import LIMITS
 from dotr.model.algebra import AggregateCall, Call, Const, Filter, Group, Pattern, Select, Var, WindowBlock
