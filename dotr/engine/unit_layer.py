@@ -242,6 +242,11 @@ class UnitLayer:
         self._layer = layer
         self.contradicted: list[ContradictedReport] = []
         self.units = [UnitPort(placed, unit_run(placed.unit, context), above) for placed in layer.units]
+        self._alone = [number for number, each in enumerate(self.units) if each.run.acts_alone]
+        self._readers: dict[int, list[int]] = {}
+        for number, each in enumerate(self.units):
+            for port in dict.fromkeys(each.placed.ports):
+                self._readers.setdefault(port, []).append(number)
 
     def begin(self, time: Micros) -> None:
         """The first instant has come."""
@@ -271,9 +276,8 @@ class UnitLayer:
         firings: list[Firing] = []
         events: list[CompositeEvent] = []
         failed: list[DeadLetter] = []
-        for each in self.units:
-            if not each.is_due(time, arrivals):
-                continue
+        for number in self._due(time, arrivals):
+            each = self.units[number]
             step = each.step(time, arrivals, is_fed=is_fed(each.unit))
             firings += step.firings
             events += step.events
@@ -281,6 +285,16 @@ class UnitLayer:
             if step.contradicted is not None:
                 self.contradicted.append(step.contradicted)
         return LayerResult(firings, events, failed)
+
+    def _due(self, time: Micros, arrivals: Arrivals) -> Sequence[int]:
+        """The numbers of the units to be stepped at a time: those that read a port with arrivals,
+        and those that act by themselves now."""
+        if not self._alone and len(arrivals) == 1:
+            (port,) = arrivals
+            return self._readers.get(port, ())
+        due = {number for port in arrivals for number in self._readers.get(port, ())}
+        due.update(number for number in self._alone if self.units[number].run.next_due() == time)
+        return sorted(due)
 
     @property
     def event_counts(self) -> list[int]:
