@@ -139,7 +139,7 @@ class PairedSearch:
                     left.append(x)
         """
         recent = self.policy is UsePolicy.RECENT
-        begin = "0" if self.bound is None else "bisect_left(run, (low,))"
+        begin = "0" if self.bound is None else "0 if run[0][0] >= low else bisect_left(run, (low,))"
         alone = ["left.append(x)"]
         if self.is_optional:
             alone.append(f"found.append((now, sx, {self.pairing.alone()}, px))")
@@ -154,7 +154,7 @@ class PairedSearch:
             "                chosen = True",
             "                break",
             f"            if len(run) > {UNCOUNTED}:",
-            *self._indented(4, self._counted(f"len(run) - max(i, {begin})" if recent else "i - begin + 1")),
+            *self._indented(4, self._counted(f"len(run) - max(i, ({begin}))" if recent else "i - begin + 1")),
             "        if chosen:",
             f"            found.append({self._combination()})",
             "            taken.append((run, i, y))",
