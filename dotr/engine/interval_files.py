@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dotr.engine.interval_resolution import ProgramLabels, resolve_intervals
+from dotr.engine.interval_warnings import interval_warnings
 from dotr.engine.units import ProgramNames, ResolvedUnits
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.epsparql import TemporalCode
@@ -32,7 +33,8 @@ class IntervalFiles:
         problems = [problem for query in self.queries for problem in _unknown(query, names)]
         if problems:
             return ResolvedUnits((), problems)
-        return ResolvedUnits(resolve_intervals(self.queries, ProgramLabels(names.labels, names.shared, names.rules)))
+        units = resolve_intervals(self.queries, ProgramLabels(names.labels, names.shared, names.rules))
+        return ResolvedUnits(units, list(interval_warnings([unit.query for unit in units])))
 
 
 def _unknown(query: TemporalQuery, names: ProgramNames) -> Iterator[Diagnostic]:

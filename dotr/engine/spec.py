@@ -110,6 +110,11 @@ class ProgramSpec:
         return of_language(self.rules, RuleLanguage.CONTINUOUS)
 
     @property
+    def lars_documents(self) -> tuple[Document, ...]:
+        """The LARS files."""
+        return of_language(self.rules, RuleLanguage.LARS)
+
+    @property
     def interval_documents(self) -> tuple[Document, ...]:
         """The rule files in EP-SPARQL."""
         return of_language(self.rules, RuleLanguage.EP_SPARQL)

@@ -183,12 +183,18 @@ def unit_run(unit: StreamUnit, context: UnitContext) -> UnitRun:
     Raises:
         TypeError: there is no run for such a unit.
     """
+    from dotr.layout.lars_units import LarsUnit
+
     match unit:
         case StreamQuery():
             from dotr.engine.query_run import QueryRun
             from dotr.engine.report_evaluation import ReportEvaluator
 
             return QueryRun(ReportEvaluator(unit.query, context.closer, context.clock, context.limits), context.origin)
+        case LarsUnit():
+            from dotr.engine.lars_run import LarsRun
+
+            return LarsRun(unit, context)
         case IntervalUnit():
             from dotr.engine.interval_run import IntervalRun
 

@@ -63,7 +63,9 @@ class IntervalUnit:
     @property
     def key(self) -> UnitKey:
         """The key of the unit's partitions (ep-sparql.md, section 5)."""
-        return UnitKey(None, "an EP-SPARQL unit has one partition")
+        from dotr.layout.interval_keys import interval_key  # loaded where a program has such a unit
+
+        return interval_key(self.query)
 
     @property
     def may_recur(self) -> bool:

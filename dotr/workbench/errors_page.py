@@ -30,6 +30,7 @@ _SYNTAX = {
     ".rspql": "sparql",
     ".epsparql": "sparql",
     ".dlog": "prolog",
+    ".lars": "prolog",
     ".yaml": "yaml",
     ".ttl": "turtle",
     ".n3": "turtle",

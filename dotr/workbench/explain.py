@@ -12,6 +12,7 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.explanations.replay import refuse_queries
 from dotr.languages.rule_files import RuleLanguage
 from dotr.workbench.drawing import mermaid, svg
+from dotr.workbench.explained_lars import lines_of_file
 from dotr.workbench.explained_queries import lines_of
 from dotr.workbench.explanation import ClauseExplanation, Explanation, QueryExplanation, RuleExplanation, explanation
 from dotr.workbench.rule_test_files import is_test, read_file
@@ -36,7 +37,7 @@ def explain(path: str, form: str = "text") -> str:
 
 def _program(path: str) -> CompiledProgram:
     match Path(path).suffix:
-        case ".dotr" | ".rspql":
+        case ".dotr" | ".rspql" | ".lars":
             return compile_program(ProgramSpec(rules=(read_document(path),)))
         case ".yaml" | ".yml":
             if not is_test(read_tree(read_document(path)).data):
@@ -49,7 +50,10 @@ def _program(path: str) -> CompiledProgram:
         case _:
             read_document(path)
             raise refuse(
-                "C303", f"{path} is nothing that dotr explains", None, "It explains rule files (.dotr, .rspql) and configurations (.yaml)."
+                "C303",
+                f"{path} is nothing that dotr explains",
+                None,
+                "It explains rule files (.dotr, .rspql, .lars) and configurations (.yaml).",
             )
 
 
@@ -68,6 +72,9 @@ def text(explained: Explanation) -> Iterator[str]:
     for asked in explained.continuous:
         yield ""
         yield from lines_of(asked)
+    for file in explained.files:
+        yield ""
+        yield from lines_of_file(file)
     for rule in explained.rules:
         yield ""
         yield from _rule(rule)

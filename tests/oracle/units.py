@@ -1,4 +1,4 @@
-"""A program of rules, continuous queries and EP-SPARQL, by brute force: at every moment every unit in order (semantics.md, section 8)."""
+"""A whole program of rules and units of other languages, by brute force: at every moment every unit in order (semantics.md, section 8)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from dotr.model.continuous import ContinuousQuery, StreamName
 from dotr.model.intervals import ConstructedGraphs, TemporalQuery
+from dotr.model.lars import LarsFile
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Element
 from dotr.model.terms import Label, Triple
@@ -17,10 +18,11 @@ from tests.oracle.closure import close
 from tests.oracle.continuous import Asked, Knowledge, Streams, named
 from tests.oracle.epsparql import EventMade, TooManyPairs, Tracked, View
 from tests.oracle.epsparql import reads_now as present
-from tests.oracle.program import World, fact_sources, multiples
+from tests.oracle.lars import Watched
+from tests.oracle.program import World, fact_sources, multiples, untimed
 from tests.oracle.temporal import History, Output, fire, waits_for
 
-OracleUnit: TypeAlias = "Rule | Asked | Tracked"
+OracleUnit: TypeAlias = "Rule | Asked | Watched | Tracked"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ def run_units(
     elements: Iterable[tuple[StreamName, Element]],
     origin: Micros = 0,
     most: int | None = None,
+    files: Sequence[LarsFile] = (),
     temporal: Sequence[TemporalQuery] = (),
     most_pairs: int | None = None,
 ) -> UnitsResult:
@@ -46,7 +49,7 @@ def run_units(
     that one operator of `temporal` may try before it gives up."""
     tracked = [Tracked(unit, most_pairs) for unit in temporal]
     try:
-        return _run(world, queries, tracked, elements, origin, most)
+        return _run(world, queries, tracked, elements, origin, most, files)
     except NamesDecide:
         return UnitsResult((), decided_by_names=True)
     except TooManyPairs:
@@ -60,6 +63,7 @@ def _run(
     elements: Iterable[tuple[StreamName, Element]],
     origin: Micros,
     most: int | None,
+    files: Sequence[LarsFile],
 ) -> UnitsResult:
     arrived = named(elements)
     instants: dict[Micros, frozenset[Triple]] = {}
@@ -72,11 +76,12 @@ def _run(
     asked = [Asked(query, known) for query in queries]
     history = History(world.clock, last, matches=world.limits.matches, probes=world.limits.probes)
     streams = Streams()
-    ordered = in_order_of_reading([*world.rules, *asked, *tracked])
-    sources = {source for rule in world.rules for source in fact_sources(rule)}
     background = known.close(())
+    watched = [Watched(file, background, world.clock, first, last) for file in files]
+    ordered = in_order_of_reading([*world.rules, *asked, *watched, *tracked])
+    sources = {source for rule in world.rules for source in fact_sources(rule)}
     ticks = {source: multiples(source.period, first, last) for source in sources if source.period is not None}
-    waiting = {*instants, *(tick for times in ticks.values() for tick in times)}
+    waiting = {*instants, *(tick for times in ticks.values() for tick in times), *(time for each in watched for time in each.times)}
     outputs: list[Output] = []
     now = first - 1
     while True:
@@ -99,18 +104,19 @@ def _run(
                 if source.period is None:
                     for solution in select(source.query, model):
                         history.record(source, now, solution)
+            for each_file in watched:
+                each_file.instant(now, instants[now], model)
+            for shared in world.shared:
+                if any(shared.label in each_file.events_read for each_file in watched):
+                    for solution in select(untimed(shared.query), model):
+                        for each_file in watched:
+                            each_file.happened(shared.label, now, solution)
         for source, times in ticks.items():
             if now in times:
                 for solution in select(source.query, background):
                     history.record(source, now, solution)
         for unit in ordered:
-            match unit:
-                case Rule():
-                    made = fire(unit, now, history)
-                case Tracked():
-                    made = unit.make(view)
-                case Asked():
-                    made = unit.step(now, streams)
+            made = made_by(unit, now, history, streams, view)
             outputs += made
             if not isinstance(unit, Tracked):
                 view.events += [EventMade(output.event, now, now, output.attributes) for output in made]
@@ -118,7 +124,9 @@ def _run(
                 return UnitsResult((), too_much=True)
             for output in made:
                 history.record(output.event, now, output.attributes)
-                for name in names_of(unit):
+                for each_file in watched:
+                    each_file.happened(output.event, now, output.attributes)
+                for name in names_of(unit, output.event):
                     streams.add(name, now, output.graph)
             if isinstance(unit, Asked) and is_last(unit, now, last, ordered, history, streams):
                 unit.is_done = True
@@ -132,38 +140,72 @@ def _run(
     )
 
 
-def names_of(unit: OracleUnit) -> set[StreamName]:
-    """The names of the stream that a unit's graphs are."""
-    if isinstance(unit, Rule):
-        return {unit.event}
-    if isinstance(unit, Tracked):
-        return {unit.unit.label} if unit.unit.makes_graphs else set()
-    return {unit.query.name, unit.query.label} if unit.query.makes_graphs else set()
-
-
-def label_of(unit: OracleUnit) -> Label:
+def made_by(unit: OracleUnit, now: Micros, history: History, streams: Streams, view: View) -> list[Output]:
     match unit:
         case Rule():
-            return unit.event
-        case Tracked():
-            return unit.unit.label
+            return fire(unit, now, history)
         case Asked():
-            return unit.query.label
+            return unit.step(now, streams)
+        case Watched():
+            return unit.step(now)
+        case Tracked():
+            return unit.make(view)
+
+
+def names_of(unit: OracleUnit, label: Label) -> set[StreamName]:
+    """The names of the stream that the graphs of a unit's events of a label are."""
+    match unit:
+        case Rule():
+            return {label}
+        case Asked():
+            return {unit.query.name, label} if unit.query.makes_graphs else set()
+        case Watched():
+            return {label} if any(report.label == label and report.makes_graphs for report in unit.file.reports) else set()
+        case Tracked():
+            return {label} if unit.unit.makes_graphs else set()
+
+
+def labels_of(unit: OracleUnit) -> list[Label]:
+    match unit:
+        case Rule():
+            return [unit.event]
+        case Asked():
+            return [unit.query.label]
+        case Watched():
+            return [report.label for report in unit.file.reports]
+        case Tracked():
+            return [unit.unit.label]
 
 
 def reads_now(unit: OracleUnit, other: OracleUnit) -> bool:
-    if isinstance(unit, Rule):
-        return label_of(other) in waits_for(unit)
-    if isinstance(unit, Tracked):
-        form = other.unit.form if isinstance(other, Tracked) else None
-        template = form.template if isinstance(form, ConstructedGraphs) else None
-        return present(unit.unit, {label_of(other)}, template)
-    return any(window.stream in names_of(other) for window in unit.query.windows)
+    match unit:
+        case Rule():
+            return bool(waits_for(unit) & {*labels_of(other)})
+        case Asked():
+            return any(window.stream in names_of(other, label) for window in unit.query.windows for label in labels_of(other))
+        case Watched():
+            return bool(unit.events_read & {*labels_of(other)})
+        case Tracked():
+            form = other.unit.form if isinstance(other, Tracked) else None
+            template = form.template if isinstance(form, ConstructedGraphs) else None
+            return present(unit.unit, {*labels_of(other)}, template)
+
+
+def name_of(unit: OracleUnit) -> str:
+    match unit:
+        case Rule():
+            return unit.name
+        case Asked():
+            return unit.query.label
+        case Watched():
+            return unit.file.name
+        case Tracked():
+            return unit.unit.label
 
 
 def in_order_of_reading(units: Sequence[OracleUnit]) -> list[OracleUnit]:
     """Every unit after those whose events of the same time it reads."""
-    waiting, ordered = sorted(units, key=lambda unit: unit.name if isinstance(unit, Rule) else label_of(unit)), list[OracleUnit]()
+    waiting, ordered = sorted(units, key=name_of), list[OracleUnit]()
     while waiting:
         ready = [unit for unit in waiting if not any(reads_now(unit, other) for other in waiting)]
         if not ready:
@@ -190,6 +232,8 @@ def is_under_way(unit: OracleUnit, now: Micros, last: Micros, units: Sequence[Or
         if unit.is_done or unit.is_over:
             return False
         return unit.next_time(now) is not None or any(is_under_way(each, now, last, units, history) for each in feeders(unit, units))
+    if isinstance(unit, Watched):
+        return now < unit.times[-1]
     if isinstance(unit, Tracked):
         return any(is_under_way(each, now, last, units, history) for each in feeders(unit, units))
     if any(anchor.stands > now for anchor in history.anchors(unit)):
@@ -197,4 +241,4 @@ def is_under_way(unit: OracleUnit, now: Micros, last: Micros, units: Sequence[Or
     if unit.anchor.delay or not isinstance(unit.anchor.source, EventSource):
         return False
     label = unit.anchor.source.event
-    return any(label_of(other) == label and is_under_way(other, now, last, units, history) for other in units)
+    return any(label in labels_of(other) and is_under_way(other, now, last, units, history) for other in units)

@@ -8,6 +8,7 @@ from typing import Final
 from dotr.errors.catalogue.background import DATALOG, KNOWLEDGE
 from dotr.errors.catalogue.configuration import CONFIGURATION
 from dotr.errors.catalogue.entries import ErrorCode
+from dotr.errors.catalogue.lars import LARS
 from dotr.errors.catalogue.queries import QUERIES, TEMPLATES
 from dotr.errors.catalogue.rules import RULES
 from dotr.errors.catalogue.running import INPUTS, SPARK
@@ -23,5 +24,6 @@ CHAPTERS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
     "I: inputs and outputs": INPUTS,
     "S: Spark": SPARK,
     "W: continuous queries": WINDOWS,
+    "L: LARS": LARS,
     "E: EP-SPARQL": TEMPORAL,
 }

@@ -377,13 +377,13 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C319",
         "No language of rule files",
-        "The extension of a file under `rules` is its language: `.dotr` (rules), `.rspql` (continuous queries), `.lars` and `.epsparql`; "
-        "the last two are not there yet.",
+        "The extension of a file under `rules` is its language: `.dotr` (rules), `.rspql` (continuous queries), `.lars` (LARS) and "
+        "`.epsparql` (EP-SPARQL).",
         "Name a file of one of them.",
         InFiles(
             (
-                ("example.yaml", "name: example\nrules: [rules.lars]\n" + _INPUT),
-                ("rules.lars", "REPORT a(?x).\n"),
+                ("example.yaml", "name: example\nrules: [rules.swrl]\n" + _INPUT),
+                ("rules.swrl", "Fire(?x) -> Alarm(?x)\n"),
                 ("a.ndjson", ""),
             )
         ),

@@ -28,7 +28,7 @@ def _with_background(units: str) -> InFiles:
 TEMPORAL: tuple[ErrorCode, ...] = (
     _entry("E101", "Not EP-SPARQL", "The text does not follow the grammar of `.epsparql` files here.", "Write what is expected."),
     _entry("E102", "No label", "A unit has a label: a word of letters, digits and `_` that begins with no digit.", "Write a label."),
-    _entry("E103", "No unit in the file", "An `.epsparql` file holds one unit at least.", "Write REGISTER QUERY …, or remove the file."),
+    _entry("E103", "No unit in the file", "A file holds one unit at least.", "Write REGISTER QUERY …, or remove the file."),
     _entry(
         "E104",
         "A form of the other kind",
@@ -90,8 +90,8 @@ TEMPORAL: tuple[ErrorCode, ...] = (
     _entry(
         "E201",
         "An operator without a bound",
-        "State is bounded: SEQ, AND and OPTIONALSEQ must say how far apart their solutions may be. A limit of getDURATION() counts where it "
-        "is a literal, in a conjunct of a FILTER that every result must meet; for OPTIONALSEQ in the braces of the optional part.",
+        "State is bounded: SEQ, AND and OPTIONALSEQ must say how far apart their solutions may be. A limit of getDURATION() counts where "
+        "it is a literal, in a conjunct of a FILTER that every result must meet; for OPTIONALSEQ in the braces of the optional part.",
         "Write WITHIN at the end of the chain, or such a FILTER.",
     ),
     _entry("E202", "A bound that nothing meets", "No two solutions are that near to each other.", "Write a longer bound."),
@@ -113,7 +113,7 @@ TEMPORAL: tuple[ErrorCode, ...] = (
         "E206",
         "EVENT of an attribute that no event has",
         "The attributes of events are the projected variables of a QUERY, those of a STREAM's template, or those of `with` of a rule.",
-        "Correct the name of the attribute; another variable is written ?attribute AS ?variable.",
+        "Correct the name of the attribute; for another variable write ?attribute AS ?variable.",
         _of_units(
             "REGISTER QUERY Fall AS SELECT ?c WHERE { ?c :price ?p } SEQ { ?c :price ?q } FILTER(?q < ?p) WITHIN 10 s\n"
             "REGISTER QUERY Q AS SELECT ?x WHERE EVENT Fall(?company AS ?x)"

@@ -32,8 +32,8 @@ __all__ = ["TemporalCode", "TemporalSet", "compile_temporal"]
 class TemporalSet:
     """Result of compiling `.epsparql` files.
 
-    `units`: those without an error, in the order of the files; `diagnostics` are ordered by file and
-    offset. `prefixes` are those that the files declare, then the configuration's.
+    `units`: those without an error, in the order of the files; `diagnostics` are ordered by file
+    and offset. `prefixes` are those that the files declare, then the configuration's.
     """
 
     units: tuple[TemporalQuery, ...]
@@ -62,8 +62,8 @@ def compile_temporal(documents: Sequence[Document], prefixes: Prefixes) -> Tempo
 
     `prefixes`: prefix to namespace IRI, for files that declare no PREFIX of their own.
 
-    Raises nothing: problems are in `TemporalSet.diagnostics`. Labels are those of the whole program,
-    and are checked with it.
+    Raises nothing: problems are in `TemporalSet.diagnostics`. Labels are those of the whole
+    program, and are checked with it.
 
     >>> text = "REGISTER QUERY Fall AS SELECT ?c WHERE { ?c <e:p> ?p } SEQ { ?c <e:p> ?q } FILTER(?q < ?p) WITHIN 10 s"
     >>> (unit,) = compile_temporal([Document("q.epsparql", text)], {}).checked().units

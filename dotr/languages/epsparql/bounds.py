@@ -15,8 +15,8 @@ from typing import Final, assert_never
 
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.expressions.datetimes import read_duration
-from dotr.languages.epsparql.chains import ChainPlaces
 from dotr.languages.epsparql.codes import TemporalCode
+from dotr.languages.epsparql.operands import ChainPlaces
 from dotr.model.algebra import Call, Const, Expression, Var
 from dotr.model.intervals import (
     DURATION,

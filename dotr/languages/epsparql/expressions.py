@@ -43,8 +43,8 @@ class FunctionUses:
 class IntervalReader(QueryReader):
     """Reader of plain groups and expressions.
 
-    - `refused`: the place, as text for a message, where the functions are refused in all of the text;
-      empty where only parts of it refuse them.
+    - `refused`: the place, as text for a message, where the functions are refused in all of the
+      text; empty where only parts of it refuse them.
     - `refuses_exists`: EXISTS is an error, because there is no graph that it could read.
     - `uses`: functions that stand directly in the group.
     - `has_path`: a property path other than a predicate was read.

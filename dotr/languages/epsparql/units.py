@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
 from dotr.languages.epsparql.bounds import long_bounds, with_bounds
-from dotr.languages.epsparql.chains import chained
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.columns import ColumnSyntax
+from dotr.languages.epsparql.operands import chained
 from dotr.languages.epsparql.statements import UnitSyntax
 from dotr.model.algebra import Expression, Var, is_hidden
 from dotr.model.intervals import (
