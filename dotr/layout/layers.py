@@ -104,8 +104,9 @@ class Layer:
 
     @property
     def graph_ports(self) -> frozenset[int]:
-        """The ports at which graphs arrive, whose rows differ in length."""
-        return frozenset(number for number, port in enumerate(self.ports) if isinstance(port.stream, MadeGraphs | FedGraphs))
+        """The ports at which graphs may arrive, whose rows differ in length."""
+        even = int | str | InstantTriples
+        return frozenset(number for number, port in enumerate(self.ports) if not isinstance(port.stream, even))
 
     @property
     def queues(self) -> dict[tuple[int, Micros], int]:

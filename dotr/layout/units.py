@@ -167,6 +167,11 @@ class StreamQuery:
         return False
 
 
+def noun_of(unit: StreamUnit) -> str:
+    """The noun of a unit in messages."""
+    return "query" if isinstance(unit, StreamQuery) else "unit"
+
+
 ProgramUnit: TypeAlias = Rule | StreamUnit
 """What is evaluated, placed and given a partition."""
 

@@ -105,6 +105,8 @@ def _load(job: Job, layer: int, bucket: int, placed: Sequence[PlacedUnit], store
     above = program_of(job).events_read_above[layer]
     units = [UnitPort(each, unit_run(each.unit, _context(job)), above) for each in placed]
     value = UnitsValue.decode(written) if written else None
+    if written and value is None:
+        raise StateError("it is none of units")
     if value is not None:
         snapshots = value.snapshots(store)
         for unit in units:

@@ -7,13 +7,17 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given, note
+from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
 from dotr.config import read_config
+from dotr.datalog.entailment import Entailment
 from dotr.engine.driver import Engine
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import Refused
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Firing
@@ -22,7 +26,10 @@ from dotr.model.time import Clock, Micros
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
-from tests.support.layered_batches import Instants, in_layers
+from dotr.state import segment_store, unit_state
+from tests.support.layered_batches import Instants, LayeredRun, in_layers
+from tests.support.properties import examples
+from tests.support.strategies_continuous import ContinuousProgram, continuous_programs
 
 SECOND = 1_000_000
 QUERIES = """\
@@ -43,6 +50,7 @@ rule Late define Late = [ [] :of ?x ] from R = [ SELECT ?x { ?x :v ?v FILTER(?v 
 """
 SPEC = ProgramSpec((Document("q.rspql", QUERIES), Document("r.dotr", RULES)))
 PREFIXES = {"": "http://example.org/"}
+RANDOM_PREFIXES = {**PREFIXES, "owl": "http://www.w3.org/2002/07/owl#", "rdfs": "http://www.w3.org/2000/01/rdf-schema#"}
 
 # Rules below a query below rules; CONSTRUCT read by a query; anchors that wait feed queries after the last instant, one of
 # them through a query that reports at content changes alone.
@@ -111,6 +119,65 @@ def test_any_batching_in_any_buckets_gives_what_one_engine_gives(name: str, seed
     for count, buckets in ((0, 1), (3, 2), (len(instants) - 1, 3), (9, 5)):
         cuts = sorted(chance.sample(range(1, len(instants)), count))
         assert in_layers(spec, instants, cuts, buckets, seed) == expected, (cuts, buckets)
+
+
+@given(continuous_programs(), st.randoms(use_true_random=False))
+@examples(8)
+def test_random_programs_in_layers_give_what_one_engine_gives(program: ContinuousProgram, chance: random.Random) -> None:
+    texts = (Document("q.rspql", program.queries), Document("r.dotr", program.rules))
+    datalog = (Document("k.dlog", program.datalog),) if program.datalog else ()
+    spec = ProgramSpec(texts, datalog, (), Entailment(program.entailment), prefixes=RANDOM_PREFIXES, origin=program.origin * SECOND)
+    try:
+        compiled = compile_program(spec)
+    except Refused:
+        assume(False)
+    assume(bool(compiled.units) and bool(program.elements))
+    together: dict[Micros, list[tuple[Triple, ...]]] = {}
+    for at, name, turtle in sorted(program.elements, key=lambda element: element[0]):
+        graph = FedGraph.on("http://example.org/" + name, read_graph(turtle, RANDOM_PREFIXES, 100))
+        together.setdefault(int(at * SECOND), []).append(graph)
+    instants = list(together.items())
+    cuts = sorted(chance.sample(range(1, len(instants)), chance.randrange(len(instants))))
+    note(program.queries)
+    note(program.rules)
+    note(str((cuts, program.elements)))
+    seed, buckets = chance.randrange(1 << 30), chance.choice([1, 2, 3])
+    assert in_layers(spec, instants, cuts, buckets, seed) == in_one_piece(spec, instants)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_elements_of_windows_in_segments(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, constant, value in (
+        (unit_state, "INSIDE", 3),
+        (segment_store, "RECENT_BATCHES", 2),
+        (segment_store, "MAX_SEGMENT_BYTES", 400),
+        (segment_store, "SEGMENT_EVENTS", 2),
+    ):
+        monkeypatch.setattr(module, constant, value)
+    instants = instants_of_stream(5)
+    cuts = list(range(1, len(instants), 2))
+    assert in_layers(PROGRAMS[name][0], instants, cuts, 2, 5) == in_one_piece(PROGRAMS[name][0], instants)
+
+
+@pytest.mark.core
+def test_a_batch_writes_what_came() -> None:
+    """A window of four thousand elements, of which a batch brings forty and takes forty."""
+    window = "FROM WINDOW ON <s> [RANGE 4000s STEP 2000s]"
+    text = f'PREFIX : <http://e/> REGISTER RSTREAM Last AS SELECT (COUNT(*) AS ?n) {window} {{ ?x :v "none" }}'
+    run = LayeredRun(ProgramSpec((Document("q.rspql", text),)), buckets=1)
+    (store,) = run.stores[0]
+    written = []
+    for start in range(0, 6_000, 40):
+        before = store.written
+        graphs = [FedGraph.on("s", ((f"<http://e/x{now}>", "<http://e/v>", f'"{now}"'),)) for now in range(start, start + 40)]
+        run.batch([(now * SECOND, [graph]) for now, graph in enumerate(graphs, start)], (start + 40) * SECOND - 1)
+        written.append(store.written - before)
+    held = sum(map(len, store.entries.values()))
+    assert held > 100_000
+    batches = sorted(written[-40:])
+    assert batches[20] < held / 40
+    assert sum(batches) / 40 < held / 8, "a segment is written again with each doubling"
 
 
 CONFIG = """\
