@@ -2,8 +2,8 @@
 
 Idea: a plain group reads its facts, and, if it is basic, the graphs of each STREAM that its triples
 may be in; an EVENT reads a shared query, or the events of a label, with their starts where a unit
-of EP-SPARQL makes them. Variables that every event of a label binds are found bottom up, so that they
-can be keys.
+of EP-SPARQL makes them. Variables that every event of a label binds are found bottom up, so that
+they can be keys.
 Source: ep-sparql.md, sections 2.1, 4 and 5.
 """
 

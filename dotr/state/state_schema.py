@@ -21,10 +21,13 @@ from typing import Any, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.languages.datalog import parse_datalog
+from dotr.layout.interval_components import IntervalComponent
+from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.layers import Layout
 from dotr.layout.units import (
     FedGraphs,
     InstantTriples,
+    IntervalEvents,
     MadeGraphs,
     ProgramUnit,
     StreamQuery,
@@ -215,6 +218,11 @@ def unit_digest(unit: StreamUnit, origin: Micros) -> str:
     streams = [_stream_data(read.stream) for read in unit.reads]
     if isinstance(unit, StreamQuery):
         return digest_of([plain_data(unit.query), streams, origin])
+    if isinstance(unit, IntervalUnit):
+        return digest_of([plain_data(unit.query), streams])
+    if isinstance(unit, IntervalComponent):
+        members = [unit_digest(each, origin) if isinstance(each, IntervalUnit) else plain_data(each) for each in unit.members]
+        return digest_of([members, streams])
     return digest_of([unit.name, unit.span.document.text, streams])
 
 
@@ -226,6 +234,8 @@ def _stream_data(stream: UnitStream) -> object:
             return ["made", label]
         case FedGraphs(name):
             return ["fed", name]
+        case IntervalEvents(label, attributes):
+            return ["intervals", label, None if attributes is None else list(attributes)]
         case InstantTriples(asserted, predicates):
             return ["triples", asserted, None if predicates is None else sorted(predicates)]
         case _:

@@ -1,4 +1,5 @@
-"""Written names of continuous queries in digests, independent of the names in the code.
+"""Written names of continuous queries and units of EP-SPARQL in digests, independent of the names
+in the code.
 
 They are those of `written_forms` for parts that rules do not have; strings here never change.
 """
@@ -57,10 +58,40 @@ UNIT_FORMS: Final[Mapping[type, WrittenForm]] = dict(
         _form(intervals.PlainGroup, "Plain", window="window", pattern="pattern", time="time", span=OMITTED),
         _form(intervals.Outermost, "Outermost", edge="edge", events="events"),
         _form(intervals.Ordered, "Ordered", left="left", right="right", policy="policy"),
+        _form(intervals.InstantGroup, "Group", pattern="pattern", visible="visible", certain=OMITTED, triples="triples", span=OMITTED),
+        _form(
+            intervals.EventRead, "EventRead", label="label", attributes="attributes", span=OMITTED, label_span=OMITTED, certain="certain"
+        ),
+        _form(
+            intervals.Combination,
+            "Combination",
+            operator="operator",
+            left="left",
+            right="right",
+            condition="condition",
+            within="within",
+            bound="bound",
+            span=OMITTED,
+        ),
+        _form(intervals.Alternatives, "Alternatives", branches="branches"),
+        _form(intervals.Chain, "Chain", pattern="pattern", bindings="bindings", filters="filters", within="within", span=OMITTED),
+        _form(intervals.SelectedSolutions, "Solutions", where="where", columns="columns", distinct="distinct"),
+        _form(intervals.ConstructedGraphs, "Graphs", where="where", template="template"),
+        _form(intervals.InstantAnswers, "Answers", query="query"),
+        _form(
+            intervals.TemporalQuery,
+            "TemporalQuery",
+            label="label",
+            documentation=OMITTED,
+            form="form",
+            policy="policy",
+            span=OMITTED,
+            label_span=OMITTED,
+        ),
         _form(intervals.MatchBlock, "Match", events="events", consuming="consuming", variables="variables", span=OMITTED),
     ]
 )
-"""The forms of all classes of a continuous query that rules have not. The stream of a window is
+"""The forms of all classes of a continuous query, or a unit of EP-SPARQL, that rules have not. The stream of a window is
 written as what its name means."""
 
 UNIT_MEMBERS: Final[Mapping[Enum, str]] = {
@@ -73,6 +104,14 @@ UNIT_MEMBERS: Final[Mapping[Enum, str]] = {
     continuous.EntailmentLevel.WINDOW: "WINDOW",
     intervals.Edge.FIRST: "FIRST",
     intervals.Edge.LAST: "LAST",
+    intervals.TemporalOperator.SEQ: "SEQ",
+    intervals.TemporalOperator.EQUALS: "EQUALS",
+    intervals.TemporalOperator.AND: "AND",
+    intervals.TemporalOperator.OPTIONALSEQ: "OPTIONALSEQ",
+    intervals.TemporalOperator.EQUALSOPTIONAL: "EQUALSOPTIONAL",
+    intervals.UsePolicy.UNRESTRICTED: "ALL",
+    intervals.UsePolicy.CHRONOLOGICAL: "OLDEST",
+    intervals.UsePolicy.RECENT: "NEWEST",
     intervals.SequencePolicy.UNRESTRICTED: "ANY",
     intervals.SequencePolicy.NAIVE: "NAIVE",
     intervals.SequencePolicy.CHRONOLOGICAL: "CHRONOLOGICAL",

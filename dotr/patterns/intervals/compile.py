@@ -1,9 +1,9 @@
 """Compilation of an interval pattern to a tree of nodes (ep-sparql.md, sections 2, 3 and 7).
 
 Idea: from the leaves up each node has a shape, the variables of its solutions, so that its
-functions can be generated. Without a policy a conjunct of a FILTER goes down to the lowest operator that
-binds its variables; it passes no optional operator, and a variable that it reads must have the same
-term there as at the end of its chain.
+functions can be generated. Without a policy a conjunct of a FILTER goes down to the lowest operator
+that binds its variables; it passes no optional operator, and a variable that it reads must have the
+same term there as at the end of its chain.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Generated functions that combine the new solutions of one side, x, with solutions of the other, y.
 
 Idea: every operator is a look-up: for each x the run of its key, from the newest y back until its
-end is before the horizon. The relation of the intervals, the variables that are not in the key and the
-tests that the operator can make are conditions in the loop, so that only combinations that count
-are built.
+end is before the horizon. The relation of the intervals, the variables that are not in the key and
+the tests that the operator can make are conditions in the loop, so that only combinations that
+count are built.
 Invariant: all x end now. The runs are in the order of ends.
 Cost: for each x the solutions y under its own key inside the bound. These count against the limits
 of probes where they are more than `UNCOUNTED`, and combinations against those of rows.
