@@ -100,6 +100,11 @@ class Layer:
     def may_fire_without_events(self) -> bool:
         """True if a delayed anchor, a report or a point makes events at a time at which none
         arrive."""
+        return bool(self.units) or any(placed.rule.anchor.delay for placed in self.rules)
+
+    @property
+    def acts_alone(self) -> bool:
+        """The same, but for units of which it is known that they only answer what arrives."""
         return any(_acts_alone(placed.unit) for placed in self.units) or any(placed.rule.anchor.delay for placed in self.rules)
 
     @property
