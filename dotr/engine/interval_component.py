@@ -51,7 +51,7 @@ class _IntervalMember:
         return sum(self.run.event_counts)
 
     def to_json(self) -> str:
-        return self.run.to_json()
+        return self.run.whole_state()
 
     def restore(self, text: str) -> None:
         self.run.restore(text, ())

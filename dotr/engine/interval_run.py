@@ -165,11 +165,28 @@ class IntervalRun(UnitRun):
         return [kept, *[0] * (len(self.unit.reads) - 1)] if self.unit.reads else []
 
     def to_json(self) -> str:
-        return "[]" if self._tree is None else self._tree.to_json()
+        return "[]" if self._tree is None else self._tree.to_json(whole=False)
+
+    def whole_state(self) -> str:
+        """The state as JSON, with what is otherwise in logs."""
+        return "[]" if self._tree is None else self._tree.to_json(whole=True)
 
     def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
-        if self._tree is not None:
-            self._tree.restore(text)
+        if self._tree is None:
+            return
+        self._tree.restore(text)
+        for store, log in zip(self._tree.logs, entries, strict=False):
+            for end, _, (start, *values) in log:
+                store.add([(end, int(start or 0), tuple(values), ())], end)
+
+    def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
+        """The solutions that operators keep, each as its end, and a row of its start and its values."""
+        logs = () if self._tree is None else self._tree.logs
+        return [[StoredEvent(end, 0, (str(start), *values)) for end, start, values, _ in store.later(after)] for store in logs]
+
+    def oldest(self) -> Sequence[Micros | None]:
+        logs = () if self._tree is None else self._tree.logs
+        return [store.log[0][0] if store.log else None for store in logs]
 
 
 _NOTHING: Final = UnitResult([])

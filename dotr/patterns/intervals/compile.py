@@ -164,7 +164,7 @@ class TreeCompiler:
         bound = _bound(pattern)
         pairing = _pairing(right.shape, left.shape, conditions)
         search = self._search(Relation.AFTER, bound, pairing, conditions, optional=pattern.operator.is_optional, x_left=False)
-        store = SolutionStore(bound, compile_insertion(pairing, "y"))
+        store = SolutionStore(bound, compile_insertion(pairing, "y"), has_log=self._is_free)
         if self._is_free:
             return StrictNode(left.node, right.node, search.compile_find(), store)
         return ChoosingStrictNode(_operand(left), _operand(right), search.compile_choose(), store)
@@ -176,7 +176,7 @@ class TreeCompiler:
             self._search(Relation.ANY, bound, pairing, conditions, optional=False, x_left=x_left)
             for pairing, x_left in zip(pairings, (False, True), strict=True)
         ]
-        lefts, rights = [SolutionStore(bound, compile_insertion(pairing, "y")) for pairing in pairings]
+        lefts, rights = [SolutionStore(bound, compile_insertion(pairing, "y"), has_log=self._is_free) for pairing in pairings]
         if self._is_free:
             return ConjunctionNode(left.node, right.node, (searches[0].compile_find(), searches[1].compile_find()), (lefts, rights))
         chooses = searches[0].compile_choose(), searches[1].compile_choose()

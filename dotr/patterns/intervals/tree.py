@@ -9,6 +9,8 @@ Invariant: the state is the kept solutions; what a policy has used is not among 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import Final
 
 from dotr.joins.limits import LIMITS, Limits
@@ -18,6 +20,7 @@ from dotr.model.time import Clock, Micros
 from dotr.patterns.intervals.compile import TreeCompiler
 from dotr.patterns.intervals.nodes import TreeMoment
 from dotr.patterns.intervals.solutions import IntervalSolution
+from dotr.patterns.intervals.store import SolutionStore
 
 _SECONDS: Final = Clock()
 
@@ -67,13 +70,20 @@ class PatternTree:
         """The number of kept solutions, one for each operator that keeps them."""
         return sum(map(len, self._stores))
 
-    def to_json(self) -> str:
-        """The state as JSON."""
-        return json.dumps([[[end, start, values] for end, start, values, _ in store] for store in self._stores])
+    @property
+    def logs(self) -> Sequence[SolutionStore]:
+        """The stores that have a log: all, without a policy."""
+        return [store for store in self._stores if store.log is not None]
+
+    def to_json(self, *, whole: bool) -> str:
+        """The state as JSON; `whole`: with the solutions of the logs."""
+        return json.dumps(
+            [[[end, start, values] for end, start, values, _ in store] if whole or store.log is None else [] for store in self._stores]
+        )
 
     def restore(self, text: str) -> None:
         """The inverse of `to_json`; what is kept now is forgotten."""
         for store, solutions in zip(self._stores, json.loads(text), strict=True):
             store.clear()
-            for end, start, values in solutions:
+            for end, start, values in sorted(solutions, key=itemgetter(0)):
                 store.add([(end, start, tuple(values), ())], end)

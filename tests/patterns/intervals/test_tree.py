@@ -69,7 +69,7 @@ def run(
         tree.keep(moment)
         assert moment.exceeded is None
         if restart:
-            text = tree.to_json()
+            text = tree.to_json(whole=True)
             tree = PatternTree(pattern, policy, Clock())
             tree.restore(text)
     return found

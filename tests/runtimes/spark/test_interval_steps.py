@@ -26,6 +26,7 @@ from dotr.model.time import Clock, Micros
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
+from dotr.state import segment_store, unit_state
 from tests.support.layered_batches import Instants, in_layers
 from tests.support.properties import examples
 from tests.support.strategies_temporal import PREFIXES, TemporalProgram, temporal_programs
@@ -80,6 +81,20 @@ def test_any_batching_in_any_buckets_gives_what_one_engine_gives(seed: int) -> N
     for count, buckets in ((0, 1), (3, 2), (len(instants) - 1, 3)):
         cuts = sorted(chance.sample(range(1, len(instants)), count))
         assert in_layers(SPEC, instants, cuts, buckets, seed) == expected, (cuts, buckets)
+
+
+@pytest.mark.core
+def test_kept_solutions_in_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, constant, value in (
+        (unit_state, "INSIDE", 3),
+        (segment_store, "RECENT_BATCHES", 2),
+        (segment_store, "MAX_SEGMENT_BYTES", 400),
+        (segment_store, "SEGMENT_EVENTS", 2),
+    ):
+        monkeypatch.setattr(module, constant, value)
+    instants = instants_of_stream(5)
+    cuts = list(range(1, len(instants), 2))
+    assert in_layers(SPEC, instants, cuts, 2, 5) == in_one_piece(SPEC, instants)
 
 
 @given(temporal_programs(), st.randoms(use_true_random=False))
