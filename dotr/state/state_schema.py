@@ -238,6 +238,8 @@ def _stream_data(stream: UnitStream) -> object:
             return ["intervals", label, None if attributes is None else list(attributes)]
         case InstantTriples(asserted, predicates):
             return ["triples", asserted, None if predicates is None else sorted(predicates)]
+        case IntervalEvents(label, names):
+            return ["intervals", label, None if names is None else list(names)]
         case _:
             assert_never(stream)
 
