@@ -234,8 +234,6 @@ def _stream_data(stream: UnitStream) -> object:
             return ["made", label]
         case FedGraphs(name):
             return ["fed", name]
-        case IntervalEvents(label, attributes):
-            return ["intervals", label, None if attributes is None else list(attributes)]
         case InstantTriples(asserted, predicates):
             return ["triples", asserted, None if predicates is None else sorted(predicates)]
         case IntervalEvents(label, names):
