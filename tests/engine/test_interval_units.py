@@ -15,6 +15,7 @@ from dotr.model.places import Document
 from dotr.model.stream import Firing, Reason
 from dotr.model.terms import literal_parts
 from dotr.model.time import Clock
+from dotr.workbench.retained_state import state
 from tests.oracle.cases import read_turtle
 
 pytestmark = pytest.mark.core
@@ -131,3 +132,12 @@ def test_a_cycle_at_one_moment_is_refused() -> None:
 def test_a_query_of_one_group_has_the_modifiers_of_sparql() -> None:
     compiled = program("REGISTER QUERY Q AS SELECT ?x (COUNT(*) AS ?n) WHERE { ?x :p ?y } GROUP BY ?x ORDER BY DESC(?n) LIMIT 1")
     assert run(compiled, "1 :a :p 1 , 2 . :b :p 1 | 2 :b :p 3")[0] == ["1 Q n=2 x=a", "2 Q n=1 x=b"]
+
+
+def test_check_tells_what_operators_keep() -> None:
+    units = """REGISTER QUERY Q AS SELECT ?x WHERE { ?x :p ?y } SEQ { ?x :q ?y } AND { ?x :r ?y } WITHIN 10 s"""
+    assert str(state("q.epsparql", program(units).rules, program(units).units)) == (
+        "State of q.epsparql, bounded by the longest chain of windows:\n"
+        "  Q: solutions on the left side of SEQ kept 10 s\n"
+        "  Q: solutions on both sides of AND kept 10 s"
+    )
