@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 import pytest
 
+import dotr
+from dotr.api.session import Session
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
@@ -141,3 +146,21 @@ def test_check_tells_what_operators_keep() -> None:
         "  Q: solutions on the left side of SEQ kept 10 s\n"
         "  Q: solutions on both sides of AND kept 10 s"
     )
+
+
+def test_a_saved_session_keeps_units_that_mean_the_same(tmp_path: Path) -> None:
+    sum_file, two_file = tmp_path / "sum.epsparql", tmp_path / "two.epsparql"
+    sum_file.write_text(PREFIXES + SUM)
+    two_file.write_text(PREFIXES + "REGISTER QUERY Two AS SELECT ?p ?q WHERE { ?c :price ?p } SEQ { ?c :price ?q } WITHIN 50 s")
+
+    def events(session: Session, second: int) -> list[str]:
+        return [event.type for event in session.advance(second, f":a :price {second} .")]
+
+    load = partial(dotr.Program.load, rules=[sum_file, two_file], prefixes={"": IRI})
+    with load().session() as session:
+        session.advance(0, ":acc :n 0 ; :sum 0 .")
+        assert events(session, 1) == ["Sum"]
+        saved = session.save()
+    assert events(load().restore(saved), 2) == ["Sum", "Two"]
+    sum_file.write_text(PREFIXES + SUM.replace("PT1H", "PT2H"))
+    assert events(load().restore(saved), 2) == ["Two"]
