@@ -37,7 +37,7 @@ def explain(path: str, form: str = "text") -> str:
 
 def _program(path: str) -> CompiledProgram:
     match Path(path).suffix:
-        case ".dotr" | ".rspql" | ".lars":
+        case ".dotr" | ".rspql" | ".lars" | ".epsparql":
             return compile_program(ProgramSpec(rules=(read_document(path),)))
         case ".yaml" | ".yml":
             if not is_test(read_tree(read_document(path)).data):
@@ -53,7 +53,7 @@ def _program(path: str) -> CompiledProgram:
                 "C303",
                 f"{path} is nothing that dotr explains",
                 None,
-                "It explains rule files (.dotr, .rspql, .lars) and configurations (.yaml).",
+                "It explains rule files (.dotr, .rspql, .lars, .epsparql) and configurations (.yaml).",
             )
 
 
