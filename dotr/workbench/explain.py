@@ -12,6 +12,7 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.explanations.replay import refuse_queries
 from dotr.languages.rule_files import RuleLanguage
 from dotr.workbench.drawing import mermaid, svg
+from dotr.workbench.explained_intervals import lines_of_intervals
 from dotr.workbench.explained_lars import lines_of_file
 from dotr.workbench.explained_queries import lines_of
 from dotr.workbench.explanation import ClauseExplanation, Explanation, QueryExplanation, RuleExplanation, explanation
@@ -75,6 +76,9 @@ def text(explained: Explanation) -> Iterator[str]:
     for file in explained.files:
         yield ""
         yield from lines_of_file(file)
+    for unit in explained.intervals:
+        yield ""
+        yield from lines_of_intervals(unit)
     for rule in explained.rules:
         yield ""
         yield from _rule(rule)
