@@ -39,6 +39,7 @@ from dotr.patterns.state import State
 
 if TYPE_CHECKING:  # loaded where a program has a query
     from dotr.engine.unit_layer import ContradictedReport
+    from dotr.engine.unit_runs import UnitRun
 
 
 class Rejection(NamedTuple):
@@ -215,6 +216,11 @@ class Engine:
             found += units.contradicted
             units.contradicted.clear()
         return found
+
+    @property
+    def unit_runs(self) -> Mapping[str, UnitRun]:
+        """The state of each unit other than a rule, by its name."""
+        return {each.unit.name: each.run for units in self._units.values() for each in units.units}
 
     @property
     def passed(self) -> Micros | None:

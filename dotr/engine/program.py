@@ -116,9 +116,11 @@ class CompiledProgram:
         """
         if not self.units:
             return {}
+        from dotr.engine.kept_windows import SharedClosures
         from dotr.engine.unit_layer import UnitLayer
 
-        context = self.unit_context(clock)
+        alone = self.unit_context(clock)
+        context = replace(alone, closures=SharedClosures(alone.closer))
         return {
             layer.number: UnitLayer(layer, context, read)
             for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)

@@ -10,23 +10,25 @@ Source: continuous.md, sections 3, 4 and 6.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Final, assert_never
+from typing import Final, NamedTuple, Protocol, assert_never
 
 from dotr.engine.items import graph_row, row_graph
+from dotr.engine.kept_windows import SharedClosures, kept_items, kept_windows
+from dotr.engine.last_solutions import LastSolutions
 from dotr.engine.match_blocks import MatchedTriple
-from dotr.engine.report_evaluation import ReportEvaluator, SeenWindow, SolutionRow
+from dotr.engine.report_evaluation import ClosedItems, ReportAnswer, ReportEvaluator, SeenWindow, SolutionRow
 from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.joins.limits import LimitExceeded
 from dotr.layout.event_order import sort_by_tie
-from dotr.model.continuous import AskForm, ConstructForm, ContinuousQuery, LandmarkExtent, RelationToStream, SelectForm
+from dotr.model.continuous import AskForm, ConstructForm, ContinuousQuery, LandmarkExtent, SelectForm
 from dotr.model.stream import DeadLetter, Firing, Reason
-from dotr.model.terms import Triple
+from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import Micros
 from dotr.outputs import compile_template, digest_of, match_text
+from dotr.outputs.templates import CompiledTemplate
 from dotr.patterns.events import StoredEvent
 from dotr.windows.content import ContentRange, TimedElement, WindowContent, WindowLimitExceeded
 from dotr.windows.reports import WindowReports
@@ -34,19 +36,48 @@ from dotr.windows.reports import WindowReports
 _NOTHING: Final = UnitResult([])
 
 
+class SeenContent(NamedTuple):
+    """Elements that a window showed at a report, as positions among all elements that came to it: its
+    content, and the first of the elements of its stream that its level reads beside it.
+    """
+
+    held: ContentRange
+    history: int
+
+
+class ReportWatch(Protocol):
+    """Reader of what comes to a query and of its reports, for explanations."""
+
+    def arrived(self, time: Micros, arrived: Mapping[int, Sequence[tuple[Triple, ...]]]) -> None:
+        """The elements of a time have been added, by the number of the window."""
+
+    def reported(self, time: Micros, contents: Sequence[SeenContent], used: tuple[frozenset[MatchedTriple], ...]) -> None:
+        """A report has been evaluated; `used`: what each MATCH block had used up before."""
+
+
 class QueryRun(UnitRun):
     """A continuous query on its way through its streams.
 
     - `passed`: the last time that was stepped or begun before; None before the first instant.
     - `is_stopped`: a landmark window went over its LIMIT, so nothing is kept or reported any more.
+    - `closures`: what windows say, shared with other queries (None: the query's own); `streams`:
+      what tells the stream of each window from others.
     - `ended`: the last instant, once it is known; `is_done`: the last report is over.
+    - `watch`: what reads along, in explanations alone.
     """
 
-    def __init__(self, evaluator: ReportEvaluator, origin: Micros) -> None:
+    def __init__(
+        self, evaluator: ReportEvaluator, origin: Micros, closures: SharedClosures | None = None, streams: Sequence[Hashable] = ()
+    ) -> None:
         self.query: ContinuousQuery = evaluator.query
         self._evaluator = evaluator
         self.windows = [WindowReports(WindowContent(window, origin), origin) for window in self.query.windows]
-        self._kept = evaluator.kept_windows()
+        self._closures = SharedClosures(evaluator.closer) if closures is None else closures
+        self._streams = streams or [window.stream for window in self.query.windows]
+        contents = [each.content for each in self.windows]
+        self._kept = kept_windows(self.query, contents, self._streams, self._closures)
+        self._items = kept_items(self.query, contents, self._streams, self._closures)
+        self._closed = [ClosedItems() for _ in self.windows]
         self._all_times = [reports.times for reports in self.windows if reports.times is not None]
         names = evaluator.projection
         self._names = names
@@ -55,7 +86,9 @@ class QueryRun(UnitRun):
         self.is_stopped = False
         self.ended: Micros | None = None
         self.is_done = False
-        self.before: list[SolutionRow] = []
+        self.watch: ReportWatch | None = None
+        self._last = LastSolutions(self.query.relation)
+        self._solutions = evaluator.kept_solutions()
         self.used: tuple[frozenset[MatchedTriple], ...] = tuple(frozenset() for _ in self.query.matches)
 
     # --- time ---
@@ -106,10 +139,13 @@ class QueryRun(UnitRun):
             return _NOTHING
         self.passed = time
         for number, arrived in arrivals.items():
+            graphs = self._closures.elements(self._streams[number], time, arrived)
             try:
-                self.windows[number].content.add(time, [row_graph(row) for _, row in arrived])
+                self.windows[number].content.add(time, graphs)
             except WindowLimitExceeded:
                 return self._stop(time, number)
+        if self.watch is not None:
+            self.watch.arrived(time, {number: [row_graph(row) for _, row in arrived] for number, arrived in arrivals.items()})
         result = self._report(time, arrivals)
         if self.ended is not None and any(times.has(time) for times in self._all_times):
             self._finish_at(time, is_fed=is_fed)
@@ -121,20 +157,38 @@ class QueryRun(UnitRun):
         reporting = [each for number, each in enumerate(self.windows) if each.reports(time, arrived=bool(arrivals.get(number)))]
         if not reporting:
             return _NOTHING
-        seen = [SeenWindow(each.content.view(time), each.content, kept) for each, kept in zip(self.windows, self._kept, strict=True)]
         try:
-            answer = self._evaluator.evaluate(seen, self.used)
-            firings = self._firings(time, self._given(answer.rows))
+            answer, firings = self._answered(time)
         except LimitExceeded as error:
             return UnitResult([], [self._dead_letter(Reason.LIMIT, time, f"a report of {self.query.label} goes over a limit: {error}")])
         except Exception as error:
             reraise_in_tests(error, FallbackKind.GRAPHS)
             return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
+        if self.watch is not None:
+            contents = [SeenContent(each.content.range_at(time), each.content.history_from(time)) for each in self.windows]
+            self.watch.reported(time, contents, self.used)
         for each in reporting:
             each.note(time)
-        self.before = answer.rows if self.query.relation is not RelationToStream.RSTREAM else []
         self.used = answer.used
         return UnitResult(firings, [], answer.contradictions)
+
+    def _answered(self, time: Micros) -> tuple[ReportAnswer, list[Firing]]:
+        """The answer of a report and its events; after an error the next report begins anew, and
+        compares with the last that was given."""
+        try:
+            self._evaluator.bound_literals()
+            parts = zip(self.windows, self._kept, self._items, self._closed, strict=True)
+            seen = [SeenWindow(each.content, time, kept, items, closed) for each, kept, items, closed in parts]
+            answer = self._evaluator.evaluate(seen, self.used, self._solutions)
+            given = self._last.give(answer.rows)
+            try:
+                return answer, self._firings(time, given)
+            except BaseException:
+                self._last.undo()
+                raise
+        except BaseException:
+            self._solutions.clear()
+            raise
 
     def _stop(self, time: Micros, number: int) -> UnitResult:
         """The query goes over the LIMIT of a landmark window: it keeps nothing, and reports no
@@ -142,9 +196,13 @@ class QueryRun(UnitRun):
         window = self.query.windows[number]
         assert isinstance(window.extent, LandmarkExtent)
         self.is_stopped = True
-        self.before = []
+        self._last.restore(())
+        self._solutions.clear()
         for each in self.windows:
             each.content.clear()
+        for kept in (*self._kept, *self._items):
+            if kept is not None:
+                kept.leave()
         name = window.name or "the default window"
         why = f"the window {name} of {self.query.label} holds more than LIMIT {window.extent.limit}: the query reports no more"
         return UnitResult([], [self._dead_letter(Reason.LIMIT, time, why)])
@@ -152,18 +210,6 @@ class QueryRun(UnitRun):
     def _dead_letter(self, reason: Reason, time: Micros, why: str) -> DeadLetter:
         span, label = self.query.label_span, self.query.label
         return DeadLetter(reason, f"rule {label}", span.document.name, span.line_column[0], time, label, why)
-
-    def _given(self, rows: list[SolutionRow]) -> list[SolutionRow]:
-        """The rows that R2S gives: all, those that are more often there than before, or less."""
-        match self.query.relation:
-            case RelationToStream.RSTREAM:
-                return rows
-            case RelationToStream.ISTREAM:
-                return list((Counter(rows) - Counter(self.before)).elements())
-            case RelationToStream.DSTREAM:
-                return list((Counter(self.before) - Counter(rows)).elements())
-            case other:
-                assert_never(other)
 
     def _firings(self, time: Micros, rows: list[SolutionRow]) -> list[Firing]:
         label = self.query.label
@@ -184,12 +230,9 @@ class QueryRun(UnitRun):
         label = self.query.label
         graph: dict[Triple, None] = {}
         dropped = 0
-        for row, equal in groupby(sort_by_tie(self._names, rows)):
-            for ordinal, _ in enumerate(equal):
-                seed = digest_of(label.encode(), match_text(time, [(label, time, row)], ordinal)) if self._template.has_fresh_names else b""
-                triples, missing = self._template.instantiate(row, seed)
-                graph |= dict.fromkeys(triples)
-                dropped += missing
+        for _, triples, missing in row_graphs(label, self._template, self._names, time, rows):
+            graph |= dict.fromkeys(triples)
+            dropped += missing
         return Firing(time, label, label, (), tuple(graph), dropped)
 
     # --- state ---
@@ -214,7 +257,7 @@ class QueryRun(UnitRun):
                 [[each.content.to_json(), each.reported] for each in self.windows],
                 self.passed,
                 self.is_stopped,
-                self.before,
+                list(self._last.rows()),
                 [sorted(used) for used in self.used],
             ]
         )
@@ -225,8 +268,22 @@ class QueryRun(UnitRun):
         for each, (content, reported), kept in zip(self.windows, windows, entries, strict=True):
             each.content.restore(content, [TimedElement(time, row_graph(row)) for time, _, row in kept])
             each.reported = ContentRange(*reported)
-        self._kept = self._evaluator.kept_windows()
-        self.before = [tuple(row) for row in before]
+        self._closures.forget()
+        self._last.restore(tuple(row) for row in before)
+        self._solutions.clear()
         self.used = tuple(
             frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used
         )
+
+
+def row_graphs(
+    label: Label, template: CompiledTemplate, names: Sequence[Variable], time: Micros, rows: list[SolutionRow]
+) -> Iterator[tuple[SolutionRow, Sequence[Triple], int]]:
+    """The graph of each row of a CONSTRUCT, with the number of triples that are dropped, in the tie
+    order; equal rows have fresh blank nodes of their own.
+    """
+    for row, equal in groupby(sort_by_tie(names, rows)):
+        for ordinal, _ in enumerate(equal):
+            seed = digest_of(label.encode(), match_text(time, [(label, time, row)], ordinal)) if template.has_fresh_names else b""
+            triples, missing = template.instantiate(row, seed)
+            yield row, triples, missing

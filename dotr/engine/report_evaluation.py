@@ -2,31 +2,33 @@
 
 Idea: the content of each window is closed at its level, MATCH is evaluated over items, and the
 query over all of that by the full evaluator. From report to report the closures of contents are
-kept (`kept_windows`), where their level and rules allow it, and what MATCH has used.
-Cost: that of what came and went in closures that are kept, and of closing the others; and that of
-the query over the windows, whatever has changed.
+kept (`kept_windows`), where their level and rules allow it, the solutions of the query or of parts
+of it (`kept_solutions`), and what MATCH has used.
+Cost: that of what came and went in closures and solutions that are kept, of closing the other
+windows, and of the parts of the query that are evaluated in full.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
-from dotr.engine.kept_windows import KeptWindow, kept_windows
+from dotr.engine.kept_solutions import KeptSolutions, SeenGraph, SolutionChanges
+from dotr.engine.kept_windows import KeptItems, KeptWindow, StratifiedWindow, WindowChanges, followed_graphs
 from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
-from dotr.horizons.window_closure import WindowClosure
 from dotr.joins.limits import Limits
 from dotr.model.continuous import AskForm, ContinuousQuery, ContinuousWindow, EntailmentLevel, Level, StreamLevel
 from dotr.model.intervals import plain_groups
 from dotr.model.terms import XSD, Term, Triple
 from dotr.model.time import Clock, Micros
-from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
+from dotr.queries.kept_changes import NO_TRIPLES, GraphName
+from dotr.queries.kept_plan import kept_plan
 from dotr.queries.operators import EMPTY
 from dotr.queries.report_graph import ReportGraph
 from dotr.store.triples import TripleIndex
@@ -39,23 +41,52 @@ _BOOLEANS = {True: f'"true"^^<{XSD}boolean>', False: f'"false"^^<{XSD}boolean>'}
 
 
 class ReportAnswer(NamedTuple):
-    """Ω(t): the rows of all solutions in the tie order; the contradictions of windows; and the
-    triples that MATCH blocks with CONSUMING used up, by number of the block.
+    """Ω(t): the rows of all solutions, or of those that came and went since the report before; the
+    contradictions of windows; and the triples that MATCH blocks with CONSUMING used up, by number
+    of the block.
     """
 
-    rows: list[SolutionRow]
+    rows: SolutionChanges
     contradictions: tuple[Contradiction, ...]
     used: tuple[frozenset[MatchedTriple], ...]
 
 
-class SeenWindow(NamedTuple):
-    """A window as a query sees it at a report; `source` has the elements, `kept` the closure of
-    the content, if it is kept.
+class ClosedItems:
+    """Items of a window, each closed once, by itself."""
+
+    def __init__(self) -> None:
+        self._said: dict[Micros, Said] = {}
+
+    def of(self, items: Sequence[tuple[Micros, list[Triple]]], close: Callable[[list[Triple]], Said]) -> list[Said]:
+        """V of items; those that were asked for last time are remembered."""
+        known = self._said
+        self._said = {time: known.get(time) or close(item) for time, item in items}
+        return list(self._said.values())
+
+
+class SeenWindow:
+    """A window as a query sees it at a report.
+
+    `content` has the elements; `kept` is what they say, if that is kept, and `changes` how it
+    changed since the window's last report (None: all is anew). `items` are those that EVENTs see
+    where the stream tells more of them, `closed` the others.
     """
 
-    view: WindowView
-    source: WindowContent
-    kept: KeptWindow | None
+    def __init__(self, content: WindowContent, time: Micros, kept: KeptWindow | None, items: KeptItems | None, closed: ClosedItems) -> None:
+        self.content = content
+        self.time = time
+        self.kept = kept
+        self.items = items
+        self.closed = closed
+        if items is not None:
+            items.move(time)
+        changes = None if kept is None else kept.move(time)
+        self.changes: WindowChanges | None = None if changes is None or changes.is_anew else changes
+
+    @cached_property
+    def view(self) -> WindowView:
+        """The elements."""
+        return self.content.view(self.time)
 
 
 class ReportEvaluator:
@@ -65,42 +96,57 @@ class ReportEvaluator:
         self.query = query
         self._closer = closer
         self._limits = limits
-        self._operator = AlgebraCompiler().compile(query.query)
         self._matches = [MatchEvaluator(block, partial(time_term, clock=clock)) for block in query.matches]
         self._event_windows = {group.window for block in query.matches for group in plain_groups(block.events)}
         self._contradictions: dict[Contradiction, None] = {}
-        self._is_alone = sum(window.name is None for window in query.windows) == 1
+        self._default_windows = [number for number, window in enumerate(query.windows) if window.name is None]
 
     @property
     def projection(self) -> tuple[str, ...]:
         """The names of a row's terms."""
         return ("answer",) if isinstance(self.query.form, AskForm) else tuple(self.query.query.projection)
 
-    def kept_windows(self) -> list[KeptWindow | None]:
-        """New closures of the windows' contents, None for those that are closed anew."""
-        closer = self._closer
-        return kept_windows(self.query, closer.knowledge, closer.rules, closer.limit)
+    @property
+    def closer(self) -> SaidCloser:
+        """Closer of what is closed anew."""
+        return self._closer
 
-    def evaluate(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]]) -> ReportAnswer:
+    def bound_literals(self) -> None:
+        """Sets the limit of literals; called before contents are closed and the query evaluated."""
+        BOUNDS.characters = self._limits.literal
+
+    def kept_solutions(self) -> KeptSolutions:
+        """New solutions, of which nothing is known yet."""
+        graphs = followed_graphs(self.query, self._closer.rules)
+        return KeptSolutions(kept_plan(self.query.query, graphs, self._limits), self._limits)
+
+    def evaluate(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
         """Ω at a report.
 
         Args:
             windows: what each window of the query has.
+            kept: the solutions of the report before.
             used: the triples that each MATCH block has used up before.
 
         Raises:
             LimitExceeded: the windows, or the solutions, go over a limit.
         """
-        BOUNDS.characters = self._limits.literal
         self._contradictions.clear()
         named = {window.name: (window, seen) for window, seen in zip(self.query.windows, windows, strict=True) if window.name is not None}
-        blocks = {name: self._graph(self._leveled(window.block_level, seen)) for name, (window, seen) in named.items()}
-        items = {name: self._items(named[name][0], named[name][1].view) for name in self._event_windows}
+        graphs: dict[GraphName, SeenGraph] = {name: self._leveled(window.block_level, seen) for name, (window, seen) in named.items()}
+        default = self._default(windows)
+        graphs[None] = default.graph
+        if (changes := kept.update(graphs)) is not None:
+            if isinstance(self.query.form, AskForm):
+                changes = SolutionChanges([(_BOOLEANS[kept.number > 0],)], [], True)
+            return ReportAnswer(changes, tuple(self._contradictions), tuple(used))
+        items = {name: self._items(*named[name]) for name in self._event_windows}
         mappings = [match.mappings(items, gone) for match, gone in zip(self._matches, used, strict=True)]
-        background, delta, removed = self._default(windows)
-        graph = ReportGraph(background, delta, blocks, [[each.bindings for each in found] for found in mappings], self._limits)
-        graph.removed = removed
-        solutions = self._operator.solutions(graph, EMPTY, EMPTY)
+        blocks = {name: Graph(NO_TRIPLES, graphs[name].triples, None, self._limits) for name in named}
+        bindings = [[each.bindings for each in found] for found in mappings]
+        graph = ReportGraph(default.graph.background, default.graph.triples, blocks, bindings, self._limits)
+        graph.removed = default.removed
+        solutions = kept.plan.operator.solutions(graph, EMPTY, EMPTY)
         if isinstance(self.query.form, AskForm):
             rows: list[SolutionRow] = [(_BOOLEANS[bool(solutions)],)]
         else:
@@ -109,27 +155,26 @@ class ReportEvaluator:
             gone | {triple for each in found for triple in each.used} if block.consuming else gone
             for block, found, gone in zip(self.query.matches, mappings, used, strict=True)
         )
-        return ReportAnswer(rows, tuple(self._contradictions), now_used)
-
-    def _graph(self, triples: TripleIndex) -> Graph:
-        return Graph(TripleIndex(), triples, None, self._limits)
+        return ReportAnswer(SolutionChanges(rows, [], True), tuple(self._contradictions), now_used)
 
     def _said(self, said: Said) -> TripleIndex:
         self._contradictions |= dict.fromkeys(said.contradictions)
         return said.triples
 
-    def _kept(self, seen: SeenWindow) -> WindowClosure | None:
-        """The kept closure of a window, moved to the content."""
-        if seen.kept is None:
-            return None
-        closure = seen.kept.said(seen.source, seen.view.held)
-        self._contradictions |= dict.fromkeys(closure.contradictions())
-        return closure
+    def _kept(self, seen: SeenWindow) -> KeptWindow | None:
+        """What a window says, if it is kept."""
+        if seen.kept is not None:
+            self._contradictions |= dict.fromkeys(seen.kept.contradictions())
+        return seen.kept
 
-    def _leveled(self, level: Level, seen: SeenWindow) -> TripleIndex:
+    def _leveled(self, level: Level, seen: SeenWindow) -> SeenGraph:
         """The triples that a WINDOW block over a window sees."""
-        if (closure := self._kept(seen)) is not None:
-            return closure.index
+        if (kept := self._kept(seen)) is not None:
+            return SeenGraph(kept.index, changes=seen.changes)
+        return SeenGraph(self._closed(level, seen))
+
+    def _closed(self, level: Level, seen: SeenWindow) -> TripleIndex:
+        """The same, closed anew."""
         view = seen.view
         content = _triples(view.content)
         match level:
@@ -146,50 +191,64 @@ class ReportEvaluator:
             case StreamLevel():
                 return self._said(self._closer.close(content, list(_triples(view.history))))
 
-    def _items(self, window: ContinuousWindow, view: WindowView) -> list[MatchedItem]:
+    def _items(self, window: ContinuousWindow, seen: SeenWindow) -> list[MatchedItem]:
         """The items of a window as EVENTs see them."""
-        level = window.event_level
-        found: list[MatchedItem] = []
-        before: list[Triple] = []
-        history = _items(view.history) if isinstance(level, StreamLevel) else []
-        for time, item in _items(view.content):
-            match level:
-                case EntailmentLevel.NONE | EntailmentLevel.GRAPH:
-                    triples = TripleIndex(item)
-                case EntailmentLevel.SNAPSHOT:
-                    triples = self._said(self._closer.close(item))
-                case EntailmentLevel.WINDOW:
-                    triples = self._said(self._closer.close(item, before))
+        if seen.items is not None:
+            found = [MatchedItem(time, triples) for time, triples in seen.items.seen(seen.time)]
+            self._contradictions |= dict.fromkeys(seen.items.contradictions())
+            return found
+        level, closer = window.event_level, self._closer
+        items = _items(seen.view.content)
+        match level:
+            case EntailmentLevel.NONE | EntailmentLevel.GRAPH:
+                said = seen.closed.of(items, lambda item: Said(TripleIndex(item), ()))
+            case EntailmentLevel.SNAPSHOT:
+                said = seen.closed.of(items, closer.close)
+            case EntailmentLevel.WINDOW:
+                said, before = [], list[Triple]()
+                for _, item in items:
+                    said.append(closer.close(item, before))
                     before += item
-                case StreamLevel():
-                    triples = self._said(self._closer.close(item, [triple for when, each in history if when < time for triple in each]))
-            found.append(MatchedItem(time, triples))
-        return found
+            case StreamLevel():
+                history = _items(seen.view.history)
+                said = [closer.close(item, [triple for when, each in history if when < time for triple in each]) for time, item in items]
+        return [MatchedItem(time, self._said(each)) for (time, _), each in zip(items, said, strict=True)]
 
-    def _default(self, windows: Sequence[SeenWindow]) -> tuple[TripleIndex, TripleIndex, TripleIndex | None]:
-        """The default graph as background, delta and what the background masks: the model of the
-        background and the default windows, and what those of other levels add.
+    def _default(self, windows: Sequence[SeenWindow]) -> _DefaultGraph:
+        """The default graph: the model of the background and the default windows, and what those of
+        other levels add.
         """
+        known = self._closer.knowledge.background
+        alone = windows[self._default_windows[0]] if len(self._default_windows) == 1 else None
+        if alone is not None and (kept := self._kept(alone)) is not None:
+            if isinstance(kept, StratifiedWindow):
+                return _DefaultGraph(SeenGraph(kept.model.delta, kept.model.background), kept.model.removed)
+            return _DefaultGraph(SeenGraph(kept.beyond, kept.background, alone.changes))
+        if not self._default_windows:
+            return _DefaultGraph(SeenGraph(NO_TRIPLES, known))
         together: list[Triple] = []
         added: list[TripleIndex] = []
-        closed = [seen for window, seen in zip(self.query.windows, windows, strict=True) if window.name is None and _is_closed(window)]
-        if self._is_alone and closed and (kept := self._kept(closed[0])) is not None:
-            return kept.background, kept.beyond, None
-        for window, seen in zip(self.query.windows, windows, strict=True):
-            if window.name is not None:
-                continue
+        for number in self._default_windows:
+            window, seen = self.query.windows[number], windows[number]
             if _is_closed(window):
                 together += _triples(seen.view.content)
             else:
-                added.append(self._leveled(window.block_level, seen))
-        closure = self._closer.knowledge.close(together)
-        self._contradictions |= dict.fromkeys(closure.contradictions)
-        delta = closure.delta
+                added.append(self._leveled(window.block_level, seen).triples)
+        model = self._closer.knowledge.close(together)
+        self._contradictions |= dict.fromkeys(model.contradictions)
+        delta = model.delta
         for index in added:
             for triple in index:
-                if triple not in closure.background:
+                if triple not in model.background:
                     delta.add(triple)
-        return closure.background, delta, closure.removed
+        return _DefaultGraph(SeenGraph(delta, model.background), model.removed)
+
+
+class _DefaultGraph(NamedTuple):
+    """The default graph, and the triples that its background masks."""
+
+    graph: SeenGraph
+    removed: TripleIndex | None = None
 
 
 def _is_closed(window: ContinuousWindow) -> bool:

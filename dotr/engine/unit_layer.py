@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from dotr.engine.items import graph_row
 from dotr.engine.stage_two import CompositeEvent, LayerResult
@@ -307,16 +307,36 @@ class UnitLayer:
         return counts
 
     def encode(self) -> bytes:
-        """The state of all units, as `restore` takes it."""
-        return json.dumps([_written(each.run) for each in self.units]).encode("utf-8", "surrogatepass")
+        """The state of all units by name, as `restore` takes it."""
+        return encode_units({each.unit.name: _written(each.run) for each in self.units})
 
     def restore(self, written: bytes) -> None:
-        """Continue from an encoded state; raises `StateError`."""
+        """Continue from an encoded state; a unit that is not in it begins. Raises `StateError`."""
         try:
-            for each, (text, logs) in zip(self.units, json.loads(written), strict=True):
-                each.run.restore(text, [[StoredEvent(time, ordinal, tuple(row)) for time, ordinal, row in log] for log in logs])
+            states = decode_units(written)
+            for each in self.units:
+                if each.unit.name in states:
+                    text, logs = states[each.unit.name]
+                    each.run.restore(text, [[StoredEvent(time, ordinal, tuple(row)) for time, ordinal, row in log] for log in logs])
         except (ValueError, TypeError, KeyError) as error:
             raise StateError(f"it cannot be read ({error})") from error
+
+
+WrittenUnit: TypeAlias = tuple[str, Sequence[Sequence[StoredEvent]]]
+"""The state of a unit: its rest, and the entries of each of its logs."""
+
+
+def encode_units(states: Mapping[str, WrittenUnit]) -> bytes:
+    """The states of units by name as bytes without a line end."""
+    return json.dumps(states).encode("utf-8", "surrogatepass")
+
+
+def decode_units(written: bytes) -> dict[str, WrittenUnit]:
+    """The inverse of `encode_units`; raises ValueError or TypeError."""
+    states = json.loads(written)
+    if not isinstance(states, dict):
+        raise TypeError("no states by name")
+    return {name: (text, logs) for name, (text, logs) in states.items()}
 
 
 def _written(run: UnitRun) -> tuple[str, Sequence[Sequence[StoredEvent]]]:

@@ -31,6 +31,7 @@ from dotr.patterns.operator import Arrival
 
 if TYPE_CHECKING:
     from dotr.datalog.said import SaidCloser
+    from dotr.engine.kept_windows import SharedClosures
 
 UnitArrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
 """What arrives at a unit at a moment, by the number of the read (`StreamUnit.reads`): facts in the
@@ -159,6 +160,8 @@ class UnitContext:
 
     - `knowledge`: the background; `closing_rules`: the rules that close over it.
     - `clock`: the form of times in terms; `origin`: of windows, in µs.
+    - `closures`: what windows say, shared by units that are stepped time by time together; None
+      where each unit is stepped through a batch by itself.
     - `traced`: results have the parts of their events, for explanations.
     """
 
@@ -167,6 +170,7 @@ class UnitContext:
     clock: Clock
     limits: Limits
     origin: Micros
+    closures: SharedClosures | None = None
     traced: bool = False
 
     @cached_property
@@ -190,7 +194,8 @@ def unit_run(unit: StreamUnit, context: UnitContext) -> UnitRun:
             from dotr.engine.query_run import QueryRun
             from dotr.engine.report_evaluation import ReportEvaluator
 
-            return QueryRun(ReportEvaluator(unit.query, context.closer, context.clock, context.limits), context.origin)
+            evaluator = ReportEvaluator(unit.query, context.closer, context.clock, context.limits)
+            return QueryRun(evaluator, context.origin, context.closures, [read.stream for read in unit.reads])
         case LarsUnit():
             from dotr.engine.lars_run import LarsRun
 

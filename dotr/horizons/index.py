@@ -30,7 +30,7 @@ class _HeldEnds(Mapping[Any, "list[Any]"]):
 
     __slots__ = ("_all", "_cells", "_least", "_without")
 
-    def __init__(self, cells: Mapping[Any, dict[Any, HorizonCell]], least: int, without: Callable[[Any, Any], bool] | None = None) -> None:
+    def __init__(self, cells: dict[Any, dict[Any, HorizonCell]], least: int, without: Callable[[Any, Any], bool] | None = None) -> None:
         self._cells = cells
         self._least = least
         self._without = without
@@ -57,6 +57,11 @@ class _HeldEnds(Mapping[Any, "list[Any]"]):
     def __contains__(self, key: object) -> bool:
         return key in self._cells if self._all else self.get(key) is not None
 
+    @property
+    def is_empty(self) -> bool:
+        """True where no item reaches `least`; the latest are looked at first."""
+        return not any(key in self for key in reversed(self._cells))
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self._cells) if self._all else (key for key in self._cells if key in self)
 
@@ -65,11 +70,15 @@ class _HeldEnds(Mapping[Any, "list[Any]"]):
 
 
 class _HeldTables(Mapping[Term, Ends]):
-    """The tables of predicates that have triples."""
+    """The tables of predicates that have triples.
+
+    `get` may give a table that is empty, where a view holds none of a predicate's triples: to find
+    that out, all of the closure's would be looked at.
+    """
 
     __slots__ = ("_by_subject", "_index", "_tables")
 
-    def __init__(self, index: HeldIndex, tables: Mapping[Term, CellEnds], *, by_subject: bool) -> None:
+    def __init__(self, index: HeldIndex, tables: dict[Term, CellEnds], *, by_subject: bool) -> None:
         self._index = index
         self._tables = tables
         self._by_subject = by_subject
@@ -85,7 +94,7 @@ class _HeldTables(Mapping[Term, Ends]):
             ends = _HeldEnds(cells, least, lambda subject, object: (subject, predicate, object) in without.triples)
         else:
             ends = _HeldEnds(cells, least, lambda object, subject: (subject, predicate, object) in without.triples)
-        return ends if next(iter(ends), None) is not None else default
+        return ends
 
     def __getitem__(self, predicate: Term) -> Ends:
         found = self.get(predicate)
@@ -94,7 +103,8 @@ class _HeldTables(Mapping[Term, Ends]):
         return cast(Ends, found)
 
     def __contains__(self, predicate: object) -> bool:
-        return self.get(cast(Term, predicate)) is not None
+        ends = self.get(cast(Term, predicate))
+        return ends is not None and not ends.is_empty
 
     def __iter__(self) -> Iterator[Term]:
         return (predicate for predicate in self._tables if predicate in self)

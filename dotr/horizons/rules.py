@@ -66,25 +66,30 @@ class WindowRule:
 class FactChanges:
     """The facts that began and those that ended between two points, each once.
 
+    `renewed`, of a view: the facts that held before and do now, and whose horizon may be another:
+    a greater one, or a lesser one where facts are doubted.
+
     After a closing anew they are found when they are asked for, or when the closure moves on.
     """
 
-    __slots__ = ("__weakref__", "_began", "_ended", "_find")
+    __slots__ = ("__weakref__", "_began", "_ended", "_find", "_renewed")
 
     def __init__(
         self,
         began: Sequence[WindowFact] = (),
         ended: Sequence[WindowFact] = (),
-        find: Callable[[], tuple[Sequence[WindowFact], Sequence[WindowFact]]] | None = None,
+        find: Callable[[], tuple[Sequence[WindowFact], Sequence[WindowFact], Sequence[WindowFact]]] | None = None,
+        renewed: Sequence[WindowFact] = (),
     ) -> None:
         self._began = began
         self._ended = ended
         self._find = find
+        self._renewed = renewed
 
     def find(self) -> None:
         """Finds the changes while the closure is where it was."""
         if self._find is not None:
-            self._began, self._ended = self._find()
+            self._began, self._ended, self._renewed = self._find()
             self._find = None
 
     @property
@@ -98,6 +103,12 @@ class FactChanges:
         """The facts that held before and do not now."""
         self.find()
         return self._ended
+
+    @property
+    def renewed(self) -> Sequence[WindowFact]:
+        """The facts of a view that held before and do now, with another horizon."""
+        self.find()
+        return self._renewed
 
     def __repr__(self) -> str:
         return f"FactChanges(began={self.began}, ended={self.ended})"

@@ -53,19 +53,21 @@ def compile_branch(
     projection: Sequence[Variable],
     background: TripleIndex | None,
     limits: Limits | None,
+    bound: Sequence[Variable] = (),
 ) -> BranchFunction:
     """Compiles a branch to the function that returns its rows.
 
     `sides`: the index that each pattern reads, in the order of the branch's patterns. `projection`:
     the columns. `background`: the index that the function will be called with, if known; sizes and
     tables are then resolved at compile time. `limits`: None for a function that counts no work.
+    `bound`: variables whose terms the caller passes behind the two indexes.
     Raises `Unplannable` for a nesting of loops deeper than Python's parser accepts.
     """
     writer = JoinWriter("join", leave="return rows", index=background, count=work_count(limits))
-    writer.begin(["background", "delta"])
+    writer.begin(["background", "delta", *map(writer.bind, bound)])
     if limits and any(isinstance(step, PartnerLookup) for step in branch.steps):
         writer.assign(SPENT, "[0]")
-    _write_branch(writer, branch, sides, projection, (), background, limits)
+    _write_branch(writer, branch, sides, projection, bound, background, limits)
     try:
         return writer.function()
     except IndentationError:

@@ -12,23 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal, DecimalException
-from math import inf, isfinite, nan
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from dotr.expressions import AGGREGATES, VALUES, write
 from dotr.expressions.decimals import EXACT
+from dotr.expressions.exact_sums import DECIMAL, DOUBLE, ExactSum, fixed_point_or_zero, float_type_of, kind_unit, total_of
 from dotr.expressions.operators import divide
-from dotr.expressions.values import NUMERIC, Number, Single, Value, single
+from dotr.expressions.values import NUMERIC, Number
 from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.key_index import EventRun
-
-# The counts of values by kind are packed in one integer: 40 bits per kind.
-_FIELD: Final = 40
-_INT, _DECIMAL, _DOUBLE, _SINGLE, _OTHER, _HIGH, _LOW, _NAN = (1 << (_FIELD * n) for n in range(8))
-_UNIT: Final = 1 << 1074
-"""A double is a whole multiple of 1 / _UNIT."""
 
 OptionalTerms: TypeAlias = Sequence[Term | None]
 
@@ -65,7 +59,7 @@ class SumRun(EventRun):
     def append(self, event: StoredEvent) -> None:
         super().append(event)
         value = VALUES[event[2][self._position]]
-        self._kinds.append(self._kinds[-1] + _kind_unit(value))
+        self._kinds.append(self._kinds[-1] + kind_unit(value))
         exact = self._exact
         last = exact[-1]
         if type(value) is int and type(last) is int:
@@ -79,12 +73,12 @@ class SumRun(EventRun):
         else:
             exact.append(last)
         if self._binary is not None:
-            self._binary.append(self._binary[-1] + _fixed_point_or_zero(value))
+            self._binary.append(self._binary[-1] + fixed_point_or_zero(value))
 
     def _prefixes(self) -> list[int]:
         prefixes = [0]
         for event in self:
-            prefixes.append(prefixes[-1] + _fixed_point_or_zero(VALUES[event[2][self._position]]))
+            prefixes.append(prefixes[-1] + fixed_point_or_zero(VALUES[event[2][self._position]]))
         return prefixes
 
     def drop(self, number: int) -> None:
@@ -97,7 +91,7 @@ class SumRun(EventRun):
         """SUM of the attribute from `low` to `high` µs, both closed."""
         i, j = self.slice_between(low, high)
         kinds = self._kinds[j] - self._kinds[i]
-        if kinds < _DECIMAL and not self._overflowed:
+        if kinds < DECIMAL and not self._overflowed:
             return write(int(_difference(self._exact[j], self._exact[i])))
         return write(self._total(i, j, kinds))
 
@@ -111,7 +105,7 @@ class SumRun(EventRun):
             total = VALUES[AGGREGATES["SUM"](bound_terms(self[i:j], self._position), False)]
             return total if type(total) in NUMERIC else None  # type: ignore[return-value]
         binary = 0
-        if kinds >= _DOUBLE and float_type_of(kinds):
+        if kinds >= DOUBLE and float_type_of(kinds):
             prefixes = self._binary = self._binary or self._prefixes()
             binary = prefixes[j] - prefixes[i]
         return total_of(kinds, _difference(self._exact[j], self._exact[i]), binary)
@@ -121,87 +115,17 @@ def _difference(a: int | Decimal, b: int | Decimal) -> int | Decimal:
     return a - b if type(a) is int and type(b) is int else EXACT.subtract(Decimal(a), Decimal(b))
 
 
-def _kind_unit(value: Value | None) -> int:
-    """The counter unit of a value's type. Infinities and NaN count twice: by kind and as double
-    or float."""
-    kind = type(value)
-    if kind is int:
-        return _INT
-    if kind is Decimal:
-        return _DECIMAL
-    if isinstance(value, float):
-        own = _SINGLE if kind is Single else _DOUBLE
-        return own if isfinite(value) else own + (_HIGH if value == inf else _LOW if value == -inf else _NAN)
-    return _OTHER
-
-
-def _field(kinds: int, unit: int) -> int:
-    """One counter of the packed counters `kinds`."""
-    return kinds // unit & ((1 << _FIELD) - 1)
-
-
-def float_type_of(kinds: int) -> type[float] | None:
-    """The floating-point type of a sum of values of these kinds; None without floating-point
-    values."""
-    return float if _field(kinds, _DOUBLE) else Single if _field(kinds, _SINGLE) else None
-
-
-def total_of(kinds: int, exact: int | Decimal, binary: int) -> Number | None:
-    """The sum of values of these kinds, from the exact sum of integers and decimals and the
-    fixed-point sum of doubles and floats."""
-    if _field(kinds, _OTHER):
-        return None
-    wide = float_type_of(kinds)
-    if wide is None:
-        return Decimal(exact) if kinds >= _DECIMAL else int(exact)
-    high, low, no_number = _field(kinds, _HIGH), _field(kinds, _LOW), _field(kinds, _NAN)
-    number = nan if no_number or (high and low) else inf if high else -inf if low else rounded_once(binary, exact)
-    return number if wide is float else single(number)
-
-
-def to_fixed_point(number: float) -> int:
-    """A double as a multiple of the least double.
-
-    >>> to_fixed_point(5e-324), rounded_once(to_fixed_point(0.1) + to_fixed_point(0.2) - to_fixed_point(0.3))
-    (1, 2.7755575615628914e-17)
-    """
-    numerator, denominator = number.as_integer_ratio()
-    return numerator << (1075 - denominator.bit_length())
-
-
-def _fixed_point_or_zero(value: Value | None) -> int:
-    """A finite double or float in fixed point; 0 for any other value."""
-    return to_fixed_point(value) if isinstance(value, float) and isfinite(value) else 0
-
-
-def rounded_once(binary: int, exact: int | Decimal = 0) -> float:
-    """The double nearest to the sum of a fixed-point number and an exact number.
-
-    >>> rounded_once(to_fixed_point(0.5), Decimal("0.1")), rounded_once(to_fixed_point(0.1), 10**400)
-    (0.6, inf)
-    """
-    above, below = exact.as_integer_ratio()
-    above = above * _UNIT + binary * below
-    try:
-        return above / (below * _UNIT)
-    except OverflowError:
-        return inf if above > 0 else -inf
-
-
 class _SlidingMultiset:
     """The multiset of values in a window that only moves forward, with the sum of its distinct
     values."""
 
-    __slots__ = ("_position", "binary", "counts", "exact", "i", "j", "kinds", "overflowed")
+    __slots__ = ("_position", "counts", "i", "j", "sum")
 
     def __init__(self, position: int, start: int) -> None:
         self._position = position
         self.i = self.j = start
         self.counts: dict[Term, int] = {}
-        self.kinds = 0
-        self.exact: int | Decimal = 0
-        self.binary = 0
-        self.overflowed = False
+        self.sum = ExactSum()
 
     def move(self, run: EventRun, i: int, j: int) -> None:
         """Moves the window to the events `[i:j]` of the run."""
@@ -210,25 +134,14 @@ class _SlidingMultiset:
             term: Term = event[2][position]  # type: ignore[assignment]
             number = counts[term] = counts.get(term, 0) + 1
             if number == 1:
-                self._change(term, 1)
+                self.sum.change(VALUES[term], 1)
         for event in run[self.i : min(i, self.j)]:
             term = event[2][position]  # type: ignore[assignment]
             number = counts[term] = counts[term] - 1
             if not number:
                 del counts[term]
-                self._change(term, -1)
+                self.sum.change(VALUES[term], -1)
         self.i, self.j = i, j
-
-    def _change(self, term: Term, sign: int) -> None:
-        """Adds (sign 1) or removes (sign -1) a distinct term."""
-        value = VALUES[term]
-        self.kinds += sign * _kind_unit(value)
-        if type(value) is int or type(value) is Decimal:
-            try:
-                self.exact = self.exact + sign * value if type(value) is int is type(self.exact) else EXACT.fma(value, sign, self.exact)
-            except DecimalException:
-                self.overflowed = True
-        self.binary += sign * _fixed_point_or_zero(value)
 
 
 class DistinctRun(EventRun):
@@ -261,8 +174,7 @@ class DistinctRun(EventRun):
         number = len(follower.counts)
         if function == "COUNT":
             return write(number)
-        kinds = follower.kinds
-        if follower.overflowed:
+        if follower.sum.has_overflowed:
             return aggregate_terms(function, True, list(follower.counts))
-        total = total_of(kinds, follower.exact, follower.binary)
+        total = follower.sum.total()
         return None if total is None else write(total if function == "SUM" else divide(total, number))

@@ -25,6 +25,7 @@ from dotr.layout.layers import Layout
 from dotr.layout.units import (
     FedGraphs,
     InstantTriples,
+    IntervalEvents,
     MadeGraphs,
     ProgramUnit,
     StreamQuery,
@@ -228,6 +229,8 @@ def _stream_data(stream: UnitStream) -> object:
             return ["fed", name]
         case InstantTriples(asserted, predicates):
             return ["triples", asserted, None if predicates is None else sorted(predicates)]
+        case IntervalEvents(label, names):
+            return ["intervals", label, None if names is None else list(names)]
         case _:
             assert_never(stream)
 

@@ -20,7 +20,7 @@ from dotr.errors.diagnostics import DotrError
 from dotr.model.continuous import ContinuousWindow as ContinuousWindow
 from dotr.model.continuous import ElementsExtent, LandmarkExtent, NowExtent, RangeExtent, StreamLevel, TriplesExtent
 from dotr.model.terms import Triple
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.windows.extents import is_in_range_later, landmark_at, range_at
 
 
@@ -66,6 +66,7 @@ class WindowContent:
     - `came`: the number of all elements, or triples, that came, for windows of these.
     - `closed_at`: the last time at which a window of elements or triples closed.
     - `latest`: the time of the last element.
+    - `origin`: windows without STARTING AT lie around this time.
 
     >>> from dotr.model.continuous import ReportPolicies
     >>> from dotr.model.places import Document, Span
@@ -80,7 +81,7 @@ class WindowContent:
     def __init__(self, window: ContinuousWindow, origin: Micros) -> None:
         self.window = window
         self._extent = window.extent
-        self._origin = origin
+        self.origin = origin
         level = window.level
         self._history = level.within if isinstance(level, StreamLevel) else 0
         self.came = 0
@@ -110,6 +111,11 @@ class WindowContent:
 
     def __len__(self) -> int:
         return len(self._elements) - self._dropped
+
+    def history_from(self, time: Micros) -> int:
+        """The position of the first element that the level reads beside the content at a time."""
+        first = bisect_right(self._times, time - self._history, self._dropped) if self._history else len(self._times)
+        return first + self._offset
 
     def add(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> None:
         """Add the elements of a time, which is not before the last one.
@@ -153,10 +159,10 @@ class WindowContent:
         high = len(times)
         match self._extent:
             case RangeExtent() as extent:
-                begin, end = range_at(extent, self._origin, time)
+                begin, end = range_at(extent, self.origin, time)
                 low, high = bisect_right(times, begin, low), bisect_right(times, end, low)
             case LandmarkExtent() as landmark:
-                restart = landmark_at(landmark, self._origin, time)
+                restart = landmark_at(landmark, self.origin, time)
                 low = low if restart is None else bisect_right(times, restart, low)
             case ElementsExtent() | TriplesExtent():
                 low = self._first_counted()
@@ -165,6 +171,25 @@ class WindowContent:
             case _:
                 assert_never(self._extent)
         return ContentRange(low + self._offset, high + self._offset) if low < high else _EMPTY
+
+    def begin_at(self, time: Micros) -> Micros:
+        """The time after which elements are in the content at a time, or will be later.
+
+        It is found without elements that are still to come at that very time, and never descends.
+        """
+        match self._extent:
+            case RangeExtent() as extent:
+                return range_at(extent, self.origin, time)[0]
+            case LandmarkExtent() as landmark:
+                restart = landmark_at(landmark, self.origin, time)
+                return -LAST_MICRO if restart is None else restart
+            case ElementsExtent() | TriplesExtent():
+                first = self._first_counted()
+                return self._times[first] - 1 if first < len(self._times) else -LAST_MICRO
+            case NowExtent():
+                return time - 1
+            case _:
+                assert_never(self._extent)
 
     def between(self, first: int, end: int) -> Sequence[TimedElement]:
         """The elements at positions that are still kept: what came or went between two contents.
@@ -204,7 +229,7 @@ class WindowContent:
             return False
         # The latest ones stay longest, but in gaps between windows.
         kept = range(len(self._times) - 1, self._dropped - 1, -1)
-        return any(is_in_range_later(extent, self._origin, self._times[index], time) for index in kept)
+        return any(is_in_range_later(extent, self.origin, self._times[index], time) for index in kept)
 
     def expire(self, time: Micros) -> None:
         """Drop what nothing at a time, or later, can see."""
@@ -214,7 +239,7 @@ class WindowContent:
                 while dropped < len(times) and self._is_gone(extent, times[dropped], time):  # they leave in the order of time
                     dropped += 1
             case LandmarkExtent() as landmark:
-                begin = landmark_at(landmark, self._origin, time)
+                begin = landmark_at(landmark, self.origin, time)
                 while begin is not None and dropped < len(times) and times[dropped] <= begin and self._is_unread(times[dropped], time):
                     dropped += 1
             case ElementsExtent() | TriplesExtent():
@@ -235,7 +260,7 @@ class WindowContent:
         return element + self._history <= time
 
     def _is_gone(self, extent: RangeExtent, element: Micros, time: Micros) -> bool:
-        return self._is_unread(element, time) and not is_in_range_later(extent, self._origin, element, time)
+        return self._is_unread(element, time) and not is_in_range_later(extent, self.origin, element, time)
 
     def later(self, after: Micros | None) -> Sequence[TimedElement]:
         """The elements that are kept and are later than a time (None: all)."""

@@ -9,7 +9,6 @@ from dotr.config import read_config, read_document, read_tree
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused, refuse
-from dotr.explanations.replay import refuse_queries
 from dotr.languages.rule_files import RuleLanguage
 from dotr.workbench.drawing import mermaid, svg
 from dotr.workbench.explained_intervals import lines_of_intervals
@@ -24,8 +23,6 @@ def explain(path: str, form: str = "text") -> str:
     the program's problems."""
     alone = ", without the knowledge that a configuration names" if RuleLanguage.of(path) is not None else ""
     program = _program(path)
-    if form != "text":
-        refuse_queries(program, "a drawing")
     explained = explanation(path + alone, program)
     match form:
         case "mermaid":

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.horizons.closure import HorizonClosure
 from dotr.horizons.facts import StaticFacts
-from dotr.horizons.rules import FOREVER, Atom, WindowFact, WindowRule
+from dotr.horizons.rules import FOREVER, Atom, FactChanges, WindowFact, WindowRule
 from dotr.horizons.views import ClosureView
 from dotr.joins.order import JoinItem
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
@@ -104,6 +105,14 @@ def check_index(closure: HorizonClosure | ClosureView, facts: dict[WindowFact, f
         assert (predicate in index.by_subject) == any(triple[1] == predicate for triple in triples)
 
 
+def check_renewed(changes: FactChanges, before: dict[WindowFact, float], now: dict[WindowFact, float]) -> None:
+    """What was renewed is known before and now, told once, and all that has another horizon is there."""
+    renewed = list(changes.renewed)
+    assert len(set(renewed)) == len(renewed)
+    assert set(renewed) <= before.keys() & now.keys()
+    assert {fact for fact, horizon in now.items() if fact in before and before[fact] != horizon} <= set(renewed)
+
+
 def run(source: Random, *, as_datalog: bool = False) -> None:
     random, rules = source.random, [source.rule(number) for number in range(source.random.randint(1, 5))]
     static = [source.fact() for _ in range(random.choice([0, 0, 3, 6]))]
@@ -151,6 +160,7 @@ def run(source: Random, *, as_datalog: bool = False) -> None:
                 changes = view.advance(least)
                 assert sorted(map(repr, changes.began)) == sorted(map(repr, now.keys() - members.keys()))
                 assert sorted(map(repr, changes.ended)) == sorted(map(repr, members.keys() - now.keys()))
+                check_renewed(changes, members, now)
                 assert {fact for fact in view.members() if fact[0] not in closure.auxiliary} == now.keys()
                 check_index(view, now)
                 views[number] = (view, now)
@@ -170,6 +180,13 @@ def test_closure_of_triples(seed: int) -> None:
 @examples(150)
 def test_closure_of_datalog_rules_with_free_predicates(seed: int) -> None:
     run(Random(seed, negation=False, relations=False, free_predicates=True), as_datalog=True)
+
+
+@given(st.integers(0, 10**9))
+@examples(100)
+def test_views_that_keep_one_entry_of_a_cell(seed: int) -> None:
+    with mock.patch("dotr.horizons.views._MANY_HEARD", 0):
+        run(Random(seed, negation=seed % 2 == 0, relations=True))
 
 
 @given(st.integers(0, 10**9))

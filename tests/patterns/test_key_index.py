@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr.expressions import VALUES, write
+from dotr.expressions.exact_sums import rounded_once
 from dotr.expressions.operators import to_double
 from dotr.expressions.values import NUMERIC
 from dotr.model.terms import XSD, Term, literal
 from dotr.patterns.event_store import trim
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.key_index import EventRun, ExtremumRun, SkipRun
-from dotr.patterns.sums import DistinctRun, SumRun, aggregate_terms, rounded_once
+from dotr.patterns.sums import DistinctRun, SumRun, aggregate_terms
 
 pytestmark = pytest.mark.core
 

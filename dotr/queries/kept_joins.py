@@ -1,0 +1,188 @@
+"""Joins of patterns over different graphs, kept from report to report.
+
+Idea: what came on the left joins the right side as it was, and what came on the right joins the
+left side as it is now; what went likewise. A side is kept by the terms of the variables that both
+sides always bind, so each row finds its partners in one look-up. A conjunction over the default
+graph is not kept but looked up, since the background may be large.
+
+Cost: the pairs of rows of which one came or went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeAlias
+
+from dotr.joins.branch_loops import AnswerRow
+from dotr.model.terms import Variable
+from dotr.queries.kept_changes import NO_ROWS, GraphChanges, ReportWork, RowChanges
+from dotr.queries.kept_operators import ConjunctionScan, KeptOperator, RowFunction, columns_getter
+from dotr.store.triples import TripleIndex
+
+_RowCounts: TypeAlias = dict[AnswerRow, int]
+_MergeRows: TypeAlias = Callable[[AnswerRow, AnswerRow], AnswerRow | None]
+
+
+class _RowsByKey(dict[AnswerRow, _RowCounts]):
+    """A bag of rows by the terms of some variables."""
+
+    __slots__ = ("key_of",)
+
+    def __init__(self, names: tuple[Variable, ...], keys: list[Variable]) -> None:
+        super().__init__()
+        self.key_of: RowFunction = columns_getter(names, keys)
+
+    def change(self, changes: RowChanges) -> None:
+        """Takes in the rows that came, then those that went."""
+        key_of = self.key_of
+        for row in changes.came:
+            group = self.setdefault(key_of(row), {})
+            group[row] = group.get(row, 0) + 1
+        for row in changes.went:
+            key = key_of(row)
+            group = self[key]
+            if group[row] > 1:
+                group[row] -= 1
+            elif len(group) > 1:
+                del group[row]
+            else:
+                del self[key]
+
+    def joined(self, rows: Iterable[AnswerRow], key_of: RowFunction, merge: _MergeRows, work: ReportWork, kept: int) -> list[AnswerRow]:
+        """The rows merged with those of the bag that have their key; `kept` rows are known already."""
+        found: list[AnswerRow] = []
+        for row in rows:
+            others = self.get(key_of(row))
+            if others:
+                for other, times in others.items():
+                    merged = merge(row, other)
+                    if merged is not None:
+                        found += [merged] * times
+                work.look_at(len(others))
+                work.keep(len(found) - kept)
+        return found
+
+
+class _RowMerge:
+    """The function from two rows to that of their join; None where they bind a variable to
+    different terms.
+
+    `keys`: variables in which the rows are known to agree.
+
+    >>> merge = _RowMerge(("x", "y"), ("x", "y", "z"), ["x"])
+    >>> merge(("<a>", None), ("<a>", "<b>", "<c>")), merge(("<a>", "<d>"), ("<a>", "<b>", "<c>"))
+    (('<a>', '<b>', '<c>'), None)
+    """
+
+    __slots__ = ("_of_right", "_tested", "names")
+
+    def __init__(self, left: tuple[Variable, ...], right: tuple[Variable, ...], keys: Collection[Variable]) -> None:
+        self.names = (*left, *(name for name in right if name not in left))
+        self._of_right = columns_getter(right, self.names[len(left) :])
+        self._tested = [(number, right.index(name)) for number, name in enumerate(left) if name in right and name not in keys]
+
+    def __call__(self, left: AnswerRow, right: AnswerRow) -> AnswerRow | None:
+        if self._tested:
+            bound = list(left)
+            for mine, other in self._tested:
+                term = right[other]
+                if term is not None:
+                    if bound[mine] is None:
+                        bound[mine] = term
+                    elif bound[mine] != term:
+                        return None
+            left = tuple(bound)
+        return left + self._of_right(right)
+
+    def reversed(self, right: AnswerRow, left: AnswerRow) -> AnswerRow | None:
+        """The same for a row of the right side and one of the left."""
+        return self(left, right)
+
+
+class KeptJoin(KeptOperator):
+    """Join of two patterns, over different graphs or of values that BIND computes."""
+
+    __slots__ = ("_left", "_left_rows", "_merge", "_right", "_right_rows", "size")
+
+    def __init__(self, left: KeptOperator, right: KeptOperator, certain_in_both: Iterable[Variable]) -> None:
+        keys = sorted(certain_in_both)
+        self._merge = _RowMerge(left.names, right.names, keys)
+        super().__init__(self._merge.names)
+        self._left, self._right = left, right
+        self._left_rows = _RowsByKey(left.names, keys)
+        self._right_rows = _RowsByKey(right.names, keys)
+        self.size = 0
+
+    def clear(self) -> None:
+        self._left.clear()
+        self._right.clear()
+        self._left_rows.clear()
+        self._right_rows.clear()
+        self.size = 0
+
+    def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
+        left, right = self._left.changes(graphs, work), self._right.changes(graphs, work)
+        if not left and not right:
+            return NO_ROWS
+        mine, others, merge = self._left_rows, self._right_rows, self._merge
+        came, went = (others.joined(rows, mine.key_of, merge, work, self.size) for rows in left)
+        mine.change(left)
+        came += mine.joined(right.came, others.key_of, merge.reversed, work, self.size)
+        went += mine.joined(right.went, others.key_of, merge.reversed, work, self.size)
+        others.change(right)
+        self.size += len(came) - len(went)
+        work.keep(self.size)
+        return RowChanges(came, went)
+
+
+class KeptLookup(KeptOperator):
+    """Join of a pattern with a conjunction over a graph that has a background, which is looked up
+    by the variables that both always bind.
+    """
+
+    __slots__ = ("_key_of_right", "_left", "_left_rows", "_lookup", "_merge", "_right", "size")
+
+    def __init__(self, left: KeptOperator, right: ConjunctionScan, certain_in_both: Iterable[Variable]) -> None:
+        keys = sorted(certain_in_both)
+        self._merge = _RowMerge(left.names, right.names, keys)
+        super().__init__(self._merge.names)
+        self._left, self._right = left, right
+        self._lookup = right.lookup(keys)
+        self._left_rows = _RowsByKey(left.names, keys)
+        self._key_of_right = columns_getter(right.names, keys)
+        self.size = 0
+
+    def clear(self) -> None:
+        self._left.clear()
+        self._left_rows.clear()
+        self.size = 0
+
+    def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
+        left = self._left.changes(graphs, work)
+        change = graphs[self._right.graph]
+        if change.is_anew:  # nothing is known on the left, so all comes from there, over the graph as it is now
+            came, went = self._from_left(left.came, change.rest, change.began, work), list[AnswerRow]()
+            self._left_rows.change(left)
+        else:
+            came = self._from_left(left.came, change.rest, change.ended, work)
+            went = self._from_left(left.went, change.rest, change.ended, work)
+            self._left_rows.change(left)
+            right = self._right.deltas(change)
+            came += self._left_rows.joined(right.came, self._key_of_right, self._merge.reversed, work, self.size)
+            went += self._left_rows.joined(right.went, self._key_of_right, self._merge.reversed, work, self.size)
+        self.size += len(came) - len(went)
+        work.keep(self.size)
+        return RowChanges(came, went)
+
+    def _from_left(self, rows: list[AnswerRow], rest: TripleIndex, delta: TripleIndex, work: ReportWork) -> list[AnswerRow]:
+        found: list[AnswerRow] = []
+        key_of, lookup, merge = self._left_rows.key_of, self._lookup, self._merge
+        for row in rows:
+            others = lookup(rest, delta, *key_of(row))
+            for other in others:
+                merged = merge(row, other)
+                if merged is not None:
+                    found.append(merged)
+            work.look_at(1 + len(others))
+            work.keep(len(found) - self.size)
+        return found

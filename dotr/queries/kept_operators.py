@@ -1,0 +1,340 @@
+"""Operators whose solutions are kept from report to report (continuous.md, section 11).
+
+Idea: an operator takes what changed of its graphs and returns the rows that came and those that
+went, as bags; it keeps no more than it needs for that. A conjunction keeps nothing: what came is
+found by one join for each pattern, from the triples that began on, over those that were there
+before and those that began; what went by the same joins from the triples that ended on, over those
+that are left and those that ended (signed deltas: Gupta, Mumick, Subrahmanian, 1993). DISTINCT
+keeps counts; joins of different graphs are in `kept_joins`.
+
+A small case: `?x <p> ?y . ?y <q> ?z`, of which `b <q> c` stays, `a <p> b` ended and `d <p> b`
+began:
+
+    from a <p> b, over what is left and what ended     (a, b, c) went
+    from d <p> b, over what is left and what began     (d, b, c) came
+
+Invariant: after `changes` the sum of all that came, without all that went, is the bag of solutions
+over the graphs as they are. Rows hold the terms of `names` in their order, None where unbound.
+Cost: the matches that use a triple that began or ended; anew, those of the graphs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from operator import itemgetter
+from typing import Final, TypeAlias, TypeVar
+
+from dotr.expressions import condition, evaluator
+from dotr.joins.branch_loops import AnswerRow, BranchFunction, compile_branch, with_known_terms
+from dotr.joins.branches import Branch
+from dotr.joins.deltas import Conjunction
+from dotr.joins.limits import Limits
+from dotr.joins.order import Side
+from dotr.joins.scope import query_parameters
+from dotr.model.algebra import Const, Expression, Values, Var
+from dotr.model.terms import Term, Variable
+from dotr.queries.kept_changes import NO_ROWS, NO_TRIPLES, GraphChange, GraphChanges, GraphName, ReportWork, RowChanges
+from dotr.store.triples import TripleIndex
+
+RowFunction: TypeAlias = Callable[[AnswerRow], AnswerRow]
+RowLookup: TypeAlias = Callable[..., list[AnswerRow]]
+"""A function of two indexes and bound terms to rows."""
+
+_Result = TypeVar("_Result")
+
+
+class KeptOperator(ABC):
+    """A pattern whose solutions are kept.
+
+    `names`: the variables of a row.
+    """
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: Sequence[Variable]) -> None:
+        self.names: Final = tuple(names)
+
+    @abstractmethod
+    def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
+        """The rows that came and went; all graphs are anew, or none. Raises `LimitExceeded`, after
+        which the operator must be cleared.
+        """
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forgets all rows."""
+
+
+def columns_getter(names: Sequence[Variable], wanted: Sequence[Variable]) -> RowFunction:
+    """The function from rows of `names` to rows of other names; None for those that are not there.
+
+    >>> columns_getter(("x", "y"), ("y", "z", "x"))(("<a>", "<b>"))
+    ('<b>', None, '<a>')
+    """
+    places = [names.index(name) if name in names else None for name in wanted]
+    known = [place for place in places if place is not None]
+    if len(known) == len(places) == 1:
+        (only,) = known
+        return lambda row: (row[only],)
+    if len(known) == len(places) > 1:
+        return itemgetter(*known)
+    return lambda row: tuple([None if place is None else row[place] for place in places])
+
+
+class ConjunctionScan(KeptOperator):
+    """A union of conjunctions over one graph; it keeps only the answers of the background alone.
+
+    `limits`: of one join.
+    """
+
+    __slots__ = ("_branches", "_static", "computed", "graph", "size")
+
+    def __init__(self, graph: GraphName, branches: Iterable[Branch], names: Sequence[Variable], limits: Limits) -> None:
+        super().__init__(names)
+        self.graph: Final = graph
+        parts = list(branches)
+        self.computed: Final = frozenset(name for part in parts for name in part.computed)
+        """The variables that BIND computes."""
+        self._branches = [_BranchJoins(branch, self.names, limits) for branch in parts]
+        self._static: list[AnswerRow] | None = None
+        self.size = 0
+
+    def clear(self) -> None:
+        self.size = 0
+
+    def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
+        change = graphs[self.graph]
+        if change.is_anew:
+            self.size = 0
+            changes = RowChanges(self._anew(change), [])
+        else:
+            changes = self.deltas(change)
+        work.look_at(len(changes.came) + len(changes.went))
+        self.size += len(changes.came) - len(changes.went)
+        work.keep(self.size)
+        return changes
+
+    def _anew(self, change: GraphChange) -> list[AnswerRow]:
+        background = change.background
+        if not len(background):
+            return [row for branch in self._branches for row in branch.over_delta(NO_TRIPLES, change.began)]
+        if self._static is None:
+            self._static = [row for branch in self._branches for row in branch.over(background).static_answers()]
+        rows = self._static.copy()
+        for branch in self._branches:
+            for query in branch.over(background).delta_queries:
+                rows += query.join(background, change.began)
+        return rows
+
+    def deltas(self, change: GraphChange) -> RowChanges:
+        """The rows that came and went with a change."""
+        return RowChanges(self._deltas(change.rest, change.began), self._deltas(change.rest, change.ended))
+
+    def _deltas(self, rest: TripleIndex, delta: TripleIndex) -> list[AnswerRow]:
+        predicates = delta.by_subject
+        rows: list[AnswerRow] = []
+        if predicates:
+            for branch in self._branches:
+                for trigger, join in branch.deltas:
+                    if trigger is None or trigger in predicates:
+                        rows += join(rest, delta)
+        return rows
+
+    def lookup(self, names: Sequence[Variable]) -> RowLookup:
+        """The function from two indexes and the terms of `names` to the rows over both with these
+        terms.
+        """
+        functions = [branch.lookup(names) for branch in self._branches]
+        if len(functions) == 1:
+            return functions[0]
+        return lambda rest, delta, *terms: [row for function in functions for row in function(rest, delta, *terms)]
+
+
+class _BranchJoins:
+    """The joins of a branch, compiled when they are first needed."""
+
+    def __init__(self, branch: Branch, names: Sequence[Variable], limits: Limits) -> None:
+        self._branch = with_known_terms(branch)
+        self._names = names
+        self._limits = limits
+        self._over: Conjunction | None = None
+
+    def _compiled(self, sides: Side | Sequence[Side], bound: Sequence[Variable] = ()) -> BranchFunction:
+        return compile_branch(self._branch, sides, self._names, None, self._limits, bound)
+
+    @cached_property
+    def over_delta(self) -> BranchFunction:
+        return self._compiled(Side.DELTA)
+
+    def lookup(self, names: Sequence[Variable]) -> BranchFunction:
+        return self._compiled(Side.BOTH, names)
+
+    def over(self, background: TripleIndex) -> Conjunction:
+        """The branch over a background, which is the same at every call."""
+        if self._over is None:
+            self._over = Conjunction(self._branch, self._names, background, self._limits)
+        return self._over
+
+    @cached_property
+    def deltas(self) -> list[tuple[Term | None, BranchFunction]]:
+        """For each pattern its predicate (None: any), and the join that finds the rows of which it
+        is the first in a delta: the patterns before it read the rest, those after it both.
+        """
+        patterns = self._branch.patterns
+        return [
+            (
+                pattern.predicate.term if isinstance(pattern.predicate, Const) else None,
+                self._compiled([Side.BACKGROUND] * number + [Side.DELTA] + [Side.BOTH] * (len(patterns) - number - 1)),
+            )
+            for number, pattern in enumerate(patterns)
+        ]
+
+
+class KeptTable(KeptOperator):
+    """VALUES."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, table: Values) -> None:
+        super().__init__(table.variables)
+        self._rows = list(table.rows)
+
+    def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
+        return RowChanges(self._rows, []) if any(change.is_anew for change in graphs.values()) else NO_ROWS
+
+    def clear(self) -> None:
+        pass
+
+
+class KeptUnion(KeptOperator):
+    """UNION."""
+
+    __slots__ = ("_columns", "_parts")
+
+    def __init__(self, parts: Sequence[KeptOperator]) -> None:
+        super().__init__(list(dict.fromkeys(name for part in parts for name in part.names)))
+        self._parts = parts
+        self._columns = [columns_getter(part.names, self.names) for part in parts]
+
+    def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
+        came: list[AnswerRow] = []
+        went: list[AnswerRow] = []
+        for part, columns in zip(self._parts, self._columns, strict=True):
+            changes = part.changes(graphs, work)
+            came += map(columns, changes.came)
+            went += map(columns, changes.went)
+        return RowChanges(came, went)
+
+    def clear(self) -> None:
+        for part in self._parts:
+            part.clear()
+
+
+class _KeptOver(KeptOperator):
+    """An operator over one other."""
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, names: Sequence[Variable], inner: KeptOperator) -> None:
+        super().__init__(names)
+        self._inner = inner
+
+    def clear(self) -> None:
+        self._inner.clear()
+
+
+class KeptFilter(_KeptOver):
+    """FILTER, and HAVING over a group."""
+
+    __slots__ = ("_tests",)
+
+    def __init__(self, inner: KeptOperator, conditions: Sequence[Expression]) -> None:
+        super().__init__(inner.names, inner)
+        self._tests = [over_rows(condition, each, inner.names) for each in conditions]
+
+    def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
+        came, went = self._inner.changes(graphs, work)
+        for test in self._tests:
+            came, went = list(filter(test, came)), list(filter(test, went))
+        return RowChanges(came, went)
+
+
+class KeptExtend(_KeptOver):
+    """BIND: an expression that errs leaves its variable unbound."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, inner: KeptOperator, variable: Variable, expression: Expression) -> None:
+        super().__init__((*inner.names, variable), inner)
+        self._value = over_rows(evaluator, expression, inner.names)
+
+    def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
+        value = self._value
+        came, went = self._inner.changes(graphs, work)
+        return RowChanges([(*row, value(row)) for row in came], [(*row, value(row)) for row in went])
+
+
+def over_rows(
+    compiled: Callable[..., Callable[..., _Result]], expression: Expression, names: Sequence[Variable]
+) -> Callable[[AnswerRow], _Result]:
+    """The function of rows of `names` that an expression without EXISTS is; `compiled` makes it a
+    function of terms.
+    """
+    parameters = query_parameters(expression)
+    function = compiled(expression, parameters)
+    arguments = columns_getter(names, [parameter.name for parameter in parameters if isinstance(parameter, Var)])
+    if len(parameters) == 1:
+        (only,) = (parameter.name for parameter in parameters if isinstance(parameter, Var))
+        place = names.index(only) if only in names else None
+        return (lambda row: function(row[place])) if place is not None else (lambda row: function(None))
+    return lambda row: function(*arguments(row))
+
+
+class KeptProjection(_KeptOver):
+    """Projection without DISTINCT."""
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, inner: KeptOperator, names: Sequence[Variable]) -> None:
+        super().__init__(names, inner)
+        self._columns = columns_getter(inner.names, names)
+
+    def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
+        came, went = self._inner.changes(graphs, work)
+        columns = self._columns
+        return RowChanges(list(map(columns, came)), list(map(columns, went)))
+
+
+class KeptDistinct(_KeptOver):
+    """DISTINCT: a row comes with its first copy, and goes with its last."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self, inner: KeptOperator) -> None:
+        super().__init__(inner.names, inner)
+        self._counts: dict[AnswerRow, int] = {}
+
+    def clear(self) -> None:
+        super().clear()
+        self._counts.clear()
+
+    def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
+        counts = self._counts
+        came: list[AnswerRow] = []
+        went: list[AnswerRow] = []
+        changes = self._inner.changes(graphs, work)
+        for row in changes.came:
+            number = counts.get(row, 0)
+            if not number:
+                came.append(row)
+            counts[row] = number + 1
+        for row in changes.went:
+            number = counts[row] - 1
+            if number:
+                counts[row] = number
+            else:
+                del counts[row]
+                went.append(row)
+        return RowChanges(came, went)

@@ -1,0 +1,277 @@
+"""Plans of queries whose solutions are kept from report to report: the parts that are, and the rest.
+
+Idea: each part of a query that is made of unions of conjunctions, FILTER, BIND, VALUES, DISTINCT,
+aggregates and joins of these is compiled to operators that are kept (`kept_operators`,
+`kept_groups`); what stands above them (OPTIONAL, MINUS, EXISTS, paths, LIMIT, MATCH) is evaluated
+in full, with the kept solutions as input.
+Invariant: a kept part has the bag of solutions of full evaluation, at every report.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from dotr.errors.diagnostics import DotrError
+from dotr.joins.branch_loops import AnswerRow
+from dotr.joins.branches import Unplannable, branches
+from dotr.joins.limits import Limits
+from dotr.joins.scope import Reads, Variables, certain, possible, reads_of, union_of_reads
+from dotr.model.algebra import Bgp, Extend, Filter, Group, Join, Pattern, Select, TriplePattern, Union, Values, WindowBlock, is_hidden
+from dotr.model.terms import Variable
+from dotr.model.traverse import expressions_in, has_exists, walk
+from dotr.queries.evaluate import AlgebraCompiler
+from dotr.queries.graph import Graph
+from dotr.queries.incremental_operators import split_paths
+from dotr.queries.kept_changes import GraphChanges, GraphName, ReportWork, RowChanges
+from dotr.queries.kept_groups import KeptGroups
+from dotr.queries.kept_joins import KeptJoin, KeptLookup
+from dotr.queries.kept_operators import (
+    ConjunctionScan,
+    KeptDistinct,
+    KeptExtend,
+    KeptFilter,
+    KeptOperator,
+    KeptProjection,
+    KeptTable,
+    KeptUnion,
+)
+from dotr.queries.matching import Bindings, Solution
+from dotr.queries.operators import AlgebraOperator, JoinOperator
+from dotr.queries.report_graph import WindowOperator
+
+DEFAULT_GRAPH: Final = "the default graph"
+"""The construct of a pattern over a default graph that is not followed."""
+
+
+class NotKept(DotrError):
+    """A construct of a query that is evaluated in full; the message names it."""
+
+
+class KeptCompiler:
+    """Compiler of patterns to kept operators.
+
+    `graphs`: those of which changes are known; a pattern over another one is not kept.
+    """
+
+    def __init__(self, graphs: Collection[GraphName], limits: Limits) -> None:
+        self._graphs = graphs
+        self._limits = limits
+        self.read: dict[GraphName, Reads | None] = {}
+        """The kinds of triples that patterns read, by graph; None for any."""
+
+    def compile(self, pattern: Pattern, graph: GraphName = None) -> KeptOperator:
+        """The operator that keeps a pattern over a graph. Raises `NotKept`."""
+        if isinstance(pattern, WindowBlock):
+            return self.compile(pattern.pattern, pattern.window)
+        if isinstance(pattern, Select):
+            return self._selected(pattern, graph)
+        scan = self._scan(pattern, graph, sorted(possible(pattern)))
+        return scan or self._compiled(pattern, graph)
+
+    def _scan(self, pattern: Pattern, graph: GraphName, names: Sequence[Variable]) -> ConjunctionScan | None:
+        """The scan of a union of conjunctions over one graph; None for another pattern."""
+        if isinstance(pattern, WindowBlock):
+            return self._scan(pattern.pattern, pattern.window, names)
+        try:
+            parts = branches(pattern)
+        except Unplannable:
+            return None
+        if not all(part.is_monotone for part in parts):
+            return None
+        if graph not in self._graphs and any(part.patterns for part in parts):
+            raise NotKept(DEFAULT_GRAPH)
+        for each in (each for part in parts for each in part.patterns):
+            self.read[graph] = union_of_reads(self.read.get(graph, frozenset()), reads_of(each))
+        return ConjunctionScan(graph, parts, names, self._limits)
+
+    def _compiled(self, pattern: Pattern, graph: GraphName) -> KeptOperator:
+        match pattern:
+            case Bgp():
+                raise NotKept("a property path")
+            case Join(left, right):
+                return _joined(self.compile(left, graph), self.compile(right, graph), certain(left) & certain(right))
+            case Union(left, right):
+                return KeptUnion((self.compile(left, graph), self.compile(right, graph)))
+            case Filter(inner, conditions):
+                _refuse_exists(pattern)
+                return KeptFilter(self.compile(inner, graph), conditions)
+            case Extend(inner, variable, expression):
+                _refuse_exists(pattern)
+                return KeptExtend(self.compile(inner, graph), variable, expression)
+            case Values():
+                return KeptTable(pattern)
+            case Group(inner, _, _):
+                _refuse_exists(pattern)
+                return KeptGroups(self.compile(inner, graph), pattern)
+            case _:
+                raise NotKept(_NAMES[type(pattern).__name__])
+
+    def _selected(self, select: Select, graph: GraphName) -> KeptOperator:
+        if select.offset or select.limit is not None:
+            raise NotKept("LIMIT or OFFSET")
+        projected = self._scan(select.pattern, graph, select.projection)
+        found = projected or KeptProjection(self.compile(select.pattern, graph), select.projection)
+        return KeptDistinct(found) if select.distinct else found
+
+
+def _joined(left: KeptOperator, right: KeptOperator, in_both: Variables) -> KeptOperator:
+    for one, other in ((left, right), (right, left)):
+        if isinstance(other, ConjunctionScan) and other.graph is None and in_both and in_both.isdisjoint(other.computed):
+            return KeptLookup(one, other, in_both)
+    return KeptJoin(left, right, in_both)
+
+
+_NAMES: Final[Mapping[str, str]] = {"LeftJoin": "OPTIONAL", "Minus": "MINUS", "MatchPattern": "MATCH"}
+
+
+def _refuse_exists(pattern: Pattern) -> None:
+    if any(map(has_exists, expressions_in(pattern))):
+        raise NotKept("EXISTS")
+
+
+# --- parts of a query that is evaluated in full ---
+
+
+class KeptPart(AlgebraOperator):
+    """A part of a query whose solutions are kept, as an operator of full evaluation.
+
+    `general` evaluates the pattern where some of its variables are bound.
+    """
+
+    __slots__ = ("_bag", "_general", "_kept", "_solutions")
+
+    def __init__(self, pattern: Pattern, kept: KeptOperator, general: AlgebraOperator) -> None:
+        super().__init__(pattern)
+        self._kept = kept
+        self._general = general
+        self._bag: Counter[AnswerRow] = Counter()
+        self._solutions: dict[AnswerRow, Solution] = {}
+
+    @property
+    def shown(self) -> list[Variable]:
+        """The variables of a query's text that its solutions may bind."""
+        return sorted(name for name in self.variables if not is_hidden(name))
+
+    def update(self, graphs: GraphChanges, work: ReportWork) -> None:
+        """Takes in what changed of the graphs. Raises `LimitExceeded`, after which it must be
+        cleared."""
+        came, went = self._kept.changes(graphs, work)
+        for row in came:
+            if not self._bag[row]:
+                self._solutions[row] = {name: term for name, term in zip(self._kept.names, row, strict=True) if term is not None}
+            self._bag[row] += 1
+        for row in went:
+            self._bag[row] -= 1
+            if not self._bag[row]:
+                del self._bag[row], self._solutions[row]
+
+    def clear(self) -> None:
+        """Forgets all solutions."""
+        self._kept.clear()
+        self._bag.clear()
+        self._solutions.clear()
+
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        if outer or not self.variables.isdisjoint(bound):
+            return self._general.solutions(graph, bound, outer)
+        return [self._solutions[row] for row in self._bag.elements()]
+
+    def size(self, graph: Graph) -> float:
+        return float(len(self._bag))
+
+    def full_scan_reason(self, bound: Variables) -> str:
+        return self._general.full_scan_reason(bound)
+
+
+class _PartsCompiler(AlgebraCompiler):
+    """Compiler of full evaluation that leaves the largest parts that can be kept to `kept`."""
+
+    def __init__(self, kept: KeptCompiler, graph: GraphName, parts: list[KeptPart], in_full: dict[str, None]) -> None:
+        self._kept = kept
+        self._graph = graph
+        self._parts = parts
+        self._in_full = in_full
+
+    def compile(self, pattern: Pattern) -> AlgebraOperator:
+        if any(isinstance(node, TriplePattern) for node in walk(pattern)):
+            try:
+                kept = self._kept.compile(pattern, self._graph)
+            except NotKept as construct:
+                self._in_full[str(construct)] = None
+            else:
+                self._parts.append(KeptPart(pattern, kept, AlgebraCompiler().compile(pattern)))
+                return self._parts[-1]
+        if isinstance(pattern, WindowBlock):
+            inner = _PartsCompiler(self._kept, pattern.window, self._parts, self._in_full).compile(pattern.pattern)
+            return WindowOperator(pattern, pattern.window, inner)
+        if isinstance(pattern, Bgp):
+            triples, paths = split_paths(pattern)
+            if triples.patterns and paths.patterns:  # the paths start at terms that the triples bind
+                return JoinOperator(pattern, self.compile(triples), AlgebraCompiler().compile(paths))
+        return super().compile(pattern)
+
+    def compile_lookup(self, pattern: Pattern, left: Pattern) -> AlgebraOperator:
+        if certain(left) & possible(pattern):
+            return AlgebraCompiler().compile(pattern)
+        return self.compile(pattern)
+
+
+class KeptPlan(NamedTuple):
+    """A query with what is kept of it.
+
+    - `whole`: the operator that keeps all of it, or None.
+    - `operator`: the operator that evaluates it over `parts`, which are kept, where it is not kept
+      as a whole.
+    - `in_full`: the constructs for which a part is evaluated in full at each report.
+    - `reads`: the kinds of triples that what is kept reads, by graph; None for any.
+    """
+
+    whole: KeptOperator | None
+    operator: AlgebraOperator
+    parts: tuple[KeptPart, ...]
+    in_full: tuple[str, ...]
+    reads: Mapping[GraphName, Reads | None]
+
+    def clear(self) -> None:
+        """Forgets all solutions."""
+        if self.whole is not None:
+            self.whole.clear()
+        for part in self.parts:
+            part.clear()
+
+    def update(self, graphs: GraphChanges, limits: Limits) -> RowChanges | None:
+        """What came and went of the query's solutions, where it is kept as a whole; else None, and
+        the parts are as the graphs are now. Raises `LimitExceeded`, after which the plan must be
+        cleared."""
+        work = ReportWork(limits)
+        for part in self.parts:
+            part.update(graphs, work)
+        return None if self.whole is None else self.whole.changes(graphs, work)
+
+
+def kept_plan(select: Select, graphs: Collection[GraphName], limits: Limits) -> KeptPlan:
+    """The plan of a query.
+
+    `graphs`: the windows of blocks, and None for the default graph, whose changes are known from
+    report to report.
+
+    >>> from dotr.model.algebra import Const, LeftJoin, Var
+    >>> from dotr.joins.limits import LIMITS
+    >>> a, b = (WindowBlock("<w>", Bgp((TriplePattern(Var("x"), Const(p), Var(p[1])),))) for p in ("<a>", "<b>"))
+    >>> kept_plan(Select(("x",), Join(a, b)), {"<w>"}, LIMITS).in_full
+    ()
+    >>> plan = kept_plan(Select(("x",), LeftJoin(a, b, None)), {"<w>"}, LIMITS)
+    >>> plan.in_full, len(plan.parts)
+    (('OPTIONAL',), 1)
+    """
+    compiler = KeptCompiler(graphs, limits)
+    try:
+        whole = compiler.compile(select)
+    except NotKept:
+        parts: list[KeptPart] = []
+        in_full: dict[str, None] = {}
+        operator = _PartsCompiler(compiler, None, parts, in_full).compile(select)
+        return KeptPlan(None, operator, tuple(parts), tuple(in_full), compiler.read)
+    return KeptPlan(whole, AlgebraCompiler().compile(select), (), (), compiler.read)
