@@ -73,3 +73,15 @@ def test_the_files_of_the_page_have_no_error(tmp_path: Path) -> None:
     for example in page_examples():
         path = example.write(tmp_path)
         assert [str(each) for each in check([str(path)]).diagnostics if each.severity is Severity.ERROR] == []
+
+
+@pytest.mark.parametrize("name", ["city-sequences", "mixed"])
+def test_the_city_is_asked_so(name: str) -> None:
+    (outcome,) = run_tests([str(ROOT / f"tests/rules/{name}.yaml")])
+    assert not outcome.difference
+    assert [each for each in outcome.problems if each.severity is Severity.ERROR] == []
+
+
+@pytest.mark.parametrize("name", ["city-sequences", "mixed"])
+def test_the_city_has_no_warning(name: str) -> None:
+    assert [str(each) for each in check([str(ROOT / f"configs/{name}.yaml")]).diagnostics if each.code.startswith("E")] == []
