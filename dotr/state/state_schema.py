@@ -93,8 +93,8 @@ class StateOfUnit:
     """The place of a unit of another language than that of rules: its layer, and the number of its
     partition there.
 
-    `kind` is its noun in messages. `digest` is that of its meaning and of the streams that it reads,
-    `reads` names the rules and units that it reads from, directly or not.
+    `kind` is its noun in messages. `digest` is that of its meaning and of its streams, `reads` names
+    the rules and units that it reads from, directly or not.
     """
 
     name: str
@@ -240,8 +240,6 @@ def _stream_data(stream: UnitStream) -> object:
             return ["made", label]
         case FedGraphs(name):
             return ["fed", name]
-        case IntervalEvents(label, attributes):
-            return ["intervals", label, attributes]
         case InstantTriples(asserted, predicates):
             return ["triples", asserted, None if predicates is None else sorted(predicates)]
         case IntervalEvents(label, names):
