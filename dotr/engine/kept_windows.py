@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import count, groupby, takewhile
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar, cast
 
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import SaidCloser
@@ -35,6 +35,7 @@ from dotr.model.intervals import plain_groups
 from dotr.model.terms import Term, Triple
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.operator import Arrival
+from dotr.queries.kept_changes import SharedTriples
 from dotr.store.triples import TripleIndex
 from dotr.windows.content import TimedElement, WindowContent
 from dotr.windows.extents import TimeSeries, closes_of
@@ -157,6 +158,7 @@ class SharedClosure:
         self._pending: list[tuple[Micros, Sequence[tuple[Triple, ...]]]] = []
         self._many = _MANY_PENDING
         self._turns = count()
+        self._last_began = SharedTriples(())
 
     @property
     def closer(self) -> SaidCloser:
@@ -224,7 +226,12 @@ class SharedClosure:
             self._begin = least
         changes = member.view.advance(begin)
         is_anew, member.is_anew = member.is_anew, False
-        return WindowChanges(changes.began, changes.renewed, changes.ended, is_anew)  # type: ignore[arg-type]
+        began = cast("Sequence[Triple]", changes.began)
+        if len(members) > 1 and not is_anew:  # what began in one window has often begun in the next one, too
+            if self._last_began != began:
+                self._last_began = SharedTriples(began)
+            began = self._last_began
+        return WindowChanges(began, changes.renewed, changes.ended, is_anew)  # type: ignore[arg-type]
 
     def _take_in(self, closure: WindowClosure, time: Micros) -> bool:
         """Inserts the elements that windows hold at a time; returns whether there are any."""

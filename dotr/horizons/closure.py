@@ -185,8 +185,9 @@ class HorizonClosure:
             given = sum(len(each.facts) for each in starting)
             if given:
                 self._settled_per_fact = sum(len(facts) for _, facts in settled) / given
-        for view in self._views:
-            view.hear(settled)
+        if settled:
+            for view in self._views:
+                view.hear(settled)
         return changes
 
     def horizon(self, fact: WindowFact) -> Point | None:

@@ -1,7 +1,7 @@
 """V(X | Y) over a closure that holds X and Y: what X says (continuous.md, section 5).
 
-Idea: beginning with X, each fact said is joined with all that the closure knows; so a conclusion has
-a premise that is said. Horizons as in the closure: the least of a derivation's premises, the
+Idea: beginning with X, each fact said is joined with all that the closure knows; so a conclusion
+has a premise that is said. Horizons as in the closure: the least of a derivation's premises, the
 greatest of all derivations.
 
     known: (a, b) until 3, (b, c) until 9, "in" transitive      X: (b, c), for ever
