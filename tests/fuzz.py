@@ -58,6 +58,14 @@ def _queries(data: bytes) -> None:
     compile_program(ProgramSpec((read_document(_file("a.rspql", data)),), prefixes=_PREFIXES))
 
 
+def _lars(data: bytes) -> None:
+    from dotr.config.files import read_document
+    from dotr.engine.program import compile_program
+    from dotr.engine.spec import ProgramSpec
+
+    compile_program(ProgramSpec((read_document(_file("a.lars", data)),), prefixes=_PREFIXES))
+
+
 def _datalog(data: bytes) -> None:
     from dotr.config.files import read_document
     from dotr.languages.datalog import parse_datalog
@@ -96,7 +104,7 @@ def _maps(data: bytes) -> None:
 
 def _turtle(data: bytes) -> None:
     from dotr.datalog.loading import load_graphs
-    from dotr.languages.turtle.graphs import PrefixHeader, check_turtle, read_graph
+    from dotr.languages.turtle.graphs import PrefixHeader, read_graph, read_turtle
     from dotr.languages.turtle.nesting import check_nesting
 
     try:
@@ -106,7 +114,7 @@ def _turtle(data: bytes) -> None:
 
     def scan() -> None:
         check_nesting(text, 64)
-        check_turtle(PrefixHeader(_PREFIXES).prepend_to(text), text)
+        read_turtle(PrefixHeader(_PREFIXES).prepend_to(text), text)
 
     reads: tuple[Callable[[], object], ...] = (partial(read_graph, text, _PREFIXES, 64), scan)
     for read in reads:
@@ -161,6 +169,7 @@ PARSERS: Final[dict[str, Callable[[bytes], None]]] = {
     "jsonld": _stream("jsonld"),
     "times": _times,
     "queries": _queries,
+    "lars": _lars,
 }
 _RULE: Final = """PREFIX : <http://e/>
 rule R define Out = [ dotr_id a :Out ; :x ?x ] from A = [ SELECT ?x WHERE { ?x a :A } ] with Out.?x = A.?x
@@ -172,6 +181,12 @@ cases:
     stream: [ { at: 1, graph: ":a a :A ." }, { at: 2024-05-14T08:00:00, graph: "[] a :A" } ]
     expect: [ { at: 1, event: Out, attributes: { x: ":a", y: 5.0 } }, { at: 2, graph: "[] a :Out ; :x [] ." } ]
     facts: [ { at: 1, fact: A, attributes: { x: ":a" } } ]
+"""
+_LARS: Final = """@prefix : <http://e/> . RESOLUTION 500 ms . STREAM ASSERTED . BACKGROUND :Sensor, :at .
+Hot(?s) AT ?t :- :temp(?s, ?v) AT ?t IN [5 min], FILTER(?v > 60 && isIRI(?s)), NOT (:off(?s, true) IN [0], :Sensor(?s)) .
+Q(?s, ?w), :q(?s, ?w), :C(?s) :- Hot(?s) ALWAYS IN (1 s, PT5M], BIND(STR(?s) AS ?w), :at[?s, ?r], [?s, a, ?c] IN [LAST 3] .
+S(:a, <http://e/b>, 1.5, "x"@en) . S(?x, ?y, 1, ?z) :- :p(?x, ?y) SINCE :q(?x, ?z) IN [2 s], :r(?z, ?y) IN [LAST 2 PER ?z, ?y] .
+REPORT Q(?a, ?b) . REPORT ENDED Q(?a, :b) AS Gone . REPORT ALL :q(?x, ?x) AS Same .
 """
 _CONFIG: Final = """name: small
 prefixes: { "": "http://e/" }
@@ -191,6 +206,7 @@ engine: local
 _INLINE: Final[dict[str, Sequence[str]]] = {
     "configuration": [_CONFIG],
     "rule tests": [_TEST],
+    "lars": [_LARS],
     "maps": [
         '[] a :C ; :by x:{ID} ; :v {v} ; :n "{a} b"@en, \'{b}\'^^x:t ; :q <http://e/{ID}/x> .',
         "_:a :p [ :q {x} ; :r ( 1 2.0 true ) ] . << _:a :p {x} >> :t {t} .",
@@ -250,6 +266,7 @@ _SUFFIXES: Final = {
     "ndjson": ("ndjson",),
     "csv": ("csv",),
     "queries": ("rspql",),
+    "lars": ("lars",),
 }
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -21,28 +22,37 @@ MOST_QUESTIONS: Final = 30
 LONGEST_LINE: Final = 100
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
+@cache
+def statements() -> list[tuple[Path, ast.stmt | ast.Module]]:
+    """The modules and statements of the package; expressions hold no docstring and are not entered."""
+    found: list[tuple[Path, ast.stmt | ast.Module]] = []
+
+    def enter(path: Path, node: ast.stmt | ast.Module) -> None:
+        found.append((path, node))
+        for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+            for inner in getattr(node, field, ()):
+                enter(path, inner)
+
     for path in sorted((ROOT / "dotr").rglob("*.py")):
-        yield path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))
+        enter(path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8")))
+    return found
 
 
 def docstrings() -> Iterator[tuple[str, str]]:
     """The docstrings of modules, classes and functions, private ones too, with their places."""
-    for path, tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (text := ast.get_docstring(node, clean=False)):
-                yield f"{path}:{getattr(node, 'lineno', 1)}", text
+    for path, node in statements():
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (text := ast.get_docstring(node, clean=False)):
+            yield f"{path}:{getattr(node, 'lineno', 1)}", text
 
 
 def test_classes_do_not_share_names() -> None:
     places = defaultdict(list)
-    for path, tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(str(path))
-            elif isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Name) and node.annotation.id == "TypeAlias":
-                assert isinstance(node.target, ast.Name)
-                places[node.target.id].append(str(path))
+    for path, node in statements():
+        if isinstance(node, ast.ClassDef):
+            places[node.name].append(str(path))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Name) and node.annotation.id == "TypeAlias":
+            assert isinstance(node.target, ast.Name)
+            places[node.target.id].append(str(path))
     shared = {name: found for name, found in places.items() if len(found) > 1}
     assert len(shared) <= MOST_SHARED, shared
 

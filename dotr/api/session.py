@@ -182,14 +182,14 @@ class Session:
         >>> "graph 1 of advance(10)" in session.why(fire).text
         True
         """
-        from dotr.explanations.why import WhyExplainer
+        from dotr.explanations.why import WhyExplainer, unit_names
 
         explainer, time = WhyExplainer(self.replay()), self._moment(event.time)
-        if any(each.name == event.rule for each in self._program.rules.rules):
+        if event.rule in unit_names(self._program):
             recorder = explainer.recorder([event.rule])
             for firings in recorder.run(time):
                 for firing in firings:
-                    found = (firing.rule.name, firing.time, firing.attributes) == (event.rule, time, event.attributes)
+                    found = (firing.unit_name, firing.time, firing.attributes) == (event.rule, time, event.attributes)
                     if found and all(name in event.graph for name in firing.names):
                         tree = explainer.tree(recorder, firing)
                         return Answer("\n".join(tree.lines(depth)), tree.to_json())
@@ -204,7 +204,7 @@ class Session:
         All that the session was given is processed again, once for each question.
 
         Args:
-            rule: the name of the rule.
+            rule: the name of the rule, or the label of a query.
             at: the time of the anchors asked about, as `advance` takes it, or any `datetime`; None:
                 all times.
             where: attributes of the anchors asked about, by name, each with a value that is equal
@@ -227,17 +227,18 @@ class Session:
         >>> print(session.why_not("R").text.splitlines()[0])
         R: 1 anchor, 0 after HighTemp
         """
-        from dotr.explanations.why_not import Question, why_not
+        from dotr.explanations.unit_why_not import asked_attributes, why_no_event
+        from dotr.explanations.why import unit_names
+        from dotr.explanations.why_not import Question
 
         replay = self.replay()
-        found = next((each for each in self._program.rules.rules if each.name == rule), None)
-        if found is None:
-            names = [each.name for each in self._program.rules.rules]
+        names = unit_names(self._program)
+        if rule not in names:
             raise SessionError(f"there is no rule {rule}. {did_you_mean(rule, names) or 'The program has ' + ', '.join(names) + '.'}")
         moment = None if at is None else self._moment(at)
-        attributes = self._program.rules.places[rule].roles[0].attributes
-        terms = self._terms(where or {}, attributes, found.anchor.label)
-        answer = why_not(replay, rule, Question(moment, moment, terms, every))
+        label = next((each.anchor.label for each in self._program.rules.rules if each.name == rule), rule)
+        terms = self._terms(where or {}, asked_attributes(replay, rule), label)
+        answer = why_no_event(replay, rule, Question(moment, moment, terms, every))
         return Answer("\n".join(answer.lines()), answer.to_json())
 
     def replay(self) -> Replay:
@@ -272,8 +273,6 @@ class Session:
         >>> [event.type for event in restored.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 . :s2 :is_at_location :locB .")]
         ['Fire']
         """
-        if self._program.units:
-            raise SessionError("a session of a program with continuous queries cannot be saved yet")
         if self._finished:
             raise SessionError("the session is finished: save it before `finish`, or before its `with` block ends")
         if self._engine is None:

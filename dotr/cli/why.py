@@ -21,7 +21,7 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser("why", help="say why an event came, or why a triple holds")
     parser.add_argument("path", metavar="CONFIG|TEST", help="a configuration or a rule test (.yaml)")
     parser.add_argument("name", metavar="NAME", nargs="?", help="a name that the event has in the output: urn:dotr:…")
-    parser.add_argument("--rule", metavar="R", help="an event of this rule")
+    parser.add_argument("--rule", metavar="R", help="an event of this rule or query")
     parser.add_argument("--at", metavar="T", help="the time of the event or of the instant, as an element may have it")
     parser.add_argument("--where", metavar="NAME=TERM", action="append", default=[], help="the event with this attribute: room=:lab")
     parser.add_argument("--triple", metavar="TRIPLE", help="a triple of the instant at T, in Turtle: ':r :in :lab'")
@@ -78,6 +78,7 @@ def _check(options: argparse.Namespace) -> None:
 def _tree(options: argparse.Namespace, explainer: WhyExplainer, replay: Replay, *, named: bool) -> WhyTree | None:
     """The tree that is asked about in one replay; where there is none, stderr says so."""
     from dotr.explanations.why import EventQuestion
+    from dotr.model.rules import Rule
     from dotr.workbench.questions import conditions_of, rule_named, time_of, triple_of
 
     at = None if options.at is None else time_of(replay, options.at, "--at")
@@ -99,8 +100,9 @@ def _tree(options: argparse.Namespace, explainer: WhyExplainer, replay: Replay, 
             print_stderr(f"{where}{len(trees) - 1} more: {', '.join(dict.fromkeys(tree.place for tree in trees[1:]))}")
         return trees[0]
     rule = None if options.rule is None else rule_named(replay, options.rule)
-    attributes = explainer.program.attributes[rule.event] if rule is not None else explainer.all_attributes()
-    terms = conditions_of(replay, options.where, attributes, rule.event if rule is not None else "the output")
+    event = rule.event if isinstance(rule, Rule) else options.rule
+    attributes = explainer.all_attributes() if event is None else explainer.program.attributes[event]
+    terms = conditions_of(replay, options.where, attributes, event or "the output")
     name = None if options.name is None else options.name.strip("<>")
     answer = explainer.answer(EventQuestion(name, options.rule, at, terms))
     _print_others(options, answer, replay, where)
@@ -111,7 +113,8 @@ def _print_others(options: argparse.Namespace, answer: EventAnswer, replay: Repl
     """Words on stderr: the further events, or those that are near."""
     if answer.tree is not None:
         if answer.others:
-            print_stderr("\n".join([f"{where}Further events, which their names tell apart:", *(f"  {line}" for line in answer.others)]))
+            apart = "their names tell apart" if any("urn:dotr:" in line for line in answer.others) else "--where tells apart"
+            print_stderr("\n".join([f"{where}Further events, which {apart}:", *(f"  {line}" for line in answer.others)]))
         return
     asked = options.name or " ".join(
         filter(None, [options.rule, f"at {options.at}" if options.at else "", *(f"with {text}" for text in options.where)])

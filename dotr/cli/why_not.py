@@ -34,7 +34,7 @@ def add_parser(commands: Commands) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the reason; returns the exit code: 0 if the rule fired or the triple holds, else 1."""
-    from dotr.explanations.why_not import why_not
+    from dotr.explanations.unit_why_not import why_no_event
     from dotr.workbench.questions import question_of
     from dotr.workbench.replays import open_replays
 
@@ -44,7 +44,7 @@ def execute(options: argparse.Namespace) -> int:
     question = question_of(
         replays[0], options.rule, options.where, at=options.at, first=options.first, last=options.last, every=options.every
     )
-    answers = [why_not(replay, options.rule, question) for replay in replays]
+    answers = [why_no_event(replay, options.rule, question) for replay in replays]
     print_answers(options.format, [(answer.case, answer.lines(), answer.to_json()) for answer in answers])
     return 0 if any(answer.fired for answer in answers) else 1
 

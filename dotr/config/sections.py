@@ -257,6 +257,10 @@ class SparkSection(Section):
         description="inputs that grow: the least time from the start of a batch to that of the next; an integer is in seconds",
     )
     restarts: int = Field(default=3, ge=0, description="the most restarts of a failed Spark query without a completed batch in between")
+    archive: Literal["auto", "never"] = Field(
+        default="auto",
+        description="an archive of Spark's classes in the user's cache, which starts the JVM faster from the third run on; never: none",
+    )
     conf: dict[str, str | int | bool] = Field(default={}, description="Spark's own configuration")
 
     @field_validator("trigger")

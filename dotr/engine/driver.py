@@ -39,6 +39,7 @@ from dotr.patterns.state import State
 
 if TYPE_CHECKING:  # loaded where a program has a query
     from dotr.engine.unit_layer import ContradictedReport
+    from dotr.engine.unit_runs import UnitRun
 
 
 class Rejection(NamedTuple):
@@ -134,7 +135,7 @@ StreamItems: TypeAlias = Mapping[InstantStream, Sequence[AttributeValues]]
 """The elements of an instant on each stream of graphs that units read, and its triples that they
 read, as rows."""
 
-_NO_ITEMS: Final[StreamItems] = {}
+NO_ITEMS: Final[StreamItems] = {}
 
 
 def items_of_instant(streams: Set[FedGraphs], time: Micros, graphs: Sequence[tuple[Triple, ...]], closed: ClosedInstant) -> StreamItems:
@@ -142,7 +143,7 @@ def items_of_instant(streams: Set[FedGraphs], time: Micros, graphs: Sequence[tup
     an instant that is rejected.
     """
     if closed.facts.rejected:
-        return _NO_ITEMS
+        return NO_ITEMS
     found: dict[InstantStream, Sequence[AttributeValues]] = {}
     if streams:
         found.update(items_of(time, graphs, streams, {each.element for each in closed.rejected}))
@@ -193,9 +194,9 @@ class Engine:
         """The elements of an instant that are on streams of units, and the triples that units read;
         a graph is on a stream if it is a `FedGraph`.
         """
-        return items_of_instant(self._fed_streams, time, graphs, closed) if self._units else _NO_ITEMS
+        return items_of_instant(self._fed_streams, time, graphs, closed) if self._units else NO_ITEMS
 
-    def match(self, time: Micros, facts: InstantFacts, items: StreamItems = _NO_ITEMS) -> list[Firing]:
+    def match(self, time: Micros, facts: InstantFacts, items: StreamItems = NO_ITEMS) -> list[Firing]:
         """The firings of an instant that is not rejected, in order of rule name, then attributes;
         those of the moments before it come first. `items` are its elements on streams of units.
         """
@@ -206,7 +207,7 @@ class Engine:
         earlier = [firing for firings in self.moments_until(time - 1) for firing in firings]
         self._passed = time
         present: Facts = {**facts.facts, **self.program.stage_one.ticks_at(time)}
-        return earlier + self._moment(time, _with_items(present, items) if items else present)
+        return earlier + self._moment(time, with_items(present, items) if items else present)
 
     def drain_contradicted(self) -> list[ContradictedReport]:
         """The reports of units, since the last call, whose windows hold a contradiction."""
@@ -215,6 +216,11 @@ class Engine:
             found += units.contradicted
             units.contradicted.clear()
         return found
+
+    @property
+    def unit_runs(self) -> Mapping[str, UnitRun]:
+        """The state of each unit other than a rule, by its name."""
+        return {each.unit.name: each.run for units in self._units.values() for each in units.units}
 
     @property
     def passed(self) -> Micros | None:
@@ -367,7 +373,8 @@ def _no_tick(after: Micros) -> None:
     """No tick comes after the last instant."""
 
 
-def _with_items(facts: Facts, items: StreamItems) -> Facts:
+def with_items(facts: Facts, items: StreamItems) -> Facts:
+    """Facts together with the elements and triples of their instant."""
     present: dict[Stream, Sequence[AttributeValues]] = dict(items.items())
     present.update(facts.items())
     return present

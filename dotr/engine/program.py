@@ -25,11 +25,12 @@ from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
 from dotr.joins.limits import LimitExceeded
 from dotr.languages.allowances import Silenced, allowances, without_allowed
 from dotr.languages.datalog import parse_datalog
+from dotr.languages.rule_files import RuleLanguage
 from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.keys import SinglePartition
-from dotr.layout.layers import Layout, lay_out
+from dotr.layout.layers import Layout, MadeStream, lay_out
 from dotr.layout.retention import roles
-from dotr.layout.units import MadeGraphs, StreamQuery, StreamUnit
+from dotr.layout.units import IntervalEvents, MadeGraphs, StreamQuery, StreamUnit
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -137,7 +138,7 @@ class CompiledProgram:
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
     @property
-    def events_read_above(self) -> list[frozenset[Label | MadeGraphs]]:
+    def events_read_above(self) -> list[frozenset[MadeStream]]:
         """For each layer the composite events, and the streams of their graphs, that higher layers
         read.
         """
@@ -145,7 +146,7 @@ class CompiledProgram:
             frozenset(
                 stream
                 for stream, targets in self.layout.routes.items()
-                if isinstance(stream, str | MadeGraphs) and targets[-1][0] > layer.number
+                if isinstance(stream, str | MadeGraphs | IntervalEvents) and targets[-1][0] > layer.number
             )
             for layer in self.layout.layers
         ]
@@ -174,6 +175,16 @@ class CompiledProgram:
     def timed(self) -> bool:
         """True if time alone can make a unit fire: there are ticks, delayed anchors or reports."""
         return bool(self.stage_one.ticks) or any(layer.may_fire_without_events for layer in self.layout.layers)
+
+    @cached_property
+    def timed_layers(self) -> frozenset[int]:
+        """The numbers of the layers in which time alone can make a unit fire."""
+        ticking = {ticks.stream for ticks in self.stage_one.ticks}
+        return frozenset(
+            layer.number
+            for layer in self.layout.layers
+            if layer.may_fire_without_events or any(port.stream in ticking for port in layer.ports)
+        )
 
     def on_streams(self, elements: Sequence[Element]) -> list[tuple[Triple, ...]]:
         """The graphs of elements of an instant, each on the stream that its input feeds where
@@ -285,6 +296,14 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         from dotr.engine.query_warnings import query_warnings
 
         further += query_warnings(asked, knowledge, spec.limits)
+    if spec.lars_documents:
+        from dotr.engine.lars_files import partition_warnings
+
+        further += partition_warnings(units)
+    if spec.interval_documents:
+        from dotr.engine.interval_warnings import background_groups
+
+        further += background_groups(units, {plan.select for plan in stage_one.plans if plan.static})
     shared = {query.label: query.span for query in ruleset.queries}
     queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
     kept, further_silenced = without_allowed(further, allowed, queries)
@@ -312,7 +331,7 @@ def _compile_rules_alone(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, 
 
 def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], list[Diagnostic]]:
     """The rules and the other units of a specification, with the problems of their files."""
-    from dotr.engine.units import label_problems, read_unit_files, resolve_units
+    from dotr.engine.units import facts_of, label_problems, read_unit_files, resolve_units
 
     files = read_unit_files(spec)
     made = [events for each in files for events in each.events]
@@ -323,8 +342,11 @@ def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], 
     found = [*own, *label_problems(made), *ruleset.diagnostics]
     if any(problem.severity is Severity.ERROR for problem in [*own, *ruleset.diagnostics]):
         return ruleset, (), found
-    resolved = resolve_units(files, ruleset.rules, spec.inputs)
+    resolved = resolve_units(files, ruleset.rules, ruleset.queries, spec.inputs)
     whole = replace(ruleset, rules=(*ruleset.rules, *resolved.rules))
+    read = {read.stream for unit in resolved.units for read in unit.reads}
+    used = {query.span for query in ruleset.queries if facts_of(query) in read}
+    found = [problem for problem in found if problem.code != RuleCode.UNUSED_QUERY or problem.span not in used]
     return whole, tuple(resolved.units), [*found, *resolved.problems]
 
 
@@ -353,7 +375,11 @@ def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) 
                 continue
             query = role.source.query
             query_plan = plans.get(query) or plans.setdefault(query, plan_source(role.source, background, static.answers, stage_one.limits))
-            if query_plan.static:
+            if query_plan.static and role.span.document.name.endswith(RuleLanguage.EP_SPARQL.value):
+                from dotr.engine.interval_warnings import background_warning
+
+                warnings[role.span] = background_warning(role.span)
+            elif query_plan.static:
                 warnings[role.span] = Diagnostic(
                     "D501",
                     f"the query of {role.label} has answers that hold of the background alone: they are facts at every instant",

@@ -10,9 +10,9 @@ Source: continuous.md, sections 3, 4 and 6.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Final, assert_never
+from typing import Final, NamedTuple, Protocol, assert_never
 
 from dotr.engine.items import graph_row, row_graph
 from dotr.engine.kept_windows import SharedClosures, kept_items, kept_windows
@@ -25,14 +25,34 @@ from dotr.joins.limits import LimitExceeded
 from dotr.layout.event_order import sort_by_tie
 from dotr.model.continuous import AskForm, ConstructForm, ContinuousQuery, LandmarkExtent, SelectForm
 from dotr.model.stream import DeadLetter, Firing, Reason
-from dotr.model.terms import Triple
+from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import Micros
 from dotr.outputs import compile_template, digest_of, match_text
+from dotr.outputs.templates import CompiledTemplate
 from dotr.patterns.events import StoredEvent
 from dotr.windows.content import ContentRange, TimedElement, WindowContent, WindowLimitExceeded
 from dotr.windows.reports import WindowReports
 
 _NOTHING: Final = UnitResult([])
+
+
+class SeenContent(NamedTuple):
+    """Elements that a window showed at a report, as positions among all elements that came to it: its
+    content, and the first of the elements of its stream that its level reads beside it.
+    """
+
+    held: ContentRange
+    history: int
+
+
+class ReportWatch(Protocol):
+    """Reader of what comes to a query and of its reports, for explanations."""
+
+    def arrived(self, time: Micros, arrived: Mapping[int, Sequence[tuple[Triple, ...]]]) -> None:
+        """The elements of a time have been added, by the number of the window."""
+
+    def reported(self, time: Micros, contents: Sequence[SeenContent], used: tuple[frozenset[MatchedTriple], ...]) -> None:
+        """A report has been evaluated; `used`: what each MATCH block had used up before."""
 
 
 class QueryRun(UnitRun):
@@ -43,6 +63,7 @@ class QueryRun(UnitRun):
     - `closures`: what windows say, shared with other queries (None: the query's own); `streams`:
       what tells the stream of each window from others.
     - `ended`: the last instant, once it is known; `is_done`: the last report is over.
+    - `watch`: what reads along, in explanations alone.
     """
 
     def __init__(
@@ -65,6 +86,7 @@ class QueryRun(UnitRun):
         self.is_stopped = False
         self.ended: Micros | None = None
         self.is_done = False
+        self.watch: ReportWatch | None = None
         self._last = LastSolutions(self.query.relation)
         self._solutions = evaluator.kept_solutions()
         self.used: tuple[frozenset[MatchedTriple], ...] = tuple(frozenset() for _ in self.query.matches)
@@ -122,6 +144,8 @@ class QueryRun(UnitRun):
                 self.windows[number].content.add(time, graphs)
             except WindowLimitExceeded:
                 return self._stop(time, number)
+        if self.watch is not None:
+            self.watch.arrived(time, {number: [row_graph(row) for _, row in arrived] for number, arrived in arrivals.items()})
         result = self._report(time, arrivals)
         if self.ended is not None and any(times.has(time) for times in self._all_times):
             self._finish_at(time, is_fed=is_fed)
@@ -140,6 +164,9 @@ class QueryRun(UnitRun):
         except Exception as error:
             reraise_in_tests(error, FallbackKind.GRAPHS)
             return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
+        if self.watch is not None:
+            contents = [SeenContent(each.content.range_at(time), each.content.history_from(time)) for each in self.windows]
+            self.watch.reported(time, contents, self.used)
         for each in reporting:
             each.note(time)
         self.used = answer.used
@@ -203,12 +230,9 @@ class QueryRun(UnitRun):
         label = self.query.label
         graph: dict[Triple, None] = {}
         dropped = 0
-        for row, equal in groupby(sort_by_tie(self._names, rows)):
-            for ordinal, _ in enumerate(equal):
-                seed = digest_of(label.encode(), match_text(time, [(label, time, row)], ordinal)) if self._template.has_fresh_names else b""
-                triples, missing = self._template.instantiate(row, seed)
-                graph |= dict.fromkeys(triples)
-                dropped += missing
+        for _, triples, missing in row_graphs(label, self._template, self._names, time, rows):
+            graph |= dict.fromkeys(triples)
+            dropped += missing
         return Firing(time, label, label, (), tuple(graph), dropped)
 
     # --- state ---
@@ -250,3 +274,16 @@ class QueryRun(UnitRun):
         self.used = tuple(
             frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used
         )
+
+
+def row_graphs(
+    label: Label, template: CompiledTemplate, names: Sequence[Variable], time: Micros, rows: list[SolutionRow]
+) -> Iterator[tuple[SolutionRow, Sequence[Triple], int]]:
+    """The graph of each row of a CONSTRUCT, with the number of triples that are dropped, in the tie
+    order; equal rows have fresh blank nodes of their own.
+    """
+    for row, equal in groupby(sort_by_tie(names, rows)):
+        for ordinal, _ in enumerate(equal):
+            seed = digest_of(label.encode(), match_text(time, [(label, time, row)], ordinal)) if template.has_fresh_names else b""
+            triples, missing = template.instantiate(row, seed)
+            yield row, triples, missing

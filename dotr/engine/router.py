@@ -11,9 +11,7 @@ from typing import TypeAlias
 
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.keys import bucket, bucket_of_values
-from dotr.layout.layers import Layout, Port, Stream
-from dotr.layout.units import MadeGraphs
-from dotr.model.terms import Label
+from dotr.layout.layers import Layout, MadeStream, Port, Stream
 from dotr.patterns.operator import Arrival
 
 Facts: TypeAlias = Mapping[Stream, Sequence[AttributeValues]] | Mapping[int, Sequence[AttributeValues]]
@@ -54,7 +52,7 @@ class Router:
             self._deliver(stream, list(enumerate(rows)), 0, deliveries)
         return deliveries
 
-    def events(self, events: Iterable[tuple[Label | MadeGraphs, Arrival]], layer: int) -> list[Deliveries]:
+    def events(self, events: Iterable[tuple[MadeStream, Arrival]], layer: int) -> list[Deliveries]:
         """The deliveries of the composite events of layer `layer` to the layers above."""
         deliveries: list[Deliveries] = [{} for _ in range(self.layers)]
         for label, arrival in events:
@@ -78,4 +76,4 @@ def bucket_of(port: Port, values: AttributeValues, buckets: int) -> int:
     if port.spread:
         return bucket_of_values(values, buckets)
     position = port.key_position
-    return 0 if position is None else bucket(values[position], buckets)
+    return port.partition % buckets if position is None else bucket(values[position], buckets)

@@ -110,6 +110,16 @@ class ProgramSpec:
         return of_language(self.rules, RuleLanguage.CONTINUOUS)
 
     @property
+    def lars_documents(self) -> tuple[Document, ...]:
+        """The LARS files."""
+        return of_language(self.rules, RuleLanguage.LARS)
+
+    @property
+    def interval_documents(self) -> tuple[Document, ...]:
+        """The rule files in EP-SPARQL."""
+        return of_language(self.rules, RuleLanguage.EP_SPARQL)
+
+    @property
     def has_units(self) -> bool:
         """True if some rule file is in another language than that of rules."""
         return len(self.rule_documents) < len(self.rules)

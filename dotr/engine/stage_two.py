@@ -20,7 +20,7 @@ from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, rer
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.limits import LIMITS, Limits
 from dotr.layout.event_order import AttributeValues
-from dotr.layout.layers import Layer
+from dotr.layout.layers import Layer, MadeStream
 from dotr.layout.retention import positive_roles
 from dotr.layout.units import MadeGraphs
 from dotr.model.rules import Absent, Choose, Clause, FactSource
@@ -35,6 +35,9 @@ from dotr.patterns.rule_counts import LayerCounter, RuleCounts
 from dotr.patterns.rule_failures import LimitExcess, RuleFailure
 from dotr.patterns.state import State
 
+CompositeEvent: TypeAlias = tuple[MadeStream, Arrival]
+"""A composite event that higher layers read, or its graph where the graphs are read as a stream."""
+
 
 class LayerResult(NamedTuple):
     """The result of one step of a layer's partition.
@@ -46,7 +49,7 @@ class LayerResult(NamedTuple):
     """
 
     firings: list[Firing]
-    events: list[tuple[Label | MadeGraphs, Arrival]]
+    events: list[CompositeEvent]
     failed: Sequence[DeadLetter] = ()
 
 
@@ -71,7 +74,7 @@ class _RuleWriters(dict[int, _RuleWriter]):
     rules most rarely fire.
     """
 
-    def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], above: Set[Label | MadeGraphs]) -> None:
+    def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], above: Set[MadeStream]) -> None:
         self._layer = layer
         self._attributes = attributes
         self._above = above
@@ -120,7 +123,7 @@ class StageTwo:
         layer: Layer,
         attributes: Mapping[Label, tuple[Variable, ...]],
         clock: Clock,
-        above: Set[Label | MadeGraphs],
+        above: Set[MadeStream],
         limits: Limits = LIMITS,
         counted: Set[str] = frozenset(),
     ) -> None:
@@ -243,7 +246,7 @@ class StageTwo:
         """
         writers, new = self._writers, tuple.__new__
         firings: list[Firing] = []
-        events: list[tuple[Label | MadeGraphs, Arrival]] = []
+        events: list[CompositeEvent] = []
         text, digest = b"", b""
         last_bound: object = None
         last_labels: object = None
@@ -290,7 +293,7 @@ class _ChunkWriter:
         self._anchor: AttributeValues | None = None
         self.is_empty = True
         self.repeats: dict[bytes, int] = {}
-        self.events: list[tuple[Label | MadeGraphs, Arrival]] = []
+        self.events: list[CompositeEvent] = []
         self.failed: list[DeadLetter] = []
 
     def write(self, matched: list[Match]) -> None:

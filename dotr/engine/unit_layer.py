@@ -9,19 +9,21 @@ Spark each has a partition of its own, and is stepped through a batch by itself
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence, Set
-from typing import NamedTuple
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias
 
 from dotr.engine.items import graph_row
-from dotr.engine.stage_two import LayerResult
+from dotr.engine.stage_two import CompositeEvent, LayerResult
 from dotr.engine.unit_runs import UnitContext, UnitResult, UnitRun, unit_run
 from dotr.layout.event_order import AttributeValues, sort_by_tie, tie_key
-from dotr.layout.layers import Layer, PlacedUnit
-from dotr.layout.units import MadeGraphs, StreamUnit
+from dotr.layout.layers import Layer, MadeStream, PlacedUnit
+from dotr.layout.units import IntervalEvents, MadeGraphs, StreamUnit
 from dotr.model.rules import EventSource
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Label, Variable
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.operator import Arrival, Arrivals
 from dotr.patterns.state import StateError
@@ -45,7 +47,7 @@ class UnitStep(NamedTuple):
     letters, and the contradiction to tell of, if any."""
 
     firings: Sequence[Firing]
-    events: Sequence[tuple[Label | MadeGraphs, Arrival]]
+    events: Sequence[CompositeEvent]
     failed: Sequence[DeadLetter]
     contradicted: ContradictedReport | None
 
@@ -53,7 +55,7 @@ class UnitStep(NamedTuple):
 class UnitPort:
     """A unit in its place, with its state: the reads of each port, and what higher layers read."""
 
-    def __init__(self, placed: PlacedUnit, run: UnitRun, above: Set[Label | MadeGraphs]) -> None:
+    def __init__(self, placed: PlacedUnit, run: UnitRun, above: Set[MadeStream]) -> None:
         self.placed = placed
         self.run = run
         self.unit = placed.unit
@@ -71,6 +73,10 @@ class UnitPort:
         self._read_above = {
             each.label: (each.attributes if each.label in above else None, MadeGraphs(each.label) in above) for each in placed.unit.makes
         }
+        self._intervals: dict[Label, list[IntervalEvents]] = {}
+        for stream in above:
+            if isinstance(stream, IntervalEvents) and stream.label in self._read_above:
+                self._intervals.setdefault(stream.label, []).append(stream)
 
     def step(self, time: Micros, arrivals: Arrivals, *, is_fed: bool) -> UnitStep:
         """The result of a moment; `arrivals` are those of the layer, by port."""
@@ -82,7 +88,10 @@ class UnitPort:
                 for number in numbers:
                     here[number] = arrived
         result = self.run.step(time, here, is_fed=is_fed)
-        return UnitStep(result.firings, self._events(result.firings), result.failed, self._contradicted(time, result))
+        events = self._events(result.firings)
+        if self._intervals:
+            events += self._with_starts(time, result)
+        return UnitStep(result.firings, events, result.failed, self._contradicted(time, result))
 
     def is_due(self, time: Micros, arrivals: Arrivals) -> bool:
         """True if the unit is to be stepped at a time."""
@@ -96,9 +105,9 @@ class UnitPort:
             return sorted(arrived, key=lambda each: _as_text(each[1]))
         return sorted(arrived, key=lambda each: tie_key(names, each[1]))
 
-    def _events(self, firings: Sequence[Firing]) -> list[tuple[Label | MadeGraphs, Arrival]]:
+    def _events(self, firings: Sequence[Firing]) -> list[CompositeEvent]:
         """The part of events that higher layers read: attributes, in the tie order, and graphs."""
-        events: list[tuple[Label | MadeGraphs, Arrival]] = []
+        events: list[CompositeEvent] = []
         rows: dict[Label, list[AttributeValues]] = {}
         for ordinal, firing in enumerate(firings):
             names, graphs = self._read_above[firing.event]
@@ -113,6 +122,18 @@ class UnitPort:
             events += [(label, (ordinal, row)) for ordinal, row in enumerate(sort_by_tie(names, values))]
         return events
 
+    def _with_starts(self, time: Micros, result: UnitResult) -> Iterator[tuple[MadeStream, Arrival]]:
+        """The part of events that units with intervals read."""
+        starts = result.starts or [time] * len(result.firings)
+        for ordinal, (firing, start) in enumerate(zip(result.firings, starts, strict=True)):
+            for stream in self._intervals.get(firing.event, ()):
+                if stream.attributes is not None:
+                    attributes = dict(firing.attributes)
+                    row = tuple([attributes.get(name) for name in stream.attributes])
+                else:
+                    row = graph_row(firing.graph or ())
+                yield stream, (ordinal, (str(start), *row))
+
     def _contradicted(self, time: Micros, result: UnitResult) -> ContradictedReport | None:
         if not result.contradictions:
             return None
@@ -126,13 +147,98 @@ def _as_text(row: AttributeValues) -> str:
     return str(tuple([term for term in row if term is not None]))
 
 
+class TimedStep(NamedTuple):
+    """The result of a unit at a time in µs."""
+
+    time: Micros
+    step: UnitStep
+
+
+class UnitEnd:
+    """The end of a unit after the last instant.
+
+    - `under_way`: the time in µs before which it may still make events though nothing arrives.
+    - `over`: that from which it makes none, whatever arrives; None: there is no such time.
+    """
+
+    def __init__(self) -> None:
+        self.under_way: Micros = -LAST_MICRO
+        self.over: Micros | None = None
+
+    def begin(self, run: UnitRun) -> None:
+        """The last instant is over."""
+        self.under_way = LAST_MICRO if run.is_under_way else -LAST_MICRO
+        self.over = -LAST_MICRO if run.is_over else None
+
+    def note(self, time: Micros, run: UnitRun) -> None:
+        """A moment after the last instant is over."""
+        if self.under_way == LAST_MICRO and not run.is_under_way:
+            self.under_way = time
+        if self.over is None and run.is_over:
+            self.over = time
+
+
+def unit_steps(
+    unit: UnitPort,
+    passed: Micros | None,
+    arrived: Sequence[tuple[Micros, Arrivals]],
+    spans: Sequence[tuple[Micros, Micros]],
+    closed: Micros,
+    is_fed: Callable[[Micros], bool],
+    end: UnitEnd,
+) -> Iterator[TimedStep]:
+    """The results of one unit over one batch, at the moments at which it has something to do.
+
+    Args:
+        passed: the last instant of the batches before; None before the first instant.
+        arrived: what arrives at the ports of the layer, in the order of time.
+        spans: the first and the last instant of stretches of the batch. As a partition of rules,
+            the unit is stepped up to the last of them, not up to `closed`.
+        closed: the end of the batch; `LAST_MICRO` where the stream has ended.
+        is_fed: whether something may come to the unit later than a time, once the stream has ended.
+        end: is told the end of the unit.
+    """
+    if passed is None and not spans:
+        return
+    run = unit.run
+    run.begin(min(spans)[0] if passed is None else passed + 1)
+    last = max([each[1] for each in spans] if passed is None else [passed, *(each[1] for each in spans)])
+
+    def step(time: Micros, arrivals: Arrivals, *, ended: bool) -> TimedStep:
+        done = TimedStep(time, unit.step(time, arrivals, is_fed=ended and is_fed(time)))
+        if ended:
+            end.note(time, run)
+        return done
+
+    def due(until: Micros, *, ended: bool) -> Iterator[TimedStep]:
+        while (time := run.next_due()) is not None and time <= until:
+            yield step(time, {}, ended=ended)
+
+    later = bisect_right(arrived, last, key=itemgetter(0))
+    for time, arrivals in arrived[:later]:
+        yield from due(time - 1, ended=False)
+        if unit.is_due(time, arrivals):
+            yield step(time, arrivals, ended=False)
+    yield from due(last, ended=False)
+    if closed != LAST_MICRO:
+        assert later == len(arrived), "what arrives after the last instant comes at the end"
+        return
+    run.end(last, is_fed=is_fed(last))
+    end.begin(run)
+    for time, arrivals in arrived[later:]:
+        yield from due(time - 1, ended=True)
+        if unit.is_due(time, arrivals):
+            yield step(time, arrivals, ended=True)
+    yield from due(LAST_MICRO, ended=True)
+
+
 class UnitLayer:
     """The units of a layer with their state.
 
     `contradicted` collects reports of windows with a contradiction until their reader clears it.
     """
 
-    def __init__(self, layer: Layer, context: UnitContext, above: Set[Label | MadeGraphs]) -> None:
+    def __init__(self, layer: Layer, context: UnitContext, above: Set[MadeStream]) -> None:
         self._layer = layer
         self.contradicted: list[ContradictedReport] = []
         self.units = [UnitPort(placed, unit_run(placed.unit, context), above) for placed in layer.units]
@@ -163,7 +269,7 @@ class UnitLayer:
         """The result of a moment of the layer; the time is after all before, and not after
         `next_due`."""
         firings: list[Firing] = []
-        events: list[tuple[Label | MadeGraphs, Arrival]] = []
+        events: list[CompositeEvent] = []
         failed: list[DeadLetter] = []
         for each in self.units:
             if not each.is_due(time, arrivals):
@@ -186,16 +292,36 @@ class UnitLayer:
         return counts
 
     def encode(self) -> bytes:
-        """The state of all units, as `restore` takes it."""
-        return json.dumps([_written(each.run) for each in self.units]).encode("utf-8", "surrogatepass")
+        """The state of all units by name, as `restore` takes it."""
+        return encode_units({each.unit.name: _written(each.run) for each in self.units})
 
     def restore(self, written: bytes) -> None:
-        """Continue from an encoded state; raises `StateError`."""
+        """Continue from an encoded state; a unit that is not in it begins. Raises `StateError`."""
         try:
-            for each, (text, logs) in zip(self.units, json.loads(written), strict=True):
-                each.run.restore(text, [[StoredEvent(time, ordinal, tuple(row)) for time, ordinal, row in log] for log in logs])
+            states = decode_units(written)
+            for each in self.units:
+                if each.unit.name in states:
+                    text, logs = states[each.unit.name]
+                    each.run.restore(text, [[StoredEvent(time, ordinal, tuple(row)) for time, ordinal, row in log] for log in logs])
         except (ValueError, TypeError, KeyError) as error:
             raise StateError(f"it cannot be read ({error})") from error
+
+
+WrittenUnit: TypeAlias = tuple[str, Sequence[Sequence[StoredEvent]]]
+"""The state of a unit: its rest, and the entries of each of its logs."""
+
+
+def encode_units(states: Mapping[str, WrittenUnit]) -> bytes:
+    """The states of units by name as bytes without a line end."""
+    return json.dumps(states).encode("utf-8", "surrogatepass")
+
+
+def decode_units(written: bytes) -> dict[str, WrittenUnit]:
+    """The inverse of `encode_units`; raises ValueError or TypeError."""
+    states = json.loads(written)
+    if not isinstance(states, dict):
+        raise TypeError("no states by name")
+    return {name: (text, logs) for name, (text, logs) in states.items()}
 
 
 def _written(run: UnitRun) -> tuple[str, Sequence[Sequence[StoredEvent]]]:

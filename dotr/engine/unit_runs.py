@@ -18,9 +18,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Contradiction
 from dotr.joins.limits import Limits
+from dotr.layout.interval_components import IntervalComponent
+from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.units import StreamQuery, StreamUnit
 from dotr.model.datalog import DatalogRule
+from dotr.model.places import Span
 from dotr.model.stream import DeadLetter, Firing
+from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.operator import Arrival
@@ -35,6 +39,20 @@ order of ties, events in that of ties, graphs and triples in the order of their 
 nothing arrives are absent."""
 
 
+class EventPart(NamedTuple):
+    """A part of an event that a unit made of several, for explanations.
+
+    - `span`: the place in the unit's file that it answers.
+    - `start`, `end`: its interval in µs.
+    - `attributes`: its bound variables, sorted.
+    """
+
+    span: Span
+    start: Micros
+    end: Micros
+    attributes: tuple[tuple[Variable, Term], ...]
+
+
 class UnitResult(NamedTuple):
     """The result of a moment of a unit.
 
@@ -42,11 +60,15 @@ class UnitResult(NamedTuple):
       is free.
     - `failed`: a dead letter for each failure or excess of a limit (semantics.md, 8).
     - `contradictions`: of what the unit has closed; a run tells of them and counts them.
+    - `starts`: for each firing the start of its event in µs; empty where all start at the moment.
+    - `parts`: for each firing its parts, where the run is traced and the language has parts.
     """
 
     firings: Sequence[Firing]
     failed: Sequence[DeadLetter] = ()
     contradictions: Sequence[Contradiction] = ()
+    starts: Sequence[Micros] = ()
+    parts: Sequence[Sequence[EventPart]] = ()
 
 
 class UnitRun(ABC):
@@ -135,6 +157,7 @@ class UnitContext:
     - `clock`: the form of times in terms; `origin`: of windows, in µs.
     - `closures`: what windows say, shared by units that are stepped time by time together; None
       where each unit is stepped through a batch by itself.
+    - `traced`: results have the parts of their events, for explanations.
     """
 
     knowledge: Knowledge
@@ -143,6 +166,7 @@ class UnitContext:
     limits: Limits
     origin: Micros
     closures: SharedClosures | None = None
+    traced: bool = False
 
     @cached_property
     def closer(self) -> SaidCloser:
@@ -158,6 +182,8 @@ def unit_run(unit: StreamUnit, context: UnitContext) -> UnitRun:
     Raises:
         TypeError: there is no run for such a unit.
     """
+    from dotr.layout.lars_units import LarsUnit
+
     match unit:
         case StreamQuery():
             from dotr.engine.query_run import QueryRun
@@ -165,5 +191,17 @@ def unit_run(unit: StreamUnit, context: UnitContext) -> UnitRun:
 
             evaluator = ReportEvaluator(unit.query, context.closer, context.clock, context.limits)
             return QueryRun(evaluator, context.origin, context.closures, [read.stream for read in unit.reads])
+        case LarsUnit():
+            from dotr.engine.lars_run import LarsRun
+
+            return LarsRun(unit, context)
+        case IntervalUnit():
+            from dotr.engine.interval_run import IntervalRun
+
+            return IntervalRun(unit, context.clock, context.limits, traced=context.traced)
+        case IntervalComponent():
+            from dotr.engine.interval_component import ComponentRun
+
+            return ComponentRun(unit, context.clock, context.limits, traced=context.traced)
         case _:
             raise TypeError(f"there is no run for a {type(unit).__name__}")

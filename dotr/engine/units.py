@@ -16,12 +16,12 @@ from typing import NamedTuple, Protocol
 
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
-from dotr.languages.rules import RESERVED
+from dotr.languages.rules import RESERVED, RuleCode
 from dotr.languages.unit_codes import UnitCode
 from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, StreamQuery, StreamUnit, refused_cycles
 from dotr.model.continuous import AskForm, ContinuousQuery, SelectForm, StreamName
 from dotr.model.places import Span
-from dotr.model.rules import Rule
+from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery
 from dotr.model.stream_names import InputStream
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.units import UnitEvents
@@ -101,6 +101,16 @@ def read_unit_files(spec: ProgramSpec) -> list[UnitFiles]:
 
         read = compile_continuous(spec.query_documents, spec.prefixes, spec.unit)
         found.append(QueryFiles(read.queries, read.diagnostics, read.prefixes))
+    if spec.lars_documents:
+        from dotr.engine.lars_files import read_lars_files
+
+        found.append(read_lars_files(spec.lars_documents, spec.prefixes))
+    if spec.interval_documents:
+        from dotr.engine.interval_files import IntervalFiles
+        from dotr.languages.epsparql import compile_temporal
+
+        temporal = compile_temporal(spec.interval_documents, spec.prefixes)
+        found.append(IntervalFiles(temporal.units, temporal.diagnostics, temporal.prefixes))
     return found
 
 
@@ -129,29 +139,49 @@ class QueryFiles:
         return ResolvedUnits(resolved, problems)
 
 
-def resolve_units(files: Sequence[UnitFiles], rules: Sequence[Rule], inputs: Sequence[InputStream]) -> ResolvedUnits:
+def resolve_units(
+    files: Sequence[UnitFiles], rules: Sequence[Rule], shared: Sequence[SharedQuery], inputs: Sequence[InputStream]
+) -> ResolvedUnits:
     """The units of all files, with the streams that they read; reports D404 where the languages
-    report nothing."""
+    report nothing. Units that depend on themselves in the past are one unit."""
     queries = [query for each in files if isinstance(each, QueryFiles) for query in each.queries]
-    names = ProgramNames(rules, [made for each in files for made in each.events], {query.name: query.label for query in queries}, inputs)
+    names = ProgramNames(
+        rules, [made for each in files for made in each.events], {query.name: query.label for query in queries}, inputs, shared
+    )
     resolved = [each.resolve(names) for each in files]
     units = [unit for each in resolved for unit in each.units]
     further = [rule for each in resolved for rule in each.rules]
     problems = [problem for each in resolved for problem in each.problems]
-    return ResolvedUnits(units, problems or list(_cycles([*rules, *further], units)), further)
+    if not any(map(_is_error, problems)):
+        problems += _cycles([*rules, *further], units)
+    if not any(map(_is_error, problems)) and any(unit.may_recur for unit in units):
+        from dotr.layout.interval_components import with_components
+
+        units = with_components([*rules, *further], units, names.labels)
+    return ResolvedUnits(units, problems, further)
+
+
+def _is_error(problem: Diagnostic) -> bool:
+    return problem.severity is Severity.ERROR
 
 
 class ProgramNames:
     """Labels and streams of a program, and what each means.
 
     - `labels`: what is made, by label: by rules, with the place of the first, and by units.
-    - `rules`: those of the program.
+    - `rules`: those of the program; `shared`: its shared queries, by label.
     """
 
     def __init__(
-        self, rules: Sequence[Rule], made: Iterable[UnitEvents], queries: Mapping[StreamName, Label], inputs: Sequence[InputStream]
+        self,
+        rules: Sequence[Rule],
+        made: Iterable[UnitEvents],
+        queries: Mapping[StreamName, Label],
+        inputs: Sequence[InputStream],
+        shared: Sequence[SharedQuery] = (),
     ) -> None:
         self.rules = rules
+        self.shared = {each.label: each for each in shared}
         self.labels: dict[Label, UnitEvents] = {each.label: each for each in made}
         for rule in rules:
             attributes = {each.variable for each in rule.assignments}
@@ -176,6 +206,31 @@ class ProgramNames:
         for fed in inputs:
             self._known.setdefault(fed.name, FedGraphs(fed.fed))
 
+    def source_of(
+        self, label: Label, attributes: Iterable[Variable], span: Span, problems: list[Diagnostic]
+    ) -> EventSource | FactSource | None:
+        """The source of the events of a label, or of the facts of a shared query, of which a unit
+        reads some attributes; None, with a problem (D205, D207), where there is none.
+        """
+        shared = self.shared.get(label)
+        source = None if shared is None else facts_of(shared)
+        made = self.labels.get(label)
+        if source is None and made is None:
+            known = sorted({*self.shared, *self.labels})
+            hint = did_you_mean(label, known) or (f"Labels are {', '.join(known)}." if known else "No unit of the program makes events.")
+            problems.append(Diagnostic(RuleCode.UNKNOWN_EVENT, f"no query and no event is called {label}", span, hint))
+            return None
+        has = source.attributes if source is not None else made.attributes if made is not None else ()
+        unknown = [name for name in attributes if name not in has]
+        for name in unknown:
+            all_of_them = f"{label} has {', '.join(f'?{each}' for each in has)}." if has else f"{label} has no attributes."
+            close = did_you_mean(name, has).replace("mean ", "mean ?")
+            hint = f"{all_of_them} {close}".rstrip()
+            problems.append(Diagnostic(RuleCode.UNKNOWN_ATTRIBUTE, f"{label} has no attribute ?{name}", span, hint))
+        if unknown:
+            return None
+        return source if source is not None else EventSource(label, has)
+
     def stream_of(self, name: StreamName, span: Span, problems: list[Diagnostic]) -> GraphStream | None:
         """The stream of graphs that a name means; None, with a problem, where it means nothing."""
         if name in self._known:
@@ -189,6 +244,12 @@ class ProgramNames:
         hint = did_you_mean(name, known) or f"Streams are {', '.join(known)}: `stream:` of an input, the name of an input, or a label."
         problems.append(Diagnostic(UnitCode.UNKNOWN_STREAM, f"there is no stream {name}", span, hint))
         return None
+
+
+def facts_of(shared: SharedQuery) -> FactSource:
+    """The facts of a shared query, as those who read nothing but what it projects see them."""
+    attributes = tuple(sorted(shared.query.projection))
+    return FactSource(replace(shared.query, projection=attributes), attributes, attributes)
 
 
 def _no_graphs(label: Label, span: Span) -> Diagnostic:

@@ -3,7 +3,7 @@
 Every problem of a user's file is a `Diagnostic`. `Refused` carries diagnostics to the command line,
 which prints them and exits with 2. First letter of a code: C configuration and command line, D
 rules, K background knowledge and Datalog, Q queries, T templates, I inputs and outputs, S Spark, W
-continuous queries.
+continuous queries, L LARS.
 """
 
 from __future__ import annotations

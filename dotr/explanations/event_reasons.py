@@ -7,65 +7,25 @@ composite event the reasons of the firing that made it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeAlias
 
 from dotr.engine.driver import close_instant
-from dotr.explanations.conditions import ConditionOutcome
 from dotr.explanations.evaluations import AnchorEvaluation, Binding, ClauseEvaluation, ConsumedEvents
-from dotr.explanations.firings import FiringRecorder, NamedFiring
+from dotr.explanations.firings import AnyFiring, FiringRecorder, NamedFiring
 from dotr.explanations.history import RecordedEvent
 from dotr.explanations.proofs import InstantProofs, TripleProof, program_rules
-from dotr.explanations.query_proof import Evidence, prove_fact, used_triples
+from dotr.explanations.query_proof import prove_fact, used_triples
+from dotr.explanations.reasons import FactReason, FiringReason, SourceReason, UnitReason
 from dotr.explanations.remembered_replay import RememberedReplay
 from dotr.explanations.replay import ReplayedInstant
 from dotr.explanations.rule_evaluation import RuleEvaluator
 from dotr.explanations.rule_matches import ProvingRules
 from dotr.layout.retention import positive_roles
 from dotr.model.rules import FactSource, Role, Rule
-from dotr.model.terms import Label, Triple
+from dotr.model.terms import Label
 from dotr.model.time import Micros
 from dotr.queries.graph import Graph
-
-_MOST_NESTED: Final = 12
-"""Number of composite events in each other that are followed."""
-
-
-@dataclass(frozen=True, eq=False)
-class FactReason:
-    """A fact of interest or a tick.
-
-    `evidence`: what its query used; empty where it cannot be found. `proofs`: of each triple used.
-    """
-
-    event: RecordedEvent
-    source: FactSource
-    evidence: Evidence
-    proofs: Mapping[Triple, TripleProof]
-
-
-@dataclass(frozen=True, eq=False)
-class FiringReason:
-    """A firing.
-
-    Attributes:
-        firing: the firing.
-        anchor: the evaluation of its anchor.
-        clauses: for each clause its evaluation on the way of the match.
-        conditions: the outcome of each conjunct of `if`.
-        sources: the reason of each event that the match binds, by label; left out where it is not
-            followed.
-    """
-
-    firing: NamedFiring
-    anchor: AnchorEvaluation
-    clauses: tuple[ClauseEvaluation, ...]
-    conditions: tuple[ConditionOutcome, ...]
-    sources: Mapping[Label, SourceReason]
-
-
-SourceReason: TypeAlias = FactReason | FiringReason
 
 
 class ProofsByTime:
@@ -125,9 +85,10 @@ class EventReasons:
 
     recorder: FiringRecorder
     proofs: ProofsByTime
+    follow: Callable[[AnyFiring], UnitReason | None]
 
-    def of(self, firing: NamedFiring, nested: int = 0) -> FiringReason:
-        """The reasons of a firing. Composite events are followed to a bounded depth."""
+    def of(self, firing: NamedFiring) -> FiringReason:
+        """The reasons of a firing. Composite events are followed as far as `follow` goes."""
         rule = firing.rule
         evaluator = self._evaluator(rule)
         anchor = firing.events[rule.anchor.label]
@@ -137,7 +98,7 @@ class EventReasons:
         final = next((each for each in evaluation.final if _is_bound_as(each.binding, firing)), None)
         sources: dict[Label, SourceReason] = {}
         for role in positive_roles(rule):
-            source = self._source(role, firing.events[role.label], nested)
+            source = self._source(role, firing.events[role.label])
             if source is not None:
                 sources[role.label] = source
         return FiringReason(firing, evaluation, clauses, () if final is None else final.conditions, sources)
@@ -156,6 +117,7 @@ class EventReasons:
         for each in self.recorder.firings.get(rule.name, ()):
             if each.time > until.time:
                 break
+            assert isinstance(each, NamedFiring)
             by_anchor.setdefault(each.events[rule.anchor.label], []).append(each)
         last = evaluator.order_of(until.events[rule.anchor.label])
         for anchor in sorted(by_anchor, key=evaluator.order_of):
@@ -176,11 +138,11 @@ class EventReasons:
                     yield each
                     break
 
-    def _source(self, role: Role, event: RecordedEvent, nested: int) -> SourceReason | None:
+    def _source(self, role: Role, event: RecordedEvent) -> SourceReason | None:
         if isinstance(role.source, FactSource):
             return self.proofs.fact(event, role.source)
         made = self.recorder.made(event)
-        return None if made is None or nested == _MOST_NESTED else self.of(made, nested + 1)
+        return None if made is None else self.follow(made)
 
 
 def _is_bound_as(binding: Binding, firing: NamedFiring) -> bool:

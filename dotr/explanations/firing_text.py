@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
 from dotr.explanations.conditions import ConditionOutcome
 from dotr.explanations.evaluations import CandidateEvaluation, ClauseEvaluation
-from dotr.explanations.event_reasons import FactReason, FiringReason, SourceReason
 from dotr.explanations.event_text import distance_text
 from dotr.explanations.firings import NamedFiring
 from dotr.explanations.history import RecordedEvent
-from dotr.explanations.proofs import TripleProof
 from dotr.explanations.reason_text import ReasonWriter, outcome_text
+from dotr.explanations.reasons import FactReason, FiringReason, SourceReason, UnitReason
 from dotr.explanations.rendering import duration_text, scope_text
 from dotr.explanations.replay import ElementPlace, Replay
 from dotr.explanations.why_tree import JsonValue, ReasonKind, WhyTree
@@ -38,29 +37,16 @@ class FiringWriter:
         replay: the replay, for the form of times and the places of rules.
         reasons: the writer of facts and triples.
         places: the places of the elements of a time.
+        of: writes the reason of another unit's event.
     """
 
     replay: Replay
     reasons: ReasonWriter
     places: Callable[[Micros], Sequence[ElementPlace]]
+    of: Callable[[UnitReason], WhyTree]
 
     def tree(self, reason: FiringReason) -> WhyTree:
         """The reasons of a firing."""
-        self._name_blanks(reason)
-        return self._firing(reason)
-
-    def _name_blanks(self, reason: FiringReason) -> None:
-        """Name blank nodes after the variables of the queries, in the order of the tree."""
-        for source in reason.sources.values():
-            match source:
-                case FactReason():
-                    self.reasons.name_blanks(source.evidence)
-                case FiringReason():
-                    self._name_blanks(source)
-                case _:
-                    assert_never(source)
-
-    def _firing(self, reason: FiringReason) -> WhyTree:
         firing, rule = reason.firing, reason.firing.rule
         children = [self._anchor(reason)]
         for clause in rule.clauses:
@@ -182,10 +168,8 @@ class FiringWriter:
                 return ()
             case FactReason():
                 return tuple(self.reasons.evidence(source.evidence, source.proofs))
-            case FiringReason():
-                return (self._firing(source),)
             case _:
-                assert_never(source)
+                return (self.of(source),)
 
     # --- parts of the text ---
 
@@ -233,18 +217,6 @@ def event_attributes(firing: NamedFiring) -> list[tuple[Variable, Term]]:
     """The attributes of an event in the order of `with`."""
     order = [each.variable for each in firing.rule.assignments]
     return [(name, firing.attributes[name]) for name in order if name in firing.attributes]
-
-
-def proofs_of(reason: FiringReason) -> Iterator[TripleProof]:
-    """The proofs of all triples that a firing and the firings below it used."""
-    for source in reason.sources.values():
-        match source:
-            case FactReason():
-                yield from source.proofs.values()
-            case FiringReason():
-                yield from proofs_of(source)
-            case _:
-                assert_never(source)
 
 
 def _joined(head: str, parts: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
-"""Replay of rules that keeps each of their firings, with its events and the names that it makes.
+"""Replay of units that keeps each of their firings, with its events and the names that it makes.
 
-Idea: as in `dotr.explanations.recording`, a program of these rules and of those that they read is
+Idea: as in `dotr.explanations.recording`, a program of these units and of those that they read is
 run by the engine, and what arrives at a layer is recorded. Here all firings are kept, so that an
-event can be followed to the firing that made it.
+event can be followed to the firing that made it. Queries are watched (`query_records`).
 Memory: the history forgets what no window can reach.
 """
 
@@ -10,20 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.engine.query_run import QueryRun
 from dotr.engine.stage_two import EmitFirings, LayerResult
 from dotr.explanations.history import History, RecordedEvent
+from dotr.explanations.query_records import QueryRecord, reach_of
 from dotr.explanations.recorded_layer import RecordedLayer
-from dotr.explanations.recording import program_of, read_rules
-from dotr.explanations.replay import Replay
+from dotr.explanations.recording import program_of, read_units
+from dotr.explanations.replay import Replay, WindowElement
+from dotr.layout.layers import MadeStream
 from dotr.layout.retention import lookbacks, roles
-from dotr.layout.units import MadeGraphs
+from dotr.layout.units import MadeGraphs, StreamQuery, StreamUnit, labels_made
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Firing
-from dotr.model.terms import Label, Term, Variable
+from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.patterns.events import Match
 from dotr.patterns.operator import Arrivals
@@ -44,6 +47,7 @@ class NamedFiring(NamedTuple):
         events: the event of each positive role, by label.
         attributes: the bound attributes of the event that it makes.
         names: the fresh IRIs of its output graph, the first of the template first.
+        graph: its output graph where a unit reads it.
     """
 
     rule: Rule
@@ -52,96 +56,189 @@ class NamedFiring(NamedTuple):
     events: Mapping[Label, RecordedEvent]
     attributes: Mapping[Variable, Term]
     names: tuple[Term, ...]
+    graph: tuple[Triple, ...] | None = None
+
+    @property
+    def unit_name(self) -> str:
+        """The name of the rule."""
+        return self.rule.name
+
+
+class UnitFiring(NamedTuple):
+    """An event of a unit other than a rule.
+
+    Attributes:
+        unit: the unit.
+        label: the label of the event.
+        time: in µs since 1970.
+        attributes: the bound attributes of the event.
+        graph: its graph; None without one.
+        names: the fresh IRIs of its graph, the first of the template first.
+    """
+
+    unit: StreamUnit
+    label: Label
+    time: Micros
+    attributes: Mapping[Variable, Term]
+    graph: tuple[Triple, ...] | None
+    names: tuple[Term, ...]
+
+    @property
+    def unit_name(self) -> str:
+        """The label, by which a unit is asked about."""
+        return self.label
+
+
+AnyFiring: TypeAlias = NamedFiring | UnitFiring
+"""An event with what made it."""
 
 
 @dataclass(frozen=True)
 class FiringRecorder:
-    """The program of some rules and of those that they read, with the history that `run` fills.
+    """The program of some units and of those that they read, with the history that `run` fills.
 
     Attributes:
         replay: the replay, of the whole program.
         program: the program that is run.
         history: the events seen so far.
-        firings: the firings so far of each rule, by its name, in the order of time.
-        horizon: how far back in µs the windows of all rules together reach.
+        firings: the firings so far of each unit, by its name, in the order of time.
+        records: what came to each query, and its reports, by label.
+        horizon: how far back in µs the windows of all units together reach; None: without a bound.
     """
 
     replay: Replay
     program: CompiledProgram
     history: History
-    firings: dict[str, list[NamedFiring]] = field(default_factory=dict)
-    horizon: Micros = 0
+    firings: dict[str, list[AnyFiring]] = field(default_factory=dict)
+    records: dict[Label, QueryRecord] = field(default_factory=dict)
+    horizon: Micros | None = 0
 
     @staticmethod
-    def of(replay: Replay, rules: Iterable[str]) -> FiringRecorder:
-        """A recorder for rules, by their names."""
-        program = program_of(replay.program, read_rules(replay.program.rules.rules, rules))
+    def of(replay: Replay, names: Iterable[str]) -> FiringRecorder:
+        """A recorder for rules and other units, by their names."""
+        units = read_units(replay.program, names)
+        program = program_of(replay.program, units)
         written = program.rules.rules
         read = {role.source.event for rule in written for role in roles(rule) if isinstance(role.source, EventSource)}
         history = History(
             {source: number for number, source in enumerate(program.layout.streams)},
             {label: program.attributes[label] for label in sorted(read)},
         )
+        reaches = [reach_of(unit) if isinstance(unit, StreamQuery) else None for unit in program.units]
         horizon = sum(max(each.far for each in lookbacks(rule)) for rule in written)
-        return FiringRecorder(replay, program, history, horizon=horizon)
+        return FiringRecorder(
+            replay,
+            program,
+            history,
+            records={query.name: QueryRecord(query) for query in program.queries},
+            horizon=None if None in reaches else horizon + sum(reach for reach in reaches if reach is not None),
+        )
 
-    def run(self, until: Micros | None = None) -> Iterator[Sequence[NamedFiring]]:
-        """Run the replay from the first instant on; the firings of each instant, those of timers and
-        of delayed anchors before it included. The history then holds all that they have seen.
+    def run(self, until: Micros | None = None) -> Iterator[Sequence[AnyFiring]]:
+        """Run the replay from the first instant on; the firings of each instant, those of timers, of
+        delayed anchors and of reports before it included. The history then holds all that they have
+        seen.
 
         Args:
             until: the last time in µs that is run; None: to the end.
         """
-        done: list[NamedFiring] = []
+        done: list[AnyFiring] = []
         program = self.program
         layers = [_FiringLayer(self, number, read, done) for number, read in enumerate(program.events_read_above)]
         engine = Engine(program, self.replay.clock, layers)
+        for name, run in engine.unit_runs.items():
+            if isinstance(run, QueryRun):
+                run.watch = self.records[name]
         since_forgotten = 0
         for instant in self.replay.instants():
             if until is not None and instant.time > until:
-                for _ in engine.moments_until(until):
-                    pass
+                for firings in engine.moments_until(until):
+                    done += self._of_units(firings)
                 yield from self._take(done)
                 return
-            instant.step(engine)
+            done += self._of_units(instant.step(engine))
             yield from self._take(done)
             since_forgotten += 1
-            if since_forgotten > 1_000 and self.history.count() > _MOST_EVENTS:
+            if since_forgotten > 1_000 and self.horizon is not None and self._count() > _MOST_EVENTS:
                 since_forgotten = 0
                 self._forget(instant.time - self.horizon)
         if self.replay.ended:
-            for _ in engine.finish():
+            for firings in engine.finish():
+                if until is not None and firings and firings[0].time > until:
+                    return
+                done += self._of_units(firings)
                 yield from self._take(done)
 
-    def _take(self, done: list[NamedFiring]) -> Iterator[Sequence[NamedFiring]]:
+    def _of_units(self, firings: Iterable[Firing]) -> Iterator[UnitFiring]:
+        """The firings of units other than rules, whose layers record their own."""
+        makers = {label: unit for unit in self.program.units for label in labels_made(unit)}
+        for firing in firings if makers else ():
+            unit = makers.get(firing.rule)
+            if unit is not None:
+                yield UnitFiring(unit, firing.event, firing.time, dict(firing.attributes), firing.graph, _fresh_names(firing, ()))
+
+    def _take(self, done: list[AnyFiring]) -> Iterator[Sequence[AnyFiring]]:
         if done:
             for each in done:
-                self.firings.setdefault(each.rule.name, []).append(each)
+                self.firings.setdefault(each.unit_name, []).append(each)
             yield done.copy()
             done.clear()
 
+    def _count(self) -> int:
+        return self.history.count() + sum(record.count() for record in self.records.values())
+
     def _forget(self, before: Micros) -> None:
         self.history.forget(before)
+        for record in self.records.values():
+            record.forget(before)
         for name, firings in self.firings.items():
             self.firings[name] = [each for each in firings if each.time >= before]
 
-    def made(self, event: RecordedEvent) -> NamedFiring | None:
+    def made(self, event: RecordedEvent) -> AnyFiring | None:
         """The firing that made a composite event; None where it is forgotten."""
-        for rule in self.program.rules.rules:
-            if rule.event == event.stream:
-                for each in reversed(self.firings.get(rule.name, ())):
-                    if each.time < event.time:
-                        break
-                    if each.time == event.time and self.history.find(event.stream, each.time, each.ordinal) == event:
+        for each in self._at(str(event.stream), event.time):
+            match each:
+                case NamedFiring():
+                    if self.history.find(event.stream, each.time, each.ordinal) == event:
+                        return each
+                case UnitFiring():
+                    if each.attributes == event.attributes:
                         return each
         return None
+
+    def maker_of(self, element: WindowElement) -> AnyFiring | None:
+        """The firing whose graph an element of a window is; None for an element of an input, and where
+        the firing is forgotten.
+        """
+        if not isinstance(element.stream, MadeGraphs):
+            return None
+        found = self._at(element.stream.label, element.time)
+        return next((each for each in found if each.graph is not None and tuple(dict.fromkeys(each.graph)) == element.triples), None)
+
+    def _at(self, label: Label, time: Micros) -> Iterator[AnyFiring]:
+        """The firings that made events of a label at a time."""
+        names = [rule.name for rule in self.program.rules.rules if rule.event == label]
+        for name in dict.fromkeys([*names, label]):
+            for each in reversed(self.firings.get(name, ())):
+                if each.time < time:
+                    break
+                if each.time == time and (isinstance(each, UnitFiring) or each.rule.event == label):
+                    yield each
+
+
+def _fresh_names(firing: Firing, known: Iterable[Term | None]) -> tuple[Term, ...]:
+    """The fresh IRIs of a firing's graph, the first of the template first."""
+    given = {*known, *(term for _, term in firing.attributes)}
+    fresh = [term for triple in firing.graph or () for term in triple if term.startswith(_FRESH) and term not in given]
+    return tuple(dict.fromkeys(fresh))
 
 
 class _FiringLayer(RecordedLayer):
     """A layer that records what arrives at it, and its firings."""
 
-    def __init__(self, recorder: FiringRecorder, number: int, above: frozenset[Label | MadeGraphs], done: list[NamedFiring]) -> None:
+    def __init__(self, recorder: FiringRecorder, number: int, above: frozenset[MadeStream], done: list[AnyFiring]) -> None:
         super().__init__(recorder.program, recorder.history, number, above, recorder.replay.clock)
+        self._above = above
         self._done = done
         self._written: list[tuple[Match, Firing]] = []
 
@@ -172,8 +269,6 @@ class _FiringLayer(RecordedLayer):
         return result
 
     def _firing(self, match: Match, firing: Firing) -> NamedFiring:
-        known = set(match.values)
-        fresh = [term for triple in firing.graph or () for term in triple if term.startswith(_FRESH) and term not in known]
-        names = tuple(dict.fromkeys(fresh))
         rule, events = self.rules[match.rule], self.bound_events(match)
-        return NamedFiring(rule, firing.time, match.ordinal, events, dict(firing.attributes), names)
+        graph = firing.graph if MadeGraphs(rule.event) in self._above else None
+        return NamedFiring(rule, firing.time, match.ordinal, events, dict(firing.attributes), _fresh_names(firing, match.values), graph)

@@ -72,6 +72,10 @@ class ClosedGraph:
         """The instant as one graph with a fresh budget."""
         return Graph(self.background, self.delta, self._removed, self._limits)
 
+    def window(self, name: Term) -> ClosedGraph:
+        """The graph of a WINDOW block: of an instant, which has no windows, all of it."""
+        return self
+
     def of_instant(self, part: Part) -> bool:
         """True where a triple of the instant, or of its conclusions, matches a pattern of a part."""
         return any(
@@ -204,8 +208,10 @@ def find_stop(pattern: Pattern, closed: ClosedGraph, solver: PatternSolver) -> Q
     match pattern:
         case Bgp() | Join():
             return _join_stop(conjunction(pattern), closed, solver)
-        case Extend(inner, _, _) | WindowBlock(_, inner):
+        case Extend(inner, _, _):
             return find_stop(inner, closed, solver)
+        case WindowBlock(window, inner):
+            return find_stop(inner, closed.window(window), solver)
         case LeftJoin(left, _, _):
             return find_stop(left, closed, solver)
         case Filter(inner, conditions):

@@ -11,7 +11,7 @@ Cost: one closure in rounds for each instant asked about.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, assert_never
@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 from dotr.datalog.lower_strata import LowerModel, matches
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
-from dotr.explanations.replay import ElementPlace, ReplayedInstant
+from dotr.explanations.replay import ElementPlace, ReplayedInstant, StatedPlace
 from dotr.explanations.rounds import RoundsClosure, close_in_rounds
 from dotr.explanations.rule_matches import Bindings, ProvingRules, RuleMatch, background_rules, instance
 from dotr.expressions.literal_limits import BOUNDS
@@ -38,7 +38,7 @@ class StatedTriple:
     """A triple of an element."""
 
     triple: Triple
-    place: ElementPlace
+    place: StatedPlace
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,7 +211,7 @@ def program_rules(program: CompiledProgram) -> ProvingRules:
 class ProofBuilder:
     """A builder of proofs from the derivations of a closure in rounds."""
 
-    def __init__(self, closed: RoundsClosure, places: dict[Triple, ElementPlace]) -> None:
+    def __init__(self, closed: RoundsClosure, places: Mapping[Triple, StatedPlace]) -> None:
         self._closed = closed
         self._places = places
         self._built: dict[Triple, TripleProof] = {}
@@ -262,11 +262,12 @@ class ProofBuilder:
                 premises[triple] = None
             elif (hidden := self._closed.derivations.get(triple)) is not None:
                 pending += reversed(hidden.premises)
-        conditions = () if match.rule.rule.of_rule_set else tuple(_conditions(match, self._closed))
+        conditions = () if match.rule.rule.of_rule_set else tuple(conditions_of(match, self._closed))
         return tuple(premises), conditions
 
 
-def _conditions(of: RuleMatch, closed: RoundsClosure) -> Iterator[RuleCondition]:
+def conditions_of(of: RuleMatch, closed: RoundsClosure) -> Iterator[RuleCondition]:
+    """The conditions of a rule beside its atoms, with their values."""
     bindings = of.bindings
     for item in of.rule.rule.body:
         match item:

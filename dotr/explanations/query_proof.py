@@ -111,13 +111,27 @@ class SolutionGroup(NamedTuple):
     members: tuple[Evidence, ...]
 
 
-EvidenceItem: TypeAlias = UsedTriple | UsedPath | UnmatchedPattern | SolutionGroup | HeldFilter | ComputedTerm
+class UsedWindow(NamedTuple):
+    """A WINDOW block of a continuous query, and what the solution used of its window."""
+
+    window: Term
+    evidence: Evidence
+
+
+class UsedMapping(NamedTuple):
+    """A MATCH block of a continuous query: the number of the block, and that of its mapping."""
+
+    block: int
+    mapping: int
+
+
+EvidenceItem: TypeAlias = UsedTriple | UsedPath | UnmatchedPattern | SolutionGroup | HeldFilter | ComputedTerm | UsedWindow | UsedMapping
 Evidence: TypeAlias = tuple[EvidenceItem, ...]
 _Found: TypeAlias = tuple[Solution, Evidence]
 
 
 def used_triples(evidence: Evidence) -> Iterator[Triple]:
-    """The triples of some evidence, those of groups included."""
+    """The triples of some evidence, those of groups included, those of windows left out."""
     for item in evidence:
         match item:
             case UsedTriple(triple, _):
@@ -147,15 +161,26 @@ def prove_fact(select: Select, attributes: Mapping[Variable, Term], graph: Graph
     >>> [item.triple for item in prove_fact(Select(("x",), Bgp((at, inside))), {"x": "<a>"}, graph, lambda triple: 0)]
     [('<a>', '<at>', '<d>'), ('<a>', '<in>', '<r>')]
     """
+
+    def order(evidence: Evidence) -> tuple[int, list[Triple]]:
+        triples = list(used_triples(evidence))
+        return max(map(height, triples), default=0), triples
+
+    return prove_solution(select, attributes, graph, order)
+
+
+def prove_solution(
+    select: Select, attributes: Mapping[Variable, Term], graph: Graph, order: Callable[[Evidence], tuple[int, Sequence[object]]]
+) -> Evidence | None:
+    """Parts that a solution with these attributes used; of several solutions the first in an order.
+
+    None where no solution gives the attributes.
+    """
     prover = SolutionProver(graph)
 
     def proofs(given: Mapping[Variable, Term]) -> list[Evidence]:
         found = islice(prover.solutions(select, given), _MAX_SOLUTIONS)
         return [evidence for solution, evidence in found if solution == attributes]
-
-    def order(evidence: Evidence) -> tuple[int, list[Triple]]:
-        triples = list(used_triples(evidence))
-        return max(map(height, triples), default=0), triples
 
     # A path of length zero from a constant that is no node of the graph is found from the constant alone.
     return min(proofs(attributes) or proofs({}), key=order, default=None)
@@ -211,9 +236,12 @@ class SolutionProver:
             case Select():
                 yield from self._selected(pattern, bound)
             case WindowBlock(window, inner):
-                yield from replace(self, graph=report_graph(self.graph).windows[window]).solutions(inner, bound)
+                within = replace(self, graph=report_graph(self.graph).windows[window])
+                for solution, evidence in within.solutions(inner, bound):
+                    yield solution, (UsedWindow(window, evidence),)
             case MatchPattern(number):
-                yield from self._compatible([(solution, ()) for solution in report_graph(self.graph).matches[number]], bound)
+                mappings = enumerate(report_graph(self.graph).matches[number])
+                yield from self._compatible([(solution, (UsedMapping(number, mapping),)) for mapping, solution in mappings], bound)
             case _:
                 assert_never(pattern)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, assert_never
+from typing import Final, Protocol, assert_never
 
 from dotr.explanations.background_origins import BackgroundOrigin
 from dotr.explanations.conditions import ConditionOutcome
@@ -20,8 +20,19 @@ from dotr.explanations.proofs import (
     TripleProof,
     UnmatchedAtoms,
 )
-from dotr.explanations.query_proof import Evidence, EvidenceItem, SolutionGroup, UnmatchedPattern, UsedPath, UsedTriple, used_triples
+from dotr.explanations.query_proof import (
+    Evidence,
+    EvidenceItem,
+    SolutionGroup,
+    UnmatchedPattern,
+    UsedMapping,
+    UsedPath,
+    UsedTriple,
+    UsedWindow,
+    used_triples,
+)
 from dotr.explanations.rendering import brief_text, expression_text
+from dotr.explanations.replay import WindowElement
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.why_tree import ReasonKind, WhyTree
 from dotr.model.algebra import AggregateCall, Const, Expression, TriplePattern, Var
@@ -31,6 +42,8 @@ from dotr.model.traverse import transform
 Origins = Mapping[Triple, BackgroundOrigin]
 _MOST_MEMBERS: Final = 1_000
 """Number of members of a group that are listed, at most."""
+_SHOWN_MEMBERS: Final = 5
+"""Number of members of a group of a continuous query that stand in the text."""
 
 
 def with_values(expression: Expression, terms: Mapping[Expression, Term | None], writer: TermWriter) -> str:
@@ -69,16 +82,33 @@ def members_text(number: int) -> str:
     return f"{number:,} member{'' if number == 1 else 's'}"
 
 
+class ScopedEvidence(Protocol):
+    """Writer of what a continuous query used, of which each part has its own graph."""
+
+    def node(self, item: UsedWindow | UsedMapping) -> WhyTree:
+        """The part of a solution that is from a window, or from a MATCH."""
+
+    def member(self, evidence: Evidence) -> WhyTree:
+        """A member of a group."""
+
+    def made(self, element: WindowElement) -> tuple[WhyTree, ...]:
+        """The reason of the event whose graph an element is; nothing for an element of an input."""
+
+
 class ReasonWriter:
     """Writer of the nodes of one tree.
 
     Args:
         terms: the writer of terms, which names blank nodes.
         origins: the origins of all background triples of the tree.
+
+    Attributes:
+        scoped: writes the parts of a continuous query while its solutions are written.
     """
 
     def __init__(self, terms: TermWriter, origins: Origins) -> None:
         self.terms = terms
+        self.scoped: ScopedEvidence | None = None
         self._origins = origins
         self._shown: set[int] = set()
 
@@ -121,6 +151,16 @@ class ReasonWriter:
         subject, predicate, value = proof.triple
         fields = {"subject": self.terms.text(subject), "predicate": self.terms.predicate(predicate), "object": self.terms.text(value)}
         match proof:
+            case StatedTriple(_, WindowElement() as element):
+                source = "element" if element.place is not None else "unit"
+                made = () if self.scoped is None else self.scoped.made(element)
+                return WhyTree(
+                    ReasonKind.TRIPLE,
+                    text,
+                    str(element),
+                    made,
+                    fields={**fields, "place": element.source, "from": source, "at": element.shown},
+                )
             case StatedTriple(_, place):
                 return WhyTree(ReasonKind.TRIPLE, text, str(place), fields={**fields, "from": "element"})
             case BackgroundTriple():
@@ -200,13 +240,19 @@ class ReasonWriter:
             case SolutionGroup(keys, results, members):
                 calls = ", ".join(f"{aggregate_text(call, self.terms)} = {self._term(term)}" for call, term in results)
                 of = f" with {', '.join(f'?{name} = {self.terms.text(term)}' for name, term in keys.items())}" if keys else ""
+                text = f"{f'{calls} of ' if calls else ''}{members_text(len(members))}{of}"
+                if self.scoped is not None:
+                    nodes = [self.scoped.member(member) for member in members[:_MOST_MEMBERS]]
+                    text += f", {_SHOWN_MEMBERS} shown" if len(members) > _SHOWN_MEMBERS else ""
+                    return WhyTree(ReasonKind.GROUP, text, "", tuple(nodes[:_SHOWN_MEMBERS]), tuple(nodes[_SHOWN_MEMBERS:]))
                 return WhyTree(
-                    ReasonKind.GROUP,
-                    f"{f'{calls} of ' if calls else ''}{members_text(len(members))}{of}",
-                    details=tuple(self._group_member(member, proofs) for member in members[:_MOST_MEMBERS]),
+                    ReasonKind.GROUP, text, details=tuple(self._group_member(member, proofs) for member in members[:_MOST_MEMBERS])
                 )
             case HeldFilter() | ComputedTerm():
                 return self.condition(item)
+            case UsedWindow() | UsedMapping():
+                assert self.scoped is not None, "a rule's query has no windows"
+                return self.scoped.node(item)
             case _:
                 assert_never(item)
 

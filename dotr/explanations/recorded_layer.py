@@ -8,8 +8,9 @@ from dotr.engine.program import CompiledProgram
 from dotr.engine.stage_two import StageTwo
 from dotr.explanations.history import History, RecordedEvent
 from dotr.layout.event_order import AttributeValues
+from dotr.layout.layers import MadeStream
 from dotr.layout.retention import positive_roles
-from dotr.layout.units import MadeGraphs
+from dotr.layout.units import labels_made
 from dotr.model.terms import Label
 from dotr.model.time import Clock, Micros
 from dotr.patterns.events import Match
@@ -33,7 +34,7 @@ class RecordedLayer(StageTwo):
         program: CompiledProgram,
         history: History,
         number: int,
-        above: frozenset[Label | MadeGraphs],
+        above: frozenset[MadeStream],
         clock: Clock,
         counted: Set[str] = frozenset(),
     ) -> None:
@@ -44,15 +45,18 @@ class RecordedLayer(StageTwo):
         self._labels = [[role.label for role in positive_roles(rule)] for rule in self.rules]
         self._streams = [[history.stream_of(role.source) for role in positive_roles(rule)] for rule in self.rules]
         routes = program.layout.routes
-        self._recorded_ports = {
+        of_units = {label for unit in program.units for label in labels_made(unit)} & set(history.labels)
+        self._recorded_ports: dict[int, int | Label] = {
             port: each.stream
             for port, each in enumerate(layer.ports)
-            if isinstance(each.stream, int) and routes[each.stream][0] == (number, port)
+            if (isinstance(each.stream, int) or each.stream in of_units) and routes[each.stream][0] == (number, port)
         }
         self._recorded_labels = {rule.event for rule in self.rules} & set(history.labels)
 
     def record_arrivals(self, time: Micros, arrivals: Arrivals) -> None:
-        """Record the facts that arrive at a time, of streams that this layer is the first to read."""
+        """Record the facts, and the events of units other than rules, that arrive at a time, of
+        streams that this layer is the first to read.
+        """
         for port, stream in self._recorded_ports.items():
             if port in arrivals:
                 self.history.record(stream, time, arrivals[port])

@@ -23,9 +23,9 @@ from dotr.explanations.recorded_layer import RecordedLayer
 from dotr.explanations.replay import RejectedElement, Replay
 from dotr.explanations.unfiltered_queries import UnfilteredSource, unfiltered_sources
 from dotr.layout.event_order import AttributeValues
-from dotr.layout.layers import lay_out
+from dotr.layout.layers import MadeStream, lay_out
 from dotr.layout.retention import roles
-from dotr.layout.units import MadeGraphs
+from dotr.layout.units import MadeGraphs, ProgramUnit, StreamUnit, labels_made, readings
 from dotr.model.rules import EventSource, FactSource, Rule, Source
 from dotr.model.stream import DeadLetter
 from dotr.model.terms import Label
@@ -65,27 +65,38 @@ class Step(NamedTuple):
     errors: int
 
 
-def read_rules(rules: Sequence[Rule], names: Iterable[str]) -> list[Rule]:
-    """The rules of some names and all rules whose events they read, in the order of the program."""
-    needed = set(names)
+class ReadUnits(NamedTuple):
+    """Some rules and other units of a program, and all that they read, in the order of the program."""
+
+    rules: Sequence[Rule]
+    units: Sequence[StreamUnit]
+
+
+def read_units(program: CompiledProgram, names: Iterable[str]) -> ReadUnits:
+    """The units of some names or labels and all units whose events or graphs they read."""
+    asked = set(names)
+    rules, others = program.rules.rules, program.units
+    units: list[ProgramUnit] = [*rules, *others]
+    needed = asked | {unit.name for unit in others if not asked.isdisjoint(labels_made(unit))}
     while True:
-        read = {role.source.event for rule in rules if rule.name in needed for role in roles(rule) if isinstance(role.source, EventSource)}
-        further = {rule.name for rule in rules if rule.event in read} - needed
+        read = {reading.label for unit in units if unit.name in needed for reading in readings(unit)}
+        further = {unit.name for unit in units if not read.isdisjoint(labels_made(unit))} - needed
         if not further:
-            return [rule for rule in rules if rule.name in needed]
+            return ReadUnits([rule for rule in rules if rule.name in needed], [unit for unit in others if unit.name in needed])
         needed |= further
 
 
-def program_of(program: CompiledProgram, rules: Sequence[Rule], further: Sequence[FactSource] = ()) -> CompiledProgram:
-    """The program of some rules, over the same background, with each query as it is written.
+def program_of(program: CompiledProgram, units: ReadUnits, further: Sequence[FactSource] = ()) -> CompiledProgram:
+    """The program of some units, over the same background, with each query as it is written.
     `further` are sources whose facts no rule reads, the last streams of its layout.
     """
-    layout = lay_out(rules, program.spec.since)
+    layout = lay_out(units.rules, program.spec.since, units.units)
     layout = replace(layout, streams=(*layout.streams, *further))
     static = StaticAnswers(program.spec, program.store)
     rejects = program.spec.inconsistent is Inconsistent.REJECT
     stage_one = StageOne(program.knowledge, layout.streams, static.answers, rejects=rejects, limits=program.spec.limits)
-    return replace(program, rules=replace(program.rules, rules=tuple(rules)), layout=layout, stage_one=stage_one)
+    rules = replace(program.rules, rules=tuple(units.rules))
+    return replace(program, rules=rules, layout=layout, stage_one=stage_one, units=tuple(units.units))
 
 
 @dataclass(frozen=True)
@@ -114,8 +125,8 @@ class Recorder:
         """A recorder for a rule, by its name; raises `KeyError` where there is none."""
         written = {each.name: each for each in replay.program.rules.rules}
         wide = unfiltered_sources(written[rule])
-        needed = read_rules(replay.program.rules.rules, [written[rule].name])
-        read_already = {role.source for each in needed for role in roles(each)}
+        needed = read_units(replay.program, [rule])
+        read_already = {role.source for each in needed.rules for role in roles(each)}
         further = dict.fromkeys([each.source for each in wide.values() if each.source not in read_already])
         program = program_of(replay.program, needed, tuple(further))
         read = {role.source.event for each in program.rules.rules for role in roles(each) if isinstance(role.source, EventSource)}
@@ -179,10 +190,11 @@ _MOST_FAILURES: Final = 1_000
 class _RecordingLayer(RecordedLayer):
     """A layer that records what arrives at it and what its rules make; it writes no graphs."""
 
-    def __init__(self, recorder: Recorder, number: int, above: frozenset[Label | MadeGraphs], done: Callable[[Step], None]) -> None:
+    def __init__(self, recorder: Recorder, number: int, above: frozenset[MadeStream], done: Callable[[Step], None]) -> None:
         asked = recorder.rule
         super().__init__(recorder.program, recorder.history, number, above, recorder.replay.clock, frozenset([asked.name]))
         self._above = above
+        self._makes_graphs = any(isinstance(each, MadeGraphs) for each in above)
         self._done = done
         self._asked = asked
         self._anchors = recorder.history.stream_of(asked.anchor.source)
@@ -212,9 +224,11 @@ class _RecordingLayer(RecordedLayer):
         return result
 
     def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
-        """The composite events of matches, without their graphs."""
+        """The composite events of matches, with graphs only where a unit reads them."""
         self._matches += matched
-        events: list[tuple[Label | MadeGraphs, Arrival]] = []
+        if self._makes_graphs:
+            return LayerResult([], super().write_firings(time, matched, repeats).events)
+        events: list[tuple[MadeStream, Arrival]] = []
         for each in matched:
             label = self.rules[each.rule].event
             if label in self._above:

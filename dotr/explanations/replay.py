@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
-from dotr.errors.diagnostics import refuse
+from dotr.layout.units import GraphStream, MadeGraphs
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Prefixes, Triple
 from dotr.model.time import Clock, Micros
@@ -31,6 +31,36 @@ class ElementPlace(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class WindowElement(NamedTuple):
+    """An element of a window.
+
+    - `time`: in µs since 1970; `shown`: as the output writes it.
+    - `stream`: the stream, or the label of the unit whose graph it is.
+    - `triples`: with their final blank nodes.
+    - `number`: its number among the elements of its stream and time, from 0 on.
+    - `place`: the element of an input; None: a unit has made it.
+    """
+
+    time: Micros
+    shown: str | int
+    stream: GraphStream
+    triples: tuple[Triple, ...]
+    number: int
+    place: ElementPlace | None
+
+    @property
+    def source(self) -> str:
+        """The file and line, or the unit that has made it."""
+        return f"a graph of {self.stream.label}" if isinstance(self.stream, MadeGraphs) else str(self.place or f"stream {self.stream.name}")
+
+    def __str__(self) -> str:
+        return f"{self.source}, at {self.shown}"
+
+
+StatedPlace: TypeAlias = ElementPlace | WindowElement
+"""The place of a triple that an element states."""
 
 
 class ReplayedInstant(NamedTuple):
@@ -109,14 +139,6 @@ class Replay:
     def ended(self) -> bool:
         """True if, after the last instant, no input can bring another element."""
         return all(each.ended for each in self.progress())
-
-
-def refuse_queries(program: CompiledProgram, question: str) -> None:
-    """Raise `Refused` (C239) where a program has continuous queries, which explanations do not
-    know."""
-    if program.units:
-        hint = "dotr run, test, check, explain and facts know them; a session's events show what the queries make."
-        raise refuse("C239", f"{question} does not know continuous queries yet", program.units[0].span, hint)
 
 
 def _ignore(rejected: RejectedElement) -> None:

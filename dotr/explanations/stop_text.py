@@ -65,7 +65,12 @@ class StopText:
         writer: the writer of the explanation.
         clock: the form of times in text.
         places: the places of conditions in the rule files.
+
+    Attributes:
+        sight: the noun for what a query sees: an instant, or a window.
     """
+
+    sight = "instant"
 
     def __init__(
         self,
@@ -233,7 +238,7 @@ class StopText:
                 return
         if time is not None and not is_there:
             at = format_time(time, self._clock)
-            self.remarks.append(f"Elements of other instants bring {name} (the first at {at}); a query sees one instant.")
+            self.remarks.append(f"Elements of other {self.sight}s bring {name} (the first at {at}); a query sees one {self.sight}.")
 
     def _remark(self, part: Part) -> None:
         self.remarks += self._brought.near_misses_of(part, self._closed.background, self._writer)

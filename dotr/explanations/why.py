@@ -18,17 +18,20 @@ from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.background_origins import BackgroundOrigins, close_background_in_rounds
 from dotr.explanations.conditions import truth_in
-from dotr.explanations.event_reasons import EventReasons, ProofsByTime
-from dotr.explanations.firing_text import FiringWriter, proofs_of
-from dotr.explanations.firings import FiringRecorder, NamedFiring
+from dotr.explanations.event_reasons import ProofsByTime
+from dotr.explanations.firings import AnyFiring, FiringRecorder
 from dotr.explanations.proofs import ProofBuilder, TripleProof
 from dotr.explanations.reason_text import ReasonWriter, background_triples, replace_background
+from dotr.explanations.reasons import UnitReason
 from dotr.explanations.remembered_replay import RememberedReplay
-from dotr.explanations.replay import ElementPlace, Replay, refuse_queries
+from dotr.explanations.replay import ElementPlace, Replay
 from dotr.explanations.term_writer import TermWriter
+from dotr.explanations.unit_reasons import UnitReasons
+from dotr.explanations.unit_text import UnitWriter, proofs_of
 from dotr.explanations.why_tree import WhyTree
 from dotr.expressions.times import format_time
 from dotr.joins.limits import LimitExceeded
+from dotr.layout.units import labels_made
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing
 from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
@@ -58,11 +61,11 @@ class EventQuestion:
     at: Micros | None = None
     where: tuple[tuple[Variable, Term], ...] = ()
 
-    def includes(self, firing: NamedFiring) -> bool:
+    def includes(self, firing: AnyFiring) -> bool:
         """True for a firing that is asked about."""
         if self.name is not None and f"<{self.name}>" not in firing.names:
             return False
-        if (self.rule is not None and firing.rule.name != self.rule) or (self.at is not None and firing.time != self.at):
+        if (self.rule is not None and firing.unit_name != self.rule) or (self.at is not None and firing.time != self.at):
             return False
 
         def value(part: object) -> Term | None:
@@ -122,7 +125,6 @@ class WhyExplainer:
     """
 
     def __init__(self, replay: Replay, *, background: bool = False) -> None:
-        refuse_queries(replay.program, "why")
         self._remembered = RememberedReplay(replay)
         self._proofs = ProofsByTime(self._remembered, self._beyond_background if background else _unchanged)
         self._origins: BackgroundOrigins | None = None
@@ -148,20 +150,22 @@ class WhyExplainer:
             return self._answer(question)
 
     def _answer(self, question: EventQuestion) -> EventAnswer:
-        if question.name is not None and question.rule is None and len(self.program.rules.rules) > _MOST_TOGETHER:
+        units = unit_names(self.program)
+        if question.name is not None and question.rule is None and len(units) > _MOST_TOGETHER:
             made = self._maker(f"<{question.name}>")
             if made is None:
                 return EventAnswer(None)
             question = EventQuestion(question.name, made.rule, made.time, question.where)
-        rules = [question.rule] if question.rule is not None else [rule.name for rule in self.program.rules.rules]
+        rules = [question.rule] if question.rule is not None else units
         recorder = self.recorder(rules)
-        first: NamedFiring | None = None
+        name = None if question.name is None else f"<{question.name}>"
+        first: AnyFiring | None = None
         tree: WhyTree | None = None
         others: list[str] = []
         for firings in recorder.run(question.at):
             for firing in filter(question.includes, firings):
                 if first is None:
-                    first, tree = firing, self.tree(recorder, firing)
+                    first, tree = firing, self.tree(recorder, firing, name)
                 elif len(others) < _MOST_OTHERS:
                     others.append(self.line(firing))
             if first is not None and question.name is not None:
@@ -174,14 +178,18 @@ class WhyExplainer:
         """A recorder of the firings of some rules over the replay."""
         return FiringRecorder.of(self.replay, rules)
 
-    def tree(self, recorder: FiringRecorder, firing: NamedFiring) -> WhyTree:
-        """The reasons of a firing that the recorder has just returned."""
-        reason = EventReasons(recorder, self._proofs).of(firing)
-        return FiringWriter(self.replay, self._writer(proofs_of(reason)), self._places).tree(reason)
+    def reason(self, recorder: FiringRecorder, firing: AnyFiring, name: Term | None = None) -> UnitReason:
+        """The reasons of a firing that the recorder has just returned, of its part that makes a name."""
+        return UnitReasons(recorder, self._proofs, self._remembered).of(firing, name)
 
-    def line(self, firing: NamedFiring) -> str:
+    def tree(self, recorder: FiringRecorder, firing: AnyFiring, name: Term | None = None) -> WhyTree:
+        """The reasons of a firing that the recorder has just returned, as a tree."""
+        reason = self.reason(recorder, firing, name)
+        return UnitWriter(self.replay, self._writer(proofs_of(reason)), self._places).tree(reason)
+
+    def line(self, firing: AnyFiring) -> str:
         """A firing in one line."""
-        return FiringWriter(self.replay, ReasonWriter(self._terms(), {}), self._places).headline(firing)
+        return UnitWriter(self.replay, ReasonWriter(self._terms(), {}), self._places).headline(firing)
 
     def _maker(self, name: Term) -> Firing | None:
         """The firing whose graph makes a name."""
@@ -198,9 +206,9 @@ class WhyExplainer:
     def _near(self, rules: Collection[str | None], question: EventQuestion) -> list[str]:
         """The events of the rules asked about that are nearest in time."""
         at = question.at
-        nearest: list[NamedFiring] = []
+        nearest: list[AnyFiring] = []
         for firings in self.recorder([name for name in rules if name is not None]).run():
-            nearest += [firing for firing in firings if firing.rule.name in rules]
+            nearest += [firing for firing in firings if firing.unit_name in rules]
             if at is not None:
                 nearest.sort(key=lambda firing: abs(firing.time - at))
             del nearest[_MOST_NEAR:]
@@ -281,6 +289,11 @@ class WhyExplainer:
     def _places(self, time: Micros) -> Sequence[ElementPlace]:
         instant = self._remembered.instant(time)
         return () if instant is None else instant.places
+
+
+def unit_names(program: CompiledProgram) -> list[str]:
+    """The names of a program's units: its rules, then the others."""
+    return [*(rule.name for rule in program.rules.rules), *(label for unit in program.units for label in labels_made(unit))]
 
 
 def _unchanged(proof: TripleProof) -> TripleProof:

@@ -18,11 +18,12 @@ from dotr.explanations.instants_asked import InstantsAsked
 from dotr.explanations.late_elements import LateElements, LateSearch
 from dotr.explanations.query_failure import MissingFacts, explain_missing_facts
 from dotr.explanations.recording import Recorder
-from dotr.explanations.replay import RejectedElement, Replay, refuse_queries
+from dotr.explanations.replay import RejectedElement, Replay
 from dotr.explanations.rule_evaluation import RuleEvaluator
 from dotr.explanations.survey import REACH, Asked, Survey
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.waiting_anchors import WaitingAnchors, waiting_anchors
+from dotr.layout.units import labels_made
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.stream import Reason
 from dotr.model.terms import Label, Term, Variable
@@ -200,7 +201,6 @@ def why_not(replay: Replay, rule: str, question: Question | None = None) -> WhyN
     >>> print(why_not(replay, "R").lines()[0])
     R: 1 anchor, 1 after HighTemp, 1 event
     """
-    refuse_queries(replay.program, "why-not")
     return _Inquiry(replay, rule, question or Question()).answer()
 
 
@@ -243,7 +243,12 @@ class _Inquiry:
         found = replace(found, waiting=waiting, late=late.result(), unit=self._unit(survey))
         if self._recorder.failed:
             found = replace(found, remarks=self._failures())
-        if not instants.number and not funnel.anchors:
+        units = {label for unit in self._replay.program.units for label in labels_made(unit)}
+        if (
+            not instants.number
+            and not funnel.anchors
+            and not (isinstance(rule.anchor.source, EventSource) and rule.anchor.source.event in units)
+        ):
             return replace(found, remarks=(*found.remarks, *instants.remarks(self._replay.clock)))
         if not funnel.anchors and waiting is None:
             return self._without_anchor(found, survey)
@@ -251,6 +256,12 @@ class _Inquiry:
         if stopping is None:
             return found
         return replace(found, missing=self._missing_facts(stopping), remarks=self._missing_events(stopping))
+
+    def _is_of_unit(self, role: Role) -> bool:
+        """True where a unit other than a rule makes the events of a role, also at times without an
+        instant."""
+        made = {label for unit in self._replay.program.units for label in labels_made(unit)}
+        return isinstance(role.source, EventSource) and role.source.event in made
 
     def _failures(self) -> tuple[str, ...]:
         """Sentences on anchors at which the rule failed or went over a limit."""
@@ -303,7 +314,7 @@ class _Inquiry:
         if not isinstance(role.source, EventSource):
             return ()
         label = role.source.event
-        making = [each.name for each in self._replay.program.rules.rules if each.event == label]
+        making = [each.name for each in self._replay.program.rules.rules if each.event == label] or [label]
         commands = ", ".join(self._replay.why_not_command(name) for name in making)
         return (f"There is no event {label} here: {commands}",)
 

@@ -31,6 +31,11 @@ class ReasonKind(Enum):
     ABSENCE = "absence"
     MEMBER = "member"
     CONTRADICTION = "contradiction"
+    SOLUTION = "solution"
+    WINDOW = "window"
+    MATCH = "match"
+    ITEM = "item"
+    REPORT = "report"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

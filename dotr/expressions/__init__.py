@@ -1,7 +1,7 @@
 """Values of RDF terms, and the evaluator of SPARQL's expressions for both stages and for Datalog."""
 
 from dotr.expressions.aggregates import AGGREGATES, aggregate
-from dotr.expressions.compile import Parameter, condition, conjunction, evaluator
+from dotr.expressions.compile import Parameter, condition, conjunction, evaluator, with_lengths
 from dotr.expressions.sort_keys import equality_key, order_key, sort_key
 from dotr.expressions.values import VALUES, write
 
@@ -16,5 +16,6 @@ __all__ = [
     "evaluator",
     "order_key",
     "sort_key",
+    "with_lengths",
     "write",
 ]

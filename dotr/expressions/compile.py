@@ -21,13 +21,14 @@ from dotr.codegen import define
 from dotr.codegen.printer import printed
 from dotr.codegen.tree import Assign, CodeNode, GeneratedFunction, IfElse, Return, SkipIf
 from dotr.expressions import operators
+from dotr.expressions.datetimes import Duration
 from dotr.expressions.functions import FUNCTIONS, ArgumentForm, Function
 from dotr.expressions.membership import ConstantSet
 from dotr.expressions.operators import SAME, to_double
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, VALUES, read, write
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
 from dotr.model.terms import FALSE, TRUE, XSD, Term, is_literal, is_triple, literal
-from dotr.model.traverse import conjuncts, operands
+from dotr.model.traverse import conjuncts, operands, transform
 
 Parameter: TypeAlias = Var | Attribute | TimeOf | Exists
 """A parameter of an expression. The argument for an `Exists` is TRUE or FALSE, with NOT already
@@ -41,6 +42,10 @@ _COMPARISONS: Final = {
     ">": operators.greater,
     "<=": operators.at_most,
     ">=": operators.at_least,
+    "length <": operators.shorter,
+    "length >": operators.longer,
+    "length <=": operators.no_longer,
+    "length >=": operators.no_shorter,
 }
 _ARITHMETIC: Final = {
     "+": operators.add,
@@ -51,8 +56,19 @@ _ARITHMETIC: Final = {
     "UNARY+": operators.positive,
 }
 _TRUTHS: Final = frozenset((*_COMPARISONS, "!", "&&", "||", "IN", "NOT IN", "BOUND"))
-_MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-_PYTHON: Final = {"=": "==", "!=": "!=", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
+_MIRRORED: Final = {
+    "=": "=",
+    "!=": "!=",
+    "<": ">",
+    ">": "<",
+    "<=": ">=",
+    ">=": "<=",
+    "length <": "length >",
+    "length >": "length <",
+    "length <=": "length >=",
+    "length >=": "length <=",
+}
+_PYTHON: Final = {"=": "==", "!=": "!="} | {name: name.removeprefix("length ") for name in _MIRRORED if name not in ("=", "!=")}
 _DEEPEST: Final = 60
 """The deepest nesting of blocks; Python's parser accepts fewer than 100."""
 _NAN: Final = frozenset((literal("NaN", XSD + "double"), literal("NaN", XSD + "float")))
@@ -94,6 +110,27 @@ def evaluator(expression: Expression, parameters: Sequence[Parameter]) -> Callab
     term = code.term(expression)
     code.add(Return(term))
     return code.function()
+
+
+def with_lengths(expression: Expression) -> Expression:
+    """An expression whose comparisons also order durations without months (ep-sparql.md, 2.2).
+
+    A comparison with a constant that is no duration stays as it is.
+
+    >>> with_lengths(Call("<", (Var("a"), Var("b")))), with_lengths(Call("<", (Var("a"), Const('"1"'))))
+    (Call(function='length <', arguments=(Var(name='a'), Var(name='b'))), Call(function='<', arguments=(Var(name='a'), Const(term='"1"'))))
+    """
+
+    def change(part: Expression) -> Expression:
+        match part:
+            case Call(("<" | ">" | "<=" | ">=") as function, arguments) if not any(
+                isinstance(each, Const) and not isinstance(read(each.term), Duration) for each in arguments
+            ):
+                return Call(f"length {function}", arguments)
+            case _:
+                return part
+
+    return transform(expression, change)
 
 
 class _ExpressionWriter:

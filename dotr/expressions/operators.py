@@ -147,6 +147,35 @@ def at_least(a: Any, b: Any) -> bool | None:
     return at_most(b, a)
 
 
+def shorter(a: Any, b: Any) -> bool | None:
+    """SPARQL's `<`, which also orders durations without months by length (ep-sparql.md, 2.2).
+
+    >>> shorter(Duration(0, 5), DayTime(0, 6)), shorter(Duration(1, 5), Duration(2, 5)), shorter(5, 6)
+    (True, None, True)
+    """
+    if type(a) in _DURATIONS and type(b) in _DURATIONS:
+        return None if a.months or b.months else bool(a.seconds < b.seconds)
+    return less(a, b)
+
+
+def longer(a: Any, b: Any) -> bool | None:
+    """SPARQL's `>` with that order."""
+    return shorter(b, a)
+
+
+def no_longer(a: Any, b: Any) -> bool | None:
+    """SPARQL's `<=` with that order."""
+    if type(a) in _DURATIONS and type(b) in _DURATIONS:
+        beyond = shorter(b, a)
+        return None if beyond is None else not beyond
+    return at_most(a, b)
+
+
+def no_shorter(a: Any, b: Any) -> bool | None:
+    """SPARQL's `>=` with that order."""
+    return no_longer(b, a)
+
+
 def truth(value: Any) -> bool | None:
     """The effective boolean value (section 17.2.2).
 

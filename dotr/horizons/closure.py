@@ -40,7 +40,7 @@ Urbani, Laser (ISWC 2017); Gupta, Mumick, Subrahmanian (DRed, 1993).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from itertools import filterfalse
@@ -72,6 +72,8 @@ class HorizonClosure:
     `static`: facts that always hold, closed under the rules; they must not change.
     `limit`: the greatest number of facts, beyond which `advance` raises `LimitExceeded`; the
     closure is of no use afterwards.
+    `silent`: relations whose inserts end without a change by themselves, as points that go out of
+    reach: `next_change` does not tell of these ends.
 
     >>> from dotr.model.algebra import Var
     >>> from dotr.model.datalog import RelationAtom
@@ -94,9 +96,15 @@ class HorizonClosure:
     """
 
     def __init__(
-        self, rules: Iterable[DatalogRule | WindowRule], static: StaticFacts | None = None, *, limit: int = NO_LIMITS.triples
+        self,
+        rules: Iterable[DatalogRule | WindowRule],
+        static: StaticFacts | None = None,
+        *,
+        limit: int = NO_LIMITS.triples,
+        silent: Collection[str] = (),
     ) -> None:
         self.limit = limit
+        self._silent: Final = frozenset(silent)
         self.point: Point | None = None
         """The last point advanced to; None before the first."""
         self.held: Final = HeldFacts()
@@ -212,8 +220,31 @@ class HorizonClosure:
             heappop(horizons)
             del calendar[h]
         later = [start for _, start, horizon in self._told if self.point is not None and self.point < start <= horizon]
-        points = [*([horizons[0] + 1] if horizons else []), *self._openings[:1], *later]
+        first = next(self._ends(), None) if self._silent else horizons[0] if horizons else None
+        points = [*([] if first is None else [first + 1]), *self._openings[:1], *later]
         return min(points, default=None)
+
+    def _ends(self) -> Iterator[Point]:
+        """The horizons with which facts end that are not silent, in ascending order."""
+        silent = self._silent
+        for h in sorted(self._horizons):
+            if any(cell[NOW] == h and cell[FACT][0] not in silent for cell in self._calendar[h]):
+                yield h
+
+    def insertions(self, since: Point) -> Iterator[tuple[WindowFact, Point, Point]]:
+        """What was inserted and has not ended before a point: a fact, the point from which on it holds
+        by that (`since` where that is past), and its horizon. After `advance` has failed, too.
+        """
+        for fact, cell in self.held.cells.items():
+            if cell[INSERTED] >= since:
+                yield fact, since, cell[INSERTED]
+        for each in self.opening():
+            for fact in each.facts:
+                yield fact, each.start, each.horizon
+
+    def opening(self, until: Point = FOREVER) -> list[Insertion]:
+        """The inserts that begin later, up to a point."""
+        return [each for start in sorted(self._opening) if start <= until for each in self._opening[start]]
 
     def grown(self, facts: Iterable[WindowFact], h: Point, beyond: Point) -> dict[WindowFact, Point]:
         """V of some facts, given all that holds, as `dotr.horizons.growth` has it.
@@ -354,7 +385,12 @@ class HorizonClosure:
         for h, facts in inserted.items():
             self._inserted.extend(h, facts)
         self._push_inserted(k, starting)
-        self._settle(k, self._strata, [], settled)
+        try:
+            self._settle(k, self._strata, [], settled)
+        except LimitExceeded:
+            cells.clear()
+            cells.update(before)  # for `insertions`
+            raise
         given = sum(map(len, inserted.values())) + sum(len(each.facts) for each in starting)
         self._settled_per_fact = len(cells) / max(1, given)
         if self._views:

@@ -18,6 +18,7 @@ Cost: five dictionary entries a triple; a constant time each to add, renew and r
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final, TypeAlias, cast
@@ -54,6 +55,14 @@ def key_getter(columns: tuple[int, ...]) -> Callable[[FactRow], Any]:
     return itemgetter(*columns) if columns else lambda row: ()
 
 
+class StaticRows(Collection[FactRow]):
+    """The rows of a relation that are looked up elsewhere, and not copied."""
+
+    @abstractmethod
+    def table(self, columns: tuple[int, ...]) -> Mapping[Any, list[FactRow]]:
+        """The rows by their key in some columns, as `key_getter` makes it; only `get` is used."""
+
+
 class StaticFacts:
     """Static facts: an index of triples, in memory or mapped, and rows of relations.
 
@@ -66,11 +75,16 @@ class StaticFacts:
 
     def __init__(self, triples: TripleIndex | None = None, rows: Mapping[str, Iterable[FactRow]] | None = None) -> None:
         self.triples = TripleIndex() if triples is None else triples
-        self.rows: dict[str, Collection[FactRow]] = {relation: set(each) for relation, each in (rows or {}).items()}
+        self.rows: dict[str, Collection[FactRow]] = {
+            relation: each if isinstance(each, StaticRows) else set(each) for relation, each in (rows or {}).items()
+        }
         self._tables: dict[tuple[str, tuple[int, ...]], dict[Any, list[FactRow]]] = {}
 
-    def table(self, relation: str, columns: tuple[int, ...]) -> dict[Any, list[FactRow]]:
+    def table(self, relation: str, columns: tuple[int, ...]) -> Mapping[Any, list[FactRow]]:
         """Rows of a relation by their key in some columns."""
+        rows = self.rows.get(relation)
+        if isinstance(rows, StaticRows):
+            return rows.table(columns)
         table = self._tables.get((relation, columns))
         if table is None:
             table = self._tables[relation, columns] = {}

@@ -53,7 +53,7 @@ class Silenced:
 
 
 def allowances(document: Document) -> tuple[Allowance, ...]:
-    """The allowances of a file of rules, queries or Datalog, by the extension of its name.
+    """The allowances of a file of rules, queries, LARS or Datalog, by the extension of its name.
 
     >>> text = "# dotr: allow D220 (read by the dashboard)\\nquery Temp = [ SELECT ?v WHERE { ?t :v ?v } ]\\n"
     >>> [(each.code, each.reason) for each in allowances(Document("r.dotr", text))]
@@ -61,9 +61,9 @@ def allowances(document: Document) -> tuple[Allowance, ...]:
     """
     if _MARK not in document.text:
         return ()
-    if document.name.endswith(".rspql"):
+    if document.name.endswith((".rspql", ".epsparql")):
         from dotr.languages.continuous.statements import register_spans as spans_of
-    elif document.name.endswith(".dlog"):
+    elif document.name.endswith((".dlog", ".lars")):
         spans_of = _datalog_spans
     else:
         spans_of = _rule_spans

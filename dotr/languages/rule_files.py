@@ -29,27 +29,20 @@ class RuleLanguage(Enum):
 
 
 _EXTENSIONS = frozenset(language.value for language in RuleLanguage)
-_TO_COME = {RuleLanguage.LARS: "LARS", RuleLanguage.EP_SPARQL: "EP-SPARQL"}
 
 
 def extension_problem(name: str, span: Span | None = None) -> Diagnostic | None:
-    """The error (C319) of a rule file whose extension names no language, or one that is not there
-    yet; None of a file that can be read. `span` is the place that names the file.
+    """The error (C319) of a rule file whose extension names no language; None of a file that can be
+    read. `span` is the place that names the file.
 
     >>> print(extension_problem("rules/fire.txt"))
     C319 rules/fire.txt is no rule file: its extension names no language
     Rule files are .dotr (rules), .rspql (continuous queries), .lars and .epsparql.
-    >>> print(extension_problem("rules/fire.lars"))
-    C319 rules/fire.lars cannot be read: LARS files are not there yet
-    Write what it says as rules (.dotr) or as a continuous query (.rspql).
     """
     language = RuleLanguage.of(name)
     if language is None:
         hint = "Rule files are .dotr (rules), .rspql (continuous queries), .lars and .epsparql."
         return Diagnostic("C319", f"{name} is no rule file: its extension names no language", span, hint)
-    if language in _TO_COME:
-        hint = "Write what it says as rules (.dotr) or as a continuous query (.rspql)."
-        return Diagnostic("C319", f"{name} cannot be read: {_TO_COME[language]} files are not there yet", span, hint)
     return None
 
 

@@ -17,14 +17,17 @@ from typing import TypeAlias, assert_never
 from dotr.layout.keys import AnyPartition, Partitioning, key_of
 from dotr.layout.placement import place_units
 from dotr.layout.retention import lookbacks, roles
-from dotr.layout.units import FedGraphs, InstantTriples, MadeGraphs, StreamUnit, UnitStream
+from dotr.layout.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, StreamUnit, UnitStream
 from dotr.model.rules import EventSource, FactSource, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 
-Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples
-"""The number of a fact stream, the label of a composite event, a stream of graphs, or triples of
-instants."""
+Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents
+"""The number of a fact stream, the label of a composite event, a stream of graphs, triples of
+instants, or events with their starts."""
+
+MadeStream: TypeAlias = Label | MadeGraphs | IntervalEvents
+"""A stream that a unit makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,12 @@ class Layer:
         return bool(self.units) or any(placed.rule.anchor.delay for placed in self.rules)
 
     @property
+    def graph_ports(self) -> frozenset[int]:
+        """The ports at which graphs may arrive, whose rows differ in length."""
+        even = int | str | InstantTriples
+        return frozenset(number for number, port in enumerate(self.ports) if not isinstance(port.stream, even))
+
+    @property
     def queues(self) -> dict[tuple[int, Micros], int]:
         """The numbers of the queues of waiting events, by port and delay (µs)."""
         found: dict[tuple[int, Micros], int] = {}
@@ -138,13 +147,12 @@ class Layout:
     def stateful_operators(self) -> int:
         """The number of operators that keep state between instants: one per layer, or 0.
 
-        It is 0 where no clause has a window, no anchor is delayed, and there are no ticks; 1 where
-        there are units of other languages, with which all layers share one operator.
+        It is 0 where no clause has a window, no anchor is delayed, and there are neither ticks nor
+        units of other languages.
         """
-        if self.units:
-            return 1
         ticks = any(source.period is not None for source in self.streams)
-        return len(self.layers) if ticks or any(layer.queues or any(layer.retention) for layer in self.layers) else 0
+        has_state = ticks or any(layer.units or layer.queues or any(layer.retention) for layer in self.layers)
+        return len(self.layers) if has_state else 0
 
     @property
     def units(self) -> tuple[PlacedUnit, ...]:
@@ -181,7 +189,7 @@ def _stream_of(source: UnitStream, numbers: Mapping[FactSource, int]) -> Stream:
             return numbers[source]
         case EventSource(event, _):
             return event
-        case MadeGraphs() | FedGraphs() | InstantTriples():
+        case MadeGraphs() | FedGraphs() | InstantTriples() | IntervalEvents():
             return source
         case _:
             assert_never(source)
@@ -197,6 +205,8 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
 
     `since` has, by name, the time (µs) of each rule added to a running stream.
     """
+    inside = {rule.name for unit in units for rule in unit.rules}
+    rules = [rule for rule in rules if rule.name not in inside]
     numbers = _stream_numbers(rules, units)
     all_places = place_units(rules, units)
     places = all_places.rules

@@ -74,7 +74,7 @@ def _ordered_components(units: Sequence[ProgramUnit], makers: Mapping[Label, Seq
     """The strongly connected components of units in order of dependency; by name where the order
     is free."""
     named = {unit.name: unit for unit in sorted(units, key=lambda unit: unit.name)}
-    needs = {name: [maker.name for reading in readings(unit) for maker in makers[reading.label]] for name, unit in named.items()}
+    needs = {name: [maker.name for reading in readings(unit) for maker in makers.get(reading.label, ())] for name, unit in named.items()}
     of: dict[str, int | str] = {name: name for name in named}
     of.update(components((name, need) for name in needs for need in needs[name]))
     members: dict[int | str, list[ProgramUnit]] = {}
@@ -96,11 +96,11 @@ class _Placer:
 
     def rule_makers(self, label: Label) -> list[Rule]:
         """The rules that make the events of a label."""
-        return [maker for maker in self.makers[label] if isinstance(maker, Rule)]
+        return [maker for maker in self.makers.get(label, ()) if isinstance(maker, Rule)]
 
     def place_unit(self, unit: StreamUnit) -> None:
         """Places a unit above all units that it reads."""
-        below = (maker for reading in readings(unit) for maker in self.makers[reading.label])
+        below = (maker for reading in readings(unit) for maker in self.makers[reading.label] if maker is not unit)
         self.levels[unit.name] = max((self._level(maker) + 1 | 1 for maker in below), default=1)
 
     def _level(self, unit: ProgramUnit) -> int:
@@ -109,12 +109,12 @@ class _Placer:
     def place_component(self, rules: Sequence[Rule]) -> None:
         """Places a component, after all components that it depends on."""
         own = {rule.name for rule in rules}
-        recursive = any(maker.name in own for rule in rules for _, label, _ in _event_reads(rule) for maker in self.makers[label])
+        recursive = any(maker.name in own for rule in rules for _, label, _ in _event_reads(rule) for maker in self.makers.get(label, ()))
         splits = self._shared_key(rules) if recursive else {rules[0].name: partitioning(rules[0], self._carried_by_makers(rules[0]))}
         layer = 0
         for rule in rules:
             for role, label, _ in _event_reads(rule):
-                for maker in self.makers[label]:
+                for maker in self.makers.get(label, ()):
                     if not isinstance(maker, Rule):
                         layer = max(layer, self.levels[maker.name] + 1)
                     elif maker.name not in own:

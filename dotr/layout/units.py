@@ -52,13 +52,23 @@ class InstantTriples:
     predicates: frozenset[Term] | None
 
 
+@dataclass(frozen=True, slots=True)
+class IntervalEvents:
+    """The events of a label with their starts: rows of the start in µs, as text, and the attributes,
+    or, where these are None, the triples of the event's graph.
+    """
+
+    label: Label
+    attributes: tuple[Variable, ...] | None
+
+
 GraphStream: TypeAlias = MadeGraphs | FedGraphs
 """A stream of graphs; each graph is one arrival, the row of its triples (`dotr.engine.items`)."""
 
 InstantStream: TypeAlias = FedGraphs | InstantTriples
 """The streams, beside facts, that only an instant brings."""
 
-UnitStream: TypeAlias = FactSource | EventSource | MadeGraphs | FedGraphs | InstantTriples
+UnitStream: TypeAlias = FactSource | EventSource | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents
 """All that a unit can read.
 
 - `FactSource`: the facts of a shared query or of a plain group, as rows of its `attributes`, at
@@ -92,6 +102,7 @@ class StreamUnit(Protocol):
     - `reads`: the streams in the order of their numbers.
     - `key`: the key of its partitions, or the reason for having one.
     - `may_recur`: it may stand in a cycle through the past. Such a component has one partition.
+    - `rules`: those that are evaluated inside the unit, since it is such a component.
     """
 
     @property
@@ -111,6 +122,9 @@ class StreamUnit(Protocol):
 
     @property
     def may_recur(self) -> bool: ...
+
+    @property
+    def rules(self) -> tuple[Rule, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +170,16 @@ class StreamQuery:
         """False: a continuous query is in no cycle, not even through the past."""
         return False
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """None."""
+        return ()
+
+
+def noun_of(unit: StreamUnit) -> str:
+    """The noun of a unit in messages."""
+    return "query" if isinstance(unit, StreamQuery) else "unit"
+
 
 ProgramUnit: TypeAlias = Rule | StreamUnit
 """What is evaluated, placed and given a partition."""
@@ -182,7 +206,7 @@ def readings(unit: ProgramUnit) -> Iterator[UnitReading]:
     for stream, now, span in unit.reads:
         if isinstance(stream, EventSource):
             yield UnitReading(stream.event, now, span, None)
-        elif isinstance(stream, MadeGraphs):
+        elif isinstance(stream, MadeGraphs | IntervalEvents):
             yield UnitReading(stream.label, now, span, None)
 
 

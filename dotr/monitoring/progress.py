@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from dotr.layout.layers import Layer
 from dotr.layout.retention import roles
+from dotr.layout.units import noun_of
 from dotr.model.terms import Label
 from dotr.model.time import LAST_MICRO, Micros
 
@@ -113,7 +114,8 @@ def progress_by_input(
 
 
 def port_labels(layers: Sequence[Layer]) -> tuple[tuple[str, ...], ...]:
-    """Names of the ports of each layer: the queries or events that rules read there."""
+    """Names of the ports of each layer: the queries or events that rules read there, or the unit of
+    another language that reads there."""
     return tuple(map(_labels, layers))
 
 
@@ -122,6 +124,9 @@ def _labels(layer: Layer) -> tuple[str, ...]:
     for placed in layer.rules:
         for role, port in zip(roles(placed.rule), placed.ports, strict=True):
             origins[port].add(role.origin)
+    for unit in layer.units:
+        for port in unit.ports:
+            origins[port].add(f"{noun_of(unit.unit)} {unit.unit.name}")
     return tuple(map(_joined, map(sorted, origins)))
 
 

@@ -45,7 +45,8 @@ class SparkSettings:
 
     `master`: None leaves it to spark-submit; `batch`: approximate number of elements of a batch;
     `restarts`: restarts of a failed query without a batch in between; `trigger`: least time in µs
-    between the starts of two batches of growing inputs.
+    between the starts of two batches of growing inputs; `archive`: the archive of Spark's classes
+    is used.
     """
 
     master: str | None
@@ -54,6 +55,7 @@ class SparkSettings:
     conf: Mapping[str, str]
     restarts: int = 3
     trigger_interval: Micros = 0
+    archive: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
     section = settings.spark
     trigger = parse_delay(section.trigger)
-    spark = SparkSettings(section.master, targets[-1].path, section.batch, conf, section.restarts, trigger)
+    spark = SparkSettings(section.master, targets[-1].path, section.batch, conf, section.restarts, trigger, section.archive == "auto")
     return Pipeline(
         settings.name,
         program,

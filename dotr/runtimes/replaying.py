@@ -203,8 +203,8 @@ class _InputReplay:
                 lateness = sequence.lateness()
                 with ExitStack() as stack:
                     for record in sequence.records(stack, elements=False):
-                        if record.time is not None:
-                            lateness.verdict(record.time)
+                        if (time := record.judged_time) is not None:
+                            lateness.verdict(time)
                 passed[name] = max(passed[name], lateness.passed)
         return passed
 

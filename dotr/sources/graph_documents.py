@@ -1,7 +1,7 @@
 """RDF text of one message: Turtle, N-Triples, TriG or N-Quads, parsed as a whole.
 
-Invariant: a message is unreadable in a scan exactly if it is unreadable when read, so a scan parses
-it too. The depth of brackets is counted before the parser sees the text.
+A scan parses a message too where its time stands in it. The depth of brackets is counted before the
+parser sees the text.
 """
 
 from __future__ import annotations
@@ -114,6 +114,8 @@ def document_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]
         sent = None if clock is None else message.time_by(clock)
         body = message.body
         text = MessageText(message.place, message.place + 1, message.place, body)
+        if sent is not None and not elements:
+            return [text.record(sent, None)]
         if _MESSAGES in body and is_message_log(body):
             cuts = list(message_cuts(io.BytesIO(body), START, len(body), a_line_each=a_line_each))
             if cuts and cuts[-1].last and len(cuts) > 1 and records(text._replace(raw=cuts[-1].raw), False)[0].reason is Reason.EMPTY:

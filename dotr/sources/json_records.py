@@ -167,7 +167,7 @@ class _Objects:
                     raise ValueError("it is no JSON object")
                 if time is None:
                     time = self._micros(message if self._time.from_message else item)
-                triples = self._make(item, message, sent)[0]
+                triples = self._make(item, message, sent)[0] if elements else ()
             except (ValueError, RecursionError) as error:
                 where = f"item {number + 1} of {self._each_text}: " if self._each else ""
                 yield Record(start, stop, line, None, None, raw, where + reason_text(error), time)

@@ -138,6 +138,7 @@ def document_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]
 
     def decode(message: Message, elements: bool) -> list[Record]:
         sent = None if clock is None else message.time_by(clock)
-        return records(MessageText(message.place, message.place + 1, message.place, message.body), elements, sent)
+        text = MessageText(message.place, message.place + 1, message.place, message.body)
+        return [text.record(sent, None)] if sent is not None and not elements else records(text, elements, sent)
 
     return decode

@@ -1,14 +1,21 @@
 """Admission of the elements of one input, by the order of that input alone (semantics.md, section 6).
 
-Invariant: the greatest time is that of all readable records so far. Late records never change it.
+A record counts by its time (`Record.judged_time`), also where its graph cannot be read: what is
+late is a dead letter for that, and its graph need not be looked at.
+Invariant: the greatest time is that of all records with a time so far. Late ones never change it.
 Every reader of inputs, in process and on Spark, judges by `Lateness.verdict`.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.sources.records import InputFile, Record
+
+BY_TIME: Final = frozenset((Reason.LATE, Reason.SECOND, Reason.IDLE))
+"""The reasons that `Lateness.verdict` gives."""
 
 
 class Lateness:
@@ -58,19 +65,27 @@ class Lateness:
         return Reason.IDLE if time <= closed else None
 
     def rejection(self, file: InputFile, record: Record, closed: Micros = -LAST_MICRO) -> DeadLetter | None:
-        """Dead letter of the next record, unreadable or judged by `verdict`; None: its element is
+        """Dead letter of the next record, judged by `verdict` or else unreadable; None: its element is
         admitted.
         """
         time = record[3]
         if time is None:
-            return record.dead_letter(file)
+            return self.of_unreadable(file, record, closed)
         reason = self.verdict(time, closed)
         return None if reason is None else self.dead_letter(file, record, reason)
 
+    def of_unreadable(self, file: InputFile, record: Record, closed: Micros = -LAST_MICRO) -> DeadLetter:
+        """Dead letter of the next record, an unreadable one: late by the time that it has, or
+        unreadable.
+        """
+        reason = None if record.stamp is None else self.verdict(record.stamp, closed)
+        return record.dead_letter(file) if reason is None else self.dead_letter(file, record, reason)
+
     def dead_letter(self, file: InputFile, record: Record, reason: Reason) -> DeadLetter:
         """Dead letter of the record last judged by `verdict`."""
-        assert record.time is not None
-        return record.dead_letter(file, reason, self._reason_text(record.time, reason))
+        time = record.judged_time
+        assert time is not None
+        return record.dead_letter(file, reason, self._reason_text(time, reason))
 
     def _reason_text(self, time: Micros, reason: Reason) -> str:
         if reason is Reason.IDLE:

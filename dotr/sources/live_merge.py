@@ -167,7 +167,7 @@ def live_instants(
             for record in chunk.records:
                 moment = record[3]
                 if moment is None:
-                    on_reject(record.dead_letter(file))
+                    on_reject(lateness.of_unreadable(file, record, closed))
                 elif (reason := verdict(moment, closed)) is not None:
                     on_reject(lateness.dead_letter(file, record, reason))
                 else:

@@ -116,11 +116,6 @@ def columns_of_slot(slot: TemplateSlot) -> tuple[str, ...]:
             assert_never(slot)
 
 
-def needs_absolute_iri(template: Template) -> bool:
-    """True if a cell can make a record unreadable: it has to be an absolute IRI."""
-    return any(isinstance(slot, CellIri) and len(slot.parts) == 1 for slot in leaves(template))
-
-
 @dataclass
 class MapTerms:
     """Generator of the code of a map's terms.

@@ -116,7 +116,7 @@ def _in_file_order(file: InputFile, records: Iterator[Record], lateness: Latenes
     for record in records:
         element = record[4]
         if element is None:
-            on_reject(record.dead_letter(file))
+            on_reject(lateness.of_unreadable(file, record))
         elif (reason := verdict(element[0])) is None:
             yield element
         else:

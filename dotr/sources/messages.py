@@ -10,6 +10,7 @@ Cost: beside the parser's, about 1 µs a message.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final, TypeAlias, assert_never
 
@@ -53,6 +54,16 @@ def message_decoder(spec: InputFile) -> MessageDecoder:
     'its content-type, text/turtle, does not fit the format ndjson'
     """
     read, limit = _decoder(spec), spec.record
+    clock = spec.graphs.sent_time if spec.map is None else spec.map.sent_time
+
+    def decode_timed(message: Message, elements: bool) -> list[Record]:
+        """The records, with the transport's time where one cannot be read."""
+        records = decode(message, elements)
+        if clock is not None and any(each.judged_time is None for each in records):
+            with suppress(ValueError):  # no time of the transport either
+                sent = message.time_by(clock)
+                return [each._replace(stamp=sent) if each.judged_time is None else each for each in records]
+        return records
 
     def decode(message: Message, elements: bool) -> list[Record]:
         body, place = message.body, message.place
@@ -72,7 +83,7 @@ def message_decoder(spec: InputFile) -> MessageDecoder:
             why = refused.diagnostics[0].message
         return [MessageText(place, place + 1, place, body).unreadable(why)]
 
-    return decode
+    return decode_timed
 
 
 def _decoder(spec: InputFile) -> Callable[[Message, bool], Iterable[Record]]:

@@ -83,7 +83,7 @@ class PacedFeed:
         """The number of records before the first one whose time has not come."""
         now = self._now()
         for number, record in enumerate(records):
-            if record.time is not None and not self._clock.reached(record.time, now):
+            if (time := record.judged_time) is not None and not self._clock.reached(time, now):
                 return number
         return len(records)
 

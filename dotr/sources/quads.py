@@ -222,7 +222,7 @@ def _record(run: _Run, spec: InputFile, elements: bool) -> Record:
             raise ValueError("it has more than one prov:generatedAtTime")
         if stamp is None:
             raise ValueError("no prov:generatedAtTime stands beside it in the default graph")
-        triples = canonical_triples([triple for each in run.statements for triple in each.triples])
+        triples = canonical_triples([triple for each in run.statements for triple in each.triples]) if elements else ()
     except ValueError as error:
         return Record(offset, run.end, line, None, None, raw, str(error), stamp, reason)
     return Record(offset, run.end, line, stamp, Element(stamp, triples) if elements else None, raw)

@@ -1,7 +1,7 @@
 """Readers of one file of an input: full records, or a scan of times alone.
 
-Invariant: a scan and a full reading give the same records, equally readable; a scan makes no
-elements.
+Invariant: a scan and a full reading give the same records, with the same `judged_time`. A scan
+makes no elements, and what it finds readable may have a graph that cannot be read.
 """
 
 from __future__ import annotations
@@ -160,8 +160,8 @@ def has_date_times(file: InputFile, notices: list[Diagnostic] | None = None) -> 
     found: bool | None = None
     # Two units give an integer two times, and a date-time one.
     with (
-        Reader(replace(file, unit=Unit.MICROSECOND), elements=False) as fine,
-        Reader(replace(file, unit=Unit.DAY), elements=False) as coarse,
+        Reader(replace(file, unit=Unit.MICROSECOND)) as fine,
+        Reader(replace(file, unit=Unit.DAY)) as coarse,
     ):
         for one, other in zip(fine.records(), coarse.records(), strict=True):
             if one.time != other.time:

@@ -254,7 +254,8 @@ class Record(NamedTuple):
     overlap.
 
     `time` (µs since 1970) is None exactly if the record is unreadable; then `why` is the error, and
-    `stamp` the time, if readable.
+    `stamp` the time, if readable. A scan reads times alone: what it finds readable may still be
+    unreadable.
     `element` is None in an unreadable record and in a scan.
     `reason` is UNREADABLE or, beyond a limit, LIMIT; `raw` holds the beginning alone where the
     record has more bytes than its limit.
@@ -271,6 +272,15 @@ class Record(NamedTuple):
     reason: Reason = Reason.UNREADABLE
 
     @property
+    def judged_time(self) -> Micros | None:
+        """The time by which the record counts for lateness, in µs since 1970: that of its element, or
+        the one read beside a graph that cannot be read; None without a time.
+
+        A scan and a full reading give the same.
+        """
+        return self.stamp if self.time is None else self.time
+
+    @property
     def text(self) -> str:
         """Text of the record in UTF-8, without its line end."""
         return self.decoded("utf-8")
@@ -283,7 +293,7 @@ class Record(NamedTuple):
         """Dead letter of the record; without `reason`, of an unreadable record or one beyond a
         limit.
         """
-        time = self.stamp if self.time is None else self.time
+        time = self.judged_time
         why = why or self.why
         if len(why) > _LONGEST_WHY:  # a parser's message may contain a long term
             why = f"{why[:_LONGEST_WHY]}…"

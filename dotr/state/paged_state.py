@@ -6,7 +6,7 @@ whole state of some keys. A batch visits the pages that it touches, one after th
 recently used pages stay decoded, up to a bound for the worker; the others are texts in its
 temporary database (`spill_db`). The texts stay when a page is decoded. When the page is spilled
 again, its additions become one more text, and now and then all texts of a page are replaced by one.
-A program with timers, where time alone touches every partition, has one page.
+A layer with timers, where time alone touches every partition, has one page.
 Invariant: pages are a function of the logs and of the number of pages; nothing that is written
 depends on which of them are decoded. The texts of a page hold all its events up to some time and
 none later, without those that were expired at the last `SpilledText.closed`.

@@ -30,10 +30,15 @@ def renamed_rules(program: CompiledProgram, before: StateSchema) -> dict[str, st
         if not added:
             break
         found[added[0][0]] = added[0][1]
-    reads = {rule.name: rule.reads for rule in state_schema(program, knowledge=before.knowledge).rules}
+    schema = state_schema(program, knowledge=before.knowledge)
+    reads = {rule.name: rule.reads for rule in schema.rules}
+    units = {unit.name: unit.digest for unit in schema.units}
 
     def written(name: str) -> str:
-        """The digest of a rule under its older name; empty where the older program has no such rule."""
+        """The digest of a rule under its older name, or of a unit; empty where the older program has
+        no such rule or unit."""
+        if name in units:
+            return units[name]
         old = found.get(name, name)
         return older[old] if old in older and older[old] in _digests(rules[name], old, found) else ""
 

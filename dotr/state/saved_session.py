@@ -15,18 +15,21 @@ import json
 import re
 import zlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dotr.config import UNITS
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import ArgumentRefused, Diagnostic
 from dotr.model.time import Clock, Micros, Unit
 from dotr.patterns.state import StateError, StateSnapshot
-from dotr.state.state_migration import StateChange, StateMigrator, merge_parts, state_change
+from dotr.state.state_migration import StateChange, StateFate, StateMigrator, merge_parts, state_change
 from dotr.state.state_schema import StateSchema, knowledge_digest, state_schema
+
+if TYPE_CHECKING:  # loaded where a program has a query
+    from dotr.engine.unit_layer import WrittenUnit
 
 VERSION: Final = 1
 """The version of the bytes; that of the states in them is `STATE_VERSION`."""
@@ -92,9 +95,14 @@ class SavedSession:
             schema = StateSchema.of_json(head["holdings"])
             if type(dated) is not bool or type(last) is not int:
                 raise TypeError
-            snapshots = [StateSnapshot.decode(state) for state in states]
-            if [len(snapshot.events) for snapshot in snapshots] != [len(keys) for keys in schema.keys]:
+            of_units = {unit.layer for unit in schema.units}
+            if len(states) != len(schema.keys):
                 raise ValueError
+            for number, (state, keys) in enumerate(zip(states, schema.keys, strict=True)):
+                if number in of_units:
+                    _units_of(state)
+                elif len(StateSnapshot.decode(state).events) != len(keys):
+                    raise ValueError
         except StateError as error:
             raise _refused(str(error), f"Restore it with the release of dotr that saved it, or {_ANEW}") from None
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
@@ -120,11 +128,34 @@ class SavedSession:
             return Continuation(program, self.states, change)
         migrator = StateMigrator(change.before, change.after, program, self.clock, buckets=1)
         parts: dict[int, list[StateSnapshot]] = defaultdict(list)
+        of_units = {unit.layer for unit in self.schema.units}
+        units = {name: state for number in sorted(of_units) for name, state in _units_of(self.states[number]).items()}
+        kept = {each.rule for each in change.verdicts if each.fate is StateFate.KEPT}
         for number, state in enumerate(self.states):
+            if number in of_units:
+                continue
             for (layer, _), part in migrator.redistribute(number, 0, StateSnapshot.decode(state)).items():
                 parts[layer].append(part)
-        moved = [merge_parts(layer, parts[layer.number], None).encode() for layer in program.layout.layers]
+        moved = [
+            _written_units({each.unit.name: units[each.unit.name] for each in layer.units if each.unit.name in kept & units.keys()})
+            if layer.units
+            else merge_parts(layer, parts[layer.number], None).encode()
+            for layer in program.layout.layers
+        ]
         return Continuation(program, moved, change)
+
+
+def _units_of(state: bytes) -> Mapping[str, WrittenUnit]:
+    """The states of the units of a layer by name; raises ValueError or TypeError."""
+    from dotr.engine.unit_layer import decode_units
+
+    return decode_units(state)
+
+
+def _written_units(states: Mapping[str, WrittenUnit]) -> bytes:
+    from dotr.engine.unit_layer import encode_units
+
+    return encode_units(states)
 
 
 def session_schema(program: CompiledProgram) -> StateSchema:

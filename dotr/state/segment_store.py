@@ -65,12 +65,14 @@ def append_batch(
     page_count: int,
     event_counts: Sequence[int],
     set_count: int,
+    *,
+    ragged: bool = False,
 ) -> tuple[bytes, Manifest]:
     """Append the additions of a batch, remove expired segments, and merge small ones; the new
     digest and manifest.
 
     `before` and `digest` are those of the batch before (None and b"" at first); `closed`, `passed`
-    and `oldest` are times in µs.
+    and `oldest` are times in µs. `ragged`: rows of a log differ in length.
     """
     batch = before.batch + 1 if before else 1
     logs: list[list[LogSegment]] = [[] for _ in oldest]
@@ -80,7 +82,7 @@ def append_batch(
     for log, events in enumerate(additions.events):
         for start in range(0, len(events), SEGMENT_EVENTS):
             part = events[start : start + SEGMENT_EVENTS]
-            written.append(_append(entries, logs[log], log, batch, encode_events(part), part[-1][0]))
+            written.append(_append(entries, logs[log], log, batch, encode_events(part, ragged=ragged), part[-1][0]))
     if additions.consumed:
         until = max(time for _, time, _, _ in additions.consumed)
         written.append(_append(entries, logs[-1], len(logs) - 1, batch, encode_consumption(additions.consumed), until))

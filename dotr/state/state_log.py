@@ -17,7 +17,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from itertools import chain, count
+from itertools import chain, count, islice
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.model.terms import Term
@@ -166,15 +166,17 @@ def _events_after(log: Iterable[StoredEvent], after: Micros) -> list[StoredEvent
     return later
 
 
-def encode_events(events: Sequence[StoredEvent]) -> bytes:
+def encode_events(events: Sequence[StoredEvent], *, ragged: bool = False) -> bytes:
     """Events as a line of JSON; the inverse of `decode_events`.
 
     Example: events (5, 0, "a") and (7, 1, "a") become [["a"], 1, [5, 7], [0, 1], [0, 0]]: distinct
-    terms, arity, times, ordinals, and the numbers of the terms.
+    terms, arity, times, ordinals, and the numbers of the terms. `ragged`: the rows of the log differ
+    in length, and the number of terms of each row is in the place of the arity.
     """
     numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
     listed = list(map(numbers.__getitem__, chain.from_iterable([values for _, _, values in events])))
-    data = [list(numbers), len(events[0].values), [event[0] for event in events], [event[1] for event in events], listed]
+    arity = [len(event.values) for event in events] if ragged else len(events[0].values)
+    data = [list(numbers), arity, [event[0] for event in events], [event[1] for event in events], listed]
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
 
 
@@ -184,11 +186,18 @@ def decode_events(lines: bytes) -> Iterator[StoredEvent]:
     >>> first, second = StoredEvent(5, 0, ('"a"', None)), StoredEvent(7, 1, ('"a"', '"b"'))
     >>> list(decode_events(encode_events([first, second]) + encode_events([second]))) == [first, second, second]
     True
+    >>> short = StoredEvent(9, 0, ())
+    >>> list(decode_events(encode_events([first, short], ragged=True))) == [first, short]
+    True
     """
     for line in lines.splitlines():
         terms, arity, times, ordinals, listed = json.loads(line)
         values: Iterable[tuple[Term | None, ...]]
-        values = zip(*[map(terms.__getitem__, listed)] * arity, strict=True) if arity else ((),) * len(times)
+        if isinstance(arity, list):
+            taken = map(terms.__getitem__, listed)
+            values = [tuple(islice(taken, length)) for length in arity]
+        else:
+            values = zip(*[map(terms.__getitem__, listed)] * arity, strict=True) if arity else ((),) * len(times)
         yield from map(StoredEvent, times, ordinals, values)
 
 

@@ -34,7 +34,9 @@ from dotr.patterns.event_store import EventTest
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.matcher.emitter import event_test
 from dotr.patterns.state import StateSnapshot
-from dotr.state.state_schema import RuleState, StateSchema, state_schema
+from dotr.state.segment_store import SegmentMap
+from dotr.state.state_schema import RuleState, StateOfUnit, StateSchema, state_schema
+from dotr.state.unit_state import UnitsValue
 
 
 class StateFate(Enum):
@@ -50,12 +52,14 @@ _NEW: Final = "it is new"
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
-    """The fate of a rule's state, and the reason. `moved`: it is stored in another place."""
+    """The fate of the state of a rule or another unit, and the reason. `moved`: it is stored in
+    another place. `kind` is the noun of the unit."""
 
     rule: str
     fate: StateFate
     why: str = ""
     moved: bool = False
+    kind: str = "rule"
 
     @property
     def is_new(self) -> bool:
@@ -69,7 +73,7 @@ class RuleVerdict:
         """
         fate = {StateFate.KEPT: "keeps its state", StateFate.EMPTY: "starts empty", StateFate.DROPPED: "is dropped"}[self.fate]
         where = "in another layer or under another key" if self.moved else ""
-        return ": ".join(filter(None, [f"rule {self.rule} {fate}" + (f", {where}" if where else ""), self.why]))
+        return ": ".join(filter(None, [f"{self.kind} {self.rule} {fate}" + (f", {where}" if where else ""), self.why]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class StateChange:
     def moves(self) -> bool:
         """True if the state has to be rewritten, since its places have changed."""
         before, after = self.before, self.after
-        return (before.rules, before.keys) != (after.rules, after.keys)
+        return (before.rules, before.keys, before.units) != (after.rules, after.keys, after.units)
 
     @property
     def knowledge_warning(self) -> str | None:
@@ -108,11 +112,12 @@ def state_change(before: StateSchema, program: CompiledProgram, now: Micros, kno
     unchanged = {name for name, meaning in required.meanings.items() if meanings.get(name) == meaning}
     since = _since(plain, unchanged, before.since, now)
     after = state_schema(program, lay_out(share_queries(program.rules.rules), since, program.units), required.knowledge)
-    old_rules = {rule.name: rule for rule in before.rules}
-    verdicts = [_verdict(rule, old_rules, before, after, unchanged) for rule in after.rules]
+    verdicts = [_verdict(each, before, after, unchanged) for each in after.every]
+    now_there = {each.name for each in after.every}
     dropped = [
-        RuleVerdict(name, StateFate.DROPPED, "the program no longer has the rule")
-        for name in old_rules.keys() - {rule.name for rule in after.rules}
+        RuleVerdict(each.name, StateFate.DROPPED, f"the program no longer has the {_kind(each)}", kind=_kind(each))
+        for each in before.every
+        if each.name not in now_there
     ]
     return StateChange(tuple(sorted([*verdicts, *dropped], key=lambda verdict: verdict.rule)), since, before, after)
 
@@ -147,26 +152,39 @@ def _storing_ports(placed: PlacedRule) -> Sequence[int]:
     return placed.ports if placed.rule.anchor.delay else placed.ports[1:]
 
 
-def _verdict(
-    rule: RuleState, old_rules: Mapping[str, RuleState], before: StateSchema, after: StateSchema, unchanged: set[str]
-) -> RuleVerdict:
-    old = old_rules.get(rule.name)
-    if old is None:
-        return RuleVerdict(rule.name, StateFate.EMPTY, _NEW)
-    if rule.name in unchanged:
-        keys = [[each.keys[rule.layer][port] for port in rule.ports] for each, rule in ((before, old), (after, rule))]
-        return RuleVerdict(rule.name, StateFate.KEPT, moved=old.layer != rule.layer or keys[0] != keys[1])
-    if old.digest != rule.digest:
-        return RuleVerdict(rule.name, StateFate.EMPTY, "it has changed")
-    now = {rule.name: rule for rule in after.rules}
-    for name in sorted({*old.reads, *rule.reads}):
-        if name not in now:
-            return RuleVerdict(rule.name, StateFate.EMPTY, f"it reads what rule {name} made, which was removed")
-        if name not in old_rules:
-            return RuleVerdict(rule.name, StateFate.EMPTY, f"it reads what rule {name} makes, which is new")
-        if old_rules[name].digest != now[name].digest:
-            return RuleVerdict(rule.name, StateFate.EMPTY, f"it reads what rule {name} makes, which has changed")
-    return RuleVerdict(rule.name, StateFate.EMPTY, "what it reads has changed")
+def _kind(state: RuleState | StateOfUnit) -> str:
+    return "rule" if isinstance(state, RuleState) else state.kind
+
+
+def _verdict(state: RuleState | StateOfUnit, before: StateSchema, after: StateSchema, unchanged: set[str]) -> RuleVerdict:
+    olds: dict[str, RuleState | StateOfUnit] = {each.name: each for each in before.every}
+    nows: dict[str, RuleState | StateOfUnit] = {each.name: each for each in after.every}
+    name, kind, old = state.name, _kind(state), olds.get(state.name)
+    if old is None or type(old) is not type(state):
+        return RuleVerdict(name, StateFate.EMPTY, _NEW, kind=kind)
+    if name in unchanged:
+        return RuleVerdict(name, StateFate.KEPT, moved=_is_moved(old, state, before, after), kind=kind)
+    if old.digest != state.digest:
+        return RuleVerdict(name, StateFate.EMPTY, "it has changed", kind=kind)
+    for other in sorted({*old.reads, *state.reads}):
+        if other not in nows:
+            why = f"it reads what {_kind(olds[other])} {other} made, which was removed"
+        elif other not in olds:
+            why = f"it reads what {_kind(nows[other])} {other} makes, which is new"
+        elif olds[other].digest != nows[other].digest:
+            why = f"it reads what {_kind(nows[other])} {other} makes, which has changed"
+        else:
+            continue
+        return RuleVerdict(name, StateFate.EMPTY, why, kind=kind)
+    return RuleVerdict(name, StateFate.EMPTY, "what it reads has changed", kind=kind)
+
+
+def _is_moved(old: RuleState | StateOfUnit, now: RuleState | StateOfUnit, before: StateSchema, after: StateSchema) -> bool:
+    """True if the state is in another layer, or under another key."""
+    if isinstance(old, RuleState) and isinstance(now, RuleState):
+        keys = [[schema.keys[rule.layer][port] for port in rule.ports] for schema, rule in ((before, old), (after, now))]
+        return old.layer != now.layer or keys[0] != keys[1]
+    return old.layer != now.layer
 
 
 @dataclass(slots=True)
@@ -188,6 +206,9 @@ class StateMigrator:
         self._buckets = buckets
         old_rules = {rule.name: rule for rule in before.rules}
         meant, means = before.meanings, after.meanings
+        self._units = {
+            unit.name: (unit.layer, unit.partition % buckets) for unit in after.units if meant.get(unit.name) == means[unit.name]
+        }
         written = {rule.name: rule for rule in program.rules.rules}
         places = {placed.rule.name: placed for layer in self._layers for placed in layer.rules}
         self._consuming: dict[int, list[tuple[RuleState, PlacedRule, Layer, int]]] = defaultdict(list)
@@ -208,6 +229,17 @@ class StateMigrator:
                     self._stores[old.layer][here, rule.layer, there] = test
                 elif old.queue is not None and rule.queue is not None:
                     self._queues[old.layer][old.queue, rule.layer, rule.queue, there] = test
+
+    def redistribute_units(self, value: UnitsValue, segments: SegmentMap) -> dict[tuple[int, int], UnitsValue]:
+        """The state of the units of a bucket as parts by (new layer, new bucket), without those that
+        start empty. Raises StateError."""
+        found: dict[tuple[int, int], UnitsValue] = {}
+        for name, snapshot in value.snapshots(segments).items():
+            if name in self._units:
+                part = UnitsValue(value.passed, [(name, snapshot.rest, len(snapshot.entries))], snapshot.entries, None)
+                place = self._units[name]
+                found[place] = merge_units([found[place], part], value.passed) if place in found else part
+        return found
 
     def redistribute(self, layer: int, bucket: int, state: StateSnapshot) -> dict[tuple[int, int], StateSnapshot]:
         """The state of a bucket of an old layer as parts by (new layer, new bucket)."""
@@ -241,6 +273,12 @@ class StateMigrator:
                         if event[:2] in used:
                             part_of(new.number, event, placed.ports[place]).consumed[first + number].append(event[:2])
         return {place: StateSnapshot(part.events, part.consumed, part.waiting, state.passed) for place, part in found.items()}
+
+
+def merge_units(parts: Iterable[UnitsValue], passed: Micros | None) -> UnitsValue:
+    """The state of a bucket of units as its parts, after the instant `passed` (µs)."""
+    parts = list(parts)
+    return UnitsValue(passed, [unit for part in parts for unit in part.units], [log for part in parts for log in part.inside], None)
 
 
 def _role_test(role: Role, shared: Role, clock: Clock) -> EventTest | None:

@@ -13,18 +13,30 @@ excluded: stored events were extracted at their instants with the knowledge of t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
-from typing import Any
+from typing import Any, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.languages.datalog import parse_datalog
 from dotr.layout.layers import Layout
-from dotr.layout.retention import roles
+from dotr.layout.units import (
+    FedGraphs,
+    InstantTriples,
+    IntervalEvents,
+    MadeGraphs,
+    ProgramUnit,
+    StreamQuery,
+    StreamUnit,
+    UnitStream,
+    labels_made,
+    noun_of,
+    readings,
+)
 from dotr.model.places import Span
-from dotr.model.rules import EventSource, FactSource, Rule
+from dotr.model.rules import EventSource, FactSource
 from dotr.model.time import Micros
 from dotr.queries.canonical_query import canonical
 from dotr.state.written_forms import FACTS, FORMS, MEMBERS, WrittenForm
@@ -74,20 +86,67 @@ class RuleState:
 
 
 @dataclass(frozen=True, slots=True)
+class StateOfUnit:
+    """The place of a unit of another language than that of rules: its layer, and the number of its
+    partition there.
+
+    `kind` is its noun in messages. `digest` is that of its meaning and of the streams that it reads,
+    `reads` names the rules and units that it reads from, directly or not.
+    """
+
+    name: str
+    kind: str
+    digest: str
+    reads: tuple[str, ...]
+    layer: int
+    partition: int
+
+    def to_json(self) -> dict[str, object]:
+        """JSON with fixed names of members."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "text": self.digest,
+            "reads": self.reads,
+            "layer": self.layer,
+            "partition": self.partition,
+        }
+
+    @staticmethod
+    def of_json(data: Mapping[str, Any]) -> StateOfUnit:
+        """The inverse of `to_json`. Raises TypeError or KeyError."""
+        return StateOfUnit(data["name"], data["kind"], data["text"], tuple(data["reads"]), data["layer"], data["partition"])
+
+
+@dataclass(frozen=True, slots=True)
 class StateSchema:
     """The schema of a program's state. `knowledge` is the digest of the background and of the
     settings that apply to all rules. `keys` gives for each port of each layer the attribute that
-    keys it (None: one partition; -1: any partition)."""
+    keys it (None: one partition; -1: any partition). `units` are those of other languages than that
+    of rules."""
 
     knowledge: str
     rules: tuple[RuleState, ...]
     keys: tuple[tuple[int | None, ...], ...]
+    units: tuple[StateOfUnit, ...] = ()
 
     @property
     def meanings(self) -> dict[str, tuple[str, ...]]:
-        """The digests of each rule and of all rules that it reads from."""
-        texts = {rule.name: rule.digest for rule in self.rules}
-        return {rule.name: (rule.digest, *sorted(texts[other] for other in rule.reads)) for rule in self.rules}
+        """The digests of each rule or unit and of all those that it reads from."""
+        texts = {each.name: each.digest for each in self.every}
+        return {each.name: (each.digest, *sorted(texts[other] for other in each.reads)) for each in self.every}
+
+    @property
+    def every(self) -> tuple[RuleState | StateOfUnit, ...]:
+        """The states of all rules and units."""
+        return (*self.rules, *self.units)
+
+    @property
+    def is_of_whole_programs(self) -> bool:
+        """True for the schema of a program with queries whose state was kept as one value, which
+        lists no units: some port is of no rule."""
+        of_rules = {(rule.layer, port) for rule in self.rules for port in rule.ports}
+        return not self.units and len(of_rules) < sum(map(len, self.keys))
 
     @property
     def since(self) -> dict[str, Micros]:
@@ -96,7 +155,8 @@ class StateSchema:
 
     def to_json(self) -> dict[str, object]:
         """JSON with fixed names of members."""
-        return {"knowledge": self.knowledge, "rules": tuple(rule.to_json() for rule in self.rules), "keys": self.keys}
+        units = {"units": tuple(unit.to_json() for unit in self.units)} if self.units else {}
+        return {"knowledge": self.knowledge, "rules": tuple(rule.to_json() for rule in self.rules), "keys": self.keys, **units}
 
     @staticmethod
     def of_json(data: Mapping[str, object]) -> StateSchema:
@@ -104,7 +164,12 @@ class StateSchema:
         further digests. Raises TypeError, KeyError or ValueError."""
         plain = json.loads(json.dumps(data))
         keys = tuple(tuple(keys) for keys in plain["keys"])
-        return StateSchema(knowledge=str(plain["knowledge"]), rules=tuple(map(RuleState.of_json, plain["rules"])), keys=keys)
+        return StateSchema(
+            knowledge=str(plain["knowledge"]),
+            rules=tuple(map(RuleState.of_json, plain["rules"])),
+            keys=keys,
+            units=tuple(map(StateOfUnit.of_json, plain.get("units", ()))),
+        )
 
 
 def state_schema(program: CompiledProgram, layout: Layout | None = None, knowledge: str | None = None) -> StateSchema:
@@ -114,9 +179,11 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
     written = {rule.name: rule for rule in program.rules.rules}
     digests = {name: digest_of([plain_data(rule)]) for name, rule in written.items()}
     makers: dict[str, list[str]] = {}
-    for rule in written.values():
-        makers.setdefault(rule.event, []).append(rule.name)
-    needs = {name: _direct_sources(rule, makers) for name, rule in written.items()}
+    every: list[ProgramUnit] = [*written.values(), *program.units]
+    for unit in every:
+        for label in labels_made(unit):
+            makers.setdefault(label, []).append(unit.name)
+    needs = {unit.name: {name for reading in readings(unit) for name in makers.get(reading.label, ())} for unit in every}
     knowledge = knowledge or knowledge_digest(program)
     rule_states = []
     for layer in layout.layers:
@@ -128,12 +195,44 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
             since = layer.ports[placed.ports[0]].since
             rule_states.append(RuleState(name, digests[name], tuple(sorted(upstream)), layer.number, placed.ports, first, queue, since))
     keys = tuple(tuple(-1 if port.spread else port.key_position for port in layer.ports) for layer in layout.layers)
-    return StateSchema(knowledge, tuple(rule_states), keys)
+    units = [
+        StateOfUnit(
+            placed.unit.name,
+            noun_of(placed.unit),
+            unit_digest(placed.unit, program.spec.origin),
+            tuple(sorted(_all_sources(placed.unit.name, needs))),
+            layer.number,
+            placed.partition,
+        )
+        for layer in layout.layers
+        for placed in layer.units
+    ]
+    return StateSchema(knowledge, tuple(rule_states), keys, tuple(units))
 
 
-def _direct_sources(rule: Rule, makers: Mapping[str, Sequence[str]]) -> set[str]:
-    """The rules that define events which a rule reads."""
-    return {name for role in roles(rule) if isinstance(role.source, EventSource) for name in makers.get(role.source.event, ())}
+def unit_digest(unit: StreamUnit, origin: Micros) -> str:
+    """The digest of the meaning of a unit and of its streams, and for a query of the origin of
+    windows (µs). Of a unit whose language has no written names it is that of its file's text."""
+    streams = [_stream_data(read.stream) for read in unit.reads]
+    if isinstance(unit, StreamQuery):
+        return digest_of([plain_data(unit.query), streams, origin])
+    return digest_of([unit.name, unit.span.document.text, streams])
+
+
+def _stream_data(stream: UnitStream) -> object:
+    match stream:
+        case FactSource() | EventSource():
+            return plain_data(stream)
+        case MadeGraphs(label):
+            return ["made", label]
+        case FedGraphs(name):
+            return ["fed", name]
+        case InstantTriples(asserted, predicates):
+            return ["triples", asserted, None if predicates is None else sorted(predicates)]
+        case IntervalEvents(label, names):
+            return ["intervals", label, None if names is None else list(names)]
+        case _:
+            assert_never(stream)
 
 
 def _all_sources(name: str, needs: Mapping[str, set[str]]) -> set[str]:
@@ -174,7 +273,7 @@ def plain_data(noun: object) -> object:
         case None | bool() | int() | str():
             return noun
         case Enum():
-            return MEMBERS[noun]
+            return MEMBERS[noun] if noun in MEMBERS else _unit_members()[noun]
         case Span():
             return None
         case FactSource():
@@ -185,9 +284,21 @@ def plain_data(noun: object) -> object:
             return sorted(json.dumps(plain_data(each)) for each in noun)
         case Mapping():
             return sorted(json.dumps([plain_data(key), plain_data(value)]) for key, value in noun.items())
-        case _ if form := FORMS.get(type(noun)):
+        case _ if form := FORMS.get(type(noun)) or _unit_forms().get(type(noun)):
             return [form.name, *_members(noun, form)]
     raise TypeError(f"{type(noun).__name__} has no digest")
+
+
+def _unit_forms() -> Mapping[type, WrittenForm]:
+    from dotr.state.unit_forms import UNIT_FORMS  # loaded where a program has a query
+
+    return UNIT_FORMS
+
+
+def _unit_members() -> Mapping[Enum, str]:
+    from dotr.state.unit_forms import UNIT_MEMBERS
+
+    return UNIT_MEMBERS
 
 
 def _members(noun: object, form: WrittenForm) -> Iterator[list[object]]:

@@ -112,6 +112,11 @@ class WindowContent:
     def __len__(self) -> int:
         return len(self._elements) - self._dropped
 
+    def history_from(self, time: Micros) -> int:
+        """The position of the first element that the level reads beside the content at a time."""
+        first = bisect_right(self._times, time - self._history, self._dropped) if self._history else len(self._times)
+        return first + self._offset
+
     def add(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> None:
         """Add the elements of a time, which is not before the last one.
 

@@ -233,7 +233,7 @@ def _check_program(
         if test is not None:
             problems += [*unknown_names(test, program), *unplaced_elements(test, program)]
         used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
-        used |= {unit.query.span.document.name for unit in program.queries}
+        used |= {span.document.name for unit in program.units for span in (unit.span, *(made.span for made in unit.makes))}
         problems += [
             Diagnostic("C209", "this file holds no rule and no query", Span(document, 0, 0), "Is it the file meant?", Severity.WARNING)
             for document in spec.rules
@@ -247,18 +247,19 @@ def _check_program(
 
 
 def _unshown_events(program: CompiledProgram, formats: frozenset[str]) -> list[Diagnostic]:
-    """A warning (C238) for each query whose events have no graph, where no output shows such
-    events."""
+    """A warning (C238) for each label of a unit whose events have no graph, where no output shows
+    such events."""
     return [
         Diagnostic(
             "C238",
-            f"no output shows the events of {unit.name}: they have no graph",
-            unit.query.label_span,
+            f"no output shows the events of {made.label}: they have no graph",
+            made.span,
             "Add an output of the format ndjson; the others leave events without a graph out.",
             Severity.WARNING,
         )
-        for unit in program.queries
-        if "ndjson" not in formats and not unit.query.makes_graphs
+        for unit in program.units
+        for made in unit.makes
+        if "ndjson" not in formats and not made.has_graphs
     ]
 
 

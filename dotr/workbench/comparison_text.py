@@ -11,8 +11,9 @@ from typing import Final
 
 from dotr.explanations.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.term_writer import TermWriter
+from dotr.explanations.unit_why_not import UnitWhyNot, why_no_event
 from dotr.explanations.why import EventQuestion, WhyExplainer
-from dotr.explanations.why_not import Question, WhyNot, why_not
+from dotr.explanations.why_not import Question, why_not
 from dotr.expressions.times import format_time
 from dotr.model.algebra import Attribute
 from dotr.model.rules import Rule
@@ -108,14 +109,14 @@ class DifferenceExplainer:
         """The events to be shown of all rules, each with its reason."""
         for each in found:
             for firing in each.first_gone:
-                yield f"gone: {self._event(firing, self._before[firing.rule], self._pair.before)}"
+                yield f"gone: {self._event(firing, self._before.get(firing.rule), self._pair.before)}"
                 if (reason := self.why_not(each, firing)) is not None:
                     yield from (f"  {line}" for line in reason.lines())
             for firing in each.first_new:
-                yield f"new: {self._event(firing, self._after[firing.rule], self._pair.after)}"
+                yield f"new: {self._event(firing, self._after.get(firing.rule), self._pair.after)}"
                 yield from (f"  {line}" for line in self.why(firing))
 
-    def why_not(self, each: RuleDifference, firing: Firing) -> WhyNot | None:
+    def why_not(self, each: RuleDifference, firing: Firing) -> UnitWhyNot | None:
         """The reason why an event does not come with the change; None where its rule is removed.
 
         It is asked of the anchors of its time, with those attributes that the rule copied from its
@@ -123,7 +124,10 @@ class DifferenceExplainer:
         """
         if each.newer is None:
             return None
-        rule, older = self._after[each.newer], self._before[firing.rule]
+        rule, older = self._after.get(each.newer), self._before.get(firing.rule)
+        if rule is None or older is None:
+            at = Question(firing.time, firing.time)
+            return why_no_event(_until(self._pair.after, firing.time), each.newer, at)
         time = firing.time - older.anchor.delay
         where = tuple(
             (copied.name, term)
@@ -150,9 +154,9 @@ class DifferenceExplainer:
         new = [{**_event_json(firing, self._pair.after), "why": list(self.why(firing))} for firing in each.first_new]
         return {"gone": gone, "new": new}
 
-    def _event(self, firing: Firing, rule: Rule, replay: Replay) -> str:
+    def _event(self, firing: Firing, rule: Rule | None, replay: Replay) -> str:
         terms, values = TermWriter(replay.prefixes), dict(firing.attributes)
-        order = [assignment.variable for assignment in rule.assignments]
+        order = [] if rule is None else [assignment.variable for assignment in rule.assignments]
         attributes = [f"{name} {terms.text(values[name])}" for name in dict.fromkeys([*order, *values]) if name in values]
         at = f"{firing.rule} at {format_time(firing.time, replay.clock)}"
         return f"{at}: {', '.join(attributes)}" if attributes else at

@@ -1,5 +1,5 @@
-"""Drawing of an explanation as mermaid or SVG: queries on the left, then rules by layer and their
-events.
+"""Drawing of an explanation as mermaid or SVG: queries and streams on the left, then rules and
+other units by layer and their events.
 
 Idea of the SVG: all text is inside boxes and long lines wrap, so texts never overlap. An arrow ends
 at the line of its clause; where an arrow crosses a column, the column has a gap for it.
@@ -14,6 +14,8 @@ from html import escape
 from itertools import pairwise
 from typing import Final
 
+from dotr.layout.units import FedGraphs
+from dotr.workbench.explained_queries import DrawnUnit
 from dotr.workbench.explanation import Explanation, RuleExplanation
 
 _CHARACTER: Final = 6.7
@@ -34,7 +36,13 @@ def mermaid(explained: Explanation) -> str:
 def _mermaid(explained: Explanation) -> Iterator[str]:
     for query in explained.queries:
         yield f"  q{query.number}[{_quoted(f'query {query.number}', *query.labels, query.how)}]"
-    events = list(dict.fromkeys(rule.event for rule in explained.rules))
+    units = [query.drawn for query in explained.continuous]
+    events = _events(explained)
+    streams = _streams(units)
+    for number, stream in enumerate(streams):
+        yield f"  s{number}[/{_quoted(f'stream {stream.name}')}/]"
+    for number, unit in enumerate(units):
+        yield f"  u{number}[[{_quoted(*(line for line, _ in unit.lines))}]]"
     for number, rule in enumerate(explained.rules):
         yield f"  r{number}[[{_quoted(rule.name, *_rest(rule))}]]"
     for number, event in enumerate(events):
@@ -52,6 +60,24 @@ def _mermaid(explained: Explanation) -> Iterator[str]:
                     source = f"e{events.index(step.source)}"
             yield f"  {source} -- {_quoted(step.written(), *step.constraints)} --> r{number}"
         yield f"  r{number} --> e{events.index(rule.event)}"
+    for number, unit in enumerate(units):
+        for line, stream_read in unit.lines:
+            if stream_read is not None:
+                start = f"s{streams.index(stream_read)}" if isinstance(stream_read, FedGraphs) else f"e{events.index(stream_read.label)}"
+                yield f"  {start} -- {_quoted(line)} --> u{number}"
+        for event in unit.events:
+            yield f"  u{number} --> e{events.index(event)}"
+
+
+def _events(explained: Explanation) -> list[str]:
+    """The labels of all events, those of rules first."""
+    of_units = (event for query in explained.continuous for event in query.drawn.events)
+    return list(dict.fromkeys([*(rule.event for rule in explained.rules), *of_units]))
+
+
+def _streams(units: Sequence[DrawnUnit]) -> list[FedGraphs]:
+    """The streams of inputs that units read."""
+    return list(dict.fromkeys(source for unit in units for _, source in unit.lines if isinstance(source, FedGraphs)))
 
 
 def _quoted(*lines: str) -> str:
@@ -140,8 +166,8 @@ class _Arrow:
 
 
 def svg(explained: Explanation) -> str:
-    """SVG picture: a column of queries, then for each layer a column of rules and one of their
-    events."""
+    """SVG picture: a column of queries and streams, then for each layer a column of rules and other
+    units, and one of their events."""
     columns, arrows = _columns(explained)
     x, bottom = float(_GAP), 0.0
     for column in columns:
@@ -172,14 +198,18 @@ def svg(explained: Explanation) -> str:
 def _columns(explained: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]:
     """Columns of boxes and gaps from left to right, ordered to reduce crossings, and the arrows."""
     queries = {query.number: _query_box(query.number, query.labels, query.how, query.triggers) for query in explained.queries}
-    events = {event: _Box([event], round=18.0) for event in dict.fromkeys(rule.event for rule in explained.rules)}
+    units = [query.drawn for query in explained.continuous]
+    events = {event: _Box([event], round=18.0) for event in _events(explained)}
+    streams = {stream: _Box([f"stream {stream.name}"], round=0.0) for stream in _streams(units)}
     clock = _Box(["clock"], round=18.0)
     timed = any(step.source is None for rule in explained.rules for step in rule.steps)
     rules = [_rule_box(rule) for rule in explained.rules]
-    last = {rule.event: rule.layer for rule in explained.rules}
-    columns: list[list[_Box]] = [[*queries.values(), *([clock] if timed else [])]]
-    for layer in sorted({rule.layer for rule in explained.rules}):
-        columns.append([box for box, rule in zip(rules, explained.rules, strict=True) if rule.layer == layer])
+    boxes = [_unit_box(unit) for unit in units]
+    last = {rule.event: rule.layer for rule in explained.rules} | {event: unit.layer for unit in units for event in unit.events}
+    columns: list[list[_Box]] = [[*queries.values(), *([clock] if timed else []), *streams.values()]]
+    for layer in sorted({*(rule.layer for rule in explained.rules), *(unit.layer for unit in units)}):
+        of_rules = [box for box, rule in zip(rules, explained.rules, strict=True) if rule.layer == layer]
+        columns.append([*of_rules, *(box for box, unit in zip(boxes, units, strict=True) if unit.layer == layer)])
         columns.append([box for event, box in events.items() if last[event] == layer])
     columns = [column for column in columns if column]
     column_of = {id(box): number for number, column in enumerate(columns) for box in column}
@@ -204,6 +234,12 @@ def _columns(explained: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arr
                 clock if step.source is None else queries[step.source] if isinstance(step.source, int) else events[step.source], box, line
             )
         connect(box, events[rule.event], None)
+    for box, unit in zip(boxes, units, strict=True):
+        sources_read = [source for _, source in unit.lines if source is not None]
+        for source, line in zip(sources_read, box.ports, strict=True):
+            connect(streams[source] if isinstance(source, FedGraphs) else events[source.label], box, line)
+        for event in unit.events:
+            connect(box, events[event], None)
     for before, column in pairwise(filled):
         _order(column, before, sources)
     return filled, arrows
@@ -239,6 +275,15 @@ def _rule_box(rule: RuleExplanation) -> _Box:
             box.write(constraint, "    ")
     for text in _rest(rule):
         box.write(text)
+    return box
+
+
+def _unit_box(unit: DrawnUnit) -> _Box:
+    box = _Box([])
+    for number, (line, source) in enumerate(unit.lines):
+        if source is not None:
+            box.ports.append(len(box.lines))
+        box.write(line, "    " if number and source is None else "")
     return box
 
 

@@ -25,7 +25,17 @@ from dotr.model.terms import XSD
 from dotr.workbench.check import check
 
 _PREFIXES = {"": "http://example.org/", "xsd": XSD}
-_SYNTAX = {".dotr": "sparql", ".rspql": "sparql", ".dlog": "prolog", ".yaml": "yaml", ".ttl": "turtle", ".n3": "turtle", ".jsonld": "json"}
+_SYNTAX = {
+    ".dotr": "sparql",
+    ".rspql": "sparql",
+    ".epsparql": "sparql",
+    ".dlog": "prolog",
+    ".lars": "prolog",
+    ".yaml": "yaml",
+    ".ttl": "turtle",
+    ".n3": "turtle",
+    ".jsonld": "json",
+}
 _HEAD = """\
 # Errors and warnings
 

@@ -9,9 +9,9 @@ from dotr.config import read_config, read_document, read_tree
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused, refuse
-from dotr.explanations.replay import refuse_queries
 from dotr.languages.rule_files import RuleLanguage
 from dotr.workbench.drawing import mermaid, svg
+from dotr.workbench.explained_lars import lines_of_file
 from dotr.workbench.explained_queries import lines_of
 from dotr.workbench.explanation import ClauseExplanation, Explanation, QueryExplanation, RuleExplanation, explanation
 from dotr.workbench.rule_test_files import is_test, read_file
@@ -22,8 +22,6 @@ def explain(path: str, form: str = "text") -> str:
     the program's problems."""
     alone = ", without the knowledge that a configuration names" if RuleLanguage.of(path) is not None else ""
     program = _program(path)
-    if form != "text":
-        refuse_queries(program, "a drawing")
     explained = explanation(path + alone, program)
     match form:
         case "mermaid":
@@ -36,7 +34,7 @@ def explain(path: str, form: str = "text") -> str:
 
 def _program(path: str) -> CompiledProgram:
     match Path(path).suffix:
-        case ".dotr" | ".rspql":
+        case ".dotr" | ".rspql" | ".lars":
             return compile_program(ProgramSpec(rules=(read_document(path),)))
         case ".yaml" | ".yml":
             if not is_test(read_tree(read_document(path)).data):
@@ -49,7 +47,10 @@ def _program(path: str) -> CompiledProgram:
         case _:
             read_document(path)
             raise refuse(
-                "C303", f"{path} is nothing that dotr explains", None, "It explains rule files (.dotr, .rspql) and configurations (.yaml)."
+                "C303",
+                f"{path} is nothing that dotr explains",
+                None,
+                "It explains rule files (.dotr, .rspql, .lars) and configurations (.yaml).",
             )
 
 
@@ -68,6 +69,9 @@ def text(explained: Explanation) -> Iterator[str]:
     for asked in explained.continuous:
         yield ""
         yield from lines_of(asked)
+    for file in explained.files:
+        yield ""
+        yield from lines_of_file(file)
     for rule in explained.rules:
         yield ""
         yield from _rule(rule)

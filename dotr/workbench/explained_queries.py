@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from dotr.engine.kept_windows import closed_anew, followed_graphs
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.rendering import duration_text
 from dotr.joins.limits import NO_LIMITS
 from dotr.layout.layers import Layer
-from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, StreamQuery
+from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, ProgramUnit, StreamQuery, readings
 from dotr.model.continuous import (
     AskForm,
     ConstructForm,
@@ -37,7 +37,7 @@ from dotr.queries.kept_plan import DEFAULT_GRAPH, kept_plan
 @dataclass(frozen=True, slots=True)
 class WindowExplanation:
     """One window of a query: its name, stream, extent, reports and level, and what is kept of
-    it."""
+    it. `source`: the stream, for drawings."""
 
     name: str
     stream: str
@@ -45,11 +45,14 @@ class WindowExplanation:
     reports: str
     level: str
     kept: str
+    source: GraphStream
 
 
 @dataclass(frozen=True, slots=True)
 class ContinuousExplanation:
-    """Plan of a continuous query; `makes` tells its events, `layer` its place among the layers."""
+    """Plan of a continuous query; `makes` tells its events, `layer` its place among the layers,
+    and `readers` the units that read its events or graphs.
+    """
 
     label: Label
     makes: str
@@ -57,13 +60,44 @@ class ContinuousExplanation:
     evaluation: str
     partition: str
     layer: str
+    readers: tuple[str, ...] = ()
+    number: int = 0
+
+    @property
+    def drawn(self) -> DrawnUnit:
+        """The query as a drawing shows it."""
+        lines: list[tuple[str, GraphStream | None]] = [(f"{self.label}: {self.makes}", None)]
+        for window in self.windows:
+            lines.append((f"{window.name}: {window.extent}", window.source))
+            lines.append((f"reports {window.reports}; {window.level}; keeps {window.kept}", None))
+        lines += [(self.partition, None), (f"layer {self.layer}", None)]
+        return DrawnUnit(self.label, self.number, tuple(lines), (self.label,))
+
+
+class DrawnUnit(NamedTuple):
+    """A unit other than a rule in a drawing.
+
+    - `name`: its name; `layer`: the number of its layer.
+    - `lines`: its text, each line with the stream that it is about.
+    - `events`: the labels of its events.
+    """
+
+    name: str
+    layer: int
+    lines: tuple[tuple[str, GraphStream | None], ...]
+    events: tuple[Label, ...]
 
 
 def explained_queries(program: CompiledProgram) -> tuple[ContinuousExplanation, ...]:
     """Explanations of the continuous queries of a program, by layer."""
     rules = program.closing_rules
+    readers: dict[Label, list[str]] = {}
+    units: list[ProgramUnit] = [*program.rules.rules, *program.units]
+    for unit in units:
+        for reading in readings(unit):
+            readers.setdefault(reading.label, []).append(unit.name)
     return tuple(
-        _explained(layer, placed.unit, rules)
+        _explained(layer, placed.unit, rules, tuple(dict.fromkeys(readers.get(placed.unit.name, ()))))
         for layer in program.layout.layers
         for placed in layer.units
         if isinstance(placed.unit, StreamQuery)
@@ -73,7 +107,7 @@ def explained_queries(program: CompiledProgram) -> tuple[ContinuousExplanation, 
 def lines_of(query: ContinuousExplanation) -> Iterator[str]:
     r"""The explanation of a query as text.
 
-    >>> window = WindowExplanation("<w>", "the input stream in", "RANGE 10 s STEP 5 s", "WINDOW CLOSE", "GRAPH", "10 s")
+    >>> window = WindowExplanation("<w>", "the input stream in", "RANGE 10 s STEP 5 s", "WINDOW CLOSE", "GRAPH", "10 s", FedGraphs("in"))
     >>> print("\n".join(lines_of(ContinuousExplanation("Hot", "RSTREAM of ?x", (window,), "anew", "one", "0"))))
     Continuous query Hot: RSTREAM of ?x
       window     <w> on the input stream in: RANGE 10 s STEP 5 s
@@ -83,6 +117,7 @@ def lines_of(query: ContinuousExplanation) -> Iterator[str]:
       asked      anew
       partition  one
       layer      0
+      read by    no unit
     """
     yield f"Continuous query {query.label}: {query.makes}"
     for window in query.windows:
@@ -93,9 +128,10 @@ def lines_of(query: ContinuousExplanation) -> Iterator[str]:
     yield f"  asked      {query.evaluation}"
     yield f"  partition  {query.partition}"
     yield f"  layer      {query.layer}"
+    yield f"  read by    {', '.join(query.readers) or 'no unit'}"
 
 
-def _explained(layer: Layer, unit: StreamQuery, rules: Sequence[DatalogRule]) -> ContinuousExplanation:
+def _explained(layer: Layer, unit: StreamQuery, rules: Sequence[DatalogRule], readers: tuple[str, ...]) -> ContinuousExplanation:
     query = unit.query
     match query.form:
         case SelectForm():
@@ -114,8 +150,10 @@ def _explained(layer: Layer, unit: StreamQuery, rules: Sequence[DatalogRule]) ->
         makes,
         windows,
         _evaluation(query, rules),
-        "one partition, on one core: a report sees all of its windows",
+        f"one partition, on one core: {unit.key.reason or 'a report sees all of its windows'}",
         f"{layer.number}: {reads}",
+        readers,
+        layer.number,
     )
 
 
@@ -151,7 +189,7 @@ def _window(window: ContinuousWindow, stream: GraphStream) -> WindowExplanation:
     kept = kept_text(window.extent)
     if history:
         kept += f", and the last {duration_text(history)} of the stream"
-    return WindowExplanation(window.name or "(default)", source, extent_text(window.extent), _reports(window.policies), shown, kept)
+    return WindowExplanation(window.name or "(default)", source, extent_text(window.extent), _reports(window.policies), shown, kept, stream)
 
 
 def extent_text(extent: Extent) -> str:

@@ -20,6 +20,7 @@ from dotr.model.terms import Label, Prefixes, Term
 from dotr.model.time import Micros
 from dotr.patterns.rule_templates import group_rules
 from dotr.queries import QueryPlan, canonical, plan
+from dotr.workbench.explained_lars import LarsExplanation, explained_files
 from dotr.workbench.explained_queries import ContinuousExplanation, explained_queries
 from dotr.workbench.reasons import Reasons, aggregate_evaluation
 from dotr.workbench.retained_state import link_text
@@ -100,6 +101,7 @@ class Explanation:
     rules: tuple[RuleExplanation, ...]
     unread: tuple[Label, ...]
     continuous: tuple[ContinuousExplanation, ...] = ()
+    files: tuple[LarsExplanation, ...] = ()
 
 
 def explanation(title: str, program: CompiledProgram) -> Explanation:
@@ -131,9 +133,8 @@ class _Explainer:
         queries = tuple(self.queries())
         read = {label for query in queries for label in query.labels}
         unread = tuple(shared.label for shared in self.program.rules.queries if shared.label not in read)
-        return Explanation(
-            title, text, self.program.layout.stateful_operators, queries, tuple(rules), unread, explained_queries(self.program)
-        )
+        continuous, files = explained_queries(self.program), explained_files(self.program, self.prefixes)
+        return Explanation(title, text, self.program.layout.stateful_operators, queries, tuple(rules), unread, continuous, files)
 
     def queries(self) -> Iterable[QueryExplanation]:
         """Plans of the queries that rules read, by number."""

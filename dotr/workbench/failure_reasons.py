@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
+from dotr.explanations.unit_why_not import why_no_event
 from dotr.explanations.why import EventQuestion, WhyExplainer
 from dotr.explanations.why_not import Question, why_not
 from dotr.expressions.times import format_time
@@ -29,6 +30,11 @@ class FailureReasons:
         self._shown = 0
 
     @cached_property
+    def _queries(self) -> frozenset[str]:
+        """The labels of units that explanations know."""
+        return frozenset(query.name for query in self._replay.program.queries)
+
+    @cached_property
     def _explainer(self) -> WhyExplainer:
         return WhyExplainer(self._replay)
 
@@ -36,8 +42,6 @@ class FailureReasons:
         """The answer of `why-not` for a missing event, the first level of `why` for an additional
         one; empty for a pair that differs, and beyond the first few events of a case.
         """
-        if self._replay.program.units:  # they are not explained yet
-            return ""
         if (discrepancy.expected is not None and discrepancy.actual is not None) or self._shown == _MOST:
             return ""
         self._shown += 1
@@ -49,6 +53,10 @@ class FailureReasons:
         if item.kind is None and item.rule is None:
             return ()
         rules = [each for each in self._replay.program.rules.rules if item.kind in (None, each.event) and item.rule in (None, each.name)]
+        units = [] if item.rule not in (None, item.kind) else [each for each in self._queries if item.kind in (None, each)]
+        if units:
+            question = Question(item.time, item.time)
+            return [line for label in units for line in why_no_event(self._replay, label, question).lines()]
         if item.time not in self._times and rules and not any(map(_is_timed, rules)):
             return [f"No element is at {format_time(item.time, self._replay.clock)}, and no rule of this event waits or ticks."]
         question = Question(item.time, item.time)
@@ -57,10 +65,13 @@ class FailureReasons:
     def _why(self, item: Item | None) -> Sequence[str]:
         if item is None or item.rule is None:
             return ()
+        of_rule = item.rule in {rule.name for rule in self._replay.program.rules.rules}
+        if not of_rule and item.rule not in self._queries:
+            return ()
         attributes = attribute_terms(item.attributes or frozenset())
         where = tuple((name, term) for name, term in attributes.items() if not is_blank(term) and without_blank_labels(term) == term)
         tree = self._explainer.answer(EventQuestion(None, item.rule, item.time, where)).tree
-        return () if tree is None else tree.lines(1)
+        return () if tree is None else tree.lines(1 if of_rule else 2)
 
 
 def _is_timed(rule: Rule) -> bool:

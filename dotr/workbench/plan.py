@@ -12,17 +12,18 @@ from dotr.state.state_migration import StateFate
 
 
 def plan(pipeline: Pipeline) -> list[str]:
-    """Lines with the fate of each rule's state; raises `Refused` where a restart would be
-    refused."""
+    """Lines with the fate of the state of each rule and unit; raises `Refused` where a restart
+    would be refused."""
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
+    every = "rules and queries" if pipeline.program.units else "rules"
     if checkpoint.layout is None:
-        return [f"There is no checkpoint {checkpoint.folder} yet: all rules start empty."]
+        return [f"There is no checkpoint {checkpoint.folder} yet: all {every} start empty."]
     checkpoint.check()
     required, kept = required_layout(pipeline), checkpoint.layout.layers
     found = checkpoint.preview(required, pipeline.program)
     position = checkpoint.offset()
     if position is None or position.time == BEGINNING:
-        return [f"No instant has closed yet in the checkpoint {checkpoint.folder}: all rules start empty."]
+        return [f"No instant has closed yet in the checkpoint {checkpoint.folder}: all {every} start empty."]
     where = "the end of the stream" if position.time == LAST_MICRO else format_time(position.time, pipeline.clock)
     knowledge = [] if found.knowledge_warning is None else [found.knowledge_warning]
     renamed = [
@@ -33,13 +34,13 @@ def plan(pipeline: Pipeline) -> list[str]:
     if not found.moves:
         return [*lines, "The run goes on as it is."]
     needs = f"The program needs another layout ({_operators(required.layers)}, not {kept or 'none'}). " if kept != required.layers else ""
-    rules = sum(verdict.fate is StateFate.KEPT for verdict in found.verdicts), len(found.after.rules)
+    kept_state = sum(verdict.fate is StateFate.KEPT for verdict in found.verdicts), len(found.after.every)
     if not required.layers:
         moves = "Its rules keep no state: nothing moves, and what there was goes." if kept else "No rule keeps any state: nothing moves."
     elif not kept:
         moves = "The rules before it kept no state: nothing moves."
     else:
-        moves = f"The state of {rules[0]} of {rules[1]} rules moves to a new folder in the checkpoint."
+        moves = f"The state of {kept_state[0]} of {kept_state[1]} {every} moves to a new folder in the checkpoint."
     return [*lines, needs + moves]
 
 

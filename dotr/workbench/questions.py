@@ -8,9 +8,11 @@ from typing import Final
 
 from dotr.errors.diagnostics import did_you_mean, refuse
 from dotr.explanations.replay import Replay
+from dotr.explanations.unit_why_not import asked_attributes
 from dotr.explanations.why_not import Question
 from dotr.languages.sparql import parse_select, scan_references
 from dotr.languages.turtle.graphs import Misread, read_graph
+from dotr.layout.units import StreamUnit, labels_made
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.rules import Rule
@@ -22,14 +24,15 @@ _VARIABLE: Final = re.compile(r"\?(\w+)")
 _BLANK: Final = re.compile(r"(?<![\w:])_:[\w-]+")
 
 
-def rule_named(replay: Replay, name: str) -> Rule:
-    """The rule of a name; raises `Refused`."""
-    rules = replay.program.rules.rules
-    found = next((rule for rule in rules if rule.name == name), None)
+def rule_named(replay: Replay, name: str) -> Rule | StreamUnit:
+    """The rule of a name, or the unit that makes events of that label; raises `Refused`."""
+    rules = {rule.name: rule for rule in replay.program.rules.rules}
+    units = {label: unit for unit in replay.program.units for label in labels_made(unit)}
+    found = rules.get(name) or units.get(name)
     if found is None:
-        names = [rule.name for rule in rules]
+        names = [*rules, *units]
         hint = did_you_mean(name, names) or (f"The program has {', '.join(sorted(names))}." if names else "The program has no rules.")
-        raise refuse("C219", f"there is no rule {name}", None, hint)
+        raise refuse("C219", f"there is no {'rule or query' if units else 'rule'} {name}", None, hint)
     return found
 
 
@@ -125,7 +128,7 @@ def question_of(
 
     Args:
         replay: gives the rules, the form of times and the prefixes.
-        rule: the name of a rule.
+        rule: the name of a rule, or the label of a unit's events.
         where: texts such as `room=:lab`.
         at: a time; excludes `first` and `last`.
         first, last: times, both included.
@@ -133,8 +136,8 @@ def question_of(
     """
     named = rule_named(replay, rule)
     since, until = times_of(replay, at=at, first=first, last=last)
-    attributes = replay.program.rules.places[rule].roles[0].attributes
-    return Question(since, until, conditions_of(replay, where, attributes, named.anchor.label), every)
+    label = named.anchor.label if isinstance(named, Rule) else rule
+    return Question(since, until, conditions_of(replay, where, asked_attributes(replay, rule), label), every)
 
 
 def _term(text: str, prefixes: Prefixes, nesting: int) -> Term:

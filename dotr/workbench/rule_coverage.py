@@ -28,6 +28,7 @@ from dotr.model.terms import Prefixes
 from dotr.model.traverse import conjuncts, operands
 from dotr.workbench.replays import replay_of_case
 from dotr.workbench.rule_tests import LoadedTest
+from dotr.workbench.unit_coverage import UnitCoverage, coverage_of_units
 
 
 class OutcomeKind(Enum):
@@ -117,14 +118,15 @@ class RuleCoverage:
 
 @dataclass
 class Coverage:
-    """Coverage of the rules and Datalog rules that some tests use.
+    """Coverage of the rules, other units and Datalog rules that some tests use.
 
-    `rules` is keyed by file and name, `datalog` by file and place: True for a rule that derived
-    something.
+    `rules` and `units` are keyed by file and name, `datalog` by file and place: True for a rule
+    that derived something.
     """
 
     rules: dict[tuple[str, str], RuleCoverage] = field(default_factory=dict)
     datalog: dict[tuple[str, str], bool] = field(default_factory=dict)
+    units: dict[tuple[str, str], UnitCoverage] = field(default_factory=dict)
 
     def add(self, test: LoadedTest, number: int) -> None:
         """Add a case, by its number from 0 on."""
@@ -135,6 +137,12 @@ class Coverage:
             if coverage is None:
                 coverage = self.rules[key] = RuleCoverage(rule, _texts(rule, replay.prefixes), reached=[0] * len(rule.clauses))
             _add_rule(coverage, replay)
+        for each in coverage_of_units(replay):
+            known = self.units.setdefault((os.path.realpath(each.file), each.label), each)
+            if known is not each:
+                known.events += each.events
+                known.silent += each.silent
+                known.reports = None if each.reports is None else each.reports + (known.reports or 0)
         self._add_datalog(replay)
 
     def _add_datalog(self, replay: Replay) -> None:
@@ -160,12 +168,14 @@ class Coverage:
     @property
     def occurred(self) -> int:
         """The number of outcomes that occurred."""
-        return self.possible - sum(len(each.missing) for each in self.rules.values()) - sum(not each for each in self.datalog.values())
+        never = sum(len(each.missing) for each in self.rules.values()) + sum(len(each.missing) for each in self.units.values())
+        return self.possible - never - sum(not each for each in self.datalog.values())
 
     @property
     def possible(self) -> int:
         """The number of outcomes that can occur."""
-        return sum(len(each.texts) for each in self.rules.values()) + len(self.datalog)
+        of_units = sum(len(each.texts) for each in self.units.values())
+        return sum(len(each.texts) for each in self.rules.values()) + of_units + len(self.datalog)
 
     @property
     def percent(self) -> int:
@@ -176,6 +186,8 @@ class Coverage:
         """Report line by line: the rules, the Datalog files, the percentage."""
         for each in self.rules.values():
             yield from each.lines()
+        for unit in self.units.values():
+            yield unit.line()
         files: dict[str, dict[str, bool]] = {}
         for (file, name), derived in self.datalog.items():
             files.setdefault(file, {})[name] = derived
@@ -191,6 +203,7 @@ class Coverage:
             "percent": self.percent,
             "occurred": self.occurred,
             "possible": self.possible,
+            **({"units": [each.report() for each in self.units.values()]} if self.units else {}),
             "rules": [
                 {
                     "rule": each.rule.name,

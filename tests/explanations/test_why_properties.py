@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from hypothesis import given
 
-from dotr.explanations.event_reasons import EventReasons, FactReason, FiringReason, ProofsByTime
+from dotr.explanations.event_reasons import ProofsByTime
 from dotr.explanations.query_proof import used_triples
+from dotr.explanations.reasons import FactReason, FiringReason
 from dotr.explanations.remembered_replay import RememberedReplay
+from dotr.explanations.unit_reasons import UnitReasons
 from dotr.explanations.why import WhyExplainer
 from dotr.explanations.why_tree import ReasonKind, WhyTree
 from dotr.model.algebra import Bgp
@@ -30,12 +32,14 @@ def assert_explained(text: ProgramText, elements: Sequence[Element]) -> None:
     )
     explainer = WhyExplainer(replay_of(program, text, elements))
     recorder = explainer.recorder([rule.name for rule in program.rules.rules])
-    reasons = EventReasons(recorder, ProofsByTime(RememberedReplay(explainer.replay)))
+    remembered = RememberedReplay(explainer.replay)
+    reasons = UnitReasons(recorder, ProofsByTime(remembered), remembered)
     found: Counter[object] = Counter()
     for firings in recorder.run():
         for firing in firings:
-            found[firing.time, firing.rule.name, tuple(sorted(firing.attributes.items()))] += 1
+            found[firing.time, firing.unit_name, tuple(sorted(firing.attributes.items()))] += 1
             reason = reasons.of(firing)
+            assert isinstance(reason, FiringReason)
             assert_complete(reason)
             tree = explainer.tree(recorder, firing)
             assert len(tree.lines()) <= len(tree.lines(50))

@@ -1,4 +1,4 @@
-"""A whole program of rules and continuous queries, by brute force: at every moment every unit in order (semantics.md, section 8)."""
+"""A whole program of rules and units of other languages, by brute force: at every moment every unit in order (semantics.md, section 8)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dotr.model.continuous import ContinuousQuery, StreamName
+from dotr.model.intervals import ConstructedGraphs, TemporalQuery
+from dotr.model.lars import LarsFile
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Element
 from dotr.model.terms import Label, Triple
@@ -14,10 +16,13 @@ from dotr.model.time import Micros
 from tests.oracle.algebra import NamesDecide, select
 from tests.oracle.closure import close
 from tests.oracle.continuous import Asked, Knowledge, Streams, named
-from tests.oracle.program import World, fact_sources, multiples
+from tests.oracle.epsparql import EventMade, TooManyPairs, Tracked, View
+from tests.oracle.epsparql import reads_now as present
+from tests.oracle.lars import Watched
+from tests.oracle.program import World, fact_sources, multiples, untimed
 from tests.oracle.temporal import History, Output, fire, waits_for
 
-OracleUnit: TypeAlias = "Rule | Asked"
+OracleUnit: TypeAlias = "Rule | Asked | Watched | Tracked"
 
 
 @dataclass(frozen=True)
@@ -36,16 +41,29 @@ def run_units(
     elements: Iterable[tuple[StreamName, Element]],
     origin: Micros = 0,
     most: int | None = None,
+    files: Sequence[LarsFile] = (),
+    temporal: Sequence[TemporalQuery] = (),
+    most_pairs: int | None = None,
 ) -> UnitsResult:
-    """What a program says of its streams. The name of an element's stream is the one that queries write."""
+    """What a program says of its streams. The name of an element's stream is the one that queries write. `most_pairs`: of solutions
+    that one operator of `temporal` may try before it gives up."""
+    tracked = [Tracked(unit, most_pairs) for unit in temporal]
     try:
-        return _run(world, queries, elements, origin, most)
+        return _run(world, queries, tracked, elements, origin, most, files)
     except NamesDecide:
         return UnitsResult((), decided_by_names=True)
+    except TooManyPairs:
+        return UnitsResult((), too_much=True)
 
 
 def _run(
-    world: World, queries: Sequence[ContinuousQuery], elements: Iterable[tuple[StreamName, Element]], origin: Micros, most: int | None
+    world: World,
+    queries: Sequence[ContinuousQuery],
+    tracked: Sequence[Tracked],
+    elements: Iterable[tuple[StreamName, Element]],
+    origin: Micros,
+    most: int | None,
+    files: Sequence[LarsFile],
 ) -> UnitsResult:
     arrived = named(elements)
     instants: dict[Micros, frozenset[Triple]] = {}
@@ -58,11 +76,12 @@ def _run(
     asked = [Asked(query, known) for query in queries]
     history = History(world.clock, last, matches=world.limits.matches, probes=world.limits.probes)
     streams = Streams()
-    ordered = in_order_of_reading([*world.rules, *asked])
-    sources = {source for rule in world.rules for source in fact_sources(rule)}
     background = known.close(())
+    watched = [Watched(file, background, world.clock, first, last) for file in files]
+    ordered = in_order_of_reading([*world.rules, *asked, *watched, *tracked])
+    sources = {source for rule in world.rules for source in fact_sources(rule)}
     ticks = {source: multiples(source.period, first, last) for source in sources if source.period is not None}
-    waiting = {*instants, *(tick for times in ticks.values() for tick in times)}
+    waiting = {*instants, *(tick for times in ticks.values() for tick in times), *(time for each in watched for time in each.times)}
     outputs: list[Output] = []
     now = first - 1
     while True:
@@ -75,51 +94,118 @@ def _run(
         for stream, time, triples in arrived:
             if time == now:
                 streams.add(stream, time, triples)
+        view = View(now, world.clock, None)
         if now in instants:
             model = close(world.background | instants[now], world.datalog, world.entailment)
+            view.known = model
+            for shared in world.shared if tracked else ():
+                view.events += [EventMade(shared.label, now, now, fact) for fact in select(shared.query, model)]
             for source in sources:
                 if source.period is None:
                     for solution in select(source.query, model):
                         history.record(source, now, solution)
+            for each_file in watched:
+                each_file.instant(now, instants[now], model)
+            for shared in world.shared:
+                if any(shared.label in each_file.events_read for each_file in watched):
+                    for solution in select(untimed(shared.query), model):
+                        for each_file in watched:
+                            each_file.happened(shared.label, now, solution)
         for source, times in ticks.items():
             if now in times:
                 for solution in select(source.query, background):
                     history.record(source, now, solution)
         for unit in ordered:
-            made = fire(unit, now, history) if isinstance(unit, Rule) else unit.step(now, streams)
+            made = made_by(unit, now, history, streams, view)
             outputs += made
+            if not isinstance(unit, Tracked):
+                view.events += [EventMade(output.event, now, now, output.attributes) for output in made]
             if most is not None and len(outputs) > most:
                 return UnitsResult((), too_much=True)
             for output in made:
                 history.record(output.event, now, output.attributes)
-                for name in names_of(unit):
+                for each_file in watched:
+                    each_file.happened(output.event, now, output.attributes)
+                for name in names_of(unit, output.event):
                     streams.add(name, now, output.graph)
             if isinstance(unit, Asked) and is_last(unit, now, last, ordered, history, streams):
                 unit.is_done = True
+        for each_tracked in tracked:
+            each_tracked.settle(view)
     outputs.sort(key=lambda o: (o.time, o.rule, sorted(o.attributes.items())))
-    return UnitsResult(tuple(outputs), history.decided_by_names, reports={each.query.label: each.reports for each in asked})
+    return UnitsResult(
+        tuple(outputs),
+        history.decided_by_names or any(each.decided_by_names for each in tracked),
+        reports={each.query.label: each.reports for each in asked},
+    )
 
 
-def names_of(unit: OracleUnit) -> set[StreamName]:
-    """The names of the stream that a unit's graphs are."""
-    if isinstance(unit, Rule):
-        return {unit.event}
-    return {unit.query.name, unit.query.label} if unit.query.makes_graphs else set()
+def made_by(unit: OracleUnit, now: Micros, history: History, streams: Streams, view: View) -> list[Output]:
+    match unit:
+        case Rule():
+            return fire(unit, now, history)
+        case Asked():
+            return unit.step(now, streams)
+        case Watched():
+            return unit.step(now)
+        case Tracked():
+            return unit.make(view)
 
 
-def label_of(unit: OracleUnit) -> Label:
-    return unit.event if isinstance(unit, Rule) else unit.query.label
+def names_of(unit: OracleUnit, label: Label) -> set[StreamName]:
+    """The names of the stream that the graphs of a unit's events of a label are."""
+    match unit:
+        case Rule():
+            return {label}
+        case Asked():
+            return {unit.query.name, label} if unit.query.makes_graphs else set()
+        case Watched():
+            return {label} if any(report.label == label and report.makes_graphs for report in unit.file.reports) else set()
+        case Tracked():
+            return {label} if unit.unit.makes_graphs else set()
+
+
+def labels_of(unit: OracleUnit) -> list[Label]:
+    match unit:
+        case Rule():
+            return [unit.event]
+        case Asked():
+            return [unit.query.label]
+        case Watched():
+            return [report.label for report in unit.file.reports]
+        case Tracked():
+            return [unit.unit.label]
 
 
 def reads_now(unit: OracleUnit, other: OracleUnit) -> bool:
-    if isinstance(unit, Rule):
-        return label_of(other) in waits_for(unit)
-    return any(window.stream in names_of(other) for window in unit.query.windows)
+    match unit:
+        case Rule():
+            return bool(waits_for(unit) & {*labels_of(other)})
+        case Asked():
+            return any(window.stream in names_of(other, label) for window in unit.query.windows for label in labels_of(other))
+        case Watched():
+            return bool(unit.events_read & {*labels_of(other)})
+        case Tracked():
+            form = other.unit.form if isinstance(other, Tracked) else None
+            template = form.template if isinstance(form, ConstructedGraphs) else None
+            return present(unit.unit, {*labels_of(other)}, template)
+
+
+def name_of(unit: OracleUnit) -> str:
+    match unit:
+        case Rule():
+            return unit.name
+        case Asked():
+            return unit.query.label
+        case Watched():
+            return unit.file.name
+        case Tracked():
+            return unit.unit.label
 
 
 def in_order_of_reading(units: Sequence[OracleUnit]) -> list[OracleUnit]:
     """Every unit after those whose events of the same time it reads."""
-    waiting, ordered = sorted(units, key=lambda unit: unit.name if isinstance(unit, Rule) else unit.query.label), list[OracleUnit]()
+    waiting, ordered = sorted(units, key=name_of), list[OracleUnit]()
     while waiting:
         ready = [unit for unit in waiting if not any(reads_now(unit, other) for other in waiting)]
         if not ready:
@@ -136,7 +222,7 @@ def is_last(unit: Asked, now: Micros, last: Micros, units: Sequence[OracleUnit],
     return unit.holds_none(now, streams)
 
 
-def feeders(unit: Asked, units: Sequence[OracleUnit]) -> list[OracleUnit]:
+def feeders(unit: OracleUnit, units: Sequence[OracleUnit]) -> list[OracleUnit]:
     return [other for other in units if reads_now(unit, other)]
 
 
@@ -146,9 +232,13 @@ def is_under_way(unit: OracleUnit, now: Micros, last: Micros, units: Sequence[Or
         if unit.is_done or unit.is_over:
             return False
         return unit.next_time(now) is not None or any(is_under_way(each, now, last, units, history) for each in feeders(unit, units))
+    if isinstance(unit, Watched):
+        return now < unit.times[-1]
+    if isinstance(unit, Tracked):
+        return any(is_under_way(each, now, last, units, history) for each in feeders(unit, units))
     if any(anchor.stands > now for anchor in history.anchors(unit)):
         return True
     if unit.anchor.delay or not isinstance(unit.anchor.source, EventSource):
         return False
     label = unit.anchor.source.event
-    return any(label_of(other) == label and is_under_way(other, now, last, units, history) for other in units)
+    return any(label in labels_of(other) and is_under_way(other, now, last, units, history) for other in units)

@@ -412,3 +412,18 @@ def sort_key(term: Term | None) -> tuple[object, ...]:
 def order_key(term: Term) -> tuple[object, ...]:
     """MIN and MAX: as ORDER BY has it, then by the text of the terms."""
     return sort_key(term), term
+
+
+LENGTH = re.compile(r"(-)?P(?=.)(?:0+Y)?(?:0+M)?(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+
+
+def length(term: Term) -> Fraction | None:
+    """Seconds of a duration without months; None of any other term."""
+    if not is_literal(term):
+        return None
+    text, datatype, _ = literal_parts(term)
+    match = LENGTH.fullmatch(text.strip()) if datatype in (XSD + "duration", XSD + "dayTimeDuration") else None
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (Fraction(match[i] or 0) for i in range(2, 6))
+    return (-1 if match[1] else 1) * (((days * 24 + hours) * 60 + minutes) * 60 + seconds)

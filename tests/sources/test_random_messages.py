@@ -12,6 +12,7 @@ import pytest
 from dotr.model.places import Document
 from dotr.sources.messages import Message, message_decoder
 from dotr.sources.records import ElementMap, Format, GraphSettings, InputFile
+from tests.support.scans import assert_scan_of
 
 pytestmark = pytest.mark.core
 
@@ -87,9 +88,7 @@ def test_random_messages(form: Format) -> None:
     for number in range(COUNT):
         message = Message(mutated(SEEDS[form], choose), number, key=b"k")
         records = decode(message, True)
-        scan = decode(message, False)
-        found = [(each.offset, each.end, each.line, each.time, each.raw, each.reason, bool(each.why)) for each in records]
-        assert found == [(each.offset, each.end, each.line, each.time, each.raw, each.reason, bool(each.why)) for each in scan], message
+        assert_scan_of(decode(message, False), records)
         assert all((each.element is None) == (each.time is None) == bool(each.why) for each in records), message
         assert records or form is Format.JSON, message
         for each in records:

@@ -10,8 +10,6 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 
-pytestmark = pytest.mark.core
-
 PREFIXES = "PREFIX : <http://e/>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 
 COMPARED = [

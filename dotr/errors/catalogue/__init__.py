@@ -8,9 +8,11 @@ from typing import Final
 from dotr.errors.catalogue.background import DATALOG, KNOWLEDGE
 from dotr.errors.catalogue.configuration import CONFIGURATION
 from dotr.errors.catalogue.entries import ErrorCode
+from dotr.errors.catalogue.lars import LARS
 from dotr.errors.catalogue.queries import QUERIES, TEMPLATES
 from dotr.errors.catalogue.rules import RULES
 from dotr.errors.catalogue.running import INPUTS, SPARK
+from dotr.errors.catalogue.temporal import TEMPORAL
 from dotr.errors.catalogue.windows import WINDOWS
 
 CHAPTERS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
@@ -22,4 +24,6 @@ CHAPTERS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
     "I: inputs and outputs": INPUTS,
     "S: Spark": SPARK,
     "W: continuous queries": WINDOWS,
+    "L: LARS": LARS,
+    "E: EP-SPARQL": TEMPORAL,
 }

@@ -315,13 +315,13 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
-        "C239",
-        "A question about continuous queries",
-        "`dotr why`, `why-not`, `report` and `replay` explain programs of rules alone so far.",
-        "`dotr explain` shows how the queries run; a run or a session shows what they make.",
+        "C240",
+        "A question about a unit that explanations do not know",
+        "`dotr why` and `dotr why-not` explain rules and continuous queries so far.",
+        "Ask about the rules and queries that the unit reads; a run shows what it makes.",
         ShownMessage(
-            "queries.rspql:1:18: C239 why-not does not know continuous queries yet\n"
-            "dotr run, test, check, explain and facts know them; a session's events show what the queries make."
+            "heat.lars:1:1: C240 the events of Heat cannot be explained yet\n"
+            "dotr run, test and check know it; ask about the units that it reads."
         ),
     ),
     ErrorCode(
@@ -377,13 +377,13 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C319",
         "No language of rule files",
-        "The extension of a file under `rules` is its language: `.dotr` (rules), `.rspql` (continuous queries), `.lars` and `.epsparql`; "
-        "the last two are not there yet.",
+        "The extension of a file under `rules` is its language: `.dotr` (rules), `.rspql` (continuous queries), `.lars` (LARS) and "
+        "`.epsparql` (EP-SPARQL).",
         "Name a file of one of them.",
         InFiles(
             (
-                ("example.yaml", "name: example\nrules: [rules.lars]\n" + _INPUT),
-                ("rules.lars", "REPORT a(?x).\n"),
+                ("example.yaml", "name: example\nrules: [rules.swrl]\n" + _INPUT),
+                ("rules.swrl", "Fire(?x) -> Alarm(?x)\n"),
                 ("a.ndjson", ""),
             )
         ),

@@ -446,4 +446,14 @@ SPARK: tuple[ErrorCode, ...] = (
         "Run a checkpoint once only. A copy of a checkpoint is the same checkpoint.",
         ShownMessage("S133 another run on the same checkpoint has taken over topic fires of Kafka at b1:9092\nStop one of the two."),
     ),
+    ErrorCode(
+        "S134",
+        "A checkpoint of a program with queries has an older form",
+        "The checkpoint was made when a program with continuous queries kept all of its state as one value. That form is read no more.",
+        "Start over with --fresh, or name another spark.checkpoint.",
+        ShownMessage(
+            "S134 the checkpoint out/checkpoint keeps the state of a program with queries as one value, which is not read any more\n"
+            "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
+        ),
+    ),
 )

@@ -6,7 +6,7 @@ among the terms parsed before (`_slot_cache`), and classified only if it is not 
 
 from __future__ import annotations
 
-from typing import Final, NoReturn, TypeAlias
+from typing import ClassVar, Final, NoReturn, TypeAlias
 
 from dotr.errors.diagnostics import did_you_mean
 from dotr.languages.datalog.terms import TYPE, StatementReader
@@ -26,7 +26,9 @@ ReadAtom: TypeAlias = TriplePattern | None
 
 
 class AtomReader(StatementReader):
-    """Parser of the atoms of a statement."""
+    """Parser of the atoms of a statement; `_atoms_hint` says how they are written."""
+
+    _atoms_hint: ClassVar[str] = ATOMS
 
     def _atom(self, *, head: bool) -> ReadAtom:
         tokens, index = self._tokens, self._index
@@ -45,7 +47,7 @@ class AtomReader(StatementReader):
             self._index += 1
             opening = tokens[index + 1][1]
             if opening not in _CLOSING:
-                self._unexpected("`(` or `[`", ATOMS if tokens[index + 1][1] != ":-" else f"Write {text}(?x).")
+                self._unexpected("`(` or `[`", self._atoms_hint if tokens[index + 1][1] != ":-" else f"Write {text}(?x).")
             slots = self._arguments(_CLOSING[opening])
             name = self._slot(token)
             subject_token, predicate_token = tokens[index + 2], token
@@ -54,7 +56,7 @@ class AtomReader(StatementReader):
             elif len(slots) == 2:
                 subject, predicate, object_ = slots[0], name, slots[1]
             else:
-                self._report("K203", f"{text} with {len(slots)} arguments", token, ATOMS, self._end_offset())
+                self._report("K203", f"{text} with {len(slots)} arguments", token, self._atoms_hint, self._end_offset())
                 return None
         else:
             self._not_an_atom(token, head=head)
@@ -98,15 +100,19 @@ class AtomReader(StatementReader):
         if kind == VARIABLE:
             following = self._tokens[self._index + 1]
             if following[0] == DatalogTokenKind.OPERATOR and following[1]:
-                self._fail("K201", f"{text} {following[1]} … is no atom", token, f"Write FILTER({text} {following[1]} …).")
-            self._fail("K201", f"{text} cannot be a class or a predicate here", token, f"Write [?x, {text}, ?y], or [?x, a, {text}].")
+                self._fail(self._syntax_code, f"{text} {following[1]} … is no atom", token, f"Write FILTER({text} {following[1]} …).")
+            self._fail(
+                self._syntax_code, f"{text} cannot be a class or a predicate here", token, f"Write [?x, {text}, ?y], or [?x, a, {text}]."
+            )
         if kind == WORD and head and text.upper() in ("FILTER", "BIND", "NOT", "AGGREGATE"):
-            self._fail("K201", f"{text.upper()} in a head", token, "Conditions follow `:-`.")
+            self._fail(self._syntax_code, f"{text.upper()} in a head", token, "Conditions follow `:-`.")
         if kind == WORD and text.upper() in _UNSUPPORTED:
             self._fail(*self._unsupported(token))
         if kind == WORD:
-            self._fail("K201", f"unknown word {text}", token, did_you_mean(text.upper(), KEYWORDS) or f"Names need a prefix: :{text}.")
-        self._unexpected("an atom", ATOMS)
+            self._fail(
+                self._syntax_code, f"unknown word {text}", token, did_you_mean(text.upper(), KEYWORDS) or f"Names need a prefix: :{text}."
+            )
+        self._unexpected("an atom", self._atoms_hint)
 
     def _end_offset(self) -> int:
         """The offset behind the last token read."""

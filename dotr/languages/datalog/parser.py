@@ -9,18 +9,17 @@ FILTER and BIND cost as much as the SPARQL parser.
 
 from __future__ import annotations
 
-from typing import Final, assert_never
+from typing import Final
 
-from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
-from dotr.languages.datalog.atoms import ATOMS, KEYWORDS, AtomReader
+from dotr.errors.diagnostics import Refused, did_you_mean
+from dotr.languages.datalog.atoms import ATOMS, KEYWORDS
+from dotr.languages.datalog.conditions import ConditionReader
 from dotr.languages.datalog.terms import UnreadableStatement
-from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, DatalogToken, DatalogTokenKind, statements
-from dotr.languages.sparql import parse_expression
-from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, TimeOf, TriplePattern, Var
+from dotr.languages.datalog.tokens import ARROW, MARK, VARIABLE, WORD, DatalogToken, DatalogTokenKind, statements
+from dotr.model.algebra import AggregateCall, Expression, TriplePattern
 from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes, Variable
-from dotr.model.traverse import subexpressions
 
 _FUNCTIONS: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
@@ -50,7 +49,7 @@ def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, 
     return tuple(rules)
 
 
-class _Parser(AtomReader):
+class _Parser(ConditionReader):
     """Parser of the statements of one file."""
 
     # --- statements ---
@@ -76,23 +75,6 @@ class _Parser(AtomReader):
         if len(self.problems) > problems_before:
             return None
         return DatalogRule(f"{self._document.name}:{line}", head, body, Span(self._document, start, end))
-
-    def _declaration(self) -> None:
-        """`@prefix p: <…> .`, `PREFIX p: <…>`, `@base <…> .` or `BASE <…>`."""
-        word = self._tokens[0][1].lstrip("@").upper()
-        self._index = 1
-        if word == "BASE":
-            self._slot_cache.clear()
-            self._base = self._resolved_iri(self._expect(IRI, "an IRI in angle brackets"))
-        elif word == "PREFIX":
-            name = self._expect(NAME, "a prefix that ends in a colon")
-            if not name[1].endswith(":") or name[1].count(":") > 1:
-                self._fail("K201", f"expected a prefix that ends in a colon, found {name[1]}", name)
-            self._declare(name[1][:-1], self._resolved_iri(self._expect(IRI, "an IRI in angle brackets")))
-        else:
-            self._fail("K201", f"unexpected {self._tokens[0][1]}", self._tokens[0], "Declarations are @prefix and @base.")
-        if self._tokens[self._index][1] not in ("", "."):
-            self._unexpected("the end of the declaration")
 
     def _rule(self) -> tuple[tuple[TriplePattern, ...], tuple[BodyItem, ...]]:
         tokens = self._tokens
@@ -132,9 +114,11 @@ class _Parser(AtomReader):
             return
         match text.upper():
             case "FILTER":
-                self._filter(body)
+                condition = self._filter()
+                body += [condition] if condition is not None else []
             case "BIND":
-                self._bind(body)
+                binding = self._bind()
+                body += [binding] if binding is not None else []
             case "NOT":
                 self._not(body)
             case "AGGREGATE":
@@ -143,36 +127,6 @@ class _Parser(AtomReader):
                 self._fail(*self._unsupported(token))
             case upper:
                 self._fail("K201", f"unknown word {text}", token, did_you_mean(upper, KEYWORDS) or ATOMS)
-
-    def _filter(self, body: list[BodyItem]) -> None:
-        """`FILTER(…)`, or `FILTER regex(…)`: a function call needs no parentheses around it."""
-        self._index += 1
-        kind, text, start = self._tokens[self._index]
-        if kind == WORD and text.upper() in ("NOT", "EXISTS"):
-            self._fail(
-                "K209",
-                "EXISTS is no condition of a rule",
-                self._tokens[self._index],
-                "Write atoms, or NOT(atom, …), in the body itself.",
-            )
-        is_call = kind in (WORD, NAME, IRI)
-        if is_call:
-            self._index += 1
-        opened, closed = self._brackets()
-        condition = self._expression(start if is_call else opened[2] + 1, closed[2] + 1 if is_call else closed[2])
-        if condition is not None:
-            body.append(FilterItem(condition))
-
-    def _bind(self, body: list[BodyItem]) -> None:
-        """`BIND(… AS ?v)`."""
-        self._index += 1
-        opened, _ = self._brackets()
-        word, variable = self._tokens[self._index - 3], self._tokens[self._index - 2]
-        if word[1].upper() != "AS" or variable[0] != VARIABLE:
-            self._fail("K201", "expected `AS ?variable` at the end of BIND", variable, "Write BIND(expression AS ?v).")
-        expression = self._expression(opened[2] + 1, word[2])
-        if expression is not None:
-            body.append(Bind(expression, variable[1][1:]))
 
     def _not(self, body: list[BodyItem]) -> None:
         """`NOT atom`, `NOT(atom, …)`, or with `EXISTS ?x, … IN` behind NOT."""
@@ -285,47 +239,3 @@ class _Parser(AtomReader):
                 hint = "NOT EXISTS has variables of its own: give this one another name, or leave out `EXISTS … IN`."
                 self._report("K211", f"{quantified[1]} occurs outside of NOT EXISTS too", quantified, hint)
                 return
-
-    def _brackets(self) -> tuple[DatalogToken, DatalogToken]:
-        """The current parenthesis and the one that closes it; the next token is the one behind."""
-        opened = self._expect(MARK, "`(`", "(")
-        depth = 1
-        while depth:
-            kind, text, _ = token = self._tokens[self._index]
-            if text == "" or (kind == MARK and text == "." and self._index == len(self._tokens) - 2):
-                self._fail("K208", "( is never closed", opened, "Add the ) that belongs to it.")
-            if kind == DatalogTokenKind.QUOTE:
-                self._unclosed_string(token)
-            depth += {"(": 1, ")": -1}.get(text, 0)
-            self._index += 1
-        return opened, token
-
-    def _expression(self, start: int, end: int) -> Expression | None:
-        span = Span(self._document, start, end)
-        try:
-            expression = parse_expression(span, self._prefixes)
-        except Refused as refused:
-            self.problems += refused.diagnostics
-            return None
-        for forbidden, hint in _forbidden_parts(expression):
-            self.problems.append(Diagnostic("K209", f"{forbidden} in a Datalog rule", span, hint))
-        return expression
-
-
-def _forbidden_parts(expression: Expression) -> list[tuple[str, str]]:
-    """The parts of an expression that a Datalog rule may not have, each with a hint."""
-    hint = "Datalog knows one instant; relate instants in a temporal rule."
-    forbidden = []
-    for part in subexpressions(expression):
-        match part:
-            case Attribute(label, name):
-                forbidden.append((f"{label}.?{name}", hint))
-            case TimeOf(label):
-                forbidden.append((f"time({label})", hint))
-            case Exists():
-                forbidden.append(("EXISTS", "Write atoms, or NOT(atom, …), in the body itself."))
-            case Var() | Const() | Call():
-                pass
-            case _:
-                assert_never(part)
-    return forbidden

@@ -7,7 +7,7 @@ text.
 from __future__ import annotations
 
 import re
-from typing import Final, NoReturn
+from typing import ClassVar, Final, NoReturn
 from urllib.parse import urljoin
 
 from dotr.errors.diagnostics import Diagnostic, DotrError, did_you_mean
@@ -47,7 +47,12 @@ class UnreadableStatement(DotrError):
 
 
 class StatementReader:
-    """Cursor over the tokens of a statement, with the prefixes and the base declared before it."""
+    """Cursor over the tokens of a statement, with the prefixes and the base declared before it.
+
+    `_syntax_code` is the code of a text that does not follow the grammar of the language.
+    """
+
+    _syntax_code: ClassVar[str] = "K201"
 
     def __init__(self, document: Document, prefixes: Prefixes) -> None:
         self.problems: list[Diagnostic] = []
@@ -59,6 +64,11 @@ class StatementReader:
         self._tokens: list[DatalogToken] = []
         self._index = 0
         self._depth = 0
+
+    @property
+    def prefixes(self) -> Prefixes:
+        """The prefixes that hold now."""
+        return self._prefixes
 
     def _declare(self, prefix: str, namespace: str) -> None:
         """Declare a prefix; the first declaration of a file hides the configuration's prefixes."""
@@ -95,7 +105,7 @@ class StatementReader:
                 return self._triple_term(token)
             case DatalogTokenKind.WORD:
                 hint = "Names need a prefix (:name) or angle brackets, variables a question mark, text quotes."
-                self._fail("K201", f"expected a term, found {text}", token, hint)
+                self._fail(self._syntax_code, f"expected a term, found {text}", token, hint)
             case _:
                 self._unexpected("a term")
         self._slot_cache[text] = slot
@@ -162,7 +172,7 @@ class StatementReader:
         kind, text, start = token
         bad_escape = invalid_escape(text)
         if bad_escape is not None:
-            self._fail("K201", f"{bad_escape[0]} is no escape", (kind, bad_escape[0], start + bad_escape.start()), ESCAPE_HINT)
+            self._fail(self._syntax_code, f"{bad_escape[0]} is no escape", (kind, bad_escape[0], start + bad_escape.start()), ESCAPE_HINT)
         return unescaped(text[quotes:-quotes])
 
     def _resolved_iri(self, token: DatalogToken) -> str:
@@ -209,13 +219,15 @@ class StatementReader:
             hint = "A rule has one `:-`; the rule before ends with a dot."
         elif expected.endswith("`.`") and kind in (DatalogTokenKind.NAME, DatalogTokenKind.IRI, DatalogTokenKind.WORD) and not hint:
             hint = "Atoms are separated by commas, and a rule ends with a dot."
-        self._fail("K201", f"expected {expected}, found {text or 'the end of the file'}", token, hint)
+        self._fail(self._syntax_code, f"expected {expected}, found {text or 'the end of the file'}", token, hint)
 
     def _unclosed_string(self, token: DatalogToken) -> NoReturn:
         string = _LOOSE_STRING.match(self._document.text, token[2])
         bad_escape = invalid_escape(string[0]) if string is not None else None
         if bad_escape is not None:
-            self._fail("K201", f"{bad_escape[0]} is no escape", (token[0], bad_escape[0], token[2] + bad_escape.start()), ESCAPE_HINT)
+            self._fail(
+                self._syntax_code, f"{bad_escape[0]} is no escape", (token[0], bad_escape[0], token[2] + bad_escape.start()), ESCAPE_HINT
+            )
         hint = f"Close it with {token[1]} on the same line; several lines need {token[1] * 3}."
         self._fail("K208", "a string that is never closed", token, hint)
 

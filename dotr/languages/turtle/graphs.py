@@ -110,15 +110,6 @@ def read_turtle(document: str, text: str) -> Triples:
     return canonical_triples(cast(list[Triple], triples))
 
 
-def check_turtle(document: str, text: str) -> None:
-    """Raise the errors of `read_turtle` without building triples."""
-    try:
-        for _ in parse(document, RdfFormat.TURTLE):
-            pass
-    except (SyntaxError, AttributeError, MemoryError) as error:
-        raise _unreadable(error, len(document) - len(text)) from None
-
-
 def _unreadable(error: Exception, skipped: int) -> ValueError:
     match error:
         case SyntaxError():

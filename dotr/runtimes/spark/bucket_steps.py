@@ -6,21 +6,24 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
-from itertools import chain, count, repeat
+from itertools import accumulate, chain, count, repeat
 from typing import TypeAlias
 
 from dotr.engine.driver import PartitionTicks, PortArrivals, moments, partition_ticks
-from dotr.model.stream import Firing
+from dotr.engine.stage_two import CompositeEvent
+from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Term
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.totals import Totals
 from dotr.patterns.operator import Arrival
+from dotr.patterns.rule_counts import RuleCounts
 from dotr.patterns.state import State
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import RowKind, SparkRow, encode_totals
 from dotr.runtimes.spark.spilled_rows import FIRINGS, SpillBuffer, SpilledDeadLetters
+from dotr.runtimes.spark.under_way import waiting_rows
 from dotr.runtimes.spark.worker_cache import layers_of, program_of, without_garbage_collection
 from dotr.state.bucket_state import BucketContext
 from dotr.state.paged_state import MAX_DECODED, PagedState
@@ -29,9 +32,10 @@ TimedArrivals: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
 """The arrivals at a bucket: by time, then by port."""
 
 
-def chunk_payload(instants: TimedArrivals) -> bytes:
+def chunk_payload(instants: TimedArrivals, graph_ports: Set[int] = frozenset()) -> bytes:
     """A chunk of arrivals as JSON: each term once, then for each instant and port the number of
-    attributes, the ordinals and the numbers of the terms.
+    attributes, the ordinals and the numbers of the terms; at `graph_ports`, of which rows differ in
+    length, the number of terms of each row.
     """
     numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
     number = numbers.__getitem__
@@ -41,7 +45,7 @@ def chunk_payload(instants: TimedArrivals) -> bytes:
             [
                 [
                     port,
-                    len(arrivals[0][1]),
+                    [len(values) for _, values in arrivals] if port in graph_ports else len(arrivals[0][1]),
                     [ordinal for ordinal, _ in arrivals],
                     list(map(number, chain.from_iterable([v for _, v in arrivals]))),
                 ]
@@ -59,19 +63,22 @@ def instants_of(payload: bytes) -> TimedArrivals:
     >>> instants: TimedArrivals = [(5, {0: [(0, ('"a"', None)), (7, ('"a"', '"b"'))], 2: [(0, ())]})]
     >>> instants_of(chunk_payload(instants)) == instants
     True
+    >>> graphs: TimedArrivals = [(5, {1: [(0, ()), (1, ("<a>", "<p>", "<b>"))]})]
+    >>> instants_of(chunk_payload(graphs, {1})) == graphs
+    True
     """
     terms, listed = json.loads(payload)
     term = terms.__getitem__
-    return [
-        (
-            time,
-            {
-                port: list(zip(ordinals, zip(*[map(term, numbers)] * arity, strict=True) if arity else repeat(()), strict=bool(arity)))
-                for port, arity, ordinals, numbers in ports
-            },
-        )
-        for time, ports in listed
-    ]
+
+    def rows(arity: int | list[int], ordinals: list[int], numbers: list[int]) -> list[Arrival]:
+        if isinstance(arity, list):
+            ends = list(accumulate(arity))
+            return [
+                (ordinal, tuple(map(term, numbers[end - length : end]))) for ordinal, length, end in zip(ordinals, arity, ends, strict=True)
+            ]
+        return list(zip(ordinals, zip(*[map(term, numbers)] * arity, strict=True) if arity else repeat(()), strict=bool(arity)))
+
+    return [(time, {port: rows(arity, ordinals, numbers) for port, arity, ordinals, numbers in ports}) for time, ports in listed]
 
 
 def in_order(chunks: Iterable[TimedArrivals]) -> Iterator[tuple[Micros, dict[int, list[Arrival]]]]:
@@ -97,7 +104,7 @@ def in_order(chunks: Iterable[TimedArrivals]) -> Iterator[tuple[Micros, dict[int
 def bucket_context(job: Job, layer: int) -> BucketContext:
     """The context of the state of a layer's buckets."""
     program = program_of(job)
-    return BucketContext(layers_of(job)[layer], program.layout.layers[layer], job.buckets, program.timed)
+    return BucketContext(layers_of(job)[layer], program.layout.layers[layer], job.buckets, layer in program.timed_layers)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -114,6 +121,24 @@ def closed_by(lines: Iterable[SparkRow]) -> Micros:
     raise AssertionError("a batch has no end for this bucket")
 
 
+def passed_by(job: Job, lines: Iterable[SparkRow]) -> Micros | None:
+    """The time up to which a batch brings events to a layer that time alone cannot fire, in µs;
+    None: it brings none.
+
+    Lower layers that time fires are stepped up to the last instant and no further, so what they
+    make between that and the end of the batch comes with a later batch.
+    """
+    closed = closed_by(lines)
+    if closed == LAST_MICRO or not program_of(job).timed:
+        return closed
+    return max((last for _, last in spans_of(lines)), default=None)
+
+
+def spans_of(lines: Iterable[SparkRow]) -> list[tuple[Micros, Micros]]:
+    """The first and the last instant of each task of a batch."""
+    return [(line.time, int(line.payload)) for line in lines if line.kind == RowKind.SPAN]
+
+
 def step_bucket(
     job: Job, layer: int, bucket: int, pages: PagedState, lines: Sequence[SparkRow], after: Micros | None = None, most: int = MAX_DECODED
 ) -> list[SparkRow]:
@@ -125,18 +150,18 @@ def step_bucket(
     with without_garbage_collection():
         run = _BucketRun(job, layer, bucket)
         instants = in_order(instants_of(line.payload) for line in lines if line.kind == RowKind.CHUNK)
-        closed = closed_by(lines)
-        if pages.page_count > 1:
+        if layer in program_of(job).timed_layers:
+            state, closed = pages.single, closed_by(lines)
+            run.step_timed(state, moments(layers_of(job)[layer], state, _ticks(job, layer, bucket), instants, spans_of(lines), closed))
+        elif (passed := passed_by(job, lines)) is None:
+            assert not list(instants), "events before the first instant of a batch"
+        elif pages.page_count > 1:
             assert after is not None, "pages are made of logs"
-            for page, state, work in pages.visit(_moments_by_page(pages, instants), after, closed, most):
+            for page, state, work in pages.visit(_moments_by_page(pages, instants), after, passed, most):
                 run.step(state, work, bucket + page * job.buckets)
-        elif program_of(job).timed:
-            state = pages.single
-            spans = [(line.time, int(line.payload)) for line in lines if line.kind == RowKind.SPAN]
-            run.step(state, moments(layers_of(job)[layer], state, _ticks(job, layer, bucket), instants, spans, closed), bucket)
         else:
             run.step(pages.single, ((time, arrivals, False) for time, arrivals in instants), bucket)
-            pages.single.expire(closed + 1)
+            pages.single.expire(passed + 1)
         return run.lines()
 
 
@@ -165,42 +190,82 @@ def _moments_by_page(
     return moments_by_page
 
 
-class _BucketRun:
-    """The results of a bucket's batch so far."""
+class BucketResults:
+    """The results of a bucket's batch so far: firings, dead letters, and events for the layers
+    above."""
 
     def __init__(self, job: Job, layer: int, bucket: int) -> None:
         self._layer, self._bucket, self._last = layer, bucket, layer + 1 == job.layers
-        self._stage, self._router = layers_of(job)[layer], program_of(job).router(job.buckets)
+        self._layers = program_of(job).layout.layers
+        self._router = program_of(job).router(job.buckets)
         self._keys = [job.keys(number) for number in range(job.layers)]
         self._firings = SpillBuffer(FIRINGS, job)
         self._failed = SpilledDeadLetters(job)
+        self._above: dict[tuple[int, int], TimedArrivals] = {}
+
+    def add(self, time: Micros, firings: Sequence[Firing], events: Sequence[CompositeEvent], failed: Sequence[DeadLetter]) -> None:
+        """Add the results of a moment."""
+        if firings:
+            self.emit(firings)
+        if failed:
+            self._failed.extend(failed)
+        if events and not self._last:
+            for number, deliveries in enumerate(self._router.events(events, self._layer)):
+                for target, ports in deliveries.items():
+                    self._above.setdefault((number, target), []).append((time, ports))
+
+    def emit(self, firings: Sequence[Firing]) -> None:
+        """Add firings, in any order."""
+        self._firings.add(list(firings), len(firings))
+
+    def lines(self, rules: Mapping[str, RuleCounts], inconsistent: int = 0) -> list[SparkRow]:
+        """The results as rows, with the counts of rules and of reports that are inconsistent."""
+        out = [
+            SparkRow(self._keys[number][target], RowKind.CHUNK, instants[0][0], chunk_payload(instants, self._layers[number].graph_ports))
+            for (number, target), instants in self._above.items()
+        ]
+        out += self._firings.rows(-1 - self._bucket)
+        totals = Totals(dead_letters=self._failed.counted, rules=rules, inconsistent=inconsistent)
+        out += self._failed.rows(-1 - self._bucket)
+        if totals.dead_letters or totals.rules or inconsistent:
+            out.append(SparkRow(-1 - self._bucket, RowKind.COUNTS, 0, encode_totals(totals)))
+        return out
+
+
+class _BucketRun:
+    """A bucket of rules on its way through a batch."""
+
+    def __init__(self, job: Job, layer: int, bucket: int) -> None:
+        self._job, self._number, self._bucket = job, layer, bucket
+        self._stage = layers_of(job)[layer]
+        self._results = BucketResults(job, layer, bucket)
         self._counter = self._stage.counter()
-        self._above: dict[int, TimedArrivals] = {}
+        self._waiting: list[SparkRow] = []
 
     def step(self, state: State, moments: Iterable[tuple[Micros, PortArrivals, bool]], partition: int) -> None:
         """Step a partition through moments."""
-        step, keys, above = self._stage.step, self._keys, self._above
+        step, add, emit = self._stage.step, self._results.add, self._results.emit
         state.counter = self._counter
         for time, arrivals, ended in moments:
-            result = step(state, time, arrivals, partition, ended=ended, emit=self._emit)
-            if result.firings:
-                self._emit(result.firings)
-            if result.failed:
-                self._failed.extend(result.failed)
-            if result.events and not self._last:
-                for number, deliveries in enumerate(self._router.events(result.events, self._layer)):
-                    for target, ports in deliveries.items():
-                        above.setdefault(keys[number][target], []).append((time, ports))
+            result = step(state, time, arrivals, partition, ended=ended, emit=emit)
+            if result.firings or result.events or result.failed:
+                add(time, *result)
 
-    def _emit(self, firings: list[Firing]) -> None:
-        self._firings.add(firings, len(firings))
+    def step_timed(self, state: State, moments: Iterable[tuple[Micros, PortArrivals, bool]]) -> None:
+        """Step the only partition of the bucket through moments, some of which may be after the
+        last instant."""
+        self.step(state, self._with_ends(state, moments), self._bucket)
+
+    def _with_ends(self, state: State, moments: Iterable[tuple[Micros, PortArrivals, bool]]) -> Iterator[tuple[Micros, PortArrivals, bool]]:
+        """The moments; before the first one after the last instant, the ends of what waits are
+        noted for units above."""
+        is_over = False
+        for moment in moments:
+            if moment[2] and not is_over:
+                is_over = True
+                self._waiting = waiting_rows(self._job, self._number, state)
+            yield moment
 
     def lines(self) -> list[SparkRow]:
         """The results as rows."""
-        out = [SparkRow(key, RowKind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in self._above.items()]
-        out += self._firings.rows(-1 - self._bucket)
-        totals = Totals(dead_letters=self._failed.counted, rules=self._stage.rule_counts(self._counter))
-        out += self._failed.rows(-1 - self._bucket)
-        if totals.dead_letters or totals.rules:
-            out.append(SparkRow(-1 - self._bucket, RowKind.COUNTS, 0, encode_totals(totals)))
-        return out
+        return [*self._results.lines(self._stage.rule_counts(self._counter)), *self._waiting]

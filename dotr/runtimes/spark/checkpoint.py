@@ -195,8 +195,12 @@ class Checkpoint:
         stored = self.layout
         assert stored is not None
         before = stored.holdings
-        if program.units and stored.program != program.spec.fingerprint:
-            raise self._refused("rules, queries, knowledge or settings have changed, and state of continuous queries cannot be moved yet")
+        if before is not None and before.is_of_whole_programs:
+            raise refuse(
+                "S134",
+                f"the checkpoint {self.folder} keeps the state of a program with queries as one value, which is not read any more",
+                hint="Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint.",
+            )
         if before is None:
             if stored.program != program.spec.fingerprint:
                 raise self._refused(

@@ -29,6 +29,7 @@ from dotr.sources.kafka.journal import PartitionJournal
 from dotr.sources.message_segments import RECEIVED, last_place, spool_folder
 from dotr.state.state_log import Manifest
 from dotr.state.state_log import live_events as events_that_count
+from dotr.state.unit_state import UnitsValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def stored_summary(status: CheckpointStatus) -> StoredSummary:
         return StoredSummary(0, 0, ())
     if status.is_moved_state:
         try:
-            counter = _StateCounter(status.totals)
+            counter = _StateCounter(status)
             for layer, value in moved_states(Checkpoint(str(status.folder)).folders(status.layout.generation)[1]):
                 counter.add_value(layer, value)
             return counter.summary()
@@ -177,7 +178,7 @@ def stored_summary(status: CheckpointStatus) -> StoredSummary:
                 for layer in range(status.layout.layers):
                     layers |= dict.fromkeys(_keys(status.layout, layer), layer)
 
-                counter = _StateCounter(status.totals)
+                counter = _StateCounter(status)
                 for operator in stored.operators:
                     manifests: dict[int, Manifest] = {}
                     for row in stored.values(operator).toLocalIterator():
@@ -207,8 +208,12 @@ def _keys(layout: CheckpointLayout, layer: int) -> tuple[int, ...]:
 class _StateCounter:
     """Counts stored values one by one; each is decoded, counted and released before the next."""
 
-    def __init__(self, totals: StoredTotals | None) -> None:
-        self._ports = totals.ports if totals is not None else ()
+    def __init__(self, status: CheckpointStatus) -> None:
+        self._ports = status.totals.ports if status.totals is not None else ()
+        units = status.layout.holdings.units if status.layout.holdings is not None else ()
+        self._units = {unit.name: f"{unit.kind} {unit.name}" for unit in units}
+        self._held: dict[tuple[int, str], int] = {}
+        self._logs: dict[Manifest, list[str]] = {}
         self._events: dict[tuple[int, int], int] = {}
         self._keys: dict[tuple[int, int], set[str | None]] = {}
         self._values = self._written = 0
@@ -217,17 +222,33 @@ class _StateCounter:
         """Count the value of a bucket; its manifest where the bucket has logs."""
         self._values += 1
         self._written += len(written)
+        units = UnitsValue.decode(written)
+        if units is not None:
+            return self._add_units(layer, units)
         manifest = Manifest.decode(written)
         if manifest is None:
             for port, events in enumerate(StateSnapshot.decode(written).events):
                 self._count(layer, port, events)
         return manifest
 
+    def _add_units(self, layer: int, value: UnitsValue) -> Manifest | None:
+        """Count the entries of units, and remember whose logs the segments are."""
+        names = [self._units.get(name, name) for name, _, logs in value.units for _ in range(logs)]
+        for name, log in zip(names, value.inside, strict=False):
+            self._held[layer, name] = self._held.get((layer, name), 0) + len(log)
+        if value.manifest is not None:
+            self._logs[value.manifest] = names
+        return value.manifest
+
     def add_segment(self, layer: int, manifest: Manifest, log: int, lines: bytes) -> None:
         """Count a segment of a log."""
         self._values += 1
         self._written += len(lines)
-        if log < len(manifest.event_counts):
+        if manifest in self._logs:
+            name = self._logs[manifest][log]
+            held = sum(1 for _ in events_that_count(manifest, [(log, lines)]))
+            self._held[layer, name] = self._held.get((layer, name), 0) + held
+        elif log < len(manifest.event_counts):
             self._count(layer, log, (event for _, event in events_that_count(manifest, [(log, lines)])))
 
     def _count(self, layer: int, index: int, events: Iterable[StoredEvent]) -> None:
@@ -240,7 +261,7 @@ class _StateCounter:
 
     def summary(self) -> StoredSummary:
         """The counts, by layer and label."""
-        counts: dict[tuple[int, str], tuple[int, int | None]] = {}
+        counts: dict[tuple[int, str], tuple[int, int | None]] = {place: (held, None) for place, held in self._held.items() if held}
         for (layer, index), events in self._events.items():
             port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
             name = (layer, f"port {index}" if port is None else port.label)

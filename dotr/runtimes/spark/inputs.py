@@ -19,7 +19,7 @@ from dotr.runtimes.spark.planner import BEGINNING, END, Floor, ScanTimes
 from dotr.runtimes.spark.task import InputRange, Task
 from dotr.runtimes.spark.worker_cache import input_of
 from dotr.sources.feeds import InputPoint, unopened
-from dotr.sources.lateness import Lateness
+from dotr.sources.lateness import BY_TIME, Lateness
 from dotr.sources.lines import open_lines
 from dotr.sources.message_segments import open_segment
 from dotr.sources.reading import _READERS as READERS
@@ -39,7 +39,7 @@ def scan_inputs(job: Job) -> ScanTimes:
     def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
         with Reader(input_of(job, number), Position(offset, line), elements=False) as reader:
             for record in reader.records():
-                yield record.offset, record.line, record.time
+                yield record.offset, record.line, record.judged_time
 
     return scan
 
@@ -148,7 +148,8 @@ def admit(
     files: FileRecords, input_range: InputRange, after: Micros, until: Micros, elements: list[Element], dead_letters: DeadLetterBuffer
 ) -> None:
     """Append the admitted elements with times in (after, until] (µs) to `elements`, and the dead
-    letters that the range owns to `dead_letters`."""
+    letters that the range owns to `dead_letters`: by its time what has one and is not late, though
+    its graph cannot be read, and by its place anything else."""
     lateness: Lateness | None = None
     for number, file, records in files:
         if lateness is None:
@@ -159,7 +160,12 @@ def admit(
         for record in records:
             dead_letter = rejection(file, record, _closed_before(floors, number, record.offset) if floors else BEGINNING)
             if dead_letter is not None:
-                if own == END or record.offset < own:
+                stamp = record.stamp
+                if record.time is None and stamp is not None and dead_letter.reason not in BY_TIME:  # as an element of its time
+                    owned = after < stamp <= until
+                else:
+                    owned = own == END or record.offset < own
+                if owned:
                     dead_letters.append(dead_letter)
                 continue
             element = record.element

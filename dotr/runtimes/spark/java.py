@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -18,22 +19,43 @@ def java_problem() -> str | None:
     """The problem with this machine's Java, as a sentence; None where Spark can start."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started one
         return None
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    home, java = os.environ.get("JAVA_HOME"), _java()
     if java is None:
         return "there is no java on the PATH, and JAVA_HOME is not set"
     if not os.access(java, os.X_OK):
         return f"JAVA_HOME is {home}, but there is no {java}"
     try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        answer = _version_text(java)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{java} does not run: {error}"
-    version = java_version(answer.stderr + answer.stdout)
-    if answer.returncode or version is None:
+    version = java_version(answer)
+    if version is None:
         return f"{java} -version gives no version"
     if version < OLDEST_JAVA:
         return f"{java} is version {version}; Spark needs {OLDEST_JAVA} or later"
     return None
+
+
+def java_version_text() -> str:
+    """The output of `java -version` for the Java that Spark would start; empty where there is
+    none, or where it does not run."""
+    java = _java()
+    try:
+        return "" if java is None else _version_text(java)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def _java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else shutil.which("java")
+
+
+@lru_cache(maxsize=8)
+def _version_text(java: str) -> str:
+    """The output of `java -version`; empty where it fails."""
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    return "" if answer.returncode else answer.stderr + answer.stdout
 
 
 def java_version(text: str) -> int | None:

@@ -85,13 +85,14 @@ class ScannedInput:
         messages = self.partition is not None  # whose offsets count messages, not bytes
         for record in chunk.records:
             before = lateness.greatest
-            if record.time is None or lateness.verdict(record.time, closed) is not None:
+            time = record.judged_time
+            if time is None or lateness.verdict(time, closed) is not None:
                 self.has_rejected = True
             else:
-                add((record.time, InputPoint(chunk.number, record.offset, record.line), before))
+                add((time, InputPoint(chunk.number, record.offset, record.line), before))
                 length = len(record.raw) if messages else record.end - record.offset
                 if length > ORDINARY_BYTES:
-                    self.long_times += [record.time] * (length // ORDINARY_BYTES)
+                    self.long_times += [time] * (length // ORDINARY_BYTES)
         self.channel.waiting = len(self.pending)
         return True
 

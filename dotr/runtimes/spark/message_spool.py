@@ -52,7 +52,7 @@ class MessageSpool:
 
     def __init__(self, like: InputFile, folder: Path, limit: int) -> None:
         self.failure: RunFailed | None = None
-        self._feeds = [SegmentsFeed(Segments(replace(like, unit=unit), folder)) for unit in (Unit.MICROSECOND, Unit.DAY)]
+        self._feeds = [SegmentsFeed(Segments(replace(like, unit=unit), folder), elements=True) for unit in (Unit.MICROSECOND, Unit.DAY)]
         self._folder = folder
         self._limit = limit
         self._segment_bytes = max(_LEAST_SEGMENT_BYTES, min(_SEGMENT_BYTES, limit // 8))

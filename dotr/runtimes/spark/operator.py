@@ -1,5 +1,5 @@
-"""Stage two on Spark: one keyed stateful operator per layer of rules, over buckets of partition
-keys.
+"""Stage two on Spark: one keyed stateful operator per layer of rules or other units, over buckets of
+partition keys.
 
 The stored state of a bucket is a value and, where large, a map of log segments
 (`state.bucket_state`). Decoded state stays cached in the worker that used it last. Rows of other
@@ -27,7 +27,7 @@ _CACHE: Final[BucketCache] = {}
 
 
 class _SparkStore:
-    """The stored state of the current key as a `worker.BucketStore`."""
+    """The stored state of the current key as a `BucketStore`."""
 
     def __init__(self, bucket: ValueState, log: MapState) -> None:
         self._bucket = bucket

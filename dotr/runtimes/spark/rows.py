@@ -14,6 +14,7 @@
 | COUNTS | below 0 | 0 | totals |
 | ENDED | below 0 | 0 | none: the stream has ended |
 | STATE | below 0 | its bytes | size of a bucket |
+| UNDER_WAY | bucket | end | who of a lower layer is under way before that time (`under_way`) |
 
 Rows with keys below 0 pass every operator unchanged. Payloads are JSON, or a path: data, never
 code.
@@ -57,6 +58,7 @@ class RowKind(IntEnum):
     RUN = 9
     DEAD_RUN = 10
     FALLBACKS = 11
+    UNDER_WAY = 12
 
 
 class SparkRow(NamedTuple):

@@ -128,7 +128,7 @@ def _run_on_spark(
     settings, before = pipeline.spark, SparkContext._active_spark_context
     show("starting Spark")
     try:
-        session = start(pipeline.name, settings.master, settings.conf, checkpoint.log)
+        session = start(pipeline.name, settings.master, settings.conf, checkpoint.log, archive=settings.archive)
     except (PySparkException, RuntimeError, OSError) as error:
         raise failure_of(str(error), checkpoint.log) from None
     try:

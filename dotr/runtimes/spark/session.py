@@ -23,6 +23,8 @@ from pyspark.sql import SparkSession
 
 import dotr
 from dotr.errors.diagnostics import refuse
+from dotr.runtimes.spark.class_archive import ClassArchive, archive_folder, spark_home
+from dotr.runtimes.spark.java import java_version_text
 from dotr.runtimes.spark.jvm_errors import silence_py4j
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
@@ -30,6 +32,7 @@ _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 # The JVM processes a handful of rows per batch: C2 and a concurrent collector cost more than they
 # save.
 _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
+_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
@@ -38,7 +41,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.minBatchesToRetain": "10",
-    "spark.driver.extraJavaOptions": _JVM,
+    _OPTIONS: _JVM,
     "spark.executor.extraJavaOptions": _JVM,
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
 }
@@ -48,16 +51,20 @@ REQUIRED: Final[Mapping[str, str]] = {
     f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
 
+_LOG: Final = logging.getLogger("dotr")
 _FILE_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
 _STABLE_SECONDS: Final = 2.0
 _EXECUTOR_TIMEOUT_SECONDS: Final = 60.0
 
 
-def start(name: str, master: str | None, settings: Mapping[str, str], log: Path) -> SparkSession:
+def start(name: str, master: str | None, settings: Mapping[str, str], log: Path, *, archive: bool = False) -> SparkSession:
     """A session with default settings, overridden by spark-submit and by `settings`. The JVM writes
-    to `log`. Raises Refused (S113) without a usable Python for the workers."""
+    to `log`; with `archive`, a JVM started here uses the archive of classes, or writes it. Raises
+    Refused (S113) without a usable Python for the workers."""
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     running = SparkContext._active_spark_context is not None
+    if archive and not submitted and not running and _OPTIONS not in settings:
+        settings = {**settings, _OPTIONS: f"{_JVM} {archive_options()}".rstrip()}
     with _stderr_to_log(log, submitted or running):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         _check_worker_python(os.environ["PYSPARK_PYTHON"])
@@ -79,6 +86,19 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path)
     if "spark.log.level" not in settings:
         session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def archive_options() -> str:
+    """The options of the JVM for the archive of classes; empty where it cannot be used."""
+    home, version = spark_home(), java_version_text()
+    if home is None or not version:
+        return ""
+    folder = archive_folder()
+    try:
+        return ClassArchive(folder, version, home, _JVM).java_options()
+    except OSError as error:
+        _LOG.warning("Spark starts without an archive of its classes: %s cannot be used: %s", folder, error.strerror or error)
+        return ""
 
 
 def cores(context: SparkContext) -> int:

@@ -15,7 +15,7 @@ from typing import Final
 
 from pyarrow import RecordBatch
 
-from dotr.engine.driver import close_instant, inconsistency_line, items_of_instant
+from dotr.engine.driver import NO_ITEMS, StreamItems, close_instant, inconsistency_line, items_of_instant, with_items
 from dotr.engine.stage_one import InstantFacts
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Element
@@ -30,7 +30,6 @@ from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnost
 from dotr.runtimes.spark.spilled_rows import SpilledDeadLetters
 from dotr.runtimes.spark.stateless import StatelessStageTwo
 from dotr.runtimes.spark.task import Task
-from dotr.runtimes.spark.whole_program import ProgramRouter
 from dotr.runtimes.spark.worker_cache import program_of, terms_of, without_garbage_collection
 from dotr.sources.failures import InputFailed
 from dotr.sources.records import SourcedElement
@@ -62,8 +61,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         admit(files, stretch, task.after, task.until, elements, dead_letters)
     elements.sort(key=itemgetter(0))
     fed = program.layout.fed_streams
-    whole = ProgramRouter(job) if program.units else None
-    routed = None if whole else (_ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead_letters))
+    stage_two = ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead_letters)
     contradictory: list[tuple[Micros, str]] = []
     times: list[Micros] = []
     terms = terms_of(job)
@@ -77,7 +75,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         start = end
         if terms.wanted:
             terms.note(instant_elements)
-        graphs = program.on_streams(instant_elements) if whole else [triples for _, triples in instant_elements]
+        graphs = program.on_streams(instant_elements) if program.units else [triples for _, triples in instant_elements]
         closed = instant, rejected, failing = close_instant(program, time, graphs)
         if rejected or failing:
             sourced = _sourced(opened, task, time, instant_elements)
@@ -92,14 +90,9 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         counted_elements += len(instant_elements) - len(rejected)
         if instant.facts:
             facts += sum(map(len, instant.facts.values()))
-        if whole is not None:
-            items = items_of_instant(fed, time, graphs, closed)
-            if instant.facts or items:
-                whole.add(time, instant, items)
-        elif instant.facts and routed is not None:
-            routed.add(time, instant)
-    stage_two = whole or routed
-    assert stage_two is not None
+        items = items_of_instant(fed, time, graphs, closed) if program.units else NO_ITEMS
+        if instant.facts or items:
+            stage_two.add(time, instant, items)
     lines = stage_two.lines()
     for key in (key for layer in range(job.layers) for key in job.keys(layer)):
         if task.closed is not None:
@@ -138,17 +131,20 @@ def _sourced(opened: TaskInputs, task: Task, time: Micros, elements: Sequence[El
     return [element for element in again if isinstance(element, SourcedElement)]
 
 
-class _ChunkRouter:
+class ChunkRouter:
     """The arrivals at the buckets of each layer, where operators keep the state."""
 
     def __init__(self, job: Job) -> None:
         self._keys = [job.keys(layer) for layer in range(job.layers)]
         self._deliver = program_of(job).router(job.buckets).facts
+        self._graph_ports = [layer.graph_ports for layer in program_of(job).layout.layers]
         self._arrivals: list[dict[int, TimedArrivals]] = [{} for _ in self._keys]
 
-    def add(self, time: Micros, facts: InstantFacts) -> None:
-        """Route the facts of an instant."""
-        for buckets, deliveries in zip(self._arrivals, self._deliver(facts.facts), strict=True):
+    def add(self, time: Micros, facts: InstantFacts, items: StreamItems) -> None:
+        """Route the facts of an instant, and what it brings to units."""
+        for buckets, deliveries in zip(
+            self._arrivals, self._deliver(with_items(facts.facts, items) if items else facts.facts), strict=True
+        ):
             for bucket, ports in deliveries.items():
                 buckets.setdefault(bucket, []).append((time, ports))
 
@@ -160,7 +156,7 @@ class _ChunkRouter:
     def lines(self) -> list[SparkRow]:
         """The arrivals as rows."""
         return [
-            SparkRow(keys[bucket], RowKind.CHUNK, arrivals[0][0], chunk_payload(arrivals))
-            for keys, buckets in zip(self._keys, self._arrivals, strict=True)
+            SparkRow(keys[bucket], RowKind.CHUNK, arrivals[0][0], chunk_payload(arrivals, graph_ports))
+            for keys, buckets, graph_ports in zip(self._keys, self._arrivals, self._graph_ports, strict=True)
             for bucket, arrivals in buckets.items()
         ]

@@ -23,6 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dotr.errors.diagnostics import Refused, refuse
+from dotr.layout.layers import Layer
 from dotr.model.time import Micros
 from dotr.patterns.state import StateError, StateSnapshot
 from dotr.runtimes.spark.job import Job
@@ -31,8 +32,9 @@ from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnost
 from dotr.runtimes.spark.stored_state import StoredState
 from dotr.runtimes.spark.worker_cache import program_of
 from dotr.state.state_log import Manifest, log_snapshot
-from dotr.state.state_migration import StateChange, StateMigrator, merge_parts
+from dotr.state.state_migration import StateChange, StateMigrator, merge_parts, merge_units
 from dotr.state.state_schema import StateSchema
+from dotr.state.unit_state import UnitsValue
 
 _SCHEMA: Final = "key long, passed long"
 
@@ -88,6 +90,11 @@ def _write_parts(
 ) -> Micros | None:
     """Write the parts of a bucket's old state; its last time passed (µs)."""
     try:
+        units = UnitsValue.decode(written)
+        if units is not None:
+            for (layer, bucket), moved in migrator.redistribute_units(units, _Pieces(segments)).items():
+                _write(_file(str(_file(folder, layer, bucket).with_suffix("")), *source), moved.encode())
+            return units.passed
         manifest = Manifest.decode(written)
         if manifest is None:
             state = StateSnapshot.decode(written)
@@ -99,6 +106,25 @@ def _write_parts(
     for (layer, bucket), part in migrator.redistribute(*source, state).items():
         _write(_file(str(_file(folder, layer, bucket).with_suffix("")), *source), part.encode())
     return state.passed
+
+
+class _Pieces:
+    """The segments of a bucket as they are read from the state of a stopped query."""
+
+    def __init__(self, segments: Sequence[Mapping[str, Any]]) -> None:
+        self._lines = {(each["log"], each["place"]): bytes(each["lines"]) for each in segments}
+
+    def read(self, log: int, position: int) -> bytes | None:
+        """The segment, or None where there is none."""
+        return self._lines.get((log, position))
+
+    def write(self, log: int, position: int, lines: bytes) -> None:
+        """Nothing is written."""
+        raise AssertionError("the state of a stopped query is read")
+
+    def remove(self, log: int, position: int) -> None:
+        """Nothing is removed."""
+        raise AssertionError("the state of a stopped query is read")
 
 
 def unreadable_state(error: StateError) -> Refused:
@@ -139,15 +165,34 @@ def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: J
         for bucket in range(job.buckets):
             whole = _file(job.moved, layer.number, bucket)
             parts = whole.with_suffix("")
-            pieces = [StateSnapshot.decode(part.read_bytes()) for part in sorted(parts.glob("*.json"))]
-            state = merge_parts(layer, pieces, until)
-            text = state.encode()
+            texts = [part.read_bytes() for part in sorted(parts.glob("*.json"))]
+            if layer.units:
+                of_units = [UnitsValue.decode(text) for text in texts]
+                moved = merge_units([each for each in of_units if each is not None], until)
+                text, counts = moved.encode(), unit_counts(layer, moved)
+            else:
+                state = merge_parts(layer, [StateSnapshot.decode(text) for text in texts], until)
+                text, counts = state.encode(), tuple(map(len, state.events))
             _write(whole, text)
-            sizes.append(BucketSize(layer.number, bucket, tuple(map(len, state.events)), len(text)))
+            sizes.append(BucketSize(layer.number, bucket, counts, len(text)))
             shutil.rmtree(parts, ignore_errors=True)
     _sync(folder)
     _sync(folder.parent)
     return sizes
+
+
+def unit_counts(layer: Layer, value: UnitsValue) -> tuple[int, ...]:
+    """The entries of logs at each port of a layer of units; a unit with a log for each of its reads
+    has them at the ports of these."""
+    counts = [0] * len(layer.ports)
+    placed = {each.unit.name: each for each in layer.units}
+    first = 0
+    for name, _, logs in value.units:
+        if name in placed and len(placed[name].ports) == logs:
+            for port, log in zip(placed[name].ports, value.inside[first : first + logs], strict=True):
+                counts[port] = max(counts[port], len(log))
+        first += logs
+    return tuple(counts)
 
 
 def moved_states(folder: str) -> Iterator[tuple[int, bytes]]:

@@ -8,7 +8,7 @@ with an empty engine, so a repeated task gives the same output.
 
 from __future__ import annotations
 
-from dotr.engine.driver import Engine
+from dotr.engine.driver import Engine, StreamItems
 from dotr.engine.stage_one import InstantFacts
 from dotr.model.stream import Firing
 from dotr.model.time import Micros
@@ -29,9 +29,10 @@ class StatelessStageTwo:
         self._engine = Engine(program_of(job), job.clock, layers_of(job), self._emit)
         self._dead_letters = dead_letters
 
-    def add(self, time: Micros, facts: InstantFacts) -> None:
-        """Run the rules on the facts of an instant."""
-        firings = self._engine.match(time, facts)
+    def add(self, time: Micros, facts: InstantFacts, items: StreamItems) -> None:
+        """Run the rules on the facts of an instant; a program without state has no units that read
+        `items`."""
+        firings = self._engine.match(time, facts, items)
         if firings:
             self._emit(firings)
         if self._engine.failed:

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.state import StateError
-from dotr.runtimes.spark.bucket_steps import bucket_context, closed_by, step_bucket
+from dotr.runtimes.spark.bucket_steps import bucket_context, closed_by, passed_by, step_bucket
+from dotr.runtimes.spark.bucket_store import BucketStore
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, encode_size, fallback_rows
 from dotr.runtimes.spark.state_moves import initial_state, unreadable_state
-from dotr.runtimes.spark.whole_program import process_program
+from dotr.runtimes.spark.unit_steps import process_units
 from dotr.runtimes.spark.worker_cache import program_of
 from dotr.state.bucket_state import LoadedBucket, load_bucket, write_bucket
 from dotr.state.paged_state import MAX_DECODED
-from dotr.state.segment_store import SegmentMap
 
 BucketCache: TypeAlias = MutableMapping[tuple[Job, int], LoadedBucket]
 """The loaded buckets of a worker, by job and number."""
-
-
-class BucketStore(SegmentMap, Protocol):
-    """The stored state of one bucket: a value beside the segments."""
-
-    def value(self) -> tuple[bytes, bytes] | None:
-        """The digest and the text or manifest; None where there is no state yet."""
-
-    def set_value(self, digest: bytes, written: bytes) -> None:
-        """Replace the digest and the text or manifest."""
 
 
 def process_batch(
@@ -40,10 +30,17 @@ def process_batch(
     buckets, of which at most `max_decoded` events stay decoded. Returns firings, totals, bucket
     size and fallbacks as rows. Raises Refused where the stored state is unreadable.
     """
-    if program_of(job).units:
-        return process_program(job, bucket, rows, store)
+    if program_of(job).layout.layers[layer].units:
+        try:
+            out = process_units(job, layer, bucket, rows, store, initial_state(job, layer, bucket))
+        except StateError as error:
+            raise unreadable_state(error) from None
+        return [*out, *(line._replace(key=-1 - bucket) for line in fallback_rows())]
     context = bucket_context(job, layer)
     name = (job, layer * job.buckets + bucket)
+    passed = closed_by(rows) if context.timed else passed_by(job, rows)
+    if passed is None:
+        return []
     digest, written = store.value() or (b"", initial_state(job, layer, bucket))
     cached, closed = cache.pop(name, None), closed_by(rows)
     if cached is not None and cached.closed is not None and cached.closed >= closed and _has_work(rows, closed):
@@ -56,7 +53,7 @@ def process_batch(
     after = None if loaded.manifest is None else loaded.manifest.closed
     share = max_decoded // (1 + sum(other.pages.page_count > 1 for other in cache.values()))
     out = step_bucket(job, layer, bucket, loaded.pages, rows, after, share)
-    result = write_bucket(context, loaded, closed, store)
+    result = write_bucket(context, loaded, passed, store)
     if result.written is not None:
         store.set_value(result.digest, result.written)
         out.append(

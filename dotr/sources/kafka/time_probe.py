@@ -32,7 +32,7 @@ class TimeProbe:
         """True if a record has a date-time, False for an integer; None: not known yet, or ever."""
         for queue, fine, coarse in self._queues:
             for message in self._reader.take(queue, _CHUNK):
-                for one, other in zip(fine(message, False), coarse(message, False), strict=True):
+                for one, other in zip(fine(message, True), coarse(message, True), strict=True):
                     if one.time != other.time:
                         return False
                     if one.time:  # not midnight of 1970-01-01, which may be an integer too

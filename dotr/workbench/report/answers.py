@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Final
 
-from dotr.explanations.firings import NamedFiring
+from dotr.explanations.firings import AnyFiring
 from dotr.explanations.replay import Replay
+from dotr.explanations.unit_why_not import why_no_event
 from dotr.explanations.why import WhyExplainer
-from dotr.explanations.why_not import why_not
 from dotr.explanations.why_tree import WhyTree
 from dotr.model.stream import Firing
 from dotr.workbench.report.collection import event_name
@@ -32,7 +32,7 @@ def silences(replay: Replay, rules: Iterable[str]) -> dict[str, list[str]]:
     """The lines of `dotr why-not` about each of some rules."""
     answers = {}
     for rule in rules:
-        lines = [_GAP.sub("   ", line) for line in why_not(replay, rule).lines()]
+        lines = [_GAP.sub("   ", line) for line in why_no_event(replay, rule).lines()]
         answers[rule] = lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "…"]
     return answers
 
@@ -70,9 +70,9 @@ def _key(firing: Firing) -> tuple[object, ...]:
     return (firing.rule, f"<{name}>") if name else (firing.rule, firing.time, firing.attributes)
 
 
-def _keys(firing: NamedFiring) -> list[tuple[object, ...]]:
+def _keys(firing: AnyFiring) -> list[tuple[object, ...]]:
     """The keys under which a firing may be wanted."""
-    rule = firing.rule.name
+    rule = firing.unit_name
     return [*((rule, name) for name in firing.names), (rule, firing.time, tuple(sorted(firing.attributes.items())))]
 
 

@@ -14,8 +14,9 @@ from typing import Final
 from dotr.engine.driver import ClosedInstant, Engine, Rejection
 from dotr.explanations.anchor_explanation import step_names
 from dotr.explanations.rendering import term_text
-from dotr.explanations.replay import InputProgress, RejectedElement, Replay, ReplayedInstant, refuse_queries
+from dotr.explanations.replay import InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.term_writer import TermWriter
+from dotr.layout.units import labels_made
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.terms import Prefixes, Term, Triple
 from dotr.model.time import Micros
@@ -82,7 +83,6 @@ class _Collector:
         self._program = replay.program
         self._input_of = input_of
         self._bins: TimeBins[tuple[LaneKind, str]] = TimeBins(bins)
-        refuse_queries(replay.program, "report")
         self._kept = KeptEvents(events)
         self._terms = stream_terms(self._program)
         self._labels: dict[int, str] = {}
@@ -212,7 +212,8 @@ class _Collector:
         return dict.fromkeys(self._program.query_label([stream]) for stream in streams)
 
     def _rule_names(self) -> Iterable[str]:
-        return dict.fromkeys(rule.name for rule in self._program.rules.rules)
+        labels = (label for unit in self._program.units for label in labels_made(unit))
+        return dict.fromkeys([*(rule.name for rule in self._program.rules.rules), *labels])
 
     def _rule_rows(self) -> Iterable[RuleSummary]:
         rules = self._program.rules.rules
@@ -238,6 +239,11 @@ class _Collector:
                 own.errors,
                 "" if count else _reason(line),
             )
+        for unit in self._program.units:
+            for made in unit.makes:
+                count, first, last = self._spans.get((LaneKind.RULE, made.label), (0, None, None))
+                place = f"{made.span.document.name}:{made.span.line_column[0]}"
+                yield RuleSummary(made.label, "", place, count, first, last, 0, silence="" if count else "It made no event.")
 
     def _input_rows(self) -> Iterable[InputSummary]:
         progress = {each.name: each for each in self._replay.progress()}

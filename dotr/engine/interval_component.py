@@ -1,0 +1,241 @@
+"""A component of units that depend on each other through the past, with its state.
+
+Idea: at a moment each member makes its events in the order of what is read now; they arrive at the
+members behind it. Then each member keeps what it reads strictly in the past, whoever made it. A
+rule is a layer of its own; what comes for its windows after it was evaluated goes into its stores.
+Invariant: as for one unit, `step` depends on the state and its arguments alone.
+Source: ep-sparql.md, section 4; semantics.md, section 8.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from dotr.engine.interval_run import IntervalRun
+from dotr.engine.items import graph_row
+from dotr.engine.stage_two import StageTwo
+from dotr.engine.unit_runs import EventPart, UnitArrivals, UnitResult, UnitRun
+from dotr.joins.limits import Limits
+from dotr.layout.event_order import sort_by_tie, tie_key
+from dotr.layout.interval_components import IntervalComponent, Member, label_read, member_reads
+from dotr.layout.interval_units import IntervalUnit
+from dotr.layout.layers import lay_out
+from dotr.layout.units import IntervalEvents, UnitStream
+from dotr.model.rules import EventSource, Rule
+from dotr.model.stream import DeadLetter, Firing
+from dotr.model.terms import Label, Variable
+from dotr.model.time import Clock, Micros
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.operator import Arrival
+
+
+class _IntervalMember:
+    """A unit of EP-SPARQL in a component."""
+
+    def __init__(self, unit: IntervalUnit, clock: Clock, limits: Limits, *, traced: bool) -> None:
+        self.run = IntervalRun(unit, clock, limits, traced=traced)
+
+    def new(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
+        return self.run.new(time, arrivals) if arrivals else _NOTHING
+
+    def keep(self, time: Micros, arrivals: UnitArrivals) -> Sequence[DeadLetter]:
+        result = self.run.keep(time, arrivals) if arrivals else None
+        return () if result is None else result.failed
+
+    def next_due(self) -> Micros | None:
+        return None
+
+    @property
+    def kept(self) -> int:
+        return sum(self.run.event_counts)
+
+    def to_json(self) -> str:
+        return self.run.to_json()
+
+    def restore(self, text: str) -> None:
+        self.run.restore(text, ())
+
+
+class _RuleMember:
+    """A rule in a component: a layer with one rule."""
+
+    def __init__(self, rule: Rule, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, limits: Limits) -> None:
+        layout = lay_out([rule])
+        (layer,) = layout.layers
+        self._ports = layer.ports
+        self._places = layer.rules[0].ports
+        self._stage = StageTwo(layer, attributes, clock, frozenset(), limits)
+        self._state = self._stage.start()
+        self._stored: set[int] = set()
+        self._own = rule.event
+        self._is_ended = False
+
+    def new(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
+        here: dict[int, list[Arrival]] = {}
+        for read, rows in arrivals.items():
+            here.setdefault(self._places[read], list(rows))
+        self._stored = set(here)
+        if not here and self.next_due() != time:
+            return _NOTHING
+        result = self._stage.step(self._state, time, here, ended=self._is_ended)
+        return UnitResult(result.firings, result.failed)
+
+    def keep(self, time: Micros, arrivals: UnitArrivals) -> Sequence[DeadLetter]:
+        for port, rows in {self._places[read]: rows for read, rows in arrivals.items()}.items():
+            stream = self._ports[port].stream
+            if port not in self._stored and stream != self._own:
+                self._state.stores[port].add([StoredEvent(time, ordinal, values) for ordinal, values in rows])
+        return ()
+
+    def end(self) -> None:
+        self._is_ended = True
+
+    def next_due(self) -> Micros | None:
+        return self._stage.next_due(self._state)
+
+    @property
+    def kept(self) -> int:
+        return len(self._state)
+
+    def to_json(self) -> str:
+        return self._state.encode().decode("utf-8", "surrogatepass")
+
+    def restore(self, text: str) -> None:
+        self._state = self._stage.restore(text.encode("utf-8", "surrogatepass"))
+
+
+class ComponentRun(UnitRun):
+    """The members of a component with their state."""
+
+    def __init__(self, component: IntervalComponent, clock: Clock, limits: Limits, *, traced: bool = False) -> None:
+        self.unit = component
+        attributes = {each.label: each.attributes for each in component.makes}
+        make = partial(_member, attributes=attributes, clock=clock, limits=limits, traced=traced)
+        self._members = [make(member) for member in component.members]
+        numbers = {(read.stream, read.now): number for number, read in enumerate(component.reads)}
+        self._reads = [
+            [
+                (numbers.get((read.stream, read.now)), read.stream if label_read(read) in component.inside else None, read.now)
+                for read in reads
+            ]
+            for reads in map(member_reads, component.members)
+        ]
+        self._inside: dict[Label, list[UnitStream]] = {}
+        for reads in self._reads:
+            for _, stream, _ in reads:
+                match stream:
+                    case EventSource(label, _) | IntervalEvents(label, _):
+                        streams = self._inside.setdefault(label, [])
+                        streams += [] if stream in streams else [stream]
+                    case _:
+                        pass
+
+    def begin(self, time: Micros) -> None:
+        pass
+
+    def end(self, last: Micros, *, is_fed: bool) -> None:
+        for member in self._members:
+            if isinstance(member, _RuleMember):
+                member.end()
+
+    def next_due(self) -> Micros | None:
+        return min((due for member in self._members if (due := member.next_due()) is not None), default=None)
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.next_due() is not None
+
+    @property
+    def is_over(self) -> bool:
+        return False
+
+    def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
+        made: dict[UnitStream, list[Arrival]] = {}
+        firings: list[Firing] = []
+        starts: list[Micros] = []
+        parts: list[Sequence[EventPart]] = []
+        failed: list[DeadLetter] = []
+        for member, reads in zip(self._members, self._reads, strict=True):
+            result = member.new(time, self._arrived(reads, arrivals, made, past=False))
+            failed += result.failed
+            if result.firings:
+                begun = list(result.starts) or [time] * len(result.firings)
+                firings += result.firings
+                starts += begun
+                parts += result.parts or [()] * len(result.firings)
+                self._add(made, result.firings, begun)
+        for member, reads in zip(self._members, self._reads, strict=True):
+            failed += member.keep(time, self._arrived(reads, arrivals, made, past=True))
+        return UnitResult(firings, failed, starts=starts, parts=parts)
+
+    @staticmethod
+    def _arrived(
+        reads: Sequence[tuple[int | None, UnitStream | None, bool]],
+        arrivals: UnitArrivals,
+        made: Mapping[UnitStream, list[Arrival]],
+        *,
+        past: bool,
+    ) -> dict[int, Sequence[Arrival]]:
+        """What arrives at a member, by its reads; what is read in the past alone comes with `past`."""
+        found: dict[int, Sequence[Arrival]] = {}
+        for number, (outer, stream, now) in enumerate(reads):
+            rows = [] if outer is None else list(arrivals.get(outer, ()))
+            if stream is not None and (now or past):
+                rows += made.get(stream, ())
+                if isinstance(stream, EventSource):
+                    names = stream.attributes
+                    rows.sort(key=lambda row: tie_key(names, row[1]))
+                    rows = [(ordinal, values) for ordinal, (_, values) in enumerate(rows)]
+            if rows:
+                found[number] = rows
+        return found
+
+    def _add(self, made: dict[UnitStream, list[Arrival]], firings: Sequence[Firing], starts: Sequence[Micros]) -> None:
+        """Add events as the members read them."""
+        for label in dict.fromkeys(firing.event for firing in firings):
+            for stream in self._inside.get(label, ()):
+                rows = made.setdefault(stream, [])
+                of_label = [(firing, start) for firing, start in zip(firings, starts, strict=True) if firing.event == label]
+                match stream:
+                    case IntervalEvents(_, None):
+                        rows += [(0, (str(start), *graph_row(firing.graph or ()))) for firing, start in of_label]
+                    case IntervalEvents(_, tuple(names)):
+                        rows += [(0, (str(start), *_values(firing, names))) for firing, start in of_label]
+                    case EventSource(_, names):
+                        values = sort_by_tie(names, [_values(firing, names) for firing, _ in of_label])
+                        rows += [(ordinal, each) for ordinal, each in enumerate(values, len(rows))]
+                    case _:
+                        pass
+
+    # --- state ---
+
+    @property
+    def event_counts(self) -> Sequence[int]:
+        """All that members keep, under the first read."""
+        kept = sum(member.kept for member in self._members)
+        return [kept, *[0] * (len(self.unit.reads) - 1)] if self.unit.reads else []
+
+    def to_json(self) -> str:
+        return json.dumps([member.to_json() for member in self._members])
+
+    def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
+        for member, written in zip(self._members, json.loads(text), strict=True):
+            member.restore(written)
+
+
+_NOTHING = UnitResult([])
+
+
+def _member(
+    member: Member, *, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, limits: Limits, traced: bool
+) -> _IntervalMember | _RuleMember:
+    if isinstance(member, Rule):
+        return _RuleMember(member, attributes, clock, limits)
+    return _IntervalMember(member, clock, limits, traced=traced)
+
+
+def _values(firing: Firing, names: Sequence[Variable]) -> tuple[str | None, ...]:
+    attributes = dict(firing.attributes)
+    return tuple([attributes.get(name) for name in names])

@@ -1,0 +1,225 @@
+"""One LARS file with its state: points, and the events that its REPORTs make (lars.md, 2 and 4).
+
+Idea: what arrives belongs to the point in which its time lies, and waits until the point's own
+time, k·r. There the point is evaluated, once; between points with atoms only those are evaluated
+at which something ends or opens by itself. What began and ended since the last one are the rows of
+REPORT NEW and ENDED; ALL gives what holds at every point.
+
+A point whose derivations go over the limit is evaluated without its atoms, and is a dead letter.
+
+Invariant: `step` depends on the state and its arguments alone. Conclusions are made again when the
+state is restored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dotr.engine.unit_runs import UnitArrivals, UnitContext, UnitResult, UnitRun
+from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
+from dotr.expressions.literal_limits import BOUNDS
+from dotr.horizons.lars_closure import NO_ATOMS, LarsClosure, PointAtoms, ReportChange
+from dotr.horizons.lars_rules import ReportedRows, rules_of_file
+from dotr.horizons.rules import FactRow, Point
+from dotr.joins.limits import LimitExceeded
+from dotr.layout.event_order import AttributeValues
+from dotr.layout.lars_units import LarsUnit
+from dotr.model.algebra import Const, Slot, TriplePattern
+from dotr.model.lars import ReportKind
+from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.terms import Label, Term, Triple, Variable, can_be_subject, is_iri
+from dotr.model.time import Micros
+from dotr.patterns.events import StoredEvent
+
+
+class LarsRun(UnitRun):
+    """A LARS file on its way through the stream.
+
+    - `first`: k₁; None before the first instant. `last`: the last point, once it is known.
+    - `passed`: the last point that is over.
+    """
+
+    def __init__(self, unit: LarsUnit, context: UnitContext) -> None:
+        self.unit: Final = unit
+        self._resolution: Final = unit.file.resolution
+        self._limits: Final = context.limits
+        rules = rules_of_file(unit.file, context.knowledge.background, context.clock)
+        self.closure: Final = LarsClosure(rules, self._resolution, context.clock, context.limits.triples)
+        self.first: Point | None = None
+        self.last: Point | None = None
+        self.passed: Point | None = None
+        self._labels: Final = unit.labels
+        self._waiting: Point | None = None  # the point of what has arrived
+        self._triples: dict[Triple, Micros] = {}
+        self._events: dict[Label, dict[FactRow, Micros]] = {}
+        self._held: list[set[FactRow] | None] = [set() if report.kind is ReportKind.ALL else None for report in unit.file.reports]
+        self._is_at_every_point: Final = any(report.kind is ReportKind.ALL for report in unit.file.reports)
+        self._next: Point | None = None
+        self._reads: Final = len(unit.reads)
+
+    # --- time ---
+
+    def _point_of(self, time: Micros) -> Point:
+        return -(-time // self._resolution)
+
+    def begin(self, time: Micros) -> None:
+        """The line begins with the point of the first instant."""
+        if self.first is None:
+            self.first = self._point_of(time)
+            self.closure.begin(self.first)
+            self._note_next()
+
+    def end(self, last: Micros, *, is_fed: bool) -> None:
+        """The last point is that of the last instant."""
+        self.last = self._point_of(last)
+
+    def next_due(self) -> Micros | None:
+        """The time of the next point at which something arrived, ends or opens."""
+        point = self._next if self._waiting is None else self._waiting if self._next is None else min(self._next, self._waiting)
+        if point is None or (self.last is not None and point > self.last):
+            return None
+        return point * self._resolution
+
+    @property
+    def is_under_way(self) -> bool:
+        """True until the last point is over."""
+        return self.last is not None and self.first is not None and (self.passed is None or self.passed < self.last)
+
+    @property
+    def is_over(self) -> bool:
+        """True after the last point."""
+        return self.last is not None and not self.is_under_way
+
+    def _note_next(self) -> None:
+        """The next point to evaluate if nothing arrives."""
+        point = self.closure.next_point()
+        if self.first is None:
+            self._next = None
+        elif self.passed is None:
+            self._next = self.first
+        elif self._is_at_every_point:
+            self._next = self.passed + 1
+        else:
+            self._next = None if point is None else max(point, self.passed + 1)
+
+    # --- a moment ---
+
+    def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
+        """The result of a moment: what arrives waits for its point; a point is evaluated at its time."""
+        point = self._point_of(time)
+        if self.first is None or (self.last is not None and point > self.last):
+            return UnitResult([])
+        if arrivals:
+            self._waiting = point
+            for number, arrived in arrivals.items():
+                self._take(number, arrived, time)
+        if time != point * self._resolution or (self._waiting is None and self._next != point):
+            return UnitResult([])
+        atoms = NO_ATOMS if self._waiting is None else PointAtoms(self._triples, self._events)
+        result = self._evaluate(point, atoms)
+        self._waiting, self._triples, self._events = None, {}, {}
+        self.passed = point
+        self._note_next()
+        return result
+
+    def _take(self, number: int, arrived: Sequence[tuple[int, AttributeValues]], time: Micros) -> None:
+        if number not in self._labels:
+            self._triples.update(dict.fromkeys([row for _, row in arrived], time))  # type: ignore[misc]
+            return
+        label, source = self._labels[number]
+        events, names = self._events.setdefault(label, {}), source.attributes
+        for _, row in arrived:
+            event = [each for name, term in zip(names, row, strict=True) if term is not None for each in (name, term)]
+            events[tuple(event)] = time
+
+    def _evaluate(self, point: Point, atoms: PointAtoms) -> UnitResult:
+        BOUNDS.characters = self._limits.literal
+        failed: list[DeadLetter] = []
+        changes: Sequence[ReportChange] = ()
+        for attempt in (atoms, NO_ATOMS):
+            try:
+                changes = self.closure.advance(point, attempt)
+                break
+            except LimitExceeded as error:
+                failed = failed or [self._dead_letter(Reason.LIMIT, point, f"a point of {self.unit.name} goes over a limit: {error}")]
+            except Exception as error:
+                reraise_in_tests(error, FallbackKind.GRAPHS)
+                failed = failed or [self._dead_letter(Reason.FAILED, point, f"a point of {self.unit.name} fails: {error_line(error)}")]
+        return UnitResult([firing for firings in self._firings(point, changes) for firing in firings], failed)
+
+    def _dead_letter(self, reason: Reason, point: Point, why: str) -> DeadLetter:
+        span, name = self.unit.span, self.unit.name
+        return DeadLetter(reason, f"rule {name}", span.document.name, span.line_column[0], point * self._resolution, name, why)
+
+    def _firings(self, point: Point, changes: Sequence[ReportChange]) -> list[list[Firing]]:
+        found: list[list[Firing]] = []
+        for number, (began, ended) in enumerate(changes):
+            report, held = self.closure.rules.reports[number], self._held[number]
+            match report.report.kind:
+                case ReportKind.NEW:
+                    rows = began
+                case ReportKind.ENDED:
+                    rows = ended
+                case ReportKind.ALL:
+                    assert held is not None
+                    held.difference_update(ended)
+                    held.update(began)
+                    rows = sorted(held)
+            found.append([self._firing(point, report, row) for row in rows])
+        return found
+
+    def _firing(self, point: Point, report: ReportedRows, row: FactRow) -> Firing:
+        names = [name for name, _ in report.names]
+        attributes = tuple(zip(names, row, strict=True))
+        graph: tuple[Triple, ...] | None = None
+        if isinstance(report.report.atom, TriplePattern):
+            graph = graph_of(report.report.atom, dict(attributes))
+        label = report.report.label
+        return Firing(point * self._resolution, label, label, attributes, graph, int(graph == ()))
+
+    # --- state ---
+
+    @property
+    def event_counts(self) -> list[int]:
+        """The number of atoms kept, told of the first read."""
+        return [self.closure.kept if number == 0 else 0 for number in range(self._reads)]
+
+    def to_json(self) -> str:
+        """The state as JSON: stream atoms in reach, what waits for its point, and the line."""
+        waiting = [[time, list(triple)] for triple, time in sorted(self._triples.items())]
+        events = [[label, [[time, list(event)] for event, time in sorted(found.items())]] for label, found in sorted(self._events.items())]
+        return json.dumps([self.first, self.passed, self._waiting, waiting, events, self.closure.to_json()])
+
+    def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
+        """Goes on from `to_json`."""
+        BOUNDS.characters = self._limits.literal
+        written: list[Any] = json.loads(text)
+        self.first, self.passed, self._waiting, waiting, events, closure = written
+        self._triples = {(triple[0], triple[1], triple[2]): time for time, triple in waiting}
+        self._events = {label: {tuple(event): time for time, event in found} for label, found in events}
+        self.closure.restore(closure)
+        if self.passed is not None:
+            for held, rows in zip(self._held, self.closure.reported(), strict=True):
+                if held is not None:
+                    held.clear()
+                    held.update(rows)
+        self._note_next()
+
+
+def graph_of(atom: TriplePattern, values: dict[Variable, Term]) -> tuple[Triple, ...]:
+    """The graph of a triple atom: the triple, or nothing where it would not be RDF.
+
+    >>> from dotr.model.algebra import Var
+    >>> graph_of(TriplePattern(Var("x"), Const("<e:p>"), Var("y")), {"x": "<e:a>", "y": '"1"'})
+    (('<e:a>', '<e:p>', '"1"'),)
+    >>> graph_of(TriplePattern(Var("y"), Const("<e:p>"), Var("x")), {"x": "<e:a>", "y": '"1"'})
+    ()
+    """
+
+    def term(slot: Slot) -> Term:
+        return slot.term if isinstance(slot, Const) else values[slot.name]
+
+    triple = term(atom.subject), term(atom.predicate), term(atom.object)
+    return (triple,) if can_be_subject(triple[0]) and is_iri(triple[1]) else ()

@@ -1,0 +1,171 @@
+"""Codes of LARS files (L)."""
+
+from __future__ import annotations
+
+from dotr.errors.catalogue.entries import ErrorCode, GoldenFile, InFiles
+
+
+def _entry(code: str, title: str, meaning: str, remedy: str) -> ErrorCode:
+    return ErrorCode(code, title, meaning, remedy, GoldenFile(f"{code}.lars"))
+
+
+_CONFIGURATION = (
+    "c.yaml",
+    "name: rooms\nrules: [rooms.lars]\ninput: [{ name: doors, format: ndjson, path: doors.ndjson }]\n"
+    "output: [{ format: ndjson, path: out.ndjson }]\n",
+)
+_JOINED = (
+    "rooms.lars",
+    "PREFIX : <http://example.org/>\nPair(?x, ?y) :- :open(?x, ?d) IN [5 s], :open(?y, ?e) IN [5 s] .\nREPORT Pair(?x, ?y) .\n",
+)
+
+LARS: tuple[ErrorCode, ...] = (
+    _entry("L101", "Not a LARS file", "The text does not follow the grammar of `.lars` files here.", "Write what is expected."),
+    _entry(
+        "L102",
+        "A word that is no label",
+        "Relations, labels of events and of reports are words that are no keyword of LARS and no reserved word of the rule "
+        "language, in any case of letters.",
+        "Choose another name.",
+    ),
+    _entry(
+        "L103",
+        "Not a length of time",
+        "A length is written `30 s`, `1 h 30 min` or `PT5M`, with its unit; only 0 stands alone. Months and years have no fixed length.",
+        "Write it so; a number of triples is `[LAST 5]`.",
+    ),
+    _entry("L104", "A statement twice", "RESOLUTION and STREAM hold for the whole file, and stand in it once.", "Leave one of them out."),
+    _entry("L105", "Not a number of triples", "LAST is followed by a whole number.", "Write one."),
+    _entry(
+        "L201",
+        "ALWAYS, AT or SINCE without a window",
+        "What must be known for it would grow without end.",
+        "Write how long: `ALWAYS IN [5 s]`.",
+    ),
+    _entry(
+        "L202",
+        "A window without a point",
+        "No time lies between the bounds, or no multiple of RESOLUTION does: the literal could never hold.",
+        "Write other bounds, or a finer RESOLUTION.",
+    ),
+    _entry("L203", "RESOLUTION of no length", "Points of time follow each other by the resolution.", "Write a length: `RESOLUTION 1 s`."),
+    _entry("L204", "LAST 0", "A window of the last no triples holds nothing.", "Write a number above 0."),
+    _entry(
+        "L205",
+        "A tuple window over conclusions",
+        "`[LAST n]` counts what the stream brings. Conclusions are made anew at each point, and are in no order.",
+        "REPORT the atom, and count its EVENT in a second file; or use a window of time.",
+    ),
+    _entry(
+        "L206",
+        "LAST over an EVENT",
+        "`[LAST n]` alone counts the triples of the stream, among which there is no event.",
+        "Write MATCHING or PER.",
+    ),
+    _entry(
+        "L207",
+        "PER a variable of another atom",
+        "PER counts for each value of variables of its own atom.",
+        "Name a variable of the atom, or write MATCHING.",
+    ),
+    _entry(
+        "L208",
+        "SINCE in a tuple window",
+        "SINCE asks for all points since one; a tuple window has atoms, and no atom in most points.",
+        "Write a window of time.",
+    ),
+    _entry(
+        "L209",
+        "Recursion through NOT",
+        "What stands under NOT would depend on what is concluded from it. Windows make no difference, lower bounds neither.",
+        "Break the cycle: derive one of the two from something else, or REPORT it and read its EVENT in a second file.",
+    ),
+    _entry(
+        "L210",
+        "A variable that nothing binds",
+        "A variable of a head, of FILTER, of BIND or in front of SINCE has no value: literals under NOT bind none, SINCE "
+        "binds by its second atom.",
+        "Add a literal with the variable, or correct its name.",
+    ),
+    _entry("L211", "BIND of a bound variable", "The variable has a value already.", "Compare with FILTER, or choose another name."),
+    _entry(
+        "L212",
+        "A head at a time that is not looked up",
+        "A conclusion is put at a point at which the body has found something: the times are those of `AT ?t` in its literals.",
+        "Write `AT ?t IN [5 s]` behind an atom of the body.",
+    ),
+    _entry(
+        "L213",
+        "A condition inside NOT",
+        "NOT is of atoms, each with its window or without.",
+        "Derive what has the condition in a rule of its own, and write NOT of its head.",
+    ),
+    _entry(
+        "L214",
+        "Not a condition of LARS",
+        "EXISTS, attributes of labels (`M.?v`), `time(…)`, AGGREGATE and SKOLEM have no meaning in a LARS rule.",
+        "Write atoms and NOT; read attributes by `EVENT L(?a)` and times by `AT ?t`; aggregate in a rule that reads the label of a REPORT.",
+    ),
+    _entry(
+        "L215",
+        "Not a head",
+        "A head is an atom of a known property or class or of the file's own: no variable stands for it, it is no EVENT, and "
+        "not of BACKGROUND.",
+        "Write one rule for each property, or REPORT the atom to make events.",
+    ),
+    _entry("L216", "A rule without head or body", "A rule concludes its head from its body.", "Write both; a fact has no `:-`."),
+    _entry(
+        "L217", "Not a fact", "A fact holds at every point for the terms that it names.", "Write a rule where a variable or a time stands."
+    ),
+    _entry(
+        "L218",
+        "A relation with two numbers of arguments",
+        "Atoms of one relation have equally many arguments.",
+        "Correct one of them, or choose two names.",
+    ),
+    _entry(
+        "L219",
+        "A relation that nothing gives",
+        "No rule and no fact of the file has the relation.",
+        "Correct the name; write EVENT before the label of another unit, a prefix before a class or property.",
+    ),
+    _entry("L220", "An attribute twice", "An event has one value of an attribute.", "Compare two variables with FILTER."),
+    _entry(
+        "L221",
+        "REPORT of what no rule gives",
+        "No head of a rule can be the atom, so that nothing would ever be told.",
+        "Write a rule for it, or correct the atom.",
+    ),
+    _entry(
+        "L222",
+        "REPORT without a label",
+        "Events of a triple atom, and those of ENDED, have no name by themselves.",
+        "Write AS and a label.",
+    ),
+    _entry(
+        "L223",
+        "A label twice",
+        "Two REPORTs of one label, or a label that is another relation of the file, cannot be told apart.",
+        "Write AS and another label.",
+    ),
+    _entry("L401", "A file without REPORT", "Nothing that the file derives leaves it.", "Write REPORT and an atom."),
+    _entry(
+        "L402",
+        "REPORT ALL",
+        "All rows are told at every point, from the first instant to the last, instants or not.",
+        "Leave ALL out: NEW and ENDED tell of what changes.",
+    ),
+    _entry(
+        "L403",
+        "A window over conclusions",
+        "Conclusions are not remembered from point to point: a window over them reaches only what rules put into the past, with AT.",
+        "Write the head with AT, or REPORT it and read the EVENT in a second file.",
+    ),
+    ErrorCode(
+        "L404",
+        "A LARS file that cannot be partitioned",
+        "A rule joins what no variable ties together, so that all of the file is evaluated on one core. `dotr explain` shows the keys.",
+        "Let one variable stand in all atoms of each rule; or accept one core, with `# dotr: allow L404 (…)` above the first statement.",
+        InFiles((_CONFIGURATION, _JOINED, ("doors.ndjson", ""))),
+    ),
+)

@@ -1,0 +1,378 @@
+"""Answer to the question why a continuous query made no event.
+
+Idea: the query is replayed with what it reads (`dotr.explanations.firings`). Without a report the
+windows are to blame: what came to their streams, and at which times they may report. Of reports
+without an event the one is explained at which the query came furthest: its pattern is taken apart
+over the contents of the windows (`dotr.explanations.partial_joins`), or its solutions are those of
+the report before. A change of the query with which that report has a solution is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from dotr.explanations.conditions import truth_in
+from dotr.explanations.firings import FiringRecorder, UnitFiring
+from dotr.explanations.near_misses import TermsBrought
+from dotr.explanations.partial_joins import (
+    ClosedGraph,
+    JoinStop,
+    OperatorStop,
+    PatternSolver,
+    QueryStop,
+    find_stop,
+    joined_pattern,
+    reached,
+)
+from dotr.explanations.pattern_text import part_text, pattern_text
+from dotr.explanations.proofs import program_rules
+from dotr.explanations.query_records import QueryRecord, RecordedReport
+from dotr.explanations.remembered_replay import RememberedReplay
+from dotr.explanations.rendering import duration_text
+from dotr.explanations.replay import Replay
+from dotr.explanations.report_changes import change_that_fires
+from dotr.explanations.report_scene import ReportScene
+from dotr.explanations.stop_text import StopText, datalog_rules
+from dotr.explanations.term_writer import TermWriter
+from dotr.explanations.why_not import Question, counted
+from dotr.explanations.window_elements import WindowElements
+from dotr.explanations.window_text import window_at
+from dotr.expressions.times import format_time
+from dotr.joins.limits import LimitExceeded, Limits
+from dotr.layout.units import FedGraphs, StreamQuery
+from dotr.model.algebra import Call, Const, TriplePattern, Var, WindowBlock
+from dotr.model.continuous import LandmarkExtent, RangeExtent, RelationToStream
+from dotr.model.intervals import plain_groups
+from dotr.model.stream import FedGraph
+from dotr.model.terms import Term
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.model.traverse import walk
+from dotr.queries.graph import Graph
+from dotr.queries.report_graph import ReportGraph
+from dotr.store.triples import TripleIndex
+from dotr.windows.extents import closes_of
+
+_MOST_TIED: Final = 3
+"""Number of reports that came equally far for which a change is tried."""
+_MOST_TIMES: Final = 5
+"""Number of times of an EVENT that are named."""
+_MOST_COMPARED: Final = 20
+"""Number of reports without an event that are taken apart; of more, the latest."""
+
+
+@dataclass(frozen=True)
+class ReportWhyNot:
+    """The answer for one replay.
+
+    Attributes:
+        case: the case of a rule test; empty otherwise.
+        rule: the label of the query.
+        reports: the number of reports asked about; `empty`: of those over empty windows.
+        events: the number of events.
+        at: the time of the report explained, as text; empty: none is.
+        stops: what stops the query there, or why there is no report: a sentence each.
+        further: lines below them, with Datalog rules and remarks.
+        change: a change with which that report has an event; empty: none was found.
+    """
+
+    case: str
+    rule: str
+    reports: int
+    empty: int
+    events: int
+    at: str = ""
+    stops: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
+    change: str = ""
+
+    @property
+    def fired(self) -> bool:
+        """True if the query made an event within what was asked."""
+        return self.events > 0
+
+    def lines(self) -> list[str]:
+        """The answer as lines of text: the counts first."""
+        head = f"{self.rule}: {counted(self.reports, 'report')}"
+        if self.empty:
+            head += f", {self.empty:,} over empty windows"
+        head += f", {counted(self.events, 'event')}" if self.reports else ""
+        start = f"at {self.at}: " if self.at else ""
+        lines = [head, *(f"  {start}{stop}" for stop in self.stops), *(f"    {line}" for line in self.further)]
+        return lines + ([f"  It fires with `{self.change}`."] if self.change else [])
+
+    def to_json(self) -> dict[str, object]:
+        """The answer as a JSON object."""
+        return {
+            "rule": self.rule,
+            "case": self.case or None,
+            "fired": self.fired,
+            "reports": self.reports,
+            "empty": self.empty,
+            "events": self.events,
+            "at": self.at or None,
+            "stops": list(self.stops),
+            "further": list(self.further),
+            "change": self.change or None,
+        }
+
+
+class WindowedGraph(ClosedGraph):
+    """The sight of a query at a report, over which its patterns are solved.
+
+    `index`: the graph of a WINDOW block; None: the default graph.
+    """
+
+    def __init__(self, scene: ReportScene, limits: Limits, index: TripleIndex | None = None) -> None:
+        self._scene = scene
+        self._of_window = index
+        self._bounds = limits
+        self.background = TripleIndex() if index is not None else scene.default.background
+        self.delta = scene.default.delta if index is None else index
+
+    def graph(self) -> Graph:
+        """The graph with a fresh budget."""
+        if self._of_window is not None:
+            return Graph(TripleIndex(), self._of_window, None, self._bounds)
+        seen = self._scene.graph
+        graph = ReportGraph(seen.background, seen.delta, seen.windows, seen.matches, self._bounds)
+        graph.removed = seen.removed
+        return graph
+
+    def window(self, name: Term) -> ClosedGraph:
+        """The graph of a WINDOW block."""
+        return WindowedGraph(self._scene, self._bounds, self._scene.blocks[name].index)
+
+
+def why_no_report(replay: Replay, unit: StreamQuery, question: Question | None = None) -> ReportWhyNot:
+    """The reason why a query made no event.
+
+    Args:
+        replay: the program and its stream.
+        unit: a query of the program.
+        question: the reports asked about, and the attributes of their events; None: all.
+
+    >>> from dotr.workbench.replays import open_replays
+    >>> [replay] = open_replays("tests/explanations/queries.yaml", "1")
+    >>> print(why_no_report(replay, replay.program.queries[0]).lines()[0])
+    Hot: 3 reports, 4 events
+    """
+    return _ReportInquiry(replay, unit, question or Question()).answer()
+
+
+@dataclass
+class _Streams:
+    """The number of elements on each stream of inputs, and their first and last time."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first: Micros | None = None
+    last: Micros | None = None
+
+
+class _ReportInquiry:
+    """The parts of one answer."""
+
+    def __init__(self, replay: Replay, unit: StreamQuery, question: Question) -> None:
+        self._remembered = RememberedReplay(replay)
+        self._replay = self._remembered.replay
+        self._unit = unit
+        self._question = question
+        self._streams = _Streams()
+        self._datalog = datalog_rules(replay.program)
+        self._brought = TermsBrought(self._datalog)
+        self._rules = program_rules(replay.program)
+        self._terms = TermWriter(replay.prefixes)
+
+    def answer(self) -> ReportWhyNot:
+        """Replay, and put the answer together."""
+        recorder = FiringRecorder.of(self._replay, [self._unit.name])
+        events: list[UnitFiring] = []
+        for firings in recorder.run():
+            events += [each for each in firings if isinstance(each, UnitFiring) and each.label == self._unit.name and self._is_asked(each)]
+        self._note_elements()
+        record = recorder.records[self._unit.name]
+        reports = [each for each in record.reports if self._covers(each.time)]
+        empty = sum(all(seen.held.first >= seen.held.end for seen in each.contents) for each in reports)
+        found = ReportWhyNot(self._replay.case, self._unit.name, len(reports), empty, len(events))
+        if not reports and record.reports:
+            return replace(found, stops=(self._nearest(record),))
+        if not reports:
+            return replace(found, stops=tuple(self._without_report(record)))
+        fired = {each.time for each in events}
+        silent = [each for each in reports if each.time not in fired]
+        return self._explained(found, record, silent[-_MOST_COMPARED:]) if silent else found
+
+    def _covers(self, time: Micros) -> bool:
+        first, last = self._question.first, self._question.last
+        return (first is None or first <= time) and (last is None or time <= last)
+
+    def _is_asked(self, event: UnitFiring) -> bool:
+        def value(part: object) -> Term | None:
+            return event.attributes.get(part.name) if isinstance(part, Var) else None
+
+        asked = (Call("=", (Var(name), Const(term))) for name, term in self._question.where)
+        return self._covers(event.time) and all(truth_in(each, value) is True for each in asked)
+
+    def _note_elements(self) -> None:
+        """Note the streams, predicates and classes of all elements."""
+        streams = self._streams
+        only = [each.name for each in self._replay.program.layout.fed_streams]
+        for instant in self._replay.instants():
+            streams.first = instant.time if streams.first is None else streams.first
+            streams.last = instant.time
+            for graph in instant.graphs:
+                name = graph.stream if isinstance(graph, FedGraph) else only[0] if len(only) == 1 else ""
+                streams.counts[name] = streams.counts.get(name, 0) + 1
+                self._brought.add(graph, instant.time)
+
+    # --- no report ---
+
+    def _nearest(self, record: QueryRecord) -> str:
+        """The reports before and after the times asked about."""
+        first = self._question.first
+        before = [each.time for each in record.reports if first is not None and each.time < first]
+        after = [each.time for each in record.reports if first is None or each.time > first]
+        near = [str(self._time(time)) for time in (*before[-1:], *after[:1])]
+        return f"there is no report then; the nearest {'is' if len(near) == 1 else 'are'} at {' and '.join(near)}"
+
+    def _without_report(self, record: QueryRecord) -> Iterator[str]:
+        """Sentences on the windows that may report, and do not."""
+        for number, (window, stream) in enumerate(zip(self._unit.query.windows, self._unit.streams, strict=True)):
+            if window.policies is None:
+                continue
+            name = "the default window" if window.name is None else self._terms.text(window.name)
+            came = record.came(number)
+            if isinstance(stream, FedGraphs):
+                count = self._streams.counts.get(stream.name, 0)
+                others = sorted(each for each in self._streams.counts if each and each != stream.name)
+                on = f"; elements came on {', '.join(others)}" if others else ""
+                if not count:
+                    yield f"{name}: no element of the stream {stream.name} came{on}"
+                    continue
+            elif not came:
+                yield f"{name}: there is no event {stream.label} with a graph: {self._replay.why_not_command(stream.label)}"
+                continue
+            yield f"{name}: {counted(came, 'element')} came; {self._times_of(number)}"
+
+    def _times_of(self, number: int) -> str:
+        """The times at which a window may report."""
+        window, origin = self._unit.query.windows[number], self._replay.program.spec.origin
+        policies, extent = window.policies, window.extent
+        assert policies is not None
+        first, last = self._streams.first, self._streams.last
+        if isinstance(extent, RangeExtent | LandmarkExtent) and policies.window_close and first is not None and last is not None:
+            closes = closes_of(extent, origin)
+            close = closes.at_or_after(first)
+            every = f"it closes at {self._time(close)}, then every {duration_text(extent.step)}"
+            if close > last and not self._replay.ended:
+                return f"{every}; the stream is at {self._time(last)} and may go on"
+            if policies.non_empty and isinstance(extent, RangeExtent) and extent.step > extent.width - extent.lag:
+                gap = duration_text(extent.step - extent.width + extent.lag)
+                return f"{every}, and holds no element then: {gap} of each are in no window"
+            return f"{every}" + (", and holds no element then" if policies.non_empty else "")
+        if policies.period is not None:
+            return f"it may report every {duration_text(policies.period)}" + (", and holds no element then" if policies.non_empty else "")
+        return "it reports when its content changes"
+
+    # --- reports without an event ---
+
+    def _explained(self, found: ReportWhyNot, record: QueryRecord, silent: Sequence[RecordedReport]) -> ReportWhyNot:
+        """The explanation of the report that came furthest."""
+        limits = self._replay.program.spec.limits
+        solver = PatternSolver()
+        best: list[tuple[int, ReportScene, QueryStop | None, str]] = []
+        for report in reversed(silent):
+            scene = self._scene(record, report)
+            try:
+                stop = find_stop(scene.query.query, WindowedGraph(scene, limits), solver)
+                far = LAST_MICRO if stop is None else reached(stop)
+                exceeded = ""
+            except LimitExceeded as error:
+                stop, far, exceeded = None, -1, str(error)
+            if not best or far > best[0][0]:
+                best = []
+            if not best or (far == best[0][0] and len(best) < _MOST_TIED):
+                best.append((far, scene, stop, exceeded))
+        changes = [change_that_fires(scene, self._replay) if stop is not None else "" for _, scene, stop, _ in best]
+        chosen = next((number for number, change in enumerate(changes) if change), 0)
+        _, scene, stop, exceeded = best[chosen]
+        found = replace(found, at=str(self._time(scene.report.time)))
+        if exceeded:
+            return replace(found, stops=(f"the report goes over a limit: {exceeded}",))
+        if stop is None:
+            return self._not_given(found, record, scene)
+        return self._stopped(found, scene, stop, changes[chosen])
+
+    def _scene(self, record: QueryRecord, report: RecordedReport) -> ReportScene:
+        elements = WindowElements(self._remembered)
+        return ReportScene(self._replay.program, self._rules, record, report, elements, self._replay.clock)
+
+    def _not_given(self, found: ReportWhyNot, record: QueryRecord, scene: ReportScene) -> ReportWhyNot:
+        """The report has solutions, of which it gives none, or none with the attributes asked
+        about."""
+        relation = scene.query.relation
+        before = record.before(scene.report)
+        if relation is RelationToStream.RSTREAM or before is None:
+            with_these = ", ".join(f"{name} = {self._terms.text(term)}" for name, term in self._question.where)
+            return replace(found, stops=(f"it has solutions, none with {with_these}" if with_these else "all its triples were dropped",))
+        then = self._time(before.time)
+        if relation is RelationToStream.ISTREAM:
+            text = f"each of its solutions was there at the report before, at {then}: ISTREAM gives what is new"
+            return replace(found, stops=(text,), change="RSTREAM")
+        return replace(found, stops=(f"no solution of the report before, at {then}, went: DSTREAM gives what went",))
+
+    def _stopped(self, found: ReportWhyNot, scene: ReportScene, stop: QueryStop, change: str) -> ReportWhyNot:
+        """The answer where a part of the query has no solution."""
+        program, clock = self._replay.program, self._replay.clock
+        given = list(dict.fromkeys(triple for content in scene.contents for each in content for triple in each.triples))
+        closed = ClosedGraph(program.knowledge.close(given), program.spec.limits)
+        text = StopText(program, self._datalog, self._brought, closed, given, self._terms, clock)
+        text.sight = "window"
+        stops = ["MATCH has no mapping" if _is_of_match(stop) else sentence for sentence in text.sentences(stop)]
+        further = [line for each in text.rules for line in each.lines()]
+        further += list(dict.fromkeys(text.remarks))
+        outside = self._only_in_background(scene, stop, closed)
+        if outside:
+            further = [] if change else [outside]
+        further += self._events(scene)
+        contents = ", ".join(
+            f"{window_at(scene, number, self._replay, self._terms)} holds {counted(len(content), 'element')}"
+            for number, content in enumerate(scene.contents)
+        )
+        return replace(found, stops=tuple(stops), further=(*further, contents), change=change)
+
+    def _only_in_background(self, scene: ReportScene, stop: QueryStop, closed: ClosedGraph) -> str:
+        """A remark where the background alone has what a WINDOW block asks for."""
+        if not isinstance(stop, JoinStop):
+            return ""
+        stop = stop.inside if isinstance(stop.inside, JoinStop) else stop
+        missing = stop.missing[0]
+        blocks = [part for part in walk(scene.query.query) if isinstance(part, WindowBlock)]
+        if not isinstance(missing, TriplePattern) or not any(missing in walk(block) for block in blocks):
+            return ""
+        there = PatternSolver().solutions(joined_pattern([missing]), closed)
+        text = part_text(missing, self._terms)
+        return f"The background has {text}, and a WINDOW block sees what its window says alone: ask it outside." if there else ""
+
+    def _events(self, scene: ReportScene) -> Iterator[str]:
+        """The numbers of matches of each EVENT, where a MATCH has no mapping."""
+        for block, found, used in zip(scene.query.matches, scene.mappings, scene.report.used, strict=True):
+            if found:
+                continue
+            for group in plain_groups(block.events):
+                alone = scene.mappings_of(group, used)
+                times = sorted({each.first for each in alone})
+                at = f": {', '.join(str(self._time(each)) for each in times[:_MOST_TIMES])}" if times else ""
+                text = f"EVENT {self._terms.text(group.window)} {{ {pattern_text(group.pattern, self._terms)} }}"
+                yield f"{text} matches {counted(len(alone), 'time')}{f' (at{at[1:]})' if at else ''}"
+            if used:
+                yield f"{counted(len(used), 'triple')} {'is' if len(used) == 1 else 'are'} used up by earlier reports"
+
+    def _time(self, time: Micros) -> str | int:
+        return format_time(time, self._replay.clock)
+
+
+def _is_of_match(stop: QueryStop) -> bool:
+    """True where MATCH is what leaves no solution."""
+    return isinstance(stop, OperatorStop) and stop.operator == "MATCH"

@@ -1,0 +1,271 @@
+"""The sight of a continuous query at a report: each graph that it asked, with a proof of each
+triple.
+
+Idea: the contents of the windows are those of the report (`dotr.explanations.query_records`). They
+are closed once more at their levels, in rounds that keep a derivation of each triple
+(`dotr.explanations.said_proofs`); the engine keeps none. What the query's patterns see is then the
+same as in the run, and every triple in it has a proof down to elements of the window.
+Cost: that of closing the contents in rounds, when they are first looked at.
+Source: continuous.md, sections 5 and 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from typing import Protocol
+
+from dotr.engine.match_blocks import EventMapping, MatchedItem, MatchedTriple, MatchEvaluator
+from dotr.engine.program import CompiledProgram
+from dotr.explanations.proofs import ProofBuilder, TripleProof
+from dotr.explanations.query_records import QueryRecord, RecordedReport
+from dotr.explanations.replay import StatedPlace, WindowElement
+from dotr.explanations.rounds import close_in_rounds
+from dotr.explanations.rule_matches import ProvingRules
+from dotr.explanations.said_proofs import SaidProofs
+from dotr.explanations.window_elements import WindowElements
+from dotr.expressions.literal_limits import BOUNDS
+from dotr.expressions.times import time_term
+from dotr.model.continuous import ContinuousQuery, ContinuousWindow, EntailmentLevel, Level, StreamLevel
+from dotr.model.intervals import EventPattern, MatchBlock, plain_groups
+from dotr.model.terms import Term, Triple
+from dotr.model.time import Clock, Micros
+from dotr.queries.graph import Graph
+from dotr.queries.report_graph import ReportGraph
+from dotr.store.triples import TripleIndex
+
+
+class ProvenGraph(Protocol):
+    """A graph with a proof of each of its triples."""
+
+    @property
+    def index(self) -> TripleIndex:
+        """Its triples."""
+
+    def height(self, triple: Triple) -> int:
+        """The height of the proof of a triple."""
+
+    def proof(self, triple: Triple) -> TripleProof | None:
+        """The proof of a triple; None where it is not in the graph."""
+
+
+class UnitedProofs:
+    """The union of graphs; a triple has its proof from the first that has it."""
+
+    def __init__(self, parts: Sequence[ProvenGraph]) -> None:
+        self._parts = parts
+
+    @cached_property
+    def index(self) -> TripleIndex:
+        """The triples of all parts."""
+        return TripleIndex(dict.fromkeys(triple for part in self._parts for triple in part.index))
+
+    def height(self, triple: Triple) -> int:
+        """The height of the proof of a triple."""
+        return next((part.height(triple) for part in self._parts if triple in part.index), 0)
+
+    def proof(self, triple: Triple) -> TripleProof | None:
+        """The proof of a triple; None where no part has it."""
+        return next((part.proof(triple) for part in self._parts if triple in part.index), None)
+
+
+class ReportScene:
+    """The sight of a query at a report.
+
+    Args:
+        program: the program, with its background.
+        rules: the rules of its background.
+        record: the query's record.
+        report: the report.
+        elements: the finder of the places of elements.
+        clock: the form of times in terms.
+    """
+
+    def __init__(
+        self,
+        program: CompiledProgram,
+        rules: ProvingRules,
+        record: QueryRecord,
+        report: RecordedReport,
+        elements: WindowElements,
+        clock: Clock,
+    ) -> None:
+        self.query: ContinuousQuery = record.unit.query
+        self.report = report
+        self._program = program
+        self._rules = rules
+        self._record = record
+        self._elements = elements
+        self._clock = clock
+
+    @cached_property
+    def contents(self) -> Sequence[Sequence[WindowElement]]:
+        """The content of each window."""
+        streams = self._record.unit.streams
+        return [
+            [self._elements.element(stream, each) for each in self._record.content(self.report, number)]
+            for number, stream in enumerate(streams)
+        ]
+
+    def history(self, window: int) -> Sequence[WindowElement]:
+        """The elements that the level of a window read beside its content, by number."""
+        stream = self._record.unit.streams[window]
+        return [self._elements.element(stream, each) for each in self._record.history(self.report, window)]
+
+    def earlier(self, window: int) -> Sequence[WindowElement]:
+        """The elements that came to a window before those of its content."""
+        stream = self._record.unit.streams[window]
+        return [self._elements.element(stream, each) for each in self._record.earlier(self.report, window)]
+
+    def changed(self, query: ContinuousQuery, contents: Sequence[Sequence[WindowElement]]) -> ReportScene:
+        """The sight of another query, with the same windows, over other contents."""
+        changed = ReportScene(self._program, self._rules, self._record, self.report, self._elements, self._clock)
+        changed.query = query
+        changed.contents = contents
+        return changed
+
+    # --- the graphs ---
+
+    @cached_property
+    def blocks(self) -> Mapping[Term, ProvenGraph]:
+        """The graph of each named window, as WINDOW blocks see it."""
+        BOUNDS.characters = self._program.spec.limits.literal
+        windows = enumerate(self.query.windows)
+        return {window.name: self._leveled(window.block_level, number) for number, window in windows if window.name is not None}
+
+    @cached_property
+    def items(self) -> Mapping[Term, Sequence[tuple[Micros, ProvenGraph]]]:
+        """The items of each window that an EVENT reads, each with its time."""
+        named = {window.name: number for number, window in enumerate(self.query.windows) if window.name is not None}
+        read = {group.window for block in self.query.matches for group in plain_groups(block.events)}
+        return {name: self._items(self.query.windows[named[name]], named[name]) for name in read}
+
+    @cached_property
+    def mappings(self) -> Sequence[Sequence[EventMapping]]:
+        """The mappings of each MATCH block."""
+        return [self.mappings_of(block.events, used) for block, used in zip(self.query.matches, self.report.used, strict=True)]
+
+    def mappings_of(self, events: EventPattern, used: frozenset[MatchedTriple]) -> Sequence[EventMapping]:
+        """The mappings of an event pattern, without triples that are used up."""
+        found = {name: [MatchedItem(time, graph.index) for time, graph in items] for name, items in self.items.items()}
+        block = MatchBlock(events, consuming=False, variables=(), span=self.query.span)
+        return MatchEvaluator(block, partial(time_term, clock=self._clock)).mappings(found, used)
+
+    @cached_property
+    def default(self) -> DefaultProofs:
+        """The default graph: the model of the background and the default windows."""
+        BOUNDS.characters = self._program.spec.limits.literal
+        together: dict[Triple, StatedPlace] = {}
+        added: list[ProvenGraph] = []
+        for number, window in enumerate(self.query.windows):
+            if window.name is not None:
+                continue
+            if window.block_level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW):
+                for triple, place in _places(self.contents[number]).items():
+                    together.setdefault(triple, place)
+            else:
+                added.append(self._leveled(window.block_level, number))
+        return DefaultProofs(self._program, self._rules, together, added)
+
+    @cached_property
+    def graph(self) -> ReportGraph:
+        """All of it, as the query is evaluated over it."""
+        blocks = {name: Graph(TripleIndex(), proven.index) for name, proven in self.blocks.items()}
+        default = self.default
+        graph = ReportGraph(default.background, default.delta, blocks, [[each.bindings for each in found] for found in self.mappings])
+        graph.removed = default.removed
+        return graph
+
+    # --- levels ---
+
+    def _said(self, content: Mapping[Triple, StatedPlace], known: Mapping[Triple, StatedPlace] | None = None) -> SaidProofs:
+        return SaidProofs(self._program.knowledge, self._rules, content, known or {})
+
+    def _leveled(self, level: Level, window: int) -> ProvenGraph:
+        content = self.contents[window]
+        match level:
+            case EntailmentLevel.NONE:
+                return SaidProofs(self._program.knowledge, _NO_RULES, _places(content), {})
+            case EntailmentLevel.SNAPSHOT:
+                return UnitedProofs([self._said(_places(item)) for _, item in _by_time(content)])
+            case EntailmentLevel.GRAPH | EntailmentLevel.WINDOW:
+                return self._said(_places(content))
+            case StreamLevel():
+                return self._said(_places(content), _places(self.history(window)))
+
+    def _items(self, window: ContinuousWindow, number: int) -> Sequence[tuple[Micros, ProvenGraph]]:
+        level = window.event_level
+        found: list[tuple[Micros, ProvenGraph]] = []
+        before: list[WindowElement] = []
+        history = self.history(number) if isinstance(level, StreamLevel) else []
+        for time, item in _by_time(self.contents[number]):
+            match level:
+                case EntailmentLevel.NONE | EntailmentLevel.GRAPH:
+                    graph = SaidProofs(self._program.knowledge, _NO_RULES, _places(item), {})
+                case EntailmentLevel.SNAPSHOT:
+                    graph = self._said(_places(item))
+                case EntailmentLevel.WINDOW:
+                    graph = self._said(_places(item), _places(before))
+                    before += item
+                case StreamLevel():
+                    graph = self._said(_places(item), _places([each for each in history if each.time < time]))
+            found.append((time, graph))
+        return found
+
+
+class DefaultProofs:
+    """The default graph: the model of the background and of the default windows that are closed as
+    one graph, and what those of other levels add.
+    """
+
+    def __init__(
+        self, program: CompiledProgram, rules: ProvingRules, stated: Mapping[Triple, StatedPlace], added: Sequence[ProvenGraph]
+    ) -> None:
+        knowledge, triples = program.knowledge, list(stated)
+        closure = knowledge.close(triples)
+        self.background = closure.background
+        self.removed = closure.removed
+        self.delta = TripleIndex(closure.delta)
+        for part in added:
+            for triple in part.index:
+                if triple not in closure.background:
+                    self.delta.add(triple)
+        self._added = added
+        self._closure = closure
+        self._closed = close_in_rounds(rules, closure.background, triples, knowledge.lower_models(triples), closure.delta)
+        self._builder = ProofBuilder(self._closed, stated)
+
+    @property
+    def index(self) -> TripleIndex:
+        """The triples beyond the background."""
+        return self.delta
+
+    def height(self, triple: Triple) -> int:
+        """The height of the proof of a triple."""
+        return self._closed.heights.get(triple, 0)
+
+    def proof(self, triple: Triple) -> TripleProof | None:
+        """The proof of a triple; None where it does not hold."""
+        if triple in self._closure.delta or triple in self.background:
+            return self._builder.proof(triple)
+        return next((part.proof(triple) for part in self._added if triple in part.index), None)
+
+
+_NO_RULES = ProvingRules([])
+
+
+def _places(elements: Sequence[WindowElement]) -> dict[Triple, StatedPlace]:
+    """The first element that states each triple."""
+    found: dict[Triple, StatedPlace] = {}
+    for element in elements:
+        for triple in element.triples:
+            found.setdefault(triple, element)
+    return found
+
+
+def _by_time(elements: Sequence[WindowElement]) -> list[tuple[Micros, list[WindowElement]]]:
+    """The items: the elements of each time."""
+    items: dict[Micros, list[WindowElement]] = {}
+    for each in elements:
+        items.setdefault(each.time, []).append(each)
+    return [(time, items[time]) for time in sorted(items)]

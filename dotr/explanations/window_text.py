@@ -1,0 +1,38 @@
+"""Windows of a report in words."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from dotr.explanations.replay import Replay
+from dotr.explanations.report_scene import ReportScene
+from dotr.explanations.term_writer import TermWriter
+from dotr.expressions.times import format_time
+from dotr.model.continuous import ElementsExtent, LandmarkExtent, NowExtent, RangeExtent, TriplesExtent
+from dotr.windows.extents import landmark_at, range_at
+
+
+def window_at(scene: ReportScene, number: int, replay: Replay, terms: TermWriter) -> str:
+    """A window of a query with the times of its content at a report: `<w> (0, 4]`."""
+    window = scene.query.windows[number]
+    name = "the default window" if window.name is None else terms.text(window.name)
+    return f"{name} {_extent_at(scene, number, replay)}"
+
+
+def _extent_at(scene: ReportScene, number: int, replay: Replay) -> str:
+    extent, origin, time, clock = scene.query.windows[number].extent, replay.program.spec.origin, scene.report.time, replay.clock
+    match extent:
+        case RangeExtent():
+            low, high = range_at(extent, origin, time)
+            return f"({format_time(low, clock)}, {format_time(high, clock)}]"
+        case LandmarkExtent():
+            begin = landmark_at(extent, origin, time)
+            return f"({'…' if begin is None else format_time(begin, clock)}, {format_time(time, clock)}]"
+        case ElementsExtent(count, _):
+            return f"ELEMENTS {count}"
+        case TriplesExtent(count, _):
+            return f"TRIPLES {count}"
+        case NowExtent():
+            return f"at {format_time(time, clock)}"
+        case _:
+            assert_never(extent)

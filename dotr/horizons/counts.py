@@ -1,0 +1,231 @@
+"""Counts of atoms, for tuple windows: the last n pairs (atom, point).
+
+Idea: of each group (the values of PER; one group without it) the last n pairs are kept in their
+order: by point, by the last instant or event of the point that has the atom, by terms. An atom of
+a window then holds until it is displaced and no equal one is kept.
+
+A small case, LAST 2: atoms a at 1, b at 2 and a at 3. At 3 the pair (a, 1) is displaced, and (a, 3)
+is kept: a in the window goes on, a at 1 ends.
+
+Cost: a constant time for each pair that comes and goes, and sorting those of a point.
+Source: lars.md, section 2.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from dotr.horizons.lars_rows import AtomRows
+from dotr.horizons.rules import FactRow, Point
+from dotr.model.terms import Label, without_blank_labels
+from dotr.model.time import Micros
+
+StreamAtom: TypeAlias = FactRow
+"""A triple, or an event: its attributes by name, each name before its term."""
+
+
+@dataclass(frozen=True, eq=False)
+class TupleCount:
+    """What is counted.
+
+    - `number`: of the counts of a file.
+    - `label`: of events; None: triples are counted.
+    - `group`: of an atom: the values of PER; None of an atom that is not counted.
+    """
+
+    number: int
+    count: int
+    label: Label | None
+    group: Callable[[StreamAtom], FactRow | None]
+
+
+@dataclass
+class CountedWindow:
+    """The relations that a count feeds with atoms of some rows.
+
+    - `project`: the row of an atom; None of an atom of other rows.
+    - `groups_of_b`: the groups for which the times of the window's points are told (`points`),
+      since B has atoms of them.
+    """
+
+    rows: AtomRows
+    name: str
+    project: Callable[[StreamAtom], FactRow | None]
+    has_in: bool = False
+    has_at: bool = False
+    has_always: bool = False
+    groups_of_b: tuple[FactRow, ...] = ()
+
+    @property
+    def sometime(self) -> str:
+        """The relation of A IN W."""
+        return f"{self.name} IN"
+
+    @property
+    def at(self) -> str:
+        """The relation of A AT t IN W."""
+        return f"{self.name} AT"
+
+    @property
+    def always(self) -> str:
+        """The relation of A ALWAYS IN W."""
+        return f"{self.name} ALWAYS"
+
+    @property
+    def points(self) -> str:
+        """The relation of the points of W: the values of PER, and a time."""
+        return f"{self.name} POINTS"
+
+
+class KeptPair(NamedTuple):
+    """An atom and a point that has it."""
+
+    point: Point
+    atom: StreamAtom
+
+
+class CountChange(NamedTuple):
+    """The change of a count at a point: pairs that are kept from now on, and pairs displaced."""
+
+    entered: list[KeptPair]
+    displaced: list[KeptPair]
+
+
+class CountedAtoms:
+    """The pairs that a count keeps.
+
+    >>> atoms = CountedAtoms(TupleCount(0, 2, None, lambda triple: triple[:1]))
+    >>> atoms.advance(1, {("<s>", "<p>", '"1"'): 10, ("<s>", "<p>", '"2"'): 10}).entered[1]
+    KeptPair(point=1, atom=('<s>', '<p>', '"2"'))
+    >>> atoms.advance(2, {("<s>", "<p>", '"2"'): 20}).displaced, atoms.start(("<s>",), 1)
+    ([KeptPair(point=1, atom=('<s>', '<p>', '"1"'))], 1)
+    """
+
+    def __init__(self, count: TupleCount) -> None:
+        self.count: Final = count
+        self._groups: dict[FactRow, deque[KeptPair]] = {}
+
+    def advance(self, k: Point, atoms: Mapping[StreamAtom, Micros]) -> CountChange:
+        """Counts the atoms of a point, each with the time in µs of the last instant or event that has
+        it.
+        """
+        most = self.count.count
+        by_group: dict[FactRow, list[tuple[Micros, StreamAtom]]] = {}
+        for atom, time in atoms.items():
+            group = self.count.group(atom)
+            if group is not None:
+                by_group.setdefault(group, []).append((time, atom))
+        change = CountChange([], [])
+        for group, pairs in by_group.items():
+            if len(pairs) > 1:
+                pairs.sort(key=_order)
+            last = self._groups.setdefault(group, deque())
+            for _, atom in pairs[-most:]:
+                last.append(KeptPair(k, atom))
+                change.entered.append(last[-1])
+            while len(last) > most:
+                change.displaced.append(last.popleft())
+        return change
+
+    def take_back(self, change: CountChange) -> None:
+        """Takes the last point's change back."""
+        for pair in reversed(change.entered):
+            self._of(pair).pop()
+        for pair in reversed(change.displaced):
+            self._of(pair).appendleft(pair)
+
+    def _of(self, pair: KeptPair) -> deque[KeptPair]:
+        group = self.count.group(pair.atom)
+        assert group is not None
+        return self._groups.setdefault(group, deque())
+
+    def start(self, group: FactRow, first: Point) -> Point:
+        """The first point of a group's window; `first` is that of the line."""
+        last = self._groups.get(group, ())
+        return last[0].point if last and len(last) == self.count.count else first
+
+    def __len__(self) -> int:
+        return sum(map(len, self._groups.values()))
+
+    def pairs(self) -> Iterator[KeptPair]:
+        """All pairs, group by group."""
+        for last in self._groups.values():
+            yield from last
+
+    def to_json(self) -> object:
+        """The state as values of JSON."""
+        return [[pair.point, *pair.atom] for pair in self.pairs()]
+
+    def restore(self, written: Iterable[list[object]]) -> None:
+        """The inverse of `to_json`."""
+        self._groups = {}
+        for point, *terms in written:
+            pair = KeptPair(point, tuple(terms))  # type: ignore[arg-type]
+            self._of(pair).append(pair)
+
+
+class RowChange(NamedTuple):
+    """Rows of a window that are kept from now on, with the last point, and those no longer kept: at
+    a point, and at all.
+    """
+
+    entered: list[FactRow]
+    left: list[tuple[FactRow, Point]]
+    gone: list[FactRow]
+
+
+class KeptRows:
+    """The rows of a window that a count keeps, by the points that have them; several events may have
+    one row.
+
+    >>> kept = KeptRows(lambda atom: atom[1:])
+    >>> kept.advance(CountChange([KeptPair(1, ("a", "x")), KeptPair(1, ("b", "x"))], []))
+    RowChange(entered=[('x',)], left=[], gone=[])
+    >>> kept.advance(CountChange([], [KeptPair(1, ("a", "x"))])), kept.points[("x",)]
+    (RowChange(entered=[], left=[], gone=[]), 1)
+    >>> kept.advance(CountChange([], [KeptPair(1, ("b", "x"))]))
+    RowChange(entered=[], left=[(('x',), 1)], gone=[('x',)])
+    """
+
+    def __init__(self, project: Callable[[StreamAtom], FactRow | None]) -> None:
+        self._project: Final = project
+        self._pairs: Counter[tuple[FactRow, Point]] = Counter()
+        self.points: Counter[FactRow] = Counter()
+        """The number of points with which each row is kept."""
+
+    def advance(self, change: CountChange) -> RowChange:
+        """The change of rows that a change of the count is."""
+        result = RowChange([], [], [])
+        for point, atom in change.entered:
+            row = self._project(atom)
+            if row is not None:
+                self._pairs[row, point] += 1
+                if self._pairs[row, point] == 1:
+                    self.points[row] += 1
+                    result.entered.append(row)
+        for point, atom in change.displaced:
+            row = self._project(atom)
+            if row is not None:
+                self._pairs[row, point] -= 1
+                if not self._pairs[row, point]:
+                    del self._pairs[row, point]
+                    self.points[row] -= 1
+                    result.left.append((row, point))
+                    if not self.points[row]:
+                        del self.points[row]
+                        result.gone.append(row)
+        return result
+
+    def restore(self, pairs: Iterable[KeptPair]) -> None:
+        """The rows of the pairs that a count keeps."""
+        self._pairs.clear()
+        self.points.clear()
+        self.advance(CountChange(list(pairs), []))
+
+
+def _order(pair: tuple[Micros, StreamAtom]) -> tuple[Micros, StreamAtom, StreamAtom]:
+    time, atom = pair
+    return time, tuple(map(without_blank_labels, atom)), atom

@@ -1,0 +1,415 @@
+"""The model of a LARS file from point to point: the horizon closure, and what feeds it.
+
+Idea: at each point evaluated, atoms of the stream are inserted into the relations of the windows
+that reach them, with the horizons of lars.md, 6; runs and counts say what they cover; points insert
+their times where rules join these. The closure concludes the rest.
+
+Invariant: after `advance(k)` the facts that hold are the relations of the file's rules at k. No
+point needs to be evaluated but those with atoms, and those that `next_point` tells.
+
+Cost: what comes and goes. State: what was inserted and has not ended, the runs of the last point,
+and the pairs that counts keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from dotr.expressions.times import time_term
+from dotr.horizons.closure import HorizonClosure
+from dotr.horizons.counts import CountChange, CountedAtoms, CountedWindow, KeptRows
+from dotr.horizons.facts import INSERTED
+from dotr.horizons.lars_rows import AtomRows, fits
+from dotr.horizons.lars_rules import EACH_POINT, NOW, CountFeed, LarsRules, ReportedRows
+from dotr.horizons.rules import FOREVER, NEVER, FactRow, Point, RelationFact, WindowFact
+from dotr.horizons.runs import AtomRuns, covered
+from dotr.horizons.waiting import Insertion
+from dotr.joins.limits import NO_LIMITS
+from dotr.model.lars import ClassName, EventName, PropertyName
+from dotr.model.terms import RDF_TYPE, Label, Term, Triple
+from dotr.model.time import Clock, Micros
+
+
+class PointAtoms(NamedTuple):
+    """The atoms of a point, each with the time in µs of the last instant or event that has it.
+
+    An event is a row of the names of its attributes, sorted, each before its term.
+    """
+
+    triples: Mapping[Triple, Micros]
+    events: Mapping[Label, Mapping[FactRow, Micros]]
+
+    def __bool__(self) -> bool:
+        return bool(self.triples) or any(self.events.values())
+
+
+NO_ATOMS: Final = PointAtoms({}, {})
+
+
+class ReportChange(NamedTuple):
+    """Rows of a REPORT, in the order of its attributes, that began and that ended."""
+
+    began: list[FactRow]
+    ended: list[FactRow]
+
+
+class LarsClosure:
+    """The model of a compiled file.
+
+    `resolution`: the length of a point in µs. `limit`: the greatest number of facts; over it
+    `advance` raises `LimitExceeded`.
+    """
+
+    def __init__(self, rules: LarsRules, resolution: Micros, clock: Clock, limit: int = NO_LIMITS.triples) -> None:
+        self.rules: Final = rules
+        self.first: Point | None = None
+        """k₁, the line's first point; None before it."""
+        self._resolution: Final = resolution
+        self._clock: Final = clock
+        self._limit: Final = limit
+        self._closure = self._new_closure()
+        self._runs: dict[AtomRows, AtomRuns] = {rows: AtomRuns() for rows in rules.runs}
+        self._counts: list[CountedAtoms] = [CountedAtoms(feed.count) for feed in rules.counts]
+        self._kept = {window.name: KeptRows(window.project) for feed in rules.counts for window in feed.windows}
+        self._starts: dict[tuple[str, FactRow], Point] = {}  # of tuple windows whose points are told
+        self._reached: list[Point] = []  # the points evaluated lately, where rules read them
+        self._last_with_atoms: Point | None = None
+        self._told: list[Insertion] = []
+        self._before: dict[WindowFact, Point] = {}
+        self._count_changes: list[CountChange] = []
+        self._reports: dict[str, list[tuple[int, ReportedRows, Any, Any]]] = {}
+        for number, report in enumerate(rules.reports):
+            places = tuple(place for _, place in report.names)
+            self._reports.setdefault(report.relation, []).append((number, report, fits(report.slots), places))
+        self._by_predicate: dict[Term, list[AtomRows]] = {}
+        self._of_all: list[AtomRows] = []
+        self._by_label: dict[Label, list[AtomRows]] = {}
+        for rows in rules.streamed:
+            match rows.predicate:
+                case PropertyName(None):
+                    self._of_all.append(rows)
+                case PropertyName(str(iri)):
+                    self._by_predicate.setdefault(iri, []).append(rows)
+                case ClassName():
+                    self._by_predicate.setdefault(RDF_TYPE, []).append(rows)
+                case EventName(label):
+                    self._by_label.setdefault(label, []).append(rows)
+
+    def _new_closure(self) -> HorizonClosure:
+        return HorizonClosure(self.rules.rules, self.rules.static, limit=self._limit, silent=self.rules.silent)
+
+    @property
+    def point(self) -> Point | None:
+        """The last point evaluated; None before the first."""
+        return self._closure.point
+
+    @property
+    def closure(self) -> HorizonClosure:
+        """The relations of the rules."""
+        return self._closure
+
+    @property
+    def kept(self) -> int:
+        """The number of facts that are kept in state: what was inserted, runs and counted pairs."""
+        cells = self._closure.held.cells.values()
+        inserted = sum(1 for cell in cells if cell[INSERTED] != NEVER) + sum(len(each.facts) for each in self._closure.opening())
+        return inserted + sum(map(len, self._runs.values())) + sum(map(len, self._counts))
+
+    # --- points ---
+
+    def begin(self, first: Point) -> None:
+        """Begins the line with its first point."""
+        if self.first is None:
+            self.first = first
+            self._tell([(EACH_POINT, ())], first, FOREVER)
+            for least, relation in self.rules.points.opened.items():
+                self._tell([(relation, ())], first + least, FOREVER)
+
+    def advance(self, k: Point, atoms: PointAtoms = NO_ATOMS) -> list[ReportChange]:
+        """Evaluates a point, after the last one; returns what began and ended in each REPORT since.
+
+        Raises `LimitExceeded`; then the point has not been evaluated, and may be without its atoms.
+        """
+        assert self.first is not None
+        rows = self._rows_of(atoms)
+        kept = self._last_with_atoms, list(self._reached), dict(self._starts)
+        if rows:
+            self._last_with_atoms = k
+        for each, found in rows.items():
+            self._feed_windows(k, each, found)
+            if each in self._runs:
+                self._feed_runs(k, each, found)
+        for number, feed in enumerate(self.rules.counts):
+            self._feed_count(k, feed, self._counts[number], atoms)
+        self._feed_points(k, has_atoms=bool(rows))
+        closure, before = self._closure, self._before
+        cells, told, due = closure.held.cells, self._told, closure.opening(k)
+        for facts, _, _ in (*told, *due):
+            before.update((fact, cells[fact][INSERTED]) for fact in facts if fact in cells and fact not in before)
+        for facts, start, horizon in told:
+            closure.insert_all(facts, start, horizon)
+        passed = closure.point
+        try:
+            changes = closure.advance(k)
+        except Exception:
+            self._last_with_atoms, self._reached, self._starts = kept
+            self._take_back(passed, told, due)
+            raise
+        finally:
+            self._told, self._before, self._count_changes = [], {}, []
+        return self._changes(changes.began, changes.ended)
+
+    def _take_back(self, passed: Point | None, told: Sequence[Insertion], due: Sequence[Insertion]) -> None:
+        """Makes the closure anew as it was at the last point."""
+        failed, before = self._closure, self._before
+        new = {fact for facts, _, _ in (*told, *due) for fact in facts if fact not in before}
+        told_lists = {id(facts) for facts, _, _ in told}
+        self._closure = self._new_closure()
+        for counted, change in zip(self._counts, self._count_changes, strict=True):
+            counted.take_back(change)
+        self._note_kept()
+        self._runs = {rows: AtomRuns() for rows in self.rules.runs}  # the point without atoms breaks them
+        if passed is None:
+            self._told = []
+            first, self.first = self.first, None
+            assert first is not None
+            self.begin(first)
+            for facts, start, horizon in self._told:
+                self._closure.insert_all(facts, start, horizon)
+            return
+        for fact, cell in failed.held.cells.items():
+            horizon = before.get(fact, NEVER if fact in new else cell[INSERTED])
+            if horizon >= passed:
+                self._closure.insert(fact, passed, horizon)
+        for facts, start, horizon in (*due, *failed.opening()):
+            if id(facts) not in told_lists:
+                self._closure.insert_all(facts, start, horizon)
+        self._closure.advance(passed)
+
+    def _time(self, u: Point) -> Term:
+        return time_term(u * self._resolution, self._clock)
+
+    def _tell(self, facts: list[WindowFact], start: Point, horizon: Point) -> None:
+        if facts and start <= horizon:
+            self._told.append(Insertion(facts, start, horizon))
+
+    def _rows_of(self, atoms: PointAtoms) -> dict[AtomRows, list[FactRow]]:
+        """The atoms of a point by their rows, those that are read."""
+        found: dict[AtomRows, list[FactRow]] = {}
+        if atoms.triples:
+            for rows in self._of_all:
+                found[rows] = list(atoms.triples)
+            by_predicate: dict[Term, list[Triple]] = {}
+            known = self._by_predicate
+            for triple in atoms.triples:
+                predicate = triple[1]
+                if predicate in known:
+                    group = by_predicate.get(predicate)
+                    if group is None:
+                        by_predicate[predicate] = [triple]
+                    else:
+                        group.append(triple)
+            for predicate, triples in by_predicate.items():
+                for rows in known[predicate]:
+                    match rows.predicate:
+                        case ClassName(str(iri)):
+                            of_class: list[FactRow] = [(subject,) for subject, _, object in triples if object == iri]
+                            if of_class:
+                                found[rows] = of_class
+                        case _:
+                            found[rows] = [(subject, object) for subject, _, object in triples]
+        for label, events in atoms.events.items():
+            for rows in self._by_label.get(label, ()):
+                of_event = dict.fromkeys(row for event in events if (row := rows.row_of_event(event)) is not None)
+                if of_event:
+                    found[rows] = list(of_event)
+        return found
+
+    def _feed_windows(self, k: Point, rows: AtomRows, found: list[FactRow]) -> None:
+        for relation, (least, greatest), with_time in self.rules.windows.get(rows, ()):
+            if with_time:
+                time = (self._time(k),)
+                self._tell([(relation, row + time) for row in found], k + least, k + greatest)
+            else:
+                self._tell([(relation, row) for row in found], k + least, k + greatest)
+
+    def _feed_runs(self, k: Point, rows: AtomRows, found: list[FactRow]) -> None:
+        assert self.first is not None
+        starts = self._runs[rows].advance(k, found)
+        by_start: dict[Point, list[FactRow]] = {}
+        for row, start in starts.items():
+            by_start.setdefault(start, []).append(row)
+        for relation, window in self.rules.runs[rows]:
+            for start, of_start in by_start.items():
+                if window is None:
+                    before = (self._time(start - 1),)
+                    self._tell([(relation, row + before) for row in of_start], k, k)
+                    continue
+                points = covered(start, k, self.first, *window)
+                if points is not None:
+                    self._tell([(relation, row) for row in of_start], max(points[0], k), points[1])
+
+    # --- counts ---
+
+    def _feed_count(self, k: Point, feed: CountFeed, counted: CountedAtoms, atoms: PointAtoms) -> None:
+        assert self.first is not None
+        label = feed.count.label
+        arrived: Mapping[Any, Micros] = atoms.triples if label is None else atoms.events.get(label, {})
+        change = counted.advance(k, arrived)
+        self._count_changes.append(change)
+        for window in feed.windows:
+            kept = self._kept[window.name]
+            entered, left, gone = kept.advance(change)
+            if window.has_in:
+                self._tell([(window.sometime, row) for row in entered], k, FOREVER)
+                self._cut((window.sometime, row) for row in gone)
+            if window.has_at:
+                time = (self._time(k),)
+                self._tell([(window.at, row + time) for row in entered], k, FOREVER)
+                self._cut((window.at, (*row, self._time(u))) for row, u in left if u != k)
+            if window.has_always:
+                groups = {window.project(pair.atom): counted.count.group(pair.atom) or () for pair in change.entered}
+                whole = [row for row in entered if kept.points[row] == k - counted.start(groups[row], self.first) + 1]
+                self._tell([(window.always, row) for row in whole], k, k)
+            self._feed_points_of_count(k, window, counted)
+
+    def _feed_points_of_count(self, k: Point, window: CountedWindow, counted: CountedAtoms) -> None:
+        """The times of the points of a tuple window, for atoms of B."""
+        assert self.first is not None
+        for group in window.groups_of_b:
+            key = (window.name, group)
+            start = counted.start(group, self.first)
+            for u in range(self._starts.get(key, start), start):
+                self._cut([(window.points, (*group, self._time(u)))])
+            self._starts[key] = start
+            self._tell([(window.points, (*group, self._time(k)))], k, FOREVER)
+
+    def _cut(self, facts: Iterable[RelationFact]) -> None:
+        cells = self._closure.held.cells
+        for fact in facts:
+            cell = cells.get(fact)
+            if cell is not None:
+                self._before[fact] = cell[INSERTED]
+                self._closure.cut(fact)
+
+    def _note_kept(self) -> None:
+        for feed, counted in zip(self.rules.counts, self._counts, strict=True):
+            for window in feed.windows:
+                self._kept[window.name].restore(counted.pairs())
+
+    # --- points themselves ---
+
+    def _feed_points(self, k: Point, *, has_atoms: bool) -> None:
+        """What the point enters by itself: its time, and pairs of times."""
+        assert self.first is not None
+        feeds, first = self.rules.points, self.first
+        if feeds.has_now:
+            self._tell([(NOW, (self._time(k),))], k, k)
+        if has_atoms or self.rules.dense:
+            for (least, greatest), relation in feeds.within.items():
+                self._tell([(relation, (self._time(k),))], k + least, k + greatest)
+        for (least, greatest), relation in feeds.each.items():
+            self._tell([(relation, (self._time(k),))], k + least, k + greatest)
+        for least, relation in feeds.latest.items():
+            if k - least >= first:
+                self._tell([(relation, (self._time(k - least),))], k, k)
+        for (least, greatest), relations in feeds.spans.items():
+            begin, end = max(first, k - greatest), k - least
+            if begin <= end:
+                j = (end - begin + 1).bit_length() - 1
+                self._tell([(relations[j], (self._time(begin), self._time(end - (1 << j) + 1)))], k, k)
+        if not self.rules.reach:
+            return
+        self._reached = [u for u in self._reached if u >= k - self.rules.reach]
+        known = set(self._reached)
+        for (greatest, j), relation in feeds.steps.items():
+            u = k - (1 << j)
+            if u in known:
+                self._tell([(relation, (self._time(u), self._time(k)))], k, u + greatest)
+        for greatest, relations in feeds.covers.items():
+            u = k - 1
+            while u >= first and u >= k - greatest:
+                j = (k - u).bit_length() - 1
+                self._tell([(relations[j], (self._time(u), self._time(u + 1), self._time(k - (1 << j) + 1)))], k, k)
+                if u not in known:
+                    break
+                u -= 1
+        self._reached.append(k)
+
+    def next_point(self) -> Point | None:
+        """The next point at which something may change if no atoms come; None: never."""
+        if self._closure.point is None:
+            return self.first
+        change = self._closure.next_change()
+        dense = self.rules.dense
+        if dense:
+            after = self._closure.point + 1
+            last = self._last_with_atoms
+            if dense == FOREVER or (last is not None and after <= last + dense):
+                return after
+        return change
+
+    # --- reports ---
+
+    def _changes(self, began: Sequence[WindowFact], ended: Sequence[WindowFact]) -> list[ReportChange]:
+        changes = [ReportChange([], []) for _ in self.rules.reports]
+        reports = self._reports
+        for is_end, facts in enumerate((began, ended)):
+            for fact in facts:
+                for number, report, test, places in reports.get(fact[0], ()):
+                    row: FactRow = fact[1]  # type: ignore[assignment]
+                    if (test is None or test(row)) and row not in self.rules.static.rows.get(report.relation, ()):
+                        changes[number][is_end].append(tuple([row[place] for place in places]))
+        return changes
+
+    def reported(self) -> list[list[FactRow]]:
+        """The rows of each REPORT at the last point."""
+        facts = [fact for fact, _ in self._closure.facts() if fact[0] in self._reports]
+        return [change.began for change in self._changes(facts, ())]
+
+    # --- state ---
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as values of JSON."""
+        written: dict[str, list[list[Any]]] = {}
+        if self._closure.point is not None:
+            groups: dict[tuple[str, Point, Point], list[list[Term]]] = {}
+            for fact, start, horizon in self._closure.insertions(self._closure.point):
+                groups.setdefault((fact[0], start, horizon), []).append(list(fact[1]))
+            for (relation, start, horizon), rows in sorted(groups.items()):
+                written.setdefault(relation, []).append([start, horizon, sorted(rows)])
+        return {
+            "first": self.first,
+            "point": self._closure.point,
+            "inserted": written,
+            "runs": {rows.name: runs.to_json() for rows, runs in self._runs.items()},
+            "counts": [counted.to_json() for counted in self._counts],
+            "reached": self._reached,
+            "last_with_atoms": self._last_with_atoms,
+        }
+
+    def restore(self, written: Mapping[str, Any]) -> None:
+        """The inverse of `to_json`; what follows is concluded again."""
+        self.first = written["first"]
+        self._closure = self._new_closure()
+        self._told, self._before, self._starts = [], {}, {}
+        if written["point"] is None:
+            if self.first is not None:
+                first, self.first = self.first, None
+                self.begin(first)
+            return
+        for relation, inserted in written["inserted"].items():
+            for start, horizon, rows in inserted:
+                self._closure.insert_all([(relation, tuple(row)) for row in rows], start, horizon)
+        self._closure.advance(written["point"])
+        for rows, runs in self._runs.items():
+            runs.restore(written["runs"][rows.name])
+        for counted, state in zip(self._counts, written["counts"], strict=True):
+            counted.restore(state)
+        self._note_kept()
+        for feed, counted in zip(self.rules.counts, self._counts, strict=True):
+            for window in feed.windows:
+                self._starts.update({(window.name, group): counted.start(group, written["first"]) for group in window.groups_of_b})
+        self._reached = list(written["reached"])
+        self._last_with_atoms = written["last_with_atoms"]

@@ -1,0 +1,105 @@
+"""Compiler of EP-SPARQL: the text of `.epsparql` files to `dotr.model.intervals`.
+
+Every unit of a file is read, whatever is wrong with another, and every part of a unit.
+Source: ep-sparql.md, sections 1 to 4 and 6.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.languages.continuous.statements import statement_spans
+from dotr.languages.epsparql.codes import TemporalCode
+from dotr.languages.epsparql.lexemes import UnitCursor
+from dotr.languages.epsparql.statements import EXAMPLE, read_unit
+from dotr.languages.epsparql.units import unit_of
+from dotr.languages.epsparql.words import PLAIN
+from dotr.languages.rules import scan as rule_scan
+from dotr.languages.sparql.tokens import TokenScan, lex
+from dotr.model.intervals import TemporalQuery
+from dotr.model.places import Document, Span
+from dotr.model.terms import Prefixes
+
+__all__ = ["TemporalCode", "TemporalSet", "compile_temporal"]
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalSet:
+    """Result of compiling `.epsparql` files.
+
+    `units`: those without an error, in the order of the files; `diagnostics` are ordered by file
+    and offset. `prefixes` are those that the files declare, then the configuration's.
+    """
+
+    units: tuple[TemporalQuery, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    prefixes: Prefixes = field(default_factory=dict, repr=False)
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics that are errors."""
+        return tuple(each for each in self.diagnostics if each.severity is Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics that are warnings."""
+        return tuple(each for each in self.diagnostics if each.severity is Severity.WARNING)
+
+    def checked(self) -> TemporalSet:
+        """Return this set unchanged. Raises `Refused` with all errors if there are any."""
+        if self.errors:
+            raise Refused(self.errors)
+        return self
+
+
+def compile_temporal(documents: Sequence[Document], prefixes: Prefixes) -> TemporalSet:
+    """Compile `.epsparql` files.
+
+    `prefixes`: prefix to namespace IRI, for files that declare no PREFIX of their own.
+
+    Raises nothing: problems are in `TemporalSet.diagnostics`. Labels are those of the whole
+    program, and are checked with it.
+
+    >>> text = "REGISTER QUERY Fall AS SELECT ?c WHERE { ?c <e:p> ?p } SEQ { ?c <e:p> ?q } FILTER(?q < ?p) WITHIN 10 s"
+    >>> (unit,) = compile_temporal([Document("q.epsparql", text)], {}).checked().units
+    >>> unit.label, unit.attributes, unit.where.pattern.operator, unit.where.pattern.bound
+    ('Fall', ('c',), <TemporalOperator.SEQ: 'SEQ'>, 10000000)
+    """
+    units: list[TemporalQuery] = []
+    diagnostics: list[Diagnostic] = []
+    declared: dict[str, str] = {}
+    for document in documents:
+        problems: list[Diagnostic] = []
+        for unit, scan in _units(document, prefixes, problems):
+            units += [unit] if unit is not None else []
+            declared = {**scan.prefixes, **declared}
+        diagnostics += sorted(dict.fromkeys(problems), key=lambda each: each.span.start if each.span else -1)
+    return TemporalSet(tuple(units), tuple(diagnostics), {**prefixes, **declared})
+
+
+_PREFIX: Final = re.compile(r"(?i)prefix")
+
+
+def _units(document: Document, prefixes: Prefixes, problems: list[Diagnostic]) -> Iterator[tuple[TemporalQuery | None, TokenScan]]:
+    """Yield each unit of a file (None after a problem), and its prefixes."""
+    tokens = [token[0] for token in rule_scan.tokens(Span(document, 0, len(document.text)))]
+    declares = any(_PREFIX.fullmatch(one) and other.endswith(":") for one, other in pairwise(tokens))
+    known, base = dict({} if declares else prefixes), ""
+    if not any(token.upper() == "REGISTER" for token in tokens):
+        span = Span(document, 0, min(1, len(document.text)))
+        problems.append(Diagnostic(TemporalCode.NO_UNIT, "there is no unit in this file", span, f"A unit is {EXAMPLE}"))
+        return
+    for span in statement_spans(document):
+        scan = TokenScan(span, dict(known), base, [], [], PLAIN)
+        lexemes = list(lex(scan))
+        cursor = UnitCursor(scan, lexemes, 0, len(lexemes))
+        cursor.take_prologue()
+        known, base = dict(scan.prefixes), scan.base
+        unit = unit_of(read_unit(cursor))
+        problems += scan.problems
+        yield unit, scan

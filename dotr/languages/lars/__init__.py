@@ -1,0 +1,114 @@
+"""Compiler of LARS files: the text of `.lars` files to `dotr.model.lars`.
+
+Every statement of a file is read, whatever is wrong with another.
+Source: lars.md, sections 1 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.languages.datalog import tokens as datalog_tokens
+from dotr.languages.lars.checks import file_problems, file_warnings
+from dotr.languages.lars.codes import LarsCode
+from dotr.languages.lars.safety import rule_problems
+from dotr.languages.lars.statements import LarsReader
+from dotr.model.lars import DEFAULT_RESOLUTION, LarsFile
+from dotr.model.places import Document, Span
+from dotr.model.terms import Prefixes
+
+__all__ = ["LarsCode", "LarsSet", "compile_lars"]
+
+
+@dataclass(frozen=True, slots=True)
+class LarsSet:
+    """Result of compiling `.lars` files.
+
+    `files`: those without an error, in order; `diagnostics` are ordered by file and offset.
+    `prefixes` are those that the files declare, then the configuration's.
+    """
+
+    files: tuple[LarsFile, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    prefixes: Prefixes = field(default_factory=dict, repr=False)
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics that are errors."""
+        return tuple(each for each in self.diagnostics if each.severity is Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics that are warnings."""
+        return tuple(each for each in self.diagnostics if each.severity is Severity.WARNING)
+
+    def checked(self) -> LarsSet:
+        """Return this set unchanged. Raises `Refused` with all errors if there are any."""
+        if self.errors:
+            raise Refused(self.errors)
+        return self
+
+
+def compile_lars(documents: Sequence[Document], prefixes: Prefixes) -> LarsSet:
+    """Compile `.lars` files.
+
+    `prefixes` (prefix to namespace IRI) are for files that declare none of their own. Raises
+    nothing: problems are in `LarsSet.diagnostics`. Labels and attributes of EVENT are those of the
+    whole program, and are checked with it.
+
+    >>> text = "Q(?x) :- :p(?x, ?v) IN [3 s] . REPORT Q(?x) ."
+    >>> (file,) = compile_lars([Document("a/q.lars", text)], {"": "http://e/"}).checked().files
+    >>> file.name, file.resolution, [report.label for report in file.reports]
+    ('q.lars', 1000000, ['Q'])
+    """
+    files: list[LarsFile] = []
+    diagnostics: list[Diagnostic] = []
+    declared: dict[str, str] = {}
+    for document, name in zip(documents, _names(documents), strict=True):
+        reader = LarsReader(document, prefixes)
+        file, problems = _file(reader, name)
+        files += [file] if not any(each.severity is Severity.ERROR for each in problems) else []
+        diagnostics += sorted(dict.fromkeys(problems), key=lambda each: each.span.start if each.span else -1)
+        declared = {**reader.prefixes, **declared}
+    return LarsSet(tuple(files), tuple(diagnostics), {**prefixes, **declared})
+
+
+def _file(reader: LarsReader, name: str) -> tuple[LarsFile, list[Diagnostic]]:
+    document = reader.draft.document
+    line, counted_to = 1, 0
+    for tokens in datalog_tokens.statements(document.text):
+        start = tokens[0][2]
+        line, counted_to = line + document.text.count("\n", counted_to, start), start
+        reader.statement(tokens, line)
+    draft = reader.draft
+    file = LarsFile(
+        name,
+        draft.resolution or DEFAULT_RESOLUTION,
+        bool(draft.asserted),
+        frozenset(draft.background),
+        tuple(draft.facts),
+        tuple(syntax.rule for syntax in draft.rules if syntax.is_whole),
+        tuple(draft.reports),
+        draft.first or Span(document, 0, min(1, len(document.text))),
+    )
+    problems = list(reader.problems)
+    for syntax in draft.rules:
+        problems += rule_problems(syntax, file)
+    problems += file_problems(file, draft)
+    return file, problems or list(file_warnings(file))
+
+
+def _names(documents: Sequence[Document]) -> Iterator[str]:
+    """The names of files: the last part of each path, and as many more as tell it from the others.
+
+    >>> list(_names([Document("a/x/q.lars", ""), Document("b/x/q.lars", ""), Document("r.lars", "")]))
+    ['a/x/q.lars', 'b/x/q.lars', 'r.lars']
+    """
+    paths = [PurePath(document.name).parts for document in documents]
+    for number, path in enumerate(paths):
+        others = paths[:number] + paths[number + 1 :]
+        length = next((n for n in range(1, len(path)) if all(other[-n:] != path[-n:] for other in others)), len(path))
+        yield "/".join(path[-length:])

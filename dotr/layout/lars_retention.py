@@ -1,0 +1,100 @@
+"""Retention of LARS files: how much of the stream a file keeps, by predicate (lars.md, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dotr.model.lars import (
+    Always,
+    At,
+    Counted,
+    LarsAtom,
+    LarsFile,
+    LarsLiteral,
+    LarsPredicate,
+    Since,
+    Sometime,
+    TimeWindow,
+    TupleWindow,
+    predicate_of,
+)
+from dotr.model.time import Micros
+
+
+@dataclass
+class LarsRetention:
+    """What is kept of the atoms of a predicate.
+
+    - `reach`: how far back windows of time reach, in µs, a whole number of points.
+    - `each_point`: all points in reach are kept; False: of each atom the last one.
+    - `counts`: tuple windows, with the length that they count, as they are written.
+    """
+
+    predicate: LarsPredicate
+    reach: Micros = 0
+    each_point: bool = False
+    counts: list[str] = field(default_factory=list)
+
+
+def retentions(file: LarsFile) -> list[LarsRetention]:
+    """The retention of each predicate of the stream, in the order of the file.
+
+    >>> from dotr.languages.lars import compile_lars
+    >>> from dotr.model.places import Document
+    >>> text = "Q(?x) :- :p(?x, 1) IN [5 s], :q(?x, ?y) AT ?t IN [3 s], :q(?x, ?y) IN [LAST 2 PER ?x] ."
+    >>> (file,) = compile_lars([Document("a.lars", text)], {"": "http://e/"}).checked().files
+    >>> [(each.reach // 1_000_000, each.each_point, each.counts) for each in retentions(file)]
+    [(5, False, []), (3, True, ['[LAST 2 PER ?x]'])]
+    """
+    found: dict[LarsPredicate, LarsRetention] = {}
+    for literal in file.literals:
+        for atom, least, greatest, each_point in _reaches(literal, file.resolution):
+            if file.may_be_streamed(atom):
+                kept = found.setdefault(predicate_of(atom), LarsRetention(predicate_of(atom)))
+                kept.reach = max(kept.reach, greatest * file.resolution)
+                kept.each_point |= each_point or least > 0
+        window = window_of(literal)
+        if isinstance(window, TupleWindow) and file.may_be_streamed(literal.atom):
+            kept = found.setdefault(predicate_of(literal.atom), LarsRetention(predicate_of(literal.atom)))
+            written = window_text(window)
+            kept.counts += [written] if written not in kept.counts else []
+    return list(found.values())
+
+
+def _reaches(literal: LarsLiteral, resolution: Micros) -> Iterator[tuple[LarsAtom, int, int, bool]]:
+    """Each atom with the distances in points at which it is looked for, and whether the points
+    themselves matter."""
+    match literal.reach:
+        case None:
+            yield literal.atom, 0, 0, False
+        case Sometime(TimeWindow() as window):
+            yield literal.atom, *window.reach(resolution), False
+        case Always(TimeWindow() as window) | At(_, TimeWindow() as window):
+            yield literal.atom, *window.reach(resolution), True
+        case Since(other, _, window):
+            least, greatest = window.reach(resolution)
+            yield literal.atom, 0, greatest, True
+            yield other, least, greatest, True
+        case Sometime() | Always() | At():
+            pass
+
+
+def window_of(literal: LarsLiteral) -> TimeWindow | TupleWindow | None:
+    """The window of a literal; None without one."""
+    match literal.reach:
+        case None:
+            return None
+        case Sometime(window) | Always(window) | At(_, window) | Since(_, _, window):
+            return window
+
+
+def window_text(window: TupleWindow) -> str:
+    """A tuple window as it is written."""
+    match window.counted:
+        case Counted.ALL:
+            return f"[LAST {window.count}]"
+        case Counted.MATCHING:
+            return f"[LAST {window.count} MATCHING]"
+        case Counted.PER:
+            return f"[LAST {window.count} PER {', '.join(f'?{name}' for name in window.per)}]"

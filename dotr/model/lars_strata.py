@@ -1,0 +1,82 @@
+"""Strata of a LARS file: its rules in the order in which the perfect model is made.
+
+A head depends on the predicates of its rule's body, whatever their windows; what stands under NOT
+is complete before. The heads of one rule may lie in several strata.
+Source: lars.md, sections 2 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from dotr.model.graphs import components, shortest_path
+from dotr.model.lars import LarsFile, LarsHead, LarsLiteral, LarsPredicate, LarsRule, may_share, predicate_of
+
+
+class LarsDependency(NamedTuple):
+    """A predicate that a rule derives, one that it reads, and the literal that reads it."""
+
+    head: LarsPredicate
+    read: LarsPredicate
+    literal: LarsLiteral
+    negated: bool
+
+
+def dependencies(file: LarsFile) -> Iterator[LarsDependency]:
+    """The dependencies between derived predicates; a variable predicate or class reads all."""
+    derived = file.derived
+    for rule in file.rules:
+        heads = {predicate_of(head.atom) for head in rule.heads}
+        for negated, literals in ((False, rule.literals), (True, rule.negated)):
+            for literal in literals:
+                for atom in literal.atoms:
+                    if file.is_background(atom):
+                        continue
+                    predicate = predicate_of(atom)
+                    for read in sorted(derived, key=str):
+                        if may_share(predicate, read):
+                            for head in sorted(heads, key=str):
+                                yield LarsDependency(head, read, literal, negated)
+
+
+def negative_cycles(file: LarsFile) -> list[tuple[LarsDependency, tuple[LarsPredicate, ...]]]:
+    """The dependencies under NOT that lie in a cycle, in the order of the file, each with the way
+    from the head over the negated predicate back to the head.
+    """
+    edges = list(dependencies(file))
+    component = _components(file, edges)
+    reads: dict[LarsPredicate, list[LarsPredicate]] = {}
+    for edge in edges:
+        reads.setdefault(edge.head, []).append(edge.read)
+    for others in reads.values():
+        others.sort(key=str)
+    found = []
+    for edge in edges:
+        if edge.negated and component[edge.head] == component[edge.read]:
+            way = shortest_path(edge.read, edge.head, lambda predicate: reads.get(predicate, ()))
+            found.append((edge, (edge.head, *way)))
+    return found
+
+
+def strata(file: LarsFile) -> tuple[tuple[LarsRule, ...], ...]:
+    """The rules by stratum, lowest first, each with its heads of that stratum; in a stratum in the
+    order of the file. Strata may be many: one for each group of predicates that depend on each
+    other.
+    """
+    component = _components(file, list(dependencies(file)))
+    layers: dict[int, list[LarsRule]] = {}
+    for rule in file.rules:
+        heads: dict[int, list[LarsHead]] = {}
+        for head in rule.heads:
+            heads.setdefault(component[predicate_of(head.atom)], []).append(head)
+        for number, own in heads.items():
+            layers.setdefault(number, []).append(replace(rule, heads=tuple(own)))
+    return tuple(tuple(layers[number]) for number in sorted(layers))
+
+
+def _components(file: LarsFile, edges: list[LarsDependency]) -> dict[LarsPredicate, int]:
+    """A number for each derived predicate: equal in a cycle, and less for what is read."""
+    pairs = [(edge.head, edge.read) for edge in edges]
+    return components([*pairs, *((predicate, predicate) for predicate in sorted(file.derived, key=str))])

@@ -1,0 +1,134 @@
+"""Units of other languages than that of rules on Spark: a bucket's batch, from its rows to its state.
+
+Idea: each unit has one partition, and units of a layer do not read each other, so a bucket steps
+its units one behind the other through the whole batch. What a unit makes goes to the buckets that
+read it as composite events do; at the end of the stream it says how long it was under way.
+Cost: what arrives, and the reports and points of the batch; the state is written as `unit_state`
+says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+from dotr.engine.unit_layer import UnitEnd, UnitPort, unit_steps
+from dotr.engine.unit_runs import UnitContext, unit_run
+from dotr.layout.layers import PlacedUnit
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.patterns.state import StateError
+from dotr.runtimes.spark.bucket_steps import BucketResults, closed_by, in_order, instants_of, spans_of
+from dotr.runtimes.spark.bucket_store import BucketStore
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, encode_inconsistencies, encode_size
+from dotr.runtimes.spark.under_way import UnderWay, unit_rows
+from dotr.runtimes.spark.worker_cache import program_of, without_garbage_collection
+from dotr.state.unit_state import UnitPart, UnitsValue, has_segments, write_units
+
+_MAX_CONTRADICTED_SHOWN = 3
+"""Reports with contradictions of a bucket's batch that are shown, at most."""
+
+
+@dataclass(slots=True)
+class LoadedUnits:
+    """The units of a bucket in a worker, as the value under `digest` has them."""
+
+    units: list[UnitPort]
+    digest: bytes
+    value: UnitsValue | None
+
+
+_CACHE: dict[tuple[Job, int, int], LoadedUnits] = {}
+"""The units of a worker, by job, layer and bucket. Those that a batch has changed have another
+digest, so a batch that is repeated reads the stored state again."""
+
+
+def units_of(job: Job, layer: int, bucket: int) -> list[PlacedUnit]:
+    """The units of a layer that a bucket has."""
+    return [placed for placed in program_of(job).layout.layers[layer].units if placed.partition % job.buckets == bucket]
+
+
+@lru_cache(maxsize=1)
+def _context(job: Job) -> UnitContext:
+    return program_of(job).unit_context(job.clock)
+
+
+def process_units(job: Job, layer: int, bucket: int, rows: Sequence[SparkRow], store: BucketStore, initial: bytes) -> list[SparkRow]:
+    """Run a batch's rows for a bucket of units, and write their state; `initial` is the state of a
+    bucket without a stored one.
+
+    Raises StateError where the stored state is unreadable.
+    """
+    placed = units_of(job, layer, bucket)
+    if not placed:
+        return []
+    with without_garbage_collection():
+        loaded = _load(job, layer, bucket, placed, store, initial)
+        results = BucketResults(job, layer, bucket)
+        contradicted: list[tuple[Micros, str]] = []
+        under_way: list[SparkRow] = []
+        passed = None if loaded.value is None else loaded.value.passed
+        spans, closed, says = spans_of(rows), closed_by(rows), UnderWay(job, rows)
+        arrived = list(in_order(instants_of(line.payload) for line in rows if line.kind == RowKind.CHUNK))
+        for unit in loaded.units:
+            end = UnitEnd()
+            for time, step in unit_steps(unit, passed, arrived, spans, closed, partial(says.is_fed, unit.unit.name), end):
+                results.add(time, step.firings, step.events, step.failed)
+                if step.contradicted is not None:
+                    contradicted.append(step.contradicted)
+            if closed == LAST_MICRO:
+                under_way += unit_rows(job, unit.unit.name, end.under_way, end.over)
+        last = max([*([passed] if passed is not None else []), *(each for _, each in spans)], default=None)
+        size = _write(loaded, last, store)
+        _CACHE[job, layer, bucket] = loaded
+    out = [*results.lines({}, len(contradicted)), *under_way]
+    if contradicted:
+        shown = contradicted[:_MAX_CONTRADICTED_SHOWN]
+        out.append(SparkRow(-1 - bucket, RowKind.INCONSISTENT, 0, encode_inconsistencies(shown)))
+    if size is not None:
+        counts = [0] * len(program_of(job).layout.layers[layer].ports)
+        for unit in loaded.units:
+            for port, count in zip(unit.placed.ports, unit.run.event_counts, strict=True):
+                counts[port] = max(counts[port], count)
+        out.append(SparkRow(-1 - bucket, RowKind.STATE, size, encode_size(BucketSize(layer, bucket, tuple(counts), size))))
+    return out
+
+
+def _load(job: Job, layer: int, bucket: int, placed: Sequence[PlacedUnit], store: BucketStore, initial: bytes) -> LoadedUnits:
+    digest, written = store.value() or (b"", initial)
+    cached = _CACHE.pop((job, layer, bucket), None)
+    if cached is not None and cached.digest == digest and digest:
+        return cached
+    for other in [key for key in _CACHE if key[0] != job]:
+        del _CACHE[other]
+    above = program_of(job).events_read_above[layer]
+    units = [UnitPort(each, unit_run(each.unit, _context(job)), above) for each in placed]
+    value = UnitsValue.decode(written) if written else None
+    if written and value is None:
+        raise StateError("it is none of units")
+    if value is not None:
+        snapshots = value.snapshots(store)
+        for unit in units:
+            if unit.unit.name in snapshots:
+                snapshot = snapshots[unit.unit.name]
+                try:
+                    unit.run.restore(snapshot.rest, snapshot.entries)
+                except (KeyError, TypeError, ValueError) as error:
+                    raise StateError(f"it cannot be read ({error})") from error
+    return LoadedUnits(units, digest, value)
+
+
+def _write(loaded: LoadedUnits, passed: Micros | None, store: BucketStore) -> int | None:
+    """Write the units; the stored bytes, None where nothing has changed."""
+    before = loaded.value
+    inside = not has_segments(before, sum(sum(unit.run.event_counts) for unit in loaded.units if unit.run.oldest()))
+    appends = not inside and before is not None and before.manifest is not None
+    after = before.passed if appends and before is not None else None
+    parts = [UnitPart(unit.unit.name, unit.run.to_json(), unit.run.oldest(), unit.run.entries(after)) for unit in loaded.units]
+    written = write_units(before, loaded.digest, parts, passed, store, inside=inside)
+    if written.digest == loaded.digest:
+        return None
+    loaded.digest, loaded.value = written.digest, written.value
+    store.set_value(written.digest, written.text)
+    return written.size

@@ -1,0 +1,123 @@
+"""Explanations of LARS files: points, reports, what is kept of each predicate, partition, layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dotr.engine.program import CompiledProgram
+from dotr.explanations.rendering import duration_text
+from dotr.languages.lars.checks import named
+from dotr.layout.lars_keys import LarsKey, Place, lars_key
+from dotr.layout.lars_retention import LarsRetention, retentions
+from dotr.layout.lars_units import LarsUnit
+from dotr.layout.layers import Layer
+from dotr.model.lars import EventName, LarsPredicate, LarsReport, OwnRelation
+from dotr.model.terms import Prefixes
+
+
+class LarsExplanation(NamedTuple):
+    """Plan of a LARS file, a text for each part.
+
+    - `points`: the length of a point and the stream.
+    - `reports`: the events; `kept`: the retention of each predicate.
+    - `partition`: the key of each predicate, or why there is none.
+    - `layer`: the place of the file among the layers.
+    """
+
+    name: str
+    points: str
+    reports: tuple[str, ...]
+    kept: tuple[str, ...]
+    partition: tuple[str, ...]
+    layer: str
+
+
+def explained_files(program: CompiledProgram, prefixes: Prefixes) -> tuple[LarsExplanation, ...]:
+    """Explanations of the LARS files of a program, by layer. `prefixes` shorten IRIs."""
+    return tuple(
+        _explained(layer, placed.unit, prefixes)
+        for layer in program.layout.layers
+        for placed in layer.units
+        if isinstance(placed.unit, LarsUnit)
+    )
+
+
+def lines_of_file(file: LarsExplanation) -> Iterator[str]:
+    r"""The explanation of a file as text.
+
+    >>> file = LarsExplanation("a.lars", "of 1 s", ("NEW Q(?x)",), (":p: 5 s",), ("one partition",), "0: it reads inputs alone")
+    >>> print("\n".join(lines_of_file(file)))
+    LARS file a.lars
+      points     of 1 s
+      reports    NEW Q(?x)
+      state      :p: 5 s
+      partition  one partition
+      layer      0: it reads inputs alone
+    """
+    yield f"LARS file {file.name}"
+    yield f"  points     {file.points}"
+    for title, lines in (("reports", file.reports), ("state", file.kept), ("partition", file.partition)):
+        for number, line in enumerate(lines):
+            yield f"  {title if not number else '':9}  {line}"
+    yield f"  layer      {file.layer}"
+
+
+def _explained(layer: Layer, unit: LarsUnit, prefixes: Prefixes) -> LarsExplanation:
+    file = unit.file
+    stream = "what the elements of an instant say (STREAM ASSERTED)" if file.asserted else "all that holds at an instant (STREAM CLOSED)"
+    below = sorted(label for label, _ in unit.events)
+    reads = f"it reads {', '.join(below)}, complete before each point" if below else "it reads inputs alone"
+    return LarsExplanation(
+        file.name,
+        f"of {duration_text(file.resolution)}; the stream is {stream}",
+        tuple(_report(report) for report in file.reports) or ("nothing leaves the file",),
+        tuple(_kept(each, prefixes) for each in retentions(file)) or ("nothing of the stream",),
+        tuple(_partition(lars_key(file), prefixes)),
+        f"{layer.number}: {reads}",
+    )
+
+
+def _report(report: LarsReport) -> str:
+    attributes = ", ".join(f"?{name}" for name in report.attributes) or "no attributes"
+    graph = "a triple as graph" if report.makes_graphs else "without a graph"
+    return f"{report.label}: {report.kind.value}, {attributes}, {graph}"
+
+
+def _kept(kept: LarsRetention, prefixes: Prefixes) -> str:
+    parts = []
+    if kept.reach:
+        parts.append(f"{'each point' if kept.each_point else 'of each atom the last point'} of {duration_text(kept.reach)}")
+    parts += [f"{each} of it" for each in kept.counts]
+    return f"{_named(kept.predicate, prefixes)}: {' and '.join(parts) or 'the point itself'}"
+
+
+def _partition(key: LarsKey, prefixes: Prefixes) -> Iterator[str]:
+    if key.reason:
+        yield f"one partition, on one core: {key.reason}"
+        return
+    if not key.places:
+        yield "any: no rule reads the stream"
+        return
+    places = ", ".join(f"{_named(predicate, prefixes)} by {_place(predicate, place)}" for predicate, place in key.places.items())
+    yield f"keyed: {places}"
+
+
+def _place(predicate: LarsPredicate, place: Place) -> str:
+    match predicate:
+        case EventName():
+            return f"?{place}"
+        case OwnRelation():
+            return f"argument {int(place) + 1}"
+        case _:
+            return "subject" if place == 0 else "object"
+
+
+def _named(predicate: LarsPredicate, prefixes: Prefixes) -> str:
+    """A predicate, its IRI shortened by the longest namespace that fits."""
+    text = named(predicate)
+    fitting = [(len(namespace), name) for name, namespace in prefixes.items() if namespace and text.startswith(f"<{namespace}")]
+    if not fitting:
+        return text
+    length, name = max(fitting)
+    return f"{name}:{text[length + 1 : -1]}"

@@ -1,0 +1,133 @@
+"""Units of EP-SPARQL in a program: parts of events, limits, labels of several languages, components."""
+
+from __future__ import annotations
+
+import pytest
+
+from dotr.engine.driver import Engine
+from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.engine.unit_runs import UnitContext, unit_run
+from dotr.errors.diagnostics import Refused
+from dotr.joins.limits import Limits
+from dotr.layout.interval_components import IntervalComponent
+from dotr.model.places import Document
+from dotr.model.stream import Firing, Reason
+from dotr.model.terms import literal_parts
+from dotr.model.time import Clock
+from tests.oracle.cases import read_turtle
+
+pytestmark = pytest.mark.core
+
+S = 1_000_000
+IRI = "http://example.org/"
+PREFIXES = f"PREFIX : <{IRI}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
+
+
+def program(units: str, rules: str = "", queries: str = "", limits: Limits | None = None) -> CompiledProgram:
+    files = [Document("q.epsparql", PREFIXES + units)]
+    files += [Document("r.dotr", PREFIXES + rules)] if rules else []
+    files += [Document("w.rspql", PREFIXES + queries)] if queries else []
+    return compile_program(ProgramSpec(tuple(files), limits=limits or Limits()))
+
+
+def shown(firing: Firing) -> str:
+    terms = {name: literal_parts(term)[0] if term[0] == '"' else term[1:-1].removeprefix(IRI) for name, term in firing.attributes}
+    return " ".join([f"{firing.time / S:g}", firing.event, *(f"{name}={term}" for name, term in sorted(terms.items()))])
+
+
+def run(compiled: CompiledProgram, stream: str) -> tuple[list[str], Engine]:
+    """The events of a stream `1 :a :price 10 | 2 …`, and the engine behind it."""
+    engine = Engine(compiled, Clock())
+    found: list[str] = []
+    for each in map(str.strip, stream.split("|")):
+        time, _, graph = each.partition(" ")
+        found += map(shown, engine.step(int(time) * S, [read_turtle(graph + " .", {"": IRI})])[0])
+        engine.reload()
+    for moment in engine.finish():
+        found += map(shown, moment)
+    return found, engine
+
+
+SUM = """REGISTER STREAM Sum AS CONSTRUCT { [] :n ?m ; :sum ?t } WHERE { ?x :n ?k ; :sum ?s } SEQ { :a :price ?p }
+    BIND(?k + 1 AS ?m) BIND(?s + ?p AS ?t) WITHIN PT1H POLICY RECENT"""
+
+
+def test_a_traced_unit_gives_the_parts_of_its_events() -> None:
+    compiled = program("REGISTER QUERY Q AS SELECT ?c WHERE { ?c :p ?x } SEQ { { ?c :q ?y } AND { ?c :r ?z } } WITHIN 9 s")
+    (placed,) = compiled.layout.units
+    run_ = unit_run(placed.unit, UnitContext(compiled.knowledge, (), Clock(), Limits(), 0, traced=True))
+    order = [read.span.text for read in placed.unit.reads]
+    assert order == ["{ ?c :p ?x }", "{ ?c :q ?y }", "{ ?c :r ?z }"]
+    run_.step(1 * S, {0: [(0, ("<c>", '"1"'))]})
+    run_.step(3 * S, {2: [(0, ("<c>", '"3"'))]})
+    result = run_.step(4 * S, {1: [(0, ("<c>", '"2"'))]})
+    ((first, second, third),) = result.parts
+    assert [(part.span.text, part.start // S) for part in (first, second, third)] == [(order[0], 1), (order[1], 4), (order[2], 3)]
+    assert third.attributes == (("c", "<c>"), ("z", '"3"'))
+    assert result.starts == [1 * S]
+
+
+def test_a_unit_that_reads_its_own_graphs_is_a_component() -> None:
+    compiled = program(SUM)
+    (placed,) = compiled.layout.units
+    assert isinstance(placed.unit, IntervalComponent)
+    assert placed.unit.name == "Sum"
+    assert run(compiled, "0 :acc :n 0 ; :sum 0 | 1 :a :price 5 | 2 :a :price 7")[0] == ["1 Sum m=1 t=5", "2 Sum m=2 t=12"]
+
+
+def test_rules_and_units_depend_on_each_other_through_the_past() -> None:
+    rules = """query Calm = [ SELECT ?y { ?y a :Calm } ]
+        define Fire = [ :x :fired ?n ] from Calm and last Hot within 10 s from Calm with Fire.?n = Hot.?n"""
+    units = "REGISTER QUERY Hot AS SELECT ?n WHERE { EVENT Fire SEQ { ?x :hot ?n } } UNION { ?x :first ?n } WITHIN 5 s"
+    compiled = program(units, rules)
+    assert [placed.unit.name for placed in compiled.layout.units] == ["Fire+Hot"]
+    found, _ = run(compiled, "1 :x :first 1 | 2 :y a :Calm | 3 :x :hot 2 | 4 :x :hot 3 | 5 :y a :Calm | 20 :y a :Calm")
+    assert found == ["1 Hot n=1", "2 Fire n=1", "3 Hot n=2", "4 Hot n=3", "5 Fire n=3"]
+
+
+def test_labels_are_read_in_all_languages() -> None:
+    units = "REGISTER STREAM Up AS CONSTRUCT { ?c :rose ?q } WHERE { ?c :price ?p } SEQ EVENT Dear(?c, ?q) FILTER(?q > ?p) WITHIN 9 s"
+    rules = """define Dear = [ ?c :dear ?q ] from Price = [ SELECT ?c ?q { ?c :price ?q FILTER(?q > 1) } ]
+            with Dear.?c = Price.?c, Dear.?q = Price.?q
+        define Seen = [ ?c :seen ?q ] from Up with Seen.?c = Up.?c, Seen.?q = Up.?q"""
+    queries = "REGISTER RSTREAM <seen> AS SELECT ?c FROM NAMED WINDOW :w ON <Up> [RANGE 5 s STEP 5 s] WHERE { WINDOW :w { ?c :rose ?q } }"
+    found, _ = run(program(units, rules, queries), "1 :a :price 1 | 2 :a :price 2 | 9 :a :price 1")
+    assert found[:4] == ["2 Dear c=a q=2", "2 Seen c=a q=2", "2 Up c=a q=2", "5 seen c=a"]
+
+
+def test_a_limit_is_one_dead_letter_of_the_moment() -> None:
+    compiled = program("REGISTER QUERY Q AS SELECT ?y WHERE { ?x :p 1 } SEQ { ?y :q 1 } WITHIN 9 s", limits=Limits(rows=3))
+    found, engine = run(compiled, "1 :a :p 1 . :b :p 1 | 2 :c :q 1 . :d :q 1 | 3 :c :q 1")
+    assert found == ["3 Q y=c"] * 2
+    (letter,) = engine.failed
+    assert (letter.reason, letter.input, letter.file, letter.line, letter.time, letter.text) == (
+        Reason.LIMIT,
+        "rule Q",
+        "q.epsparql",
+        2,
+        2 * S,
+        "Q",
+    )
+    assert letter.why == "Q goes over a limit: more than 3 combinations"
+
+
+@pytest.mark.parametrize(
+    ("where", "problem"),
+    [("EVENT Missing", "E205 nothing makes events Missing"), ("EVENT Q(?z)", "E206 no event Q can have an attribute ?z")],
+)
+def test_events_that_nothing_makes_are_refused(where: str, problem: str) -> None:
+    units = f"REGISTER QUERY Q AS SELECT ?y WHERE {{ ?x :p ?y }} REGISTER QUERY R AS SELECT * WHERE {where} AND {{ ?x :p ?y }} WITHIN 1 s"
+    with pytest.raises(Refused) as refused:
+        program(units)
+    assert problem in str(refused.value)
+
+
+def test_a_cycle_at_one_moment_is_refused() -> None:
+    with pytest.raises(Refused, match=r"D404.*a cycle: Q needs Q"):
+        program("REGISTER QUERY Q AS SELECT ?y WHERE EVENT Q(?y) AND { ?x :p ?y } WITHIN 9 s")
+
+
+def test_a_query_of_one_group_has_the_modifiers_of_sparql() -> None:
+    compiled = program("REGISTER QUERY Q AS SELECT ?x (COUNT(*) AS ?n) WHERE { ?x :p ?y } GROUP BY ?x ORDER BY DESC(?n) LIMIT 1")
+    assert run(compiled, "1 :a :p 1 , 2 . :b :p 1 | 2 :b :p 3")[0] == ["1 Q n=2 x=a", "2 Q n=1 x=b"]

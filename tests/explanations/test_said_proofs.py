@@ -1,0 +1,75 @@
+"""Proofs of what a window says: the triples of the engine's closure, each step of each proof a rule's."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dotr.datalog.background import Knowledge
+from dotr.datalog.said import SaidCloser
+from dotr.explanations.proofs import BackgroundTriple, DerivedTriple, StatedTriple, TripleProof
+from dotr.explanations.replay import ElementPlace
+from dotr.explanations.rule_matches import ProvingRules
+from dotr.explanations.said_proofs import SaidProofs
+from dotr.model.datalog import DatalogRule
+from dotr.model.terms import Triple
+from dotr.store.triples import is_hidden
+from tests.datalog.test_closure_properties import graphs, programs
+from tests.datalog.test_stratified_properties import Author
+
+pytestmark = pytest.mark.core
+
+
+def check(background: set[Triple], content: set[Triple], known: set[Triple], rules: list[DatalogRule]) -> None:
+    background, content, known = ({each for each in graph if not is_hidden(each[1])} for graph in (background, content, known))
+    knowledge = Knowledge.load(sorted(background), rules)
+    places = {triple: ElementPlace("content", number) for number, triple in enumerate(sorted(content), 1)}
+    beside = {triple: ElementPlace("known", number) for number, triple in enumerate(sorted(known), 1)}
+    proofs = SaidProofs(knowledge, ProvingRules(rules), places, beside)
+    assert set(proofs.index) == set(SaidCloser(knowledge, rules).close(sorted(content), sorted(known)).triples)
+    for triple in proofs.index:
+        proof = proofs.proof(triple)
+        assert proof is not None
+        follows(proof, knowledge, rules)
+        is_positive = all(getattr(item, "predicate", None) is not None for rule in rules for item in rule.body)
+        assert not is_positive or uses_content(proof), "what is said has a premise that is said"
+
+
+def follows(proof: TripleProof, background: Knowledge, rules: list[DatalogRule]) -> None:
+    """Each step is a rule's; a proof is no deeper than Python's stack here."""
+    match proof:
+        case DerivedTriple(triple, rule, premises):
+            again = Knowledge.load([premise.triple for premise in premises], rules)
+            assert any(getattr(item, "predicate", None) is None for item in rule.body) or triple in again.background.triples
+            for premise in premises:
+                follows(premise, background, rules)
+        case BackgroundTriple(triple):
+            assert triple in background.background.triples
+        case StatedTriple():
+            pass
+
+
+def uses_content(proof: TripleProof) -> bool:
+    match proof:
+        case DerivedTriple(_, _, premises):
+            return any(map(uses_content, premises))
+        case StatedTriple(_, place):
+            return str(place).startswith("content")
+        case BackgroundTriple():
+            return False
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs, graphs, graphs, programs)
+def test_what_random_windows_say(background: set[Triple], content: set[Triple], known: set[Triple], rules: list[DatalogRule]) -> None:
+    check(background, content, known, rules)
+    check(background, content, set(), rules)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32))
+def test_what_windows_say_under_negation(seed: int) -> None:
+    author = Author(seed)
+    rules = author.program()
+    check(set(author.graph(0, 5)), set(author.graph(1, 4)), set(author.graph(0, 3)), rules)

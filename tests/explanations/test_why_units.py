@@ -1,0 +1,59 @@
+"""What `dotr why` and `dotr why-not` print of continuous queries, byte for byte: the blocks of units.txt."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from dotr import Program
+from dotr.cli import main
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.core
+
+BLOCK = re.compile(r"^\$ dotr (.*?)\n(.*?)(?=^\$ dotr |\Z)", re.MULTILINE | re.DOTALL)
+SHOWN = BLOCK.findall((Path(__file__).parent / "units.txt").read_text(encoding="utf-8"))
+HERE = "tests/explanations/"
+PREFIXES = {"": "http://example.org/"}
+
+
+@pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command for command, _ in SHOWN])
+def test_answers_about_queries(command: str, output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT / HERE)
+    main(shlex.split(command))
+    captured = capsys.readouterr()
+    assert captured.out + captured.err == output.rstrip("\n") + "\n"
+
+
+def test_json_has_the_parts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT / HERE)
+    assert main(["why", "queries.yaml", "--rule", "Hot", "--at", "2", "--format", "json"]) == 0
+    tree = json.loads(capsys.readouterr().out)
+    assert (tree["kind"], tree["event"], tree["time"], tree["attributes"]) == ("event", "Hot", 2, {"sensor": ":s1", "value": "25"})
+    (window,) = tree["because"]
+    assert (window["kind"], window["window"], window["elements"]) == ("window", "<recent>", 1)
+    (triple,) = window["because"]
+    assert (triple["kind"], triple["from"], triple["at"], triple["place"]) == ("triple", "element", 1, "queries.yaml:7")
+    assert main(["why-not", "queries.yaml", "--rule", "FarApart", "--format", "json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["fired"], answer["reports"], answer["change"]) == (False, 3, "RANGE 3 s STEP 2 s")
+
+
+def test_sessions_explain_queries() -> None:
+    program = Program.load([ROOT / HERE / "queries.rspql"], ROOT / HERE / "queries.ttl", ROOT / HERE / "queries.dlog", prefixes=PREFIXES)
+    session = program.session(record=True)
+    assert not session.advance(1, {":readings": ":s1 :value 25 ."})
+    events = session.advance(2)
+    hot = next(event for event in events if event.type == "Hot")
+    assert (
+        session.why(hot).text.splitlines()[-1].strip() == "└ :s1 :value 25                                    graph 1 of advance(1), at 1"
+    )
+    alarms = next(event for event in events if event.type == "Alarms")
+    assert "solution x :s1, v 25" in session.why(alarms).text
+    assert session.why_not("Misspelt").data["fired"] is False
+    assert session.why_not("Hot", at=2, where={"sensor": ":s1"}).data["fired"] is True
+    assert session.why_not("Hot", at=2, where={"sensor": ":s2"}).text.splitlines()[1] == "  at 2: it has solutions, none with sensor = :s2"

@@ -1,0 +1,98 @@
+"""The archive of Spark's classes: three runs share the work, and no damaged one is used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from dotr.runtimes.spark.class_archive import ClassArchive, is_open, spark_home
+from dotr.runtimes.spark.java import java_version_text
+from dotr.runtimes.spark.session import archive_options
+
+pytestmark = pytest.mark.spark
+
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> ClassArchive:
+    home = spark_home()
+    assert home is not None
+    return ClassArchive(tmp_path / "classes", java_version_text(), home, JVM)
+
+
+def java(options: str) -> int:
+    """Spark's JVM with the options, which says its version and ends."""
+    home = spark_home()
+    assert home is not None
+    command = [str(home / "bin" / "spark-submit"), "--driver-java-options", f"{JVM} {options}", "--version"]
+    return subprocess.run(command, capture_output=True, timeout=120, check=False).returncode
+
+
+def made(archive: ClassArchive) -> str:
+    """The options of the third run."""
+    assert archive.java_options() == ""
+    writing = archive.java_options()
+    assert "-XX:ArchiveClassesAtExit=" in writing
+    assert java(writing) == 0
+    using = archive.java_options()
+    assert f"-XX:SharedArchiveFile={archive.file}" in using
+    return using
+
+
+def test_the_third_run_uses_what_the_second_has_written_and_damage_harms_none(archive: ClassArchive) -> None:
+    using = made(archive)
+    assert sorted(path.suffix for path in archive.file.parent.iterdir()) == [".jsa", ".length", ".mark"]
+    assert java(f"{using} -Xshare:on") == 0
+    archive.file.chmod(0o644)
+    with archive.file.open("r+b") as file:  # of the same length, so Java's verification has to find it
+        file.seek(archive.file.stat().st_size // 2)
+        file.write(b"\x5a" * 4096)
+    assert java(f"{using} -Xshare:on") != 0
+    assert java(using) == 0
+    os.truncate(archive.file, archive.file.stat().st_size // 2)
+    assert "-XX:ArchiveClassesAtExit=" in archive.java_options()
+
+
+def test_an_incomplete_archive_is_removed_and_written_again(archive: ClassArchive) -> None:
+    archive.java_options()
+    left = archive.file.with_suffix(".4711.written")
+    left.write_bytes(b"\x00" * 8192)
+    assert "-XX:ArchiveClassesAtExit=" in archive.java_options()
+    assert not left.exists()
+
+
+def test_an_archive_that_is_being_written_is_left_alone(archive: ClassArchive) -> None:
+    archive.java_options()
+    written = archive.file.with_suffix(".4711.written")
+    with written.open("wb"):
+        assert is_open(written)
+        assert archive.java_options() == ""
+        assert written.exists()
+    assert not is_open(written)
+
+
+def test_archives_that_are_no_longer_used_are_removed(archive: ClassArchive) -> None:
+    folder = archive.file.parent
+    folder.mkdir()
+    for name, used in (("new", time.time()), ("old", time.time() - 86_400), ("older", time.time() - 40 * 86_400)):
+        (folder / f"{name}.jsa").touch()
+        os.utime(folder / f"{name}.jsa", (used, used))
+    archive.file.write_bytes(b"classes")
+    archive.file.with_suffix(".length").write_text("7")
+    assert "-XX:SharedArchiveFile=" in archive.java_options()
+    assert sorted(path.name for path in folder.glob("*.jsa")) == sorted([archive.file.name, "new.jsa"])
+
+
+def test_a_folder_that_cannot_be_written_costs_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "cache").write_text("no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert archive_options() == ""
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line == f"Spark starts without an archive of its classes: {tmp_path}/cache/dotr/classes cannot be used: Not a directory"

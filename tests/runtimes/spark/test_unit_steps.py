@@ -1,0 +1,220 @@
+"""Units beside layers of rules: buckets, rows and state of a program, without Spark, and on it."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, note
+from hypothesis import strategies as st
+
+pytest.importorskip("pyspark")
+
+from dotr.config import read_config
+from dotr.datalog.entailment import Entailment
+from dotr.engine.driver import Engine
+from dotr.engine.program import compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import Refused
+from dotr.languages.turtle.graphs import read_graph
+from dotr.model.places import Document
+from dotr.model.stream import FedGraph, Firing
+from dotr.model.terms import Triple
+from dotr.model.time import Clock, Micros
+from dotr.monitoring.totals import Totals
+from dotr.runtimes.local import run_local
+from dotr.runtimes.pipeline import build
+from dotr.state import segment_store, unit_state
+from tests.support.layered_batches import Instants, LayeredRun, in_layers
+from tests.support.properties import examples
+from tests.support.strategies_continuous import ContinuousProgram, continuous_programs
+
+SECOND = 1_000_000
+QUERIES = """\
+PREFIX : <http://example.org/>
+REGISTER RSTREAM Hot AS SELECT ?x (MAX(?v) AS ?most)
+FROM NAMED WINDOW <w> ON <sensors> [RANGE 10s STEP 5s] WHERE { WINDOW <w> { ?x :v ?v FILTER(?v > 60) } } GROUP BY ?x
+REGISTER ISTREAM Seen AS CONSTRUCT { ?x a :Seen } FROM WINDOW ON <sensors> [RANGE 10s STEP 5s] { ?x :v ?v }
+REGISTER DSTREAM Gone AS SELECT ?x ?n FROM WINDOW ON <sensors> [RANGE 6s STEP 2s] { ?x :n ?n }
+REGISTER RSTREAM Total AS SELECT (COUNT(*) AS ?n)
+FROM NAMED WINDOW <w> ON <Seen> [RANGE 20s STEP 10s REPORT ON WINDOW CLOSE] { WINDOW <w> { ?x a :Seen } }
+"""
+RULES = """\
+PREFIX : <http://example.org/>
+rule Alarm define Alarm = [ [] :of ?x ; :most ?m ] from Hot with Alarm.?x = Hot.?x, Alarm.?m = Hot.?most
+rule Twice define Twice = [ [] :of ?x ]
+from Alarm and last Alarm as Old [ FILTER(?x = Alarm.?x) ] within 10 s from Alarm with Twice.?x = Alarm.?x
+rule Late define Late = [ [] :of ?x ] from R = [ SELECT ?x { ?x :v ?v FILTER(?v > 85) } ] delayed by 9 s with Late.?x = R.?x
+"""
+SPEC = ProgramSpec((Document("q.rspql", QUERIES), Document("r.dotr", RULES)))
+PREFIXES = {"": "http://example.org/"}
+RANDOM_PREFIXES = {**PREFIXES, "owl": "http://www.w3.org/2002/07/owl#", "rdfs": "http://www.w3.org/2000/01/rdf-schema#"}
+
+# Rules below a query below rules; CONSTRUCT read by a query; anchors that wait feed queries after the last instant, one of
+# them through a query that reports at content changes alone.
+MIXED_QUERIES = """\
+PREFIX : <http://example.org/>
+REGISTER RSTREAM Recent AS SELECT ?x (COUNT(*) AS ?n)
+FROM NAMED WINDOW <w> ON <Late> [RANGE 8s STEP 4s] WHERE { WINDOW <w> { ?e :of ?x } } GROUP BY ?x
+REGISTER RSTREAM Copied AS CONSTRUCT { ?x :late true } FROM NAMED WINDOW <w> ON <Late> [RANGE 20s REPORT ON CONTENT CHANGE]
+WHERE { WINDOW <w> { ?e :of ?x } }
+REGISTER ISTREAM Sums AS SELECT (COUNT(*) AS ?n)
+FROM NAMED WINDOW <w> ON <Copied> [RANGE 12s STEP 3s REPORT ON WINDOW CLOSE] WHERE { WINDOW <w> { ?x :late true } }
+REGISTER RSTREAM Both AS SELECT ?x
+FROM NAMED WINDOW <v> ON <sensors> [ELEMENTS 3] FROM NAMED WINDOW <w> ON <Pair> [RANGE 30s STEP 10s]
+WHERE { WINDOW <v> { ?x :v ?v } WINDOW <w> { ?e :of ?x } }
+"""
+MIXED_RULES = """\
+PREFIX : <http://example.org/>
+query Reading = [ SELECT ?x ?v { ?x :v ?v } ]
+rule Pair define Pair = [ [] :of ?x ; :gap ?gap ] from Reading
+and last Reading as Old [ FILTER(?x = Reading.?x) ] within 9 s from Reading with Pair.?x = Reading.?x, Pair.?gap = Reading.?v - Old.?v
+rule Late define Late = [ [] :of ?x ] from Pair as P delayed by 11 s with Late.?x = P.?x
+rule Ticked define Ticked = [ [] :n ?n ] from every 7 s as T and ?n = count(*) of Recent within 14 s from T with Ticked.?n = ?n
+rule Echo define Echo = [ [] :n ?n ] from Sums and last Pair within 20 s from Sums with Echo.?n = Sums.?n
+"""
+MIXED = ProgramSpec((Document("q.rspql", MIXED_QUERIES), Document("r.dotr", MIXED_RULES)))
+
+
+def stream(seed: int) -> list[tuple[int, str]]:
+    """Elements: seconds and Turtle."""
+    chance, now, found = random.Random(seed), 0, []
+    for number in range(40):
+        now += chance.choice([0, 1, 1, 2, 3, 7])
+        found.append((now, f":s{chance.randrange(4)} :v {chance.randrange(40, 90)} ; :n [ :m {number} ] ."))
+    return found
+
+
+def instants_of_stream(seed: int) -> list[tuple[Micros, list[tuple[Triple, ...]]]]:
+    elements = stream(seed)
+    return [
+        (now * SECOND, [FedGraph.on("sensors", read_graph(text, PREFIXES, 100)) for at, text in elements if at == now])
+        for now in sorted({now for now, _ in elements})
+    ]
+
+
+def in_one_piece(spec: ProgramSpec, instants: Instants) -> list[Firing]:
+    engine = Engine(compile_program(spec), Clock())
+    firings = [firing for time, graphs in instants for firing in engine.step(time, graphs)[0]]
+    return firings + [firing for moment in engine.finish() for firing in moment]
+
+
+PROGRAMS = {
+    "queries below rules": (SPEC, {"Alarm", "Twice", "Late", "Hot", "Seen", "Gone", "Total"}),
+    "mixed": (MIXED, {"Pair", "Late", "Recent", "Copied", "Sums", "Both", "Ticked", "Echo"}),
+}
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_any_batching_in_any_buckets_gives_what_one_engine_gives(name: str, seed: int) -> None:
+    spec, rules = PROGRAMS[name]
+    instants = instants_of_stream(seed)
+    expected = in_one_piece(spec, instants)
+    assert {firing.rule for firing in expected} == rules
+    chance = random.Random(seed)
+    for count, buckets in ((0, 1), (3, 2), (len(instants) - 1, 3), (9, 5)):
+        cuts = sorted(chance.sample(range(1, len(instants)), count))
+        assert in_layers(spec, instants, cuts, buckets, seed) == expected, (cuts, buckets)
+
+
+@given(continuous_programs(), st.randoms(use_true_random=False))
+@examples(8)
+def test_random_programs_in_layers_give_what_one_engine_gives(program: ContinuousProgram, chance: random.Random) -> None:
+    texts = (Document("q.rspql", program.queries), Document("r.dotr", program.rules))
+    datalog = (Document("k.dlog", program.datalog),) if program.datalog else ()
+    spec = ProgramSpec(texts, datalog, (), Entailment(program.entailment), prefixes=RANDOM_PREFIXES, origin=program.origin * SECOND)
+    try:
+        compiled = compile_program(spec)
+    except Refused:
+        assume(False)
+    assume(bool(compiled.units) and bool(program.elements))
+    together: dict[Micros, list[tuple[Triple, ...]]] = {}
+    for at, name, turtle in sorted(program.elements, key=lambda element: element[0]):
+        graph = FedGraph.on("http://example.org/" + name, read_graph(turtle, RANDOM_PREFIXES, 100))
+        together.setdefault(int(at * SECOND), []).append(graph)
+    instants = list(together.items())
+    cuts = sorted(chance.sample(range(1, len(instants)), chance.randrange(len(instants))))
+    note(program.queries)
+    note(program.rules)
+    note(str((cuts, program.elements)))
+    seed, buckets = chance.randrange(1 << 30), chance.choice([1, 2, 3])
+    assert in_layers(spec, instants, cuts, buckets, seed) == in_one_piece(spec, instants)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_elements_of_windows_in_segments(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, constant, value in (
+        (unit_state, "INSIDE", 3),
+        (segment_store, "RECENT_BATCHES", 2),
+        (segment_store, "MAX_SEGMENT_BYTES", 400),
+        (segment_store, "SEGMENT_EVENTS", 2),
+    ):
+        monkeypatch.setattr(module, constant, value)
+    instants = instants_of_stream(5)
+    cuts = list(range(1, len(instants), 2))
+    assert in_layers(PROGRAMS[name][0], instants, cuts, 2, 5) == in_one_piece(PROGRAMS[name][0], instants)
+
+
+@pytest.mark.core
+def test_a_batch_writes_what_came() -> None:
+    """A window of four thousand elements, of which a batch brings forty and takes forty."""
+    window = "FROM WINDOW ON <s> [RANGE 4000s STEP 2000s]"
+    text = f'PREFIX : <http://e/> REGISTER RSTREAM Last AS SELECT (COUNT(*) AS ?n) {window} {{ ?x :v "none" }}'
+    run = LayeredRun(ProgramSpec((Document("q.rspql", text),)), buckets=1)
+    (store,) = run.stores[0]
+    written = []
+    for start in range(0, 6_000, 40):
+        before = store.written
+        graphs = [FedGraph.on("s", ((f"<http://e/x{now}>", "<http://e/v>", f'"{now}"'),)) for now in range(start, start + 40)]
+        run.batch([(now * SECOND, [graph]) for now, graph in enumerate(graphs, start)], (start + 40) * SECOND - 1)
+        written.append(store.written - before)
+    held = sum(map(len, store.entries.values()))
+    assert held > 100_000
+    batches = sorted(written[-40:])
+    assert batches[20] < held / 40
+    assert sum(batches) / 40 < held / 8, "a segment is written again with each doubling"
+
+
+CONFIG = """\
+name: units
+rules: [q.rspql, r.dotr]
+prefixes: {{ "": "http://example.org/" }}
+input: [{{ name: sensors, format: ndjson, path: in.ndjson }}]
+output: [{{ format: ndjson, path: {out} }}]
+spark: {{ master: "local[2]", checkpoint: ck, batch: {batch} }}
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_spark_gives_the_same_lines_after_a_crash(tmp_path: Path) -> None:
+    from dotr.runtimes.spark.run import run_spark
+
+    (tmp_path / "q.rspql").write_text(QUERIES)
+    (tmp_path / "r.dotr").write_text(RULES)
+    (tmp_path / "in.ndjson").write_text("".join(json.dumps({"time": at, "graph": text}) + "\n" for at, text in stream(9)))
+
+    def config(out: str) -> Path:
+        path = tmp_path / f"{out}.yaml"
+        path.write_text(CONFIG.format(out=out, batch=9))
+        return path
+
+    here = run_local(build(read_config(str(config("local"))), fresh=False, on_spark=False), lambda totals: None)
+    seen: list[Totals] = []
+
+    def crash(totals: Totals) -> None:
+        seen.append(totals)
+        if totals.elements > 15:
+            raise ZeroDivisionError("enough")
+
+    with pytest.raises(Exception, match="enough"):
+        run_spark(build(read_config(str(config("out"))), fresh=False, on_spark=True), crash)
+    there = run_spark(build(read_config(str(config("out"))), fresh=False, on_spark=True), seen.append)
+    written = "".join(file.read_text() for file in sorted((tmp_path / "out").glob("*.ndjson")))
+    assert written == (tmp_path / "local").read_text()
+    assert there.elements < here.elements

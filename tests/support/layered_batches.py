@@ -1,0 +1,113 @@
+"""Programs with units of several languages, batch by batch in several buckets, as Spark runs them, without Spark."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from dotr.engine.driver import close_instant, items_of_instant
+from dotr.engine.program import compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.model.stream import Firing
+from dotr.model.terms import Triple
+from dotr.model.time import LAST_MICRO, Micros, Unit
+from dotr.outputs import output_order
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.rows import RowKind, SparkRow, decode_firings, decode_totals
+from dotr.runtimes.spark.stage_one_task import ChunkRouter
+from dotr.runtimes.spark.worker import BucketCache, process_batch
+
+Instants: TypeAlias = Sequence[tuple[Micros, Sequence[tuple[Triple, ...]]]]
+
+_RUNS = itertools.count()
+
+
+class MemoryStore:
+    """The stored state of a bucket, in memory."""
+
+    def __init__(self) -> None:
+        self.kept: tuple[bytes, bytes] | None = None
+        self.entries: dict[tuple[int, int], bytes] = {}
+        self.written = 0
+
+    def value(self) -> tuple[bytes, bytes] | None:
+        return self.kept
+
+    def set_value(self, digest: bytes, written: bytes) -> None:
+        self.kept = digest, written
+        self.written += len(written)
+
+    def read(self, log: int, position: int) -> bytes | None:
+        return self.entries.get((log, position))
+
+    def write(self, log: int, position: int, lines: bytes) -> None:
+        self.entries[log, position] = lines
+        self.written += len(lines)
+
+    def remove(self, log: int, position: int) -> None:
+        del self.entries[log, position]
+
+
+class LayeredRun:
+    """A program in buckets. Rows of a bucket come in any order, and a task may be repeated."""
+
+    def __init__(self, spec: ProgramSpec, buckets: int = 2, seed: int = 0) -> None:
+        self.program = compile_program(spec)
+        layers = self.program.layout.stateful_operators
+        assert layers == len(self.program.layout.layers), "there is state"
+        self.job = Job(spec.to_json(), (), (), Unit.SECOND.written, False, layers, buckets, buckets, 1000, 2, f"{next(_RUNS)}/query")
+        self.stores = [[MemoryStore() for _ in range(buckets)] for _ in range(layers)]
+        self.dead_letters = 0
+        self._caches: list[BucketCache] = [{}, {}]
+        self._random = random.Random(seed)
+
+    def batch(self, instants: Instants, closed: Micros) -> list[Firing]:
+        """The firings of a batch that ends at a time, in order."""
+        router = ChunkRouter(self.job)
+        times: list[Micros] = []
+        for time, graphs in instants:
+            done = close_instant(self.program, time, graphs)
+            if done.facts.rejected:
+                continue
+            times.append(time)
+            items = items_of_instant(self.program.layout.fed_streams, time, graphs, done)
+            if done.facts.facts or items:
+                router.add(time, done.facts, items)
+        rows = router.lines()
+        for layer in range(self.job.layers):
+            for key in self.job.keys(layer):
+                rows.append(SparkRow(key, RowKind.CLOSED, closed, b""))
+                if times and self.program.timed:
+                    rows.append(SparkRow(key, RowKind.SPAN, times[0], b"%d" % times[-1]))
+        firings: list[Firing] = []
+        for layer, stores in enumerate(self.stores):
+            for bucket, store in enumerate(stores):
+                rows += self._bucket(layer, bucket, store, rows)
+        for row in rows:
+            if row.kind == RowKind.FIRINGS:
+                firings += decode_firings(row.payload)
+            elif row.kind == RowKind.COUNTS:
+                self.dead_letters += sum(decode_totals(row.payload).dead_letters.values())
+        return sorted(firings, key=output_order)
+
+    def _bucket(self, layer: int, bucket: int, store: MemoryStore, rows: Sequence[SparkRow]) -> list[SparkRow]:
+        key = self.job.keys(layer)[bucket]
+        own = [row for row in rows if row.key == key]
+        self._random.shuffle(own)
+        if self._random.random() < 0.1:  # the task fails at its end, and is done again
+            kept, entries = store.kept, dict(store.entries)
+            process_batch(self.job, layer, bucket, own, store, self._random.choice(self._caches))
+            store.kept, store.entries = kept, entries
+        return process_batch(self.job, layer, bucket, own, store, self._random.choice(self._caches))
+
+
+def in_layers(spec: ProgramSpec, instants: Instants, cuts: Sequence[int], buckets: int = 2, seed: int = 0) -> list[Firing]:
+    """The firings of instants in batches that end before the cuts; the last one ends the stream."""
+    run = LayeredRun(spec, buckets, seed)
+    firings: list[Firing] = []
+    ends = [*cuts, len(instants)]
+    for start, end in zip([0, *cuts], ends, strict=True):
+        firings += run.batch(instants[start:end], LAST_MICRO if end == len(instants) else instants[end][0] - 1)
+    return firings

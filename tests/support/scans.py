@@ -1,0 +1,20 @@
+"""The invariant of scans: the records of a full reading, with the same times, without elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dotr.sources.records import Record
+
+
+def assert_scan_of(scan: Sequence[Record], records: Sequence[Record]) -> None:
+    """Fail unless `scan` is a scan of the file, or of the message, whose full reading gives `records`."""
+    assert [_place(each) for each in scan] == [_place(each) for each in records]
+    for one, other in zip(scan, records, strict=True):
+        assert one.element is None
+        if one.time is None:  # what a scan cannot read, a full reading cannot read either, for the same reason
+            assert one == other
+
+
+def _place(record: Record) -> tuple[object, ...]:
+    return record.offset, record.end, record.line, record.judged_time, record.raw
