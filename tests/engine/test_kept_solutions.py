@@ -16,7 +16,22 @@ from dotr.engine.shared_closure import WindowChanges
 from dotr.engine.spec import ProgramSpec
 from dotr.horizons.window_closure import WindowClosure
 from dotr.joins.limits import LIMITS, LimitExceeded, Limits
-from dotr.model.algebra import AggregateCall, Bgp, Call, Const, Filter, Group, Join, Pattern, Select, TriplePattern, Var, WindowBlock
+from dotr.model.algebra import (
+    AggregateCall,
+    Bgp,
+    Call,
+    Const,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
+    Pattern,
+    Select,
+    TriplePattern,
+    Union,
+    Var,
+    WindowBlock,
+)
 from dotr.model.continuous import EntailmentLevel
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Reason
@@ -25,7 +40,7 @@ from dotr.model.time import Clock
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
 from dotr.queries.kept_changes import GraphName
-from dotr.queries.kept_plan import KeptPlan, kept_plan
+from dotr.queries.kept_plan import LARGE_BACKGROUND, KeptPlan, kept_plan
 from dotr.queries.operators import EMPTY
 from dotr.queries.report_graph import ReportGraph
 from dotr.store.triples import TripleIndex
@@ -206,6 +221,17 @@ def test_background_of_a_join_is_looked_up_not_kept() -> None:
     found = kept.update({"<w>": SeenGraph(TripleIndex([("<s7>", "<shows>", "<v7>")])), None: known})
     assert found is not None
     assert (found.came, found.went, found.is_anew) == ([], [("<v1>", "<r1>")], False)
+
+
+def test_part_with_many_answers_over_the_background_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dotr.queries.kept_plan.MAX_STATIC_SIZE", 100.0)
+    background = TripleIndex([(f"<s{number}>", "<p>", f"<r{number}>") for number in range(1000)])
+    rooms, shows = _pattern("s", "r"), WindowBlock("<w>", _pattern("s", "v"))
+    either = Union(shows, WindowBlock("<w>", _pattern("r", "v")))  # binds neither always
+    for left in (LeftJoin(shows, WindowBlock("<w>", _pattern("v", "k")), None), either):
+        plan = kept_plan(Select(("r",), Join(left, rooms)), {"<w>", None}, LIMITS, background)
+        assert LARGE_BACKGROUND in plan.in_full
+        assert [part.shown for part in plan.parts] == [["s", "v"] if left is not either else ["r", "s", "v"]]
 
 
 def test_nothing_is_kept_after_an_error() -> None:
