@@ -139,6 +139,7 @@ class KeptWindow:
     def leave(self) -> None:
         """The window reports no more."""
         self.closure.leave(self)
+        self._view = None
 
 
 class SharedClosure:
