@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 from typing import NamedTuple, cast
 
-from dotr.engine.kept_windows import WindowChanges
+from dotr.engine.shared_closure import WindowChanges
 from dotr.horizons.index import HeldIndex
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.limits import Limits

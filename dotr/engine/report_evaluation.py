@@ -17,8 +17,9 @@ from typing import NamedTuple
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
 from dotr.engine.kept_solutions import KeptSolutions, SeenGraph, SolutionChanges
-from dotr.engine.kept_windows import KeptItems, KeptWindow, StratifiedWindow, WindowChanges, followed_graphs
+from dotr.engine.kept_windows import KeptItems, StratifiedWindow, followed_graphs
 from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
+from dotr.engine.shared_closure import KeptWindow, WindowChanges
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
 from dotr.joins.limits import Limits

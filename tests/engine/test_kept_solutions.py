@@ -11,8 +11,8 @@ import pytest
 from dotr.datalog.background import Knowledge
 from dotr.engine.driver import Engine
 from dotr.engine.kept_solutions import KeptSolutions, SeenGraph
-from dotr.engine.kept_windows import WindowChanges
 from dotr.engine.program import compile_program
+from dotr.engine.shared_closure import WindowChanges
 from dotr.engine.spec import ProgramSpec
 from dotr.horizons.window_closure import WindowClosure
 from dotr.joins.limits import LIMITS, LimitExceeded, Limits
