@@ -18,7 +18,22 @@ from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.branches import Unplannable, branches
 from dotr.joins.limits import Limits
 from dotr.joins.scope import Reads, Variables, certain, possible, reads_of, union_of_reads
-from dotr.model.algebra import Bgp, Extend, Filter, Group, Join, Pattern, Select, TriplePattern, Union, Values, WindowBlock, is_hidden
+from dotr.model.algebra import (
+    Bgp,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    MatchPattern,
+    PathPattern,
+    Pattern,
+    Select,
+    TriplePattern,
+    Union,
+    Values,
+    WindowBlock,
+    is_hidden,
+)
 from dotr.model.terms import Variable
 from dotr.model.traverse import expressions_in, has_exists, walk
 from dotr.queries.evaluate import AlgebraCompiler
@@ -215,7 +230,7 @@ class _PartsCompiler(AlgebraCompiler):
         self._in_full = in_full
 
     def compile(self, pattern: Pattern) -> AlgebraOperator:
-        if any(isinstance(node, TriplePattern) for node in walk(pattern)):
+        if any(isinstance(node, TriplePattern | PathPattern | MatchPattern) for node in walk(pattern)):
             try:
                 kept = self._kept.compile(pattern, self._graph)
                 if self._kept.is_large(pattern, self._graph):
