@@ -119,7 +119,7 @@ class ReportEvaluator:
     def kept_solutions(self) -> KeptSolutions:
         """New solutions, of which nothing is known yet."""
         graphs = followed_graphs(self.query, self._closer.rules)
-        return KeptSolutions(kept_plan(self.query.query, graphs, self._limits), self._limits)
+        return KeptSolutions(kept_plan(self.query.query, graphs, self._limits, self._closer.knowledge.background), self._limits)
 
     def evaluate(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
         """Ω at a report.
