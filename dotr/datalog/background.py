@@ -33,7 +33,7 @@ from dotr.store.triples import TripleIndex
 
 if TYPE_CHECKING:  # these modules are loaded where rules need them: NOT, AGGREGATE, equal names
     from dotr.datalog.bulk_strata import StratumSizes
-    from dotr.datalog.delete_and_rederive import StratifiedCloser, StratumIndexes
+    from dotr.datalog.delete_and_rederive import LowestStratum, StratifiedCloser, StratumIndexes
     from dotr.datalog.same_as.closure import SameAsCloser, SameAsRules
 
 __all__ = ["Knowledge", "LimitExceeded", "check_safety", "problems_of"]
@@ -132,6 +132,24 @@ class Knowledge:
     def close(self, triples: Iterable[Triple]) -> Closure:
         """K(t) of an instant with these triples; keeps no state. Raises `LimitExceeded`."""
         return self._closer.close(triples)
+
+    @property
+    def lowest_stratum(self) -> LowestStratum | None:
+        """The lowest stratum of rules with NOT or AGGREGATE; None without these."""
+        from dotr.datalog.delete_and_rederive import StratifiedCloser
+
+        return self._closer.lowest if isinstance(self._closer, StratifiedCloser) else None
+
+    def close_above(self, instant: Sequence[Triple], lowest: Iterable[Triple], found: Sequence[Contradiction]) -> Closure:
+        """As `close`, for rules with NOT or AGGREGATE: triples of which the lowest stratum is closed.
+
+        `lowest`: its model beyond its background; `found`: its contradictions.
+        Raises `LimitExceeded`.
+        """
+        from dotr.datalog.delete_and_rederive import StratifiedCloser
+
+        assert isinstance(self._closer, StratifiedCloser)
+        return self._closer.close_above(instant, lowest, found)
 
     def lower_models(self, triples: Iterable[Triple]) -> Sequence[LowerModel]:
         """The model that NOT and AGGREGATE of each stratum read at an instant, for its explanation.

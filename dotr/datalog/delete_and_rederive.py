@@ -80,6 +80,15 @@ class StratumIndexes(NamedTuple):
     needs_strata: bool
 
 
+class LowestStratum(NamedTuple):
+    """The rules without NOT and AGGREGATE that no other one stands below, with those of a rule set,
+    and the background closed under them. The background may have more that these rules do not read.
+    """
+
+    rules: Sequence[DatalogRule]
+    background: TripleIndex
+
+
 class StratifiedCloser:
     """Closer of instants under a stratified program, over a background that is closed under it.
 
@@ -92,6 +101,7 @@ class StratifiedCloser:
         self._upper_static = stratum_indexes.upper_static
         self._static = frozenset(static)
         self._limit = LIMITS.triples
+        self._lowest_rules = program.up_to(0)
         whole = stratum_indexes.indexes[-1]
         if program.shares_index:
             lower = lower_models([whole] * program.depth)
@@ -137,6 +147,25 @@ class StratifiedCloser:
         delta = StratumDelta(lowest.models)
         closure = lowest.closer.close(instant, delta)
         return self._close_strata(instant, StratumState(closure.background, delta, {}), closure.contradictions)
+
+    @property
+    def lowest(self) -> LowestStratum:
+        """The lowest stratum."""
+        return LowestStratum([rule for rule, _ in self._lowest_rules], self._strata[0].index)
+
+    def close_above(self, instant: Sequence[Triple], lowest: Iterable[Triple], found: Sequence[Contradiction]) -> Closure:
+        """K(t) of an instant, of which the lowest stratum is closed already.
+
+        Args:
+            instant: its triples.
+            lowest: the triples of the lowest stratum's model beyond its background.
+            found: the contradictions of the lowest stratum.
+
+        Raises:
+            LimitExceeded: the closure goes over the limit.
+        """
+        stratum = self._strata[0]
+        return self._close_strata(instant, StratumState(stratum.index, StratumDelta(stratum.models, lowest), {}), found)
 
     def models(self, triples: Iterable[Triple]) -> Sequence[LowerModel]:
         """The model that NOT and AGGREGATE of each stratum read at an instant, for its explanation.

@@ -16,6 +16,7 @@ from dotr.datalog.closure import Closure, Contradiction
 from dotr.datalog.delta_positions import DeltaPosition, delta_positions
 from dotr.datalog.delta_rules import DeltaRule, general_delta_rule
 from dotr.datalog.derivations import ConstraintViolation
+from dotr.datalog.strata import is_nonmonotonic, strata
 from dotr.joins.limits import LIMITS, LimitExceeded
 from dotr.model.algebra import Const
 from dotr.model.datalog import DatalogRule
@@ -58,6 +59,7 @@ class SaidCloser:
                 else:
                     self._for_all.append(position)
         self._compiled: dict[DeltaPosition, DeltaRule] = {}
+        self._not_lowest = frozenset(map(id, rules)) - frozenset(map(id, _lowest_alone(rules)))
 
     @property
     def has_rules(self) -> bool:
@@ -80,17 +82,31 @@ class SaidCloser:
             contradictions = tuple(each for each in contradictions if each not in before.contradictions)
         return Said(self._grown(dict.fromkeys([*said, *new]), closure), contradictions)
 
-    def _grown(self, said: dict[Triple, None], closure: Closure) -> TripleIndex:
-        """The least superset of some triples that has every conclusion with a premise in it."""
+    def close_on(self, lowest: Iterable[Triple], closure: Closure) -> Said:
+        """V of a content, `lowest` being what it says under the rules of the lowest stratum, and
+        `closure` the model of all strata. Raises `LimitExceeded`.
+        """
+        said = dict.fromkeys(lowest)
+        number = len(said)
+        said |= dict.fromkeys(closure.delta)
+        return Said(self._grown(said, closure, number), closure.contradictions)
+
+    def _grown(self, said: dict[Triple, None], closure: Closure, lowest: int = 0) -> TripleIndex:
+        """The least superset of some triples that has every conclusion with a premise in it.
+
+        The first `lowest` of them have those of the lowest stratum's rules already.
+        """
         background, delta = closure.background, closure.delta
         compiled = self._compiled if background is self.knowledge.background else {}
         queue = list(said)
         alarms: list[ConstraintViolation] = []
         active: list[DeltaRule] = []
-        for triple in queue:
+        for number, triple in enumerate(queue):
             subject, predicate, object_ = triple
             concluded: list[Triple] = []
             for position in (*self._by_predicate.get(predicate, ()), *self._for_all):
+                if number < lowest and id(position.rule) not in self._not_lowest:
+                    continue
                 rule = compiled.get(position)
                 if rule is None:
                     rule = compiled[position] = general_delta_rule(position, background)
@@ -102,3 +118,12 @@ class SaidCloser:
             if len(said) > self.limit:
                 raise LimitExceeded(self.limit)
         return TripleIndex(triple for triple in said if not is_hidden(triple[1]))
+
+
+def _lowest_alone(rules: Sequence[DatalogRule]) -> list[DatalogRule]:
+    """The rules of the lowest stratum, where they read nothing that higher strata conclude: there is
+    no rule set, which is closed in every stratum.
+    """
+    if any(rule.of_rule_set for rule in rules) or not any(map(is_nonmonotonic, rules)):
+        return []
+    return [rule for rule, stratum in zip(rules, strata(rules), strict=True) if stratum == 0]

@@ -19,7 +19,7 @@ from dotr.engine.kept_windows import WindowChanges
 from dotr.horizons.index import HeldIndex
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.limits import Limits
-from dotr.model.terms import Triple
+from dotr.model.terms import Term, Triple
 from dotr.queries.kept_changes import NO_CHANGE, NO_TRIPLES, GraphChange, GraphChanges, GraphName
 from dotr.queries.kept_plan import KeptPlan
 from dotr.store.joint_index import JointIndex
@@ -95,7 +95,8 @@ class KeptSolutions:
     def __init__(self, plan: KeptPlan, limits: Limits) -> None:
         self.plan = plan
         self._limits = limits
-        self._graphs = {name: _FollowedGraph() for name in plan.graphs}
+        self._graphs = {name: _FollowedGraph() for name in plan.reads}
+        self._predicates = {name: None if reads is None else {predicate for predicate, _ in reads} for name, reads in plan.reads.items()}
         self._is_empty = True
         self.number = 0
         """Solutions of a query that is kept as a whole."""
@@ -141,16 +142,25 @@ class KeptSolutions:
                 return None
             touched += len(difference.began) + len(difference.ended)
             left += self._graphs[name].size or 0
-            changes[name] = _change_of(graphs[name], difference)
+            changes[name] = self._change(name, graphs[name], difference)
         return None if touched > left else changes
 
+    def _change(self, name: GraphName, graph: SeenGraph, difference: _Difference) -> GraphChange:
+        began, ended = (self._index(name, some) if some else NO_TRIPLES for some in difference)
+        rest = graph.triples
+        if began.triples:
+            known = isinstance(rest, HeldIndex) and rest.without is None
+            rest = HeldIndex(rest.held, rest.least, began) if known else MaskedIndex(rest, began.triples)  # type: ignore[attr-defined]
+        if len(graph.background):
+            rest = JointIndex(graph.background, rest)
+        return GraphChange(graph.background, rest, began, ended, False)
 
-def _change_of(graph: SeenGraph, difference: _Difference) -> GraphChange:
-    began, ended = (TripleIndex(some) if some else NO_TRIPLES for some in difference)
-    rest = graph.triples
-    if difference.began:
-        known = isinstance(rest, HeldIndex) and rest.without is None
-        rest = HeldIndex(rest.held, rest.least, began) if known else MaskedIndex(rest, difference.began)  # type: ignore[attr-defined]
-    if len(graph.background):
-        rest = JointIndex(graph.background, rest)
-    return GraphChange(graph.background, rest, began, ended, False)
+    def _index(self, name: GraphName, triples: Collection[Triple]) -> TripleIndex:
+        """The index of those of some triples, each once, that patterns over a graph can match."""
+        read = self._predicates[name]
+        if read is not None:
+            triples = [each for each in triples if each[1] in read]
+        groups: dict[Term, list[Triple]] = {}
+        for each in triples:
+            groups.setdefault(each[1], []).append(each)
+        return TripleIndex.from_groups(groups, set(triples))

@@ -34,7 +34,7 @@ class LastSolutions:
         self._relation = relation
         self._bag: Counter[AnswerRow] = Counter()
         self._before: Counter[AnswerRow] | None = None
-        self._net: Counter[AnswerRow] = Counter()
+        self._net: dict[AnswerRow, int] = {}
         self._anew: list[AnswerRow] | None = None  # RSTREAM: the rows, where no bag of them is made yet
 
     def rows(self) -> Iterable[AnswerRow]:
@@ -51,42 +51,46 @@ class LastSolutions:
             return self._give_anew(changes.came)
         if self._anew is not None:
             self._bag, self._anew = Counter(self._anew), None
-        net = Counter(changes.came)
-        net.subtract(changes.went)
+        net: dict[AnswerRow, int] = {}
+        for row in changes.came:
+            net[row] = net.get(row, 0) + 1
+        for row in changes.went:
+            net[row] = net.get(row, 0) - 1
         self._before, self._net = None, net
-        self._add(net)
+        self._add(net, 1)
         match self._relation:
             case RelationToStream.RSTREAM:
                 return list(self._bag.elements())
             case RelationToStream.ISTREAM:
-                return list((+net).elements())
+                return [row for row, times in net.items() if times > 0 for _ in range(times)]
             case RelationToStream.DSTREAM:
-                return list((-net).elements())
+                return [row for row, times in net.items() if times < 0 for _ in range(-times)]
             case other:
                 assert_never(other)
 
     def _give_anew(self, rows: list[AnswerRow]) -> list[AnswerRow]:
         if self._relation is RelationToStream.RSTREAM:
-            self._anew, self._before, self._net = rows, None, Counter()
+            self._anew, self._before, self._net = rows, None, {}
             return rows
         before, self._bag = self._bag, Counter(rows)
         self._before = before
         return list((self._bag - before if self._relation is RelationToStream.ISTREAM else before - self._bag).elements())
 
-    def _add(self, net: Counter[AnswerRow]) -> None:
+    def _add(self, net: dict[AnswerRow, int], sign: int) -> None:
         bag = self._bag
+        get = bag.get
         for row, times in net.items():
-            number = bag[row] + times
-            if number:
-                bag[row] = number
-            else:
-                del bag[row]
+            if times:
+                number = get(row, 0) + sign * times
+                if number:
+                    bag[row] = number
+                else:
+                    del bag[row]
 
     def undo(self) -> None:
         """Takes back the last report, which failed after it was given."""
         if self._before is not None:
             self._bag, self._before = self._before, None
         else:
-            self._net.subtract({row: 2 * times for row, times in self._net.items()})
-            self._add(self._net)
-        self._net = Counter()
+            self._add(self._net, -1)
+        self._net = {}

@@ -15,10 +15,10 @@ from itertools import groupby
 from typing import Final, NamedTuple, Protocol, assert_never
 
 from dotr.engine.items import graph_row, row_graph
-from dotr.engine.kept_windows import SharedClosures, kept_windows
+from dotr.engine.kept_windows import SharedClosures, kept_items, kept_windows
 from dotr.engine.last_solutions import LastSolutions
 from dotr.engine.match_blocks import MatchedTriple
-from dotr.engine.report_evaluation import ReportAnswer, ReportEvaluator, SeenWindow, SolutionRow
+from dotr.engine.report_evaluation import ClosedItems, ReportAnswer, ReportEvaluator, SeenWindow, SolutionRow
 from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.joins.limits import LimitExceeded
@@ -74,7 +74,10 @@ class QueryRun(UnitRun):
         self.windows = [WindowReports(WindowContent(window, origin), origin) for window in self.query.windows]
         self._closures = SharedClosures(evaluator.closer) if closures is None else closures
         self._streams = streams or [window.stream for window in self.query.windows]
-        self._kept = kept_windows(self.query, [each.content for each in self.windows], self._streams, self._closures)
+        contents = [each.content for each in self.windows]
+        self._kept = kept_windows(self.query, contents, self._streams, self._closures)
+        self._items = kept_items(self.query, contents, self._streams, self._closures)
+        self._closed = [ClosedItems() for _ in self.windows]
         self._all_times = [reports.times for reports in self.windows if reports.times is not None]
         names = evaluator.projection
         self._names = names
@@ -173,7 +176,9 @@ class QueryRun(UnitRun):
         """The answer of a report and its events; after an error the next report begins anew, and
         compares with the last that was given."""
         try:
-            seen = [SeenWindow(each.content, time, kept) for each, kept in zip(self.windows, self._kept, strict=True)]
+            self._evaluator.bound_literals()
+            parts = zip(self.windows, self._kept, self._items, self._closed, strict=True)
+            seen = [SeenWindow(each.content, time, kept, items, closed) for each, kept, items, closed in parts]
             answer = self._evaluator.evaluate(seen, self.used, self._solutions)
             given = self._last.give(answer.rows)
             try:
@@ -193,8 +198,9 @@ class QueryRun(UnitRun):
         self.is_stopped = True
         self._last.restore(())
         self._solutions.clear()
-        for each, kept in zip(self.windows, self._kept, strict=True):
+        for each in self.windows:
             each.content.clear()
+        for kept in (*self._kept, *self._items):
             if kept is not None:
                 kept.leave()
         name = window.name or "the default window"

@@ -10,14 +10,14 @@ windows, and of the parts of the query that are evaluated in full.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
 from dotr.engine.kept_solutions import KeptSolutions, SeenGraph, SolutionChanges
-from dotr.engine.kept_windows import KeptWindow, WindowChanges, keeps_default_graph
+from dotr.engine.kept_windows import KeptItems, KeptWindow, StratifiedWindow, WindowChanges, followed_graphs
 from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
@@ -51,17 +51,35 @@ class ReportAnswer(NamedTuple):
     used: tuple[frozenset[MatchedTriple], ...]
 
 
+class ClosedItems:
+    """Items of a window, each closed once, by itself."""
+
+    def __init__(self) -> None:
+        self._said: dict[Micros, Said] = {}
+
+    def of(self, items: Sequence[tuple[Micros, list[Triple]]], close: Callable[[list[Triple]], Said]) -> list[Said]:
+        """V of items; those that were asked for last time are remembered."""
+        known = self._said
+        self._said = {time: known.get(time) or close(item) for time, item in items}
+        return list(self._said.values())
+
+
 class SeenWindow:
     """A window as a query sees it at a report.
 
     `content` has the elements; `kept` is what they say, if that is kept, and `changes` how it
-    changed since the window's last report (None: all is anew).
+    changed since the window's last report (None: all is anew). `items` are those that EVENTs see
+    where the stream tells more of them, `closed` the others.
     """
 
-    def __init__(self, content: WindowContent, time: Micros, kept: KeptWindow | None) -> None:
+    def __init__(self, content: WindowContent, time: Micros, kept: KeptWindow | None, items: KeptItems | None, closed: ClosedItems) -> None:
         self.content = content
         self.time = time
         self.kept = kept
+        self.items = items
+        self.closed = closed
+        if items is not None:
+            items.move(time)
         changes = None if kept is None else kept.move(time)
         self.changes: WindowChanges | None = None if changes is None or changes.is_anew else changes
 
@@ -93,12 +111,13 @@ class ReportEvaluator:
         """Closer of what is closed anew."""
         return self._closer
 
+    def bound_literals(self) -> None:
+        """Sets the limit of literals; called before contents are closed and the query evaluated."""
+        BOUNDS.characters = self._limits.literal
+
     def kept_solutions(self) -> KeptSolutions:
         """New solutions, of which nothing is known yet."""
-        windows = {window.name for window in self.query.windows if window.name is not None}
-        graphs: set[GraphName] = set(windows)
-        if keeps_default_graph(self.query, self._closer.rules):
-            graphs.add(None)
+        graphs = followed_graphs(self.query, self._closer.rules)
         return KeptSolutions(kept_plan(self.query.query, graphs, self._limits), self._limits)
 
     def evaluate(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
@@ -112,7 +131,6 @@ class ReportEvaluator:
         Raises:
             LimitExceeded: the windows, or the solutions, go over a limit.
         """
-        BOUNDS.characters = self._limits.literal
         self._contradictions.clear()
         named = {window.name: (window, seen) for window, seen in zip(self.query.windows, windows, strict=True) if window.name is not None}
         graphs: dict[GraphName, SeenGraph] = {name: self._leveled(window.block_level, seen) for name, (window, seen) in named.items()}
@@ -175,24 +193,26 @@ class ReportEvaluator:
 
     def _items(self, window: ContinuousWindow, seen: SeenWindow) -> list[MatchedItem]:
         """The items of a window as EVENTs see them."""
-        view = seen.view
-        level = window.event_level
-        found: list[MatchedItem] = []
-        before: list[Triple] = []
-        history = _items(view.history) if isinstance(level, StreamLevel) else []
-        for time, item in _items(view.content):
-            match level:
-                case EntailmentLevel.NONE | EntailmentLevel.GRAPH:
-                    triples = TripleIndex(item)
-                case EntailmentLevel.SNAPSHOT:
-                    triples = self._said(self._closer.close(item))
-                case EntailmentLevel.WINDOW:
-                    triples = self._said(self._closer.close(item, before))
+        if seen.items is not None:
+            found = [MatchedItem(time, triples) for time, triples in seen.items.seen(seen.time)]
+            self._contradictions |= dict.fromkeys(seen.items.contradictions())
+            return found
+        level, closer = window.event_level, self._closer
+        items = _items(seen.view.content)
+        match level:
+            case EntailmentLevel.NONE | EntailmentLevel.GRAPH:
+                said = seen.closed.of(items, lambda item: Said(TripleIndex(item), ()))
+            case EntailmentLevel.SNAPSHOT:
+                said = seen.closed.of(items, closer.close)
+            case EntailmentLevel.WINDOW:
+                said, before = [], list[Triple]()
+                for _, item in items:
+                    said.append(closer.close(item, before))
                     before += item
-                case StreamLevel():
-                    triples = self._said(self._closer.close(item, [triple for when, each in history if when < time for triple in each]))
-            found.append(MatchedItem(time, triples))
-        return found
+            case StreamLevel():
+                history = _items(seen.view.history)
+                said = [closer.close(item, [triple for when, each in history if when < time for triple in each]) for time, item in items]
+        return [MatchedItem(time, self._said(each)) for (time, _), each in zip(items, said, strict=True)]
 
     def _default(self, windows: Sequence[SeenWindow]) -> _DefaultGraph:
         """The default graph: the model of the background and the default windows, and what those of
@@ -201,6 +221,8 @@ class ReportEvaluator:
         known = self._closer.knowledge.background
         alone = windows[self._default_windows[0]] if len(self._default_windows) == 1 else None
         if alone is not None and (kept := self._kept(alone)) is not None:
+            if isinstance(kept, StratifiedWindow):
+                return _DefaultGraph(SeenGraph(kept.model.delta, kept.model.background), kept.model.removed)
             return _DefaultGraph(SeenGraph(kept.beyond, kept.background, alone.changes))
         if not self._default_windows:
             return _DefaultGraph(SeenGraph(NO_TRIPLES, known))

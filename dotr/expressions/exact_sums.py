@@ -52,6 +52,8 @@ def float_type_of(kinds: int) -> type[float] | None:
 def total_of(kinds: int, exact: int | Decimal, binary: int) -> Number | None:
     """The sum of values of these kinds, from the exact sum of integers and decimals and the
     fixed-point sum of doubles and floats."""
+    if kinds < DOUBLE:
+        return Decimal(exact) if kinds >= DECIMAL else int(exact)
     if _field(kinds, OTHER):
         return None
     wide = float_type_of(kinds)

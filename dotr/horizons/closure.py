@@ -48,6 +48,7 @@ from typing import Final
 from weakref import WeakSet, ref
 
 from dotr.horizons.facts import BEFORE, FACT, INSERTED, NOW, VIEWS, HeldFacts, HorizonCell, StaticFacts
+from dotr.horizons.growth import grown
 from dotr.horizons.index import HeldIndex
 from dotr.horizons.negation import strata_of
 from dotr.horizons.routes import JoinPart, RuleRoutes
@@ -125,6 +126,7 @@ class HorizonClosure:
         self._calendar: dict[Point, list[HorizonCell]] = {}
         self._horizons: list[Point] = []
         self._settled_per_fact = 1.0
+        self._has_endless = False  # a fact has had the horizon FOREVER
         self._unfound: Callable[[], FactChanges | None] = lambda: None
         self._heap: list[Point] = []
         self._inserted: Final = WaitingFacts(self._heap)
@@ -167,6 +169,8 @@ class HorizonClosure:
             self._begun, self._cut_here = [], set()
         self._cut_here.update(self._cuts)
         self.point = k
+        if not (self._told or self._cuts or _is_before(self._openings, k + 1) or _is_before(self._horizons, k)):
+            return FactChanges()
         if self._cuts and not self.may_lose:
             self.may_lose = True
             for cell in self.held.cells.values():
@@ -241,6 +245,15 @@ class HorizonClosure:
         """The inserts that begin later, up to a point."""
         return [each for start in sorted(self._opening) if start <= until for each in self._opening[start]]
 
+    def grown(self, facts: Iterable[WindowFact], h: Point, beyond: Point) -> dict[WindowFact, Point]:
+        """V of some facts, given all that holds, as `dotr.horizons.growth` has it.
+
+        Raises `ValueError` where a rule has NOT, `LimitExceeded` over the limit.
+        """
+        if self.may_lose:
+            raise ValueError("facts may be doubted: close anew what some of them say")
+        return grown(self._strata[0], facts, h, beyond, self.limit)
+
     def view(self) -> ClosureView:
         """A view of the facts with a greater horizon, at first of none."""
         view = ClosureView(self, self._made_views)
@@ -296,7 +309,9 @@ class HorizonClosure:
                     raise LimitExceeded(self.limit)
             if here:
                 settled.append((h, here))
-                if h < FOREVER:
+                if h >= FOREVER:
+                    self._has_endless = True
+                else:
                     bucket = calendar.get(h)
                     if bucket is None:
                         calendar[h] = here
@@ -354,7 +369,8 @@ class HorizonClosure:
         cells = self.held.cells
         before = cells.copy()
         inserted: dict[Point, list[WindowFact]] = {}
-        for fact, cell in before.items():
+        stays = self._horizons or self._has_endless  # else all of it has expired
+        for fact, cell in before.items() if stays else ():
             h = cell[INSERTED]
             if h >= k:
                 facts = inserted.get(h)
@@ -495,3 +511,8 @@ class HorizonClosure:
         if self.auxiliary:
             began, ended = ([fact for fact in facts if fact[0] not in self.auxiliary] for facts in (began, ended))
         return FactChanges(began, ended)
+
+
+def _is_before(points: list[Point], k: Point) -> bool:
+    """True where the first of some points lies before k."""
+    return bool(points) and points[0] < k

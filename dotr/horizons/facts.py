@@ -200,15 +200,16 @@ class HeldFacts:
         >>> held.settle([("<a>", "<p>", "<b>")], 7, NEVER, 7, [])
         ({}, [(('<a>', '<p>', '<b>'), 5, 5)])
         """
-        cells, has_edges = self.cells, self._from is not None
-        get = cells.get
+        has_edges = self._from is not None
+        add = self.cells.setdefault
         new: dict[str, list[WindowFact]] = {}
         renewed: list[Renewal] = []
         group: list[WindowFact] = []
         is_triple, last = False, ""
         for fact in facts:
-            cell = get(fact)
-            if cell is not None:
+            fresh = [h, NEVER, inserted, step, fact, 0]
+            cell = add(fact, fresh)
+            if cell is not fresh:
                 now, as_step = cell[NOW], cell[STEP]
                 if inserted > cell[INSERTED]:
                     cell[INSERTED] = inserted
@@ -220,7 +221,6 @@ class HeldFacts:
                     if as_step < step:
                         cell[STEP] = step
                 continue
-            cells[fact] = cell = [h, NEVER, inserted, step, fact, 0]
             here.append(cell)
             name = fact[-2]  # the predicate of a triple, the relation of a row
             if name != last:

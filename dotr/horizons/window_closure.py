@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Contradiction
@@ -33,7 +33,7 @@ from dotr.datalog.strata import is_nonmonotonic
 from dotr.horizons.closure import HorizonClosure
 from dotr.horizons.facts import NOW, StaticFacts
 from dotr.horizons.index import HeldIndex
-from dotr.horizons.rules import CONTRADICTION, FactChanges, WindowFact
+from dotr.horizons.rules import CONTRADICTION, FOREVER, FactChanges, FactRow, WindowFact
 from dotr.horizons.views import ClosureView
 from dotr.joins.limits import LIMITS
 from dotr.model.continuous import EntailmentLevel
@@ -52,11 +52,21 @@ def is_kept(rules: Iterable[DatalogRule], level: EntailmentLevel) -> bool:
     return level in (EntailmentLevel.NONE, EntailmentLevel.SNAPSHOT) or not any(map(is_nonmonotonic, rules))
 
 
+class SaidItem(NamedTuple):
+    """V of triples: triples and contradictions, each with its horizon, that of the earliest item
+    that it needs beside them; `FOREVER` where it needs none.
+    """
+
+    triples: list[tuple[Triple, Micros]]
+    contradictions: list[tuple[Contradiction, Micros]]
+
+
 class WindowClosure:
     """Closure of the content of windows, where it is kept (`is_kept`).
 
     `knowledge`: the background, closed under `rules`; a new version of it needs a new closure, into
-    which the content is inserted again. `limit`: the greatest number of triples said.
+    which the content is inserted again. `background`: another background, closed under the rules,
+    than all of it: that of the lowest stratum. `limit`: the greatest number of triples said.
     Raises `ValueError` where it is not kept.
 
     >>> from dotr.model.algebra import Const, TriplePattern, Var
@@ -74,16 +84,21 @@ class WindowClosure:
     ([('<s>', '<at>', '<c>'), ('<s>', '<in>', '<c>')], 2)
     """
 
-    def __init__(self, level: EntailmentLevel, knowledge: Knowledge, rules: Sequence[DatalogRule], limit: int = LIMITS.triples) -> None:
+    def __init__(
+        self,
+        level: EntailmentLevel,
+        knowledge: Knowledge,
+        rules: Sequence[DatalogRule],
+        limit: int = LIMITS.triples,
+        background: TripleIndex | None = None,
+    ) -> None:
         if not is_kept(rules, level):
             raise ValueError("rules with NOT or AGGREGATE: the background may lose conclusions, close the content anew")
-        self.background: Final = knowledge.background
+        self.background: Final = knowledge.background if background is None else background
         self._has_unseen: Final = any(rule.of_rule_set or not rule.head for rule in rules)
         self._closer: Final = SaidCloser(knowledge, rules, limit) if level is EntailmentLevel.SNAPSHOT else None
         has_rules = level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW)
-        self._closure: Final = HorizonClosure(
-            rules if has_rules else (), StaticFacts(knowledge.background) if has_rules else None, limit=limit
-        )
+        self._closure: Final = HorizonClosure(rules if has_rules else (), StaticFacts(self.background) if has_rules else None, limit=limit)
         self._coming: dict[Micros, list[Triple]] = {}
         self._item_contradictions: deque[tuple[Micros, Contradiction]] = deque()
         self._begin: Micros | None = None
@@ -141,6 +156,21 @@ class WindowClosure:
         self._item_contradictions += [(time, each) for each in said.contradictions]
         return list(said.triples)
 
+    def said_by(self, triples: Iterable[Triple], begin: Micros) -> SaidItem:
+        """V(triples | B and the items of the content after `begin`), the triples being in the content.
+
+        Raises `LimitExceeded`.
+        """
+        facts: list[tuple[Triple, Micros]] = []
+        found: list[tuple[Contradiction, Micros]] = []
+        for fact, horizon in self._closure.grown(triples, FOREVER, begin).items():
+            if len(fact) == 3:
+                if not is_hidden(fact[1]):
+                    facts.append((fact, horizon))
+            elif fact[0] == CONTRADICTION:
+                found.append((_contradiction(fact[1]), horizon))
+        return SaidItem(facts, found)
+
     def view(self) -> WindowClosureView:
         """A shorter window that ends with this one."""
         return WindowClosureView(self, self._closure.view())
@@ -151,8 +181,7 @@ class WindowClosure:
         found = {each for time, each in self._item_contradictions if after is None or time > after}
         for row, cell in self._closure.held.rows(CONTRADICTION):
             if after is None or cell[NOW] > after:
-                triples = zip(row[1::3], row[2::3], row[3::3], strict=True)
-                found.add(Contradiction(row[0], tuple(sorted(set(triples)))))
+                found.add(_contradiction(row))
         return tuple(sorted(found))
 
 
@@ -186,6 +215,11 @@ class WindowClosureView:
     def contradictions(self) -> tuple[Contradiction, ...]:
         """The contradictions of the window's content."""
         return self._closure.contradictions(self._begin)
+
+
+def _contradiction(row: FactRow) -> Contradiction:
+    triples = zip(row[1::3], row[2::3], row[3::3], strict=True)
+    return Contradiction(row[0], tuple(sorted(set(triples))))
 
 
 def _is_seen(fact: WindowFact) -> bool:

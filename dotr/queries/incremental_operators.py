@@ -94,7 +94,7 @@ class IncrementalCompiler(AlgebraCompiler):
             pattern = Bgp(pattern.left.patterns + pattern.right.patterns)
         scan = self._delta_scan(pattern)
         if scan is None and isinstance(pattern, Bgp):
-            triples, paths = _split_paths(pattern)
+            triples, paths = split_paths(pattern)
             if triples.patterns and paths.patterns:  # the paths start at terms that the triples bind
                 return JoinOperator(pattern, self.compile(triples), AlgebraCompiler().compile(paths))
         return scan or super().compile(pattern)
@@ -121,7 +121,7 @@ class IncrementalCompiler(AlgebraCompiler):
         return DeltaScan(pattern, names, parts, static_rows, general) if len(static_rows) <= MAX_STATIC_ROWS else None
 
 
-def _split_paths(pattern: Bgp) -> tuple[Bgp, Bgp]:
+def split_paths(pattern: Bgp) -> tuple[Bgp, Bgp]:
     """The triple patterns with all triple terms, nested ones included, that they bind; and the
     rest.
     """

@@ -24,7 +24,7 @@ from dotr.expressions.exact_sums import ExactSum
 from dotr.expressions.operators import divide
 from dotr.expressions.sort_keys import OrderBy
 from dotr.joins.branch_loops import AnswerRow
-from dotr.model.algebra import AggregateCall, Group, is_hidden
+from dotr.model.algebra import AggregateCall, Group, Var, is_hidden
 from dotr.model.terms import Term, Variable
 from dotr.queries.kept_changes import NO_ROWS, GraphChanges, ReportWork, RowChanges
 from dotr.queries.kept_operators import KeptOperator, columns_getter, over_rows
@@ -80,11 +80,13 @@ class CountedValues(GroupValues):
         return write(self._number)
 
 
-def _change(counts: Counter[Term | AnswerRow], value: Term | AnswerRow, times: int) -> int:
+def _change(counts: dict[Term | AnswerRow, int], value: Term | AnswerRow, times: int) -> int:
     """Changes a multiset; returns 1 where the value is new, -1 where it is gone, else 0."""
-    before = counts[value]
-    after = counts[value] = before + times
-    if not after:
+    before = counts.get(value, 0)
+    after = before + times
+    if after:
+        counts[value] = after
+    else:
         del counts[value]
     return (after > 0) - (before > 0)
 
@@ -121,15 +123,15 @@ class SummedValues(ValueMultiset):
         self._sum = ExactSum()
 
     def change(self, value: Term | AnswerRow | None, times: int) -> None:
-        super().change(value, times)
         if value is None:
+            self._errors += times
             return
+        turn = _change(self._counts, value, times)
         if self._is_distinct:
-            times = 1 if times > 0 else -1
-            if self._counts[value] != (1 if times > 0 else 0):
-                return
-        self._number += times
-        self._sum.change(VALUES[value], times)  # type: ignore[index]
+            times = turn
+        if times:
+            self._number += times
+            self._sum.change(VALUES[value], times)  # type: ignore[index]
 
     def result(self) -> Term | None:
         if self._errors or self._sum.has_overflowed:
@@ -201,6 +203,15 @@ def _maker(call: AggregateCall) -> Callable[[], GroupValues]:
             return lambda: ValueMultiset(combine)
 
 
+def _key_function(group: Group, names: Sequence[Variable]) -> Callable[[AnswerRow], AnswerRow]:
+    """The function from a row to the key of its group."""
+    variables = [key.name for _, key in group.keys if isinstance(key, Var)]
+    if len(variables) == len(group.keys):
+        return columns_getter(names, variables)
+    keys = [over_rows(evaluator, key, names) for _, key in group.keys]
+    return lambda row: tuple([key(row) for key in keys])
+
+
 class _KeptGroupState:
     """A group: the number of its rows, its values by aggregate, and its row as it was given."""
 
@@ -215,12 +226,13 @@ class _KeptGroupState:
 class KeptGroups(KeptOperator):
     """GROUP BY: a row for each group, keys first; without keys one for all rows, or for none."""
 
-    __slots__ = ("_columns", "_groups", "_inner", "_keys")
+    __slots__ = ("_columns", "_groups", "_has_keys", "_inner", "_key_of")
 
     def __init__(self, inner: KeptOperator, group: Group) -> None:
         super().__init__([name for name, _ in (*group.keys, *group.aggregates)])
         self._inner = inner
-        self._keys = [over_rows(evaluator, key, inner.names) for _, key in group.keys]
+        self._has_keys = bool(group.keys)
+        self._key_of = _key_function(group, inner.names)
         self._columns = [_GroupColumn(call, inner.names) for _, call in group.aggregates]
         self._groups: dict[AnswerRow, _KeptGroupState] = {}
 
@@ -231,19 +243,20 @@ class KeptGroups(KeptOperator):
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
         changes = self._inner.changes(graphs, work)
         touched: dict[AnswerRow, _KeptGroupState] = {}
-        if not self._keys and () not in self._groups:
+        if not self._has_keys and () not in self._groups:
             touched[()] = self._group(())
         if not changes and not touched:
             return NO_ROWS
+        key_of, values_of = self._key_of, [column.value_of for column in self._columns]
         for rows, times in ((changes.came, 1), (changes.went, -1)):
             for row in rows:
-                key = tuple([key(row) for key in self._keys])
+                key = key_of(row)
                 group = touched.get(key)
                 if group is None:
                     group = touched[key] = self._group(key)
                 group.number += times
-                for column, values in zip(self._columns, group.values, strict=True):
-                    values.change(column.value_of(row), times)
+                for value_of, values in zip(values_of, group.values, strict=True):
+                    values.change(value_of(row), times)
         work.keep(len(self._groups))
         return self._given(touched)
 
@@ -258,8 +271,8 @@ class KeptGroups(KeptOperator):
         came: list[AnswerRow] = []
         went: list[AnswerRow] = []
         for key, group in touched.items():
-            row = (*key, *[values.result() for values in group.values]) if group.number or not self._keys else None
-            if not group.number and self._keys:
+            row = (*key, *[values.result() for values in group.values]) if group.number or not self._has_keys else None
+            if not group.number and self._has_keys:
                 del self._groups[key]
             if row != group.given:
                 if group.given is not None:

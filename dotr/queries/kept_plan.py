@@ -17,12 +17,13 @@ from dotr.errors.diagnostics import DotrError
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.branches import Unplannable, branches
 from dotr.joins.limits import Limits
-from dotr.joins.scope import Variables, certain, possible
-from dotr.model.algebra import Bgp, Extend, Filter, Group, Join, Pattern, Select, TriplePattern, Union, Values, WindowBlock
+from dotr.joins.scope import Reads, Variables, certain, possible, reads_of, union_of_reads
+from dotr.model.algebra import Bgp, Extend, Filter, Group, Join, Pattern, Select, TriplePattern, Union, Values, WindowBlock, is_hidden
 from dotr.model.terms import Variable
 from dotr.model.traverse import expressions_in, has_exists, walk
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
+from dotr.queries.incremental_operators import split_paths
 from dotr.queries.kept_changes import GraphChanges, GraphName, ReportWork, RowChanges
 from dotr.queries.kept_groups import KeptGroups
 from dotr.queries.kept_joins import KeptJoin, KeptLookup
@@ -37,8 +38,11 @@ from dotr.queries.kept_operators import (
     KeptUnion,
 )
 from dotr.queries.matching import Bindings, Solution
-from dotr.queries.operators import AlgebraOperator
+from dotr.queries.operators import AlgebraOperator, JoinOperator
 from dotr.queries.report_graph import WindowOperator
+
+DEFAULT_GRAPH: Final = "the default graph"
+"""The construct of a pattern over a default graph that is not followed."""
 
 
 class NotKept(DotrError):
@@ -54,8 +58,8 @@ class KeptCompiler:
     def __init__(self, graphs: Collection[GraphName], limits: Limits) -> None:
         self._graphs = graphs
         self._limits = limits
-        self.read: set[GraphName] = set()
-        """The graphs that triple patterns read."""
+        self.read: dict[GraphName, Reads | None] = {}
+        """The kinds of triples that patterns read, by graph; None for any."""
 
     def compile(self, pattern: Pattern, graph: GraphName = None) -> KeptOperator:
         """The operator that keeps a pattern over a graph. Raises `NotKept`."""
@@ -77,9 +81,9 @@ class KeptCompiler:
         if not all(part.is_monotone for part in parts):
             return None
         if graph not in self._graphs and any(part.patterns for part in parts):
-            raise NotKept("the default graph")
-        if any(part.patterns for part in parts):
-            self.read.add(graph)
+            raise NotKept(DEFAULT_GRAPH)
+        for each in (each for part in parts for each in part.patterns):
+            self.read[graph] = union_of_reads(self.read.get(graph, frozenset()), reads_of(each))
         return ConjunctionScan(graph, parts, names, self._limits)
 
     def _compiled(self, pattern: Pattern, graph: GraphName) -> KeptOperator:
@@ -145,6 +149,11 @@ class KeptPart(AlgebraOperator):
         self._bag: Counter[AnswerRow] = Counter()
         self._solutions: dict[AnswerRow, Solution] = {}
 
+    @property
+    def shown(self) -> list[Variable]:
+        """The variables of a query's text that its solutions may bind."""
+        return sorted(name for name in self.variables if not is_hidden(name))
+
     def update(self, graphs: GraphChanges, work: ReportWork) -> None:
         """Takes in what changed of the graphs. Raises `LimitExceeded`, after which it must be
         cleared."""
@@ -197,6 +206,10 @@ class _PartsCompiler(AlgebraCompiler):
         if isinstance(pattern, WindowBlock):
             inner = _PartsCompiler(self._kept, pattern.window, self._parts, self._in_full).compile(pattern.pattern)
             return WindowOperator(pattern, pattern.window, inner)
+        if isinstance(pattern, Bgp):
+            triples, paths = split_paths(pattern)
+            if triples.patterns and paths.patterns:  # the paths start at terms that the triples bind
+                return JoinOperator(pattern, self.compile(triples), AlgebraCompiler().compile(paths))
         return super().compile(pattern)
 
     def compile_lookup(self, pattern: Pattern, left: Pattern) -> AlgebraOperator:
@@ -212,14 +225,14 @@ class KeptPlan(NamedTuple):
     - `operator`: the operator that evaluates it over `parts`, which are kept, where it is not kept
       as a whole.
     - `in_full`: the constructs for which a part is evaluated in full at each report.
-    - `graphs`: those that what is kept reads.
+    - `reads`: the kinds of triples that what is kept reads, by graph; None for any.
     """
 
     whole: KeptOperator | None
     operator: AlgebraOperator
     parts: tuple[KeptPart, ...]
     in_full: tuple[str, ...]
-    graphs: frozenset[GraphName]
+    reads: Mapping[GraphName, Reads | None]
 
     def clear(self) -> None:
         """Forgets all solutions."""
@@ -260,5 +273,5 @@ def kept_plan(select: Select, graphs: Collection[GraphName], limits: Limits) -> 
         parts: list[KeptPart] = []
         in_full: dict[str, None] = {}
         operator = _PartsCompiler(compiler, None, parts, in_full).compile(select)
-        return KeptPlan(None, operator, tuple(parts), tuple(in_full), frozenset(compiler.read))
-    return KeptPlan(whole, AlgebraCompiler().compile(select), (), (), frozenset(compiler.read))
+        return KeptPlan(None, operator, tuple(parts), tuple(in_full), compiler.read)
+    return KeptPlan(whole, AlgebraCompiler().compile(select), (), (), compiler.read)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, assert_never
+from typing import Final, NamedTuple, assert_never
 
-from dotr.engine.kept_windows import closed_anew
+from dotr.engine.kept_windows import closed_anew, followed_graphs
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.rendering import duration_text
+from dotr.joins.limits import NO_LIMITS
 from dotr.layout.layers import Layer
 from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, ProgramUnit, StreamQuery, readings
 from dotr.model.continuous import (
@@ -30,6 +31,7 @@ from dotr.model.continuous import (
 )
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Label
+from dotr.queries.kept_plan import DEFAULT_GRAPH, kept_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +158,21 @@ def _explained(layer: Layer, unit: StreamQuery, rules: Sequence[DatalogRule], re
 
 
 def _evaluation(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> str:
-    anew = closed_anew(query, rules)
-    if not anew:
-        return "in full at each report, over windows whose closures are kept"
-    if len(anew) == len(query.windows):
-        return "in full at each report, over its windows closed anew"
-    names = ", ".join(window.name or "(default)" for window in anew)
-    return f"in full at each report, over windows whose closures are kept, but for {names}, closed anew"
+    """What of the solutions is kept from report to report, and what is evaluated in full."""
+    plan = kept_plan(query.query, followed_graphs(query, rules), NO_LIMITS)
+    reasons = " and ".join(_UNFOLLOWED if each == DEFAULT_GRAPH else each for each in plan.in_full)
+    if plan.whole is not None:
+        text = "its solutions are kept from report to report; a report costs what changed"
+    elif plan.parts:
+        parts = "; ".join(" ".join(f"?{name}" for name in part.shown) or "no variable" for part in plan.parts)
+        text = f"in full at each report, for {reasons}, over parts whose solutions are kept: those of {parts}"
+    else:
+        text = f"in full at each report, for {reasons}"
+    anew = [window.name or "(default)" for window in closed_anew(query, rules)]
+    return f"{text}; closed anew at each report: {', '.join(anew)}" if anew else text
+
+
+_UNFOLLOWED: Final = "a default graph of several windows or under NOT or AGGREGATE"
 
 
 def _window(window: ContinuousWindow, stream: GraphStream) -> WindowExplanation:

@@ -133,7 +133,8 @@ def test_body_is_read() -> None:
 
 def test_statements_may_stand_anywhere() -> None:
     file = read(
-        "REPORT ended :d(?x, ?y) as Gone . :d(?x, ?y) AT ?t :- :p(?x, ?y) AT ?t IN [2 s] . background :C, :p2 . STREAM asserted . RESOLUTION 2 s ."
+        "REPORT ended :d(?x, ?y) as Gone . :d(?x, ?y) AT ?t :- :p(?x, ?y) AT ?t IN [2 s] . "
+        "background :C, :p2 . STREAM asserted . RESOLUTION 2 s ."
     )
     assert (file.resolution, file.asserted) == (2 * SECOND, True)
     assert file.background == {"<http://example.org/C>", "<http://example.org/p2>"}

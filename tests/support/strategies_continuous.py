@@ -191,6 +191,101 @@ def continuous_programs(draw: st.DrawFn) -> ContinuousProgram:
     )
 
 
+KEPT_BLOCKS = (
+    "?x :p ?y",
+    "?x :v ?y",
+    "?x :p ?y . ?y :q ?z",
+    "?x :p ?z . ?x :v ?y",
+    "{ ?x :p ?y } UNION { ?y :q ?x }",
+    "{ ?x :p ?y } UNION { ?x :v ?y } UNION { ?x :p ?y }",
+    "?x :v ?n FILTER(?n > 1) BIND(?n + 1 AS ?y)",
+    "?x ?r ?n BIND(?n * 2 AS ?y)",
+    "VALUES ?y { :a :b } ?x :p ?y",
+    "?x :p ?y VALUES (?x ?y) { (:a UNDEF) (UNDEF :b) (:c :c) }",
+    "{ SELECT DISTINCT ?x { ?x ?r ?y } } ?x :v ?y",
+    "{ SELECT ?x (COUNT(*) AS ?y) { ?x ?r ?z } GROUP BY ?x }",
+    "{ SELECT ?x (SUM(?n) AS ?y) { ?x :v ?n } GROUP BY ?x HAVING(COUNT(*) > 1) }",
+    "?x :v ?y FILTER(!BOUND(?z))",
+    "[] :p ?x . ?x ?r ?y",
+    "?x ?r ?y",
+    "?x :p ?y . :a :q :b",
+)
+PARTLY_KEPT_BLOCKS = (
+    "?x :v ?y OPTIONAL { ?x :p ?z }",
+    "?x :v ?y MINUS { ?x :p :a }",
+    "?x :p ?y FILTER NOT EXISTS { ?y :p ?x }",
+    "?x :v ?y . ?x :p+ ?z",
+    "{ SELECT ?x ?y { ?x :v ?y } ORDER BY ?y ?x LIMIT 2 }",
+)
+KEPT_LINES = (
+    ("SELECT ?x ?y", ""),
+    ("SELECT ?x", ""),
+    ("SELECT *", ""),
+    ("SELECT DISTINCT ?x", ""),
+    ("SELECT (COUNT(*) AS ?total)", ""),
+    ("SELECT (COUNT(DISTINCT *) AS ?total)", ""),
+    ("SELECT ?x (COUNT(?y) AS ?total)", "GROUP BY ?x"),
+    ("SELECT ?x (SUM(?y) AS ?total) (AVG(?y) AS ?other)", "GROUP BY ?x"),
+    ("SELECT (SUM(DISTINCT ?y) AS ?total)", ""),
+    ("SELECT (AVG(?y) AS ?total)", ""),
+    ("SELECT ?y (MAX(?x) AS ?total) (MIN(?x) AS ?other)", "GROUP BY ?y HAVING(COUNT(*) > 1)"),
+    ("SELECT (SAMPLE(?x) AS ?total) (GROUP_CONCAT(?x) AS ?other)", ""),
+    ("SELECT ?x ?y", "ORDER BY ?y DESC(?x) LIMIT 2"),
+    ("SELECT DISTINCT ?x", "ORDER BY ?x LIMIT 1 OFFSET 1"),
+    ("ASK", ""),
+    ("CONSTRUCT { ?x :q ?y }", ""),
+)
+
+
+def kept_query(draw: st.DrawFn, label: str) -> str:
+    """A query whose solutions, or parts of them, are kept, over windows that move in small steps."""
+    line, modifiers = pick(draw, KEPT_LINES)
+    blocks = KEPT_BLOCKS * 3 + PARTLY_KEPT_BLOCKS
+    froms, patterns = [], []
+    for name in draw(st.sampled_from((("<w>",), ("<w>",), ("<w>", "<v>"), ("<w>", None), (None,)))):
+        reports = pick(draw, ("", "REPORT ON CONTENT CHANGE", "REPORT ON WINDOW CLOSE", "REPORT PERIODIC 2s"))
+        width = pick(draw, ("RANGE 6s STEP 1s", "RANGE 10s STEP 1s", "RANGE 20s STEP 2s", "LANDMARK STEP 1s LIMIT 100", "ELEMENTS 4"))
+        level = pick(draw, ("", "", "", "ENTAILMENT NONE", "ENTAILMENT SNAPSHOT"))
+        pattern = pick(draw, blocks)
+        froms.append(f"FROM {'NAMED ' if name else ''}WINDOW {name or ''} ON {pick(draw, (':s', ':s', ':t'))} [{width} {reports} {level}]")
+        patterns.append(f"WINDOW {name} {{ {pattern} }}" if name else f"{{ {pattern} }}")
+    if "<v>" not in froms[-1] and often(draw, 4):
+        patterns.append(pick(draw, ("{ ?x :p ?y }", "{ ?x a ?c }", "FILTER(?x != :a)", "BIND(1 AS ?k)", "VALUES ?x { :a :b :b }")))
+    text = f"REGISTER {pick(draw, ('RSTREAM', 'ISTREAM', 'DSTREAM'))} <{label}> AS {line} {' '.join(froms)}"
+    return f"{text} WHERE {{ {' '.join(patterns)} }} {modifiers}"
+
+
+@st.composite
+def kept_programs(draw: st.DrawFn) -> ContinuousProgram:
+    """A query over windows of which a small part changes from report to report."""
+    times = sorted(draw(st.lists(st.sampled_from([0, 0.5, 1, 2, 3, 4, 5, 6, 7, 7.5, 8, 9, 10, 13]), min_size=4, max_size=9)))
+    elements = [(time, pick(draw, ("s", "s", "t")), " ".join(measured(draw) for _ in range(draw(st.integers(0, 5))))) for time in times]
+    if often(draw, 3):
+        elements.insert(1, elements[0])  # the same element twice
+    return ContinuousProgram(
+        kept_query(draw, "One"),
+        "",
+        pick(draw, ("", "", "", *DATALOG)),
+        pick(draw, ("", "", ":a :p :b . :b :q :c . :a :v 2 .", *BACKGROUND)),
+        pick(draw, ("none", "none", "none", "none", "rdfs")),
+        pick(draw, (0, 0, 1)),
+        tuple(elements),
+    )
+
+
+NUMBERS = ("1", "2", "0.2", "1.50", "1e0", "1e16", '"x"')
+
+
+def measured(draw: st.DrawFn) -> str:
+    subject = pick(draw, (":a", ":b", ":c", ":d"))
+    kind = draw(st.integers(0, 5))
+    if kind <= 2:
+        return f"{subject} :v {pick(draw, NUMBERS)} ."
+    if kind <= 4:
+        return f"{subject} :{pick(draw, 'ppq')} {pick(draw, (':a', ':b', ':c', ':d'))} ."
+    return pick(draw, (f"{subject} a :A .", f"[] :p {subject} ."))
+
+
 def graph(draw: st.DrawFn) -> str:
     triples = draw(
         st.lists(

@@ -270,7 +270,7 @@ def brute_force(program: TemporalProgram) -> UnitsResult:
     known = world(rules, [program.background], datalog, program.entailment, PREFIXES)
     arrived = [("s", Element(int(at * SECOND), read_turtle(turtle, PREFIXES))) for at, turtle in program.elements]
     try:
-        expected = run_units(known, (), arrived, 0, MOST, read.units, MOST_PAIRS)
+        expected = run_units(known, (), arrived, 0, MOST, temporal=read.units, most_pairs=MOST_PAIRS)
     except ValueError as cycle:
         assume("a cycle" not in str(cycle))
         raise
