@@ -159,6 +159,30 @@ def test_check_of_data_compares_windows_with_their_streams(project: Path, capsys
     assert "They bring :v." in shown
 
 
+def test_a_unit_that_explanations_do_not_know_stops_no_command(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    Path("often.lars").write_text("PREFIX : <http://example.org/>\nOften(?x) :- EVENT Hot(?x AS ?x) IN [30 s] .\nREPORT NEW Often(?x) .\n")
+    Path("seen.dotr").write_text(
+        "PREFIX : <http://example.org/>\nrule Noted define Noted = [ ?x :noted true ] from Often with Noted.?x = Often.?x\n"
+    )
+    Path("c.yaml").write_text(CONFIG.replace("r.dotr]", "r.dotr, often.lars, seen.dotr]"))
+    assert main(["why", "c.yaml", "--rule", "Noted", "--at", "5"]) == 0
+    assert "└ from Often at 5: x :a\n" in capsys.readouterr().out
+    for command in (["why", "--at", "5"], ["why-not"]):
+        assert main([command[0], "c.yaml", "--rule", "Often", *command[1:]]) == 2
+        assert "C240 the events of Often cannot be explained yet" in capsys.readouterr().err
+    for command in (
+        ["report", "-o", "r.html"],
+        ["explain", "--format", "svg"],
+        ["explain", "--format", "mermaid"],
+        ["replay", "--against", "c.yaml"],
+    ):
+        assert main([command[0], "c.yaml", *command[1:]]) == 0, capsys.readouterr()
+    assert "Often" in Path("r.html").read_text()
+
+
 def test_coverage_counts_reports(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test", "--coverage", str(project / "t.yaml")]) == 0
     assert "Hot: 2 reports, 2 events; never: a report without an event\n" in capsys.readouterr().out
