@@ -36,7 +36,7 @@ def mermaid(explained: Explanation) -> str:
 def _mermaid(explained: Explanation) -> Iterator[str]:
     for query in explained.queries:
         yield f"  q{query.number}[{_quoted(f'query {query.number}', *query.labels, query.how)}]"
-    units = [query.drawn for query in explained.continuous]
+    units = explained.drawn
     events = _events(explained)
     streams = _streams(units)
     for number, stream in enumerate(streams):
@@ -71,7 +71,7 @@ def _mermaid(explained: Explanation) -> Iterator[str]:
 
 def _events(explained: Explanation) -> list[str]:
     """The labels of all events, those of rules first."""
-    of_units = (event for query in explained.continuous for event in query.drawn.events)
+    of_units = (event for unit in explained.drawn for event in unit.events)
     return list(dict.fromkeys([*(rule.event for rule in explained.rules), *of_units]))
 
 
@@ -198,7 +198,7 @@ def svg(explained: Explanation) -> str:
 def _columns(explained: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]:
     """Columns of boxes and gaps from left to right, ordered to reduce crossings, and the arrows."""
     queries = {query.number: _query_box(query.number, query.labels, query.how, query.triggers) for query in explained.queries}
-    units = [query.drawn for query in explained.continuous]
+    units = explained.drawn
     events = {event: _Box([event], round=18.0) for event in _events(explained)}
     streams = {stream: _Box([f"stream {stream.name}"], round=0.0) for stream in _streams(units)}
     clock = _Box(["clock"], round=18.0)
