@@ -23,11 +23,11 @@ from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Firing
 from dotr.model.terms import Triple
-from dotr.model.time import Clock, Micros
+from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
-from dotr.state import segment_store, unit_state
+from dotr.state import bucket_state, paged_state, segment_store, unit_state
 from tests.support.layered_batches import Instants, LayeredRun, in_layers
 from tests.support.properties import examples
 from tests.support.strategies_continuous import ContinuousProgram, continuous_programs
@@ -79,6 +79,21 @@ rule Ticked define Ticked = [ [] :n ?n ] from every 7 s as T and ?n = count(*) o
 rule Echo define Echo = [ [] :n ?n ] from Sums and last Pair within 20 s from Sums with Echo.?n = Sums.?n
 """
 MIXED = ProgramSpec((Document("q.rspql", MIXED_QUERIES), Document("r.dotr", MIXED_RULES)))
+
+PAGED_QUERIES = """\
+PREFIX : <http://example.org/>
+REGISTER RSTREAM Recent AS SELECT ?x (COUNT(*) AS ?n)
+FROM NAMED WINDOW <w> ON <sensors> [RANGE 8s STEP 3s] WHERE { WINDOW <w> { ?x :v ?v } } GROUP BY ?x
+"""
+PAGED_RULES = """\
+PREFIX : <http://example.org/>
+query Reading = [ SELECT ?x ?v { ?x :v ?v } ]
+rule Pair define Pair = [ [] :of ?x ; :gap ?gap ] from Reading
+and each Reading as Old [ FILTER(?x = Reading.?x) ] within 30 s from Reading with Pair.?x = Reading.?x, Pair.?gap = Reading.?v - Old.?v
+rule Above define Above = [ [] :of ?x ; :n ?n ] from Recent
+and each Recent as Old [ FILTER(?x = Recent.?x) ] within 20 s from Recent with Above.?x = Recent.?x, Above.?n = Recent.?n - Old.?n
+"""
+PAGED = ProgramSpec((Document("q.rspql", PAGED_QUERIES), Document("r.dotr", PAGED_RULES)))
 
 
 def stream(seed: int) -> list[tuple[int, str]]:
@@ -183,6 +198,27 @@ def test_elements_of_windows_in_segments(name: str, monkeypatch: pytest.MonkeyPa
     instants = instants_of_stream(5)
     cuts = list(range(1, len(instants), 2))
     assert in_layers(PROGRAMS[name][0], instants, cuts, 2, 5) == in_one_piece(PROGRAMS[name][0], instants)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("seed", range(2))
+def test_a_layer_that_time_cannot_fire_keeps_its_pages(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, constant, value in (
+        (bucket_state, "SMALL", 2),
+        (paged_state, "MAX_UNPAGED", 3),
+        (paged_state, "PAGE_EVENTS", 1),
+        (segment_store, "RECENT_BATCHES", 2),
+    ):
+        monkeypatch.setattr(module, constant, value)
+    instants = instants_of_stream(seed)
+    run, firings, paged = LayeredRun(PAGED, 2, seed), list[Firing](), set[int]()
+    assert run.program.timed_layers == {1}
+    for start in range(0, len(instants), 3):
+        end = min(start + 3, len(instants))
+        firings += run.batch(instants[start:end], LAST_MICRO if end == len(instants) else instants[end][0] - 1)
+        paged |= {number // 2 for cache in run.caches for (_, number), each in cache.items() if each.pages.page_count > 1}
+    assert firings == in_one_piece(PAGED, instants)
+    assert paged == {0, 2}
 
 
 @pytest.mark.core
