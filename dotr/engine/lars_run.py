@@ -72,8 +72,9 @@ class LarsRun(UnitRun):
             self._note_next()
 
     def end(self, last: Micros, *, is_fed: bool) -> None:
-        """The last point is that of the last instant."""
+        """The last point is that of the last instant. It is evaluated though nothing has come."""
         self.last = self._point_of(last)
+        self._note_next()
 
     def next_due(self) -> Micros | None:
         """The time of the next point at which something arrived, ends or opens."""
@@ -103,6 +104,8 @@ class LarsRun(UnitRun):
             self._next = self.passed + 1
         else:
             self._next = None if point is None else max(point, self.passed + 1)
+        if self.is_under_way and self.last is not None and (self._next is None or self._next > self.last):
+            self._next = self.last
 
     # --- a moment ---
 
@@ -190,13 +193,13 @@ class LarsRun(UnitRun):
         """The state as JSON: stream atoms in reach, what waits for its point, and the line."""
         waiting = [[time, list(triple)] for triple, time in sorted(self._triples.items())]
         events = [[label, [[time, list(event)] for event, time in sorted(found.items())]] for label, found in sorted(self._events.items())]
-        return json.dumps([self.first, self.passed, self._waiting, waiting, events, self.closure.to_json()])
+        return json.dumps([self.first, self.last, self.passed, self._waiting, waiting, events, self.closure.to_json()])
 
     def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
         """Goes on from `to_json`."""
         BOUNDS.characters = self._limits.literal
         written: list[Any] = json.loads(text)
-        self.first, self.passed, self._waiting, waiting, events, closure = written
+        self.first, self.last, self.passed, self._waiting, waiting, events, closure = written
         self._triples = {(triple[0], triple[1], triple[2]): time for time, triple in waiting}
         self._events = {label: {tuple(event): time for time, event in found} for label, found in events}
         self.closure.restore(closure)

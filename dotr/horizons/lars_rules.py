@@ -195,6 +195,11 @@ class _Compiler:
         self._arity: dict[str, int] = {}
         self._has_not = any(isinstance(item, LarsNot) for rule in file.rules for item in rule.body)
         self._auxiliary = 0
+        names = {name for literal in file.literals for name in literal.variables}
+        names.update(item.variable for rule in file.rules for item in rule.body if isinstance(item, Bind))
+        self._fresh = "t_"  # no variable of the file begins so
+        while any(name.startswith(self._fresh) for name in names):
+            self._fresh += "_"
 
     def compile(self) -> LarsRules:
         """The whole file."""
@@ -468,7 +473,7 @@ class _Compiler:
             yield self._in(since.other, (0, 0))
         if is_b_first:
             return
-        before = f"t{self._auxiliary}"
+        before = f"{self._fresh}{self._auxiliary}"
         self._auxiliary += 1
         if not is_b_second:
             then: list[JoinItem] = [RelationAtom(self._at(second, window, with_b=False), (*others, Var(before)))]

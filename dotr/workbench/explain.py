@@ -12,6 +12,7 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.languages.rule_files import RuleLanguage
 from dotr.workbench.drawing import mermaid, svg
 from dotr.workbench.drawn_units import drawn_units
+from dotr.workbench.explained_intervals import lines_of_intervals
 from dotr.workbench.explained_lars import lines_of_file
 from dotr.workbench.explained_queries import lines_of
 from dotr.workbench.explanation import ClauseExplanation, Explanation, QueryExplanation, RuleExplanation, explanation
@@ -35,7 +36,7 @@ def explain(path: str, form: str = "text") -> str:
 
 def _program(path: str) -> CompiledProgram:
     match Path(path).suffix:
-        case ".dotr" | ".rspql" | ".lars":
+        case ".dotr" | ".rspql" | ".lars" | ".epsparql":
             return compile_program(ProgramSpec(rules=(read_document(path),)))
         case ".yaml" | ".yml":
             if not is_test(read_tree(read_document(path)).data):
@@ -51,7 +52,7 @@ def _program(path: str) -> CompiledProgram:
                 "C303",
                 f"{path} is nothing that dotr explains",
                 None,
-                "It explains rule files (.dotr, .rspql, .lars) and configurations (.yaml).",
+                "It explains rule files (.dotr, .rspql, .lars, .epsparql) and configurations (.yaml).",
             )
 
 
@@ -73,6 +74,9 @@ def text(explained: Explanation) -> Iterator[str]:
     for file in explained.files:
         yield ""
         yield from lines_of_file(file)
+    for unit in explained.intervals:
+        yield ""
+        yield from lines_of_intervals(unit)
     for rule in explained.rules:
         yield ""
         yield from _rule(rule)

@@ -86,8 +86,10 @@ def _report(report: LarsReport) -> str:
 
 def _kept(kept: LarsRetention, prefixes: Prefixes) -> str:
     parts = []
-    if kept.reach:
-        parts.append(f"{'each point' if kept.each_point else 'of each atom the last point'} of {duration_text(kept.reach)}")
+    if kept.each:
+        parts.append(f"each point of {duration_text(kept.each)}")
+    if kept.last > kept.each:
+        parts.append(f"of each atom the last point of {duration_text(kept.last)}")
     parts += [f"{each} of it" for each in kept.counts]
     return f"{_named(kept.predicate, prefixes)}: {' and '.join(parts) or 'the point itself'}"
 

@@ -86,9 +86,11 @@ def test_check_takes_files_named_together_as_one_program(project: Path, capsys: 
     (project / "r.dotr").write_text(RULES.replace("Hot.?most", "Hot.?least"))
     assert main(["check", str(project / "q.rspql"), str(project / "r.dotr")]) == 2
     assert "D207" in capsys.readouterr().err
-    (project / "x.lars").write_text("")
-    assert main(["check", str(project / "x.lars")]) == 2
-    assert "C319 " in capsys.readouterr().err
+    (project / "x.lars").write_text("Q(?x) :- EVENT Hot(?nothing AS ?x) . REPORT Q(?x) .")
+    (project / "r.dotr").write_text(RULES)
+    assert main(["check", *(str(project / name) for name in ("q.rspql", "r.dotr", "x.lars"))]) == 2
+    assert "D207 Hot has no attribute ?nothing" in capsys.readouterr().err
+    (project / "x.lars").unlink()
 
 
 def test_check_of_a_folder_and_of_the_configuration(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ from dotr.state import segment_store, unit_state
 from tests.support.layered_batches import Instants, LayeredRun, in_layers
 from tests.support.properties import examples
 from tests.support.strategies_continuous import ContinuousProgram, continuous_programs
+from tests.support.strategies_lars import LarsProgram, lars_programs
+from tests.support.strategies_temporal import TemporalProgram, temporal_programs
 
 SECOND = 1_000_000
 QUERIES = """\
@@ -121,28 +124,50 @@ def test_any_batching_in_any_buckets_gives_what_one_engine_gives(name: str, seed
         assert in_layers(spec, instants, cuts, buckets, seed) == expected, (cuts, buckets)
 
 
-@given(continuous_programs(), st.randoms(use_true_random=False))
-@examples(8)
-def test_random_programs_in_layers_give_what_one_engine_gives(program: ContinuousProgram, chance: random.Random) -> None:
-    texts = (Document("q.rspql", program.queries), Document("r.dotr", program.rules))
-    datalog = (Document("k.dlog", program.datalog),) if program.datalog else ()
-    spec = ProgramSpec(texts, datalog, (), Entailment(program.entailment), prefixes=RANDOM_PREFIXES, origin=program.origin * SECOND)
+def compare(spec: ProgramSpec, elements: Sequence[tuple[float, str, str]], chance: random.Random) -> None:
+    """One engine gives what layers in buckets give; elements are seconds, the name of the stream, and Turtle."""
     try:
         compiled = compile_program(spec)
     except Refused:
         assume(False)
-    assume(bool(compiled.units) and bool(program.elements))
+    assume(bool(compiled.units) and bool(elements))
     together: dict[Micros, list[tuple[Triple, ...]]] = {}
-    for at, name, turtle in sorted(program.elements, key=lambda element: element[0]):
-        graph = FedGraph.on("http://example.org/" + name, read_graph(turtle, RANDOM_PREFIXES, 100))
-        together.setdefault(int(at * SECOND), []).append(graph)
+    for at, name, turtle in sorted(elements, key=lambda element: element[0]):
+        together.setdefault(int(at * SECOND), []).append(FedGraph.on("http://example.org/" + name, read_graph(turtle, spec.prefixes, 100)))
     instants = list(together.items())
     cuts = sorted(chance.sample(range(1, len(instants)), chance.randrange(len(instants))))
-    note(program.queries)
-    note(program.rules)
-    note(str((cuts, program.elements)))
+    for document in (*spec.rules, *spec.datalog):
+        note(f"{document.name}:\n{document.text}")
+    note(str((cuts, elements)))
     seed, buckets = chance.randrange(1 << 30), chance.choice([1, 2, 3])
     assert in_layers(spec, instants, cuts, buckets, seed) == in_one_piece(spec, instants)
+
+
+def spec_of(files: Mapping[str, str], datalog: str, entailment: str, origin: int = 0) -> ProgramSpec:
+    texts = tuple(Document(name, text) for name, text in files.items() if text)
+    closing = (Document("k.dlog", datalog),) if datalog else ()
+    return ProgramSpec(texts, closing, (), Entailment(entailment), prefixes=RANDOM_PREFIXES, origin=origin)
+
+
+@given(continuous_programs(), st.randoms(use_true_random=False))
+@examples(8)
+def test_random_queries_in_layers_give_what_one_engine_gives(program: ContinuousProgram, chance: random.Random) -> None:
+    files = {"q.rspql": program.queries, "r.dotr": program.rules}
+    compare(spec_of(files, program.datalog, program.entailment, program.origin * SECOND), program.elements, chance)
+
+
+@given(lars_programs(), st.randoms(use_true_random=False))
+@examples(6)
+def test_random_lars_files_in_layers_give_what_one_engine_gives(program: LarsProgram, chance: random.Random) -> None:
+    files = {"a.lars": program.first, "b.lars": program.later, "r.dotr": program.rules, "q.rspql": program.queries}
+    compare(spec_of(files, program.datalog, "none"), [(at, "in", turtle) for at, turtle in program.elements], chance)
+
+
+@given(temporal_programs(), st.randoms(use_true_random=False))
+@examples(6)
+def test_random_units_of_ep_sparql_in_layers_give_what_one_engine_gives(program: TemporalProgram, chance: random.Random) -> None:
+    files = {"q.epsparql": program.units, "r.dotr": program.rules}
+    compare(spec_of(files, program.datalog, program.entailment), [(at, "in", turtle) for at, turtle in program.elements], chance)
 
 
 @pytest.mark.core
