@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 from typing import NamedTuple, cast
 
-from dotr.engine.kept_windows import WindowChanges
+from dotr.engine.shared_closure import WindowChanges
 from dotr.horizons.index import HeldIndex
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.limits import Limits
 from dotr.model.terms import Term, Triple
-from dotr.queries.kept_changes import NO_CHANGE, NO_TRIPLES, GraphChange, GraphChanges, GraphName
+from dotr.queries.kept_changes import NO_CHANGE, NO_TRIPLES, GraphChange, GraphChanges, GraphName, SharedTriples
 from dotr.queries.kept_plan import KeptPlan
 from dotr.store.joint_index import JointIndex
 from dotr.store.masked_index import MaskedIndex
@@ -156,8 +156,20 @@ class KeptSolutions:
         return GraphChange(graph.background, rest, began, ended, False)
 
     def _index(self, name: GraphName, triples: Collection[Triple]) -> TripleIndex:
-        """The index of those of some triples, each once, that patterns over a graph can match."""
+        """The index of those of some triples, each once, that patterns over a graph can match.
+
+        Queries that read the same predicates of the same triples get the same index.
+        """
         read = self._predicates[name]
+        if not isinstance(triples, SharedTriples):
+            return self._new_index(read, triples)
+        key = None if read is None else frozenset(read)
+        index = triples.indexes.get(key)
+        if index is None:
+            index = triples.indexes[key] = self._new_index(read, triples)
+        return index
+
+    def _new_index(self, read: Set[Term] | None, triples: Collection[Triple]) -> TripleIndex:
         if read is not None:
             triples = [each for each in triples if each[1] in read]
         groups: dict[Term, list[Triple]] = {}

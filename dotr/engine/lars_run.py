@@ -77,9 +77,11 @@ class LarsRun(UnitRun):
         self._note_next()
 
     def next_due(self) -> Micros | None:
-        """The time of the next point at which something arrived, ends or opens."""
-        point = self._next if self._waiting is None else self._waiting if self._next is None else min(self._next, self._waiting)
-        if point is None or (self.last is not None and point > self.last):
+        """The time of the next point at which something arrived, ends or opens; or of the last point."""
+        is_last_due = self.last is not None and (self.passed is None or self.passed < self.last)
+        points = [self._waiting, self._next, self.last if is_last_due else None]
+        point = min([each for each in points if each is not None], default=None)
+        if self.first is None or point is None or (self.last is not None and point > self.last):
             return None
         return point * self._resolution
 
@@ -118,7 +120,7 @@ class LarsRun(UnitRun):
             self._waiting = point
             for number, arrived in arrivals.items():
                 self._take(number, arrived, time)
-        if time != point * self._resolution or (self._waiting is None and self._next != point):
+        if time != point * self._resolution or (self._waiting is None and point not in (self._next, self.last)):
             return UnitResult([])
         atoms = NO_ATOMS if self._waiting is None else PointAtoms(self._triples, self._events)
         result = self._evaluate(point, atoms)
@@ -170,17 +172,17 @@ class LarsRun(UnitRun):
                     held.difference_update(ended)
                     held.update(began)
                     rows = sorted(held)
-            found.append([self._firing(point, report, row) for row in rows])
+            found.append(self._firings_of(point, report, rows))
         return found
 
-    def _firing(self, point: Point, report: ReportedRows, row: FactRow) -> Firing:
+    def _firings_of(self, point: Point, report: ReportedRows, rows: Sequence[FactRow]) -> list[Firing]:
+        label, time = report.report.label, point * self._resolution
         names = [name for name, _ in report.names]
-        attributes = tuple(zip(names, row, strict=True))
-        graph: tuple[Triple, ...] | None = None
-        if isinstance(report.report.atom, TriplePattern):
-            graph = graph_of(report.report.atom, dict(attributes))
-        label = report.report.label
-        return Firing(point * self._resolution, label, label, attributes, graph, int(graph == ()))
+        events = [tuple(zip(names, row, strict=True)) for row in rows]
+        if not isinstance(report.report.atom, TriplePattern):
+            return [Firing(time, label, label, attributes, None, 0) for attributes in events]
+        graphs = [graph_of(report.report.atom, dict(attributes)) for attributes in events]
+        return [Firing(time, label, label, attributes, graph, int(not graph)) for attributes, graph in zip(events, graphs, strict=True)]
 
     # --- state ---
 

@@ -17,8 +17,9 @@ from typing import NamedTuple
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
 from dotr.engine.kept_solutions import KeptSolutions, SeenGraph, SolutionChanges
-from dotr.engine.kept_windows import KeptItems, KeptWindow, StratifiedWindow, WindowChanges, followed_graphs
+from dotr.engine.kept_windows import KeptItems, StratifiedWindow, followed_graphs
 from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
+from dotr.engine.shared_closure import KeptWindow, WindowChanges
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
 from dotr.joins.limits import Limits
@@ -118,7 +119,7 @@ class ReportEvaluator:
     def kept_solutions(self) -> KeptSolutions:
         """New solutions, of which nothing is known yet."""
         graphs = followed_graphs(self.query, self._closer.rules)
-        return KeptSolutions(kept_plan(self.query.query, graphs, self._limits), self._limits)
+        return KeptSolutions(kept_plan(self.query.query, graphs, self._limits, self._closer.knowledge.background), self._limits)
 
     def evaluate(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
         """Ω at a report.

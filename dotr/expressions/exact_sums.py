@@ -115,11 +115,19 @@ class ExactSum:
 
     def change(self, value: Value | None, times: int) -> None:
         """Adds a value a number of times, or takes it away where that is negative."""
-        self._kinds += times * kind_unit(value)
-        if type(value) is int or type(value) is Decimal:
+        kind = type(value)
+        self._kinds += times * (INT if kind is int else DECIMAL if kind is Decimal else kind_unit(value))
+        if kind is int or kind is Decimal:
+            exact = self._exact
             try:
-                are_integers = type(value) is int is type(self._exact)
-                self._exact = self._exact + times * value if are_integers else EXACT.fma(value, times, self._exact)
+                if kind is int is type(exact):
+                    self._exact = exact + times * value  # type: ignore[operator,assignment]
+                elif times == 1:
+                    self._exact = EXACT.add(exact, value)  # type: ignore[arg-type]
+                elif times == -1:
+                    self._exact = EXACT.subtract(exact, value)  # type: ignore[arg-type]
+                else:
+                    self._exact = EXACT.fma(value, times, exact)  # type: ignore[arg-type]
             except DecimalException:
                 self.has_overflowed = True
         elif isinstance(value, float):

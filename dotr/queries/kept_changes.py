@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.limits import Limits
-from dotr.model.terms import Term
+from dotr.model.terms import Term, Triple
 from dotr.store.triples import TripleIndex
+
+
+class SharedTriples(list[Triple]):
+    """Triples that several queries read, with the indexes made of them: by the predicates that are
+    read, None for all. It must not change.
+    """
+
+    __slots__ = ("indexes",)
+
+    def __init__(self, triples: Iterable[Triple]) -> None:
+        super().__init__(triples)
+        self.indexes: dict[frozenset[Term] | None, TripleIndex] = {}
+
 
 NO_TRIPLES: Final = TripleIndex()
 """An index without triples; never written to."""

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Final
 
 from dotr.expressions import VALUES, aggregate, evaluator, order_key, write
@@ -179,7 +180,9 @@ class _GroupColumn:
 
     def __init__(self, call: AggregateCall, names: Sequence[Variable]) -> None:
         self.value_of: Callable[[AnswerRow], Term | AnswerRow | None]
-        if call.argument is not None:
+        if isinstance(call.argument, Var) and call.argument.name in names:
+            self.value_of = itemgetter(names.index(call.argument.name))
+        elif call.argument is not None:
             self.value_of = over_rows(evaluator, call.argument, names)
         elif call.distinct:
             self.value_of = columns_getter(names, [name for name in names if not is_hidden(name)])

@@ -18,13 +18,28 @@ from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.branches import Unplannable, branches
 from dotr.joins.limits import Limits
 from dotr.joins.scope import Reads, Variables, certain, possible, reads_of, union_of_reads
-from dotr.model.algebra import Bgp, Extend, Filter, Group, Join, Pattern, Select, TriplePattern, Union, Values, WindowBlock, is_hidden
+from dotr.model.algebra import (
+    Bgp,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    MatchPattern,
+    PathPattern,
+    Pattern,
+    Select,
+    TriplePattern,
+    Union,
+    Values,
+    WindowBlock,
+    is_hidden,
+)
 from dotr.model.terms import Variable
 from dotr.model.traverse import expressions_in, has_exists, walk
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
 from dotr.queries.incremental_operators import split_paths
-from dotr.queries.kept_changes import GraphChanges, GraphName, ReportWork, RowChanges
+from dotr.queries.kept_changes import NO_TRIPLES, GraphChanges, GraphName, ReportWork, RowChanges
 from dotr.queries.kept_groups import KeptGroups
 from dotr.queries.kept_joins import KeptJoin, KeptLookup
 from dotr.queries.kept_operators import (
@@ -40,9 +55,17 @@ from dotr.queries.kept_operators import (
 from dotr.queries.matching import Bindings, Solution
 from dotr.queries.operators import AlgebraOperator, JoinOperator
 from dotr.queries.report_graph import WindowOperator
+from dotr.store.triples import TripleIndex
 
 DEFAULT_GRAPH: Final = "the default graph"
 """The construct of a pattern over a default graph that is not followed."""
+
+
+LARGE_BACKGROUND: Final = "a part with many answers over the background"
+"""The construct of a pattern that is looked up for rows of another, not kept."""
+
+MAX_STATIC_SIZE: Final = 50_000.0
+"""A part over the background alone that may have more solutions is looked up, not kept."""
 
 
 class NotKept(DotrError):
@@ -53,10 +76,12 @@ class KeptCompiler:
     """Compiler of patterns to kept operators.
 
     `graphs`: those of which changes are known; a pattern over another one is not kept.
+    `background`: the triples of the default graph that never change.
     """
 
-    def __init__(self, graphs: Collection[GraphName], limits: Limits) -> None:
+    def __init__(self, graphs: Collection[GraphName], limits: Limits, background: TripleIndex) -> None:
         self._graphs = graphs
+        self._background = Graph(background, NO_TRIPLES)
         self._limits = limits
         self.read: dict[GraphName, Reads | None] = {}
         """The kinds of triples that patterns read, by graph; None for any."""
@@ -91,7 +116,7 @@ class KeptCompiler:
             case Bgp():
                 raise NotKept("a property path")
             case Join(left, right):
-                return _joined(self.compile(left, graph), self.compile(right, graph), certain(left) & certain(right))
+                return self._joined(left, right, graph)
             case Union(left, right):
                 return KeptUnion((self.compile(left, graph), self.compile(right, graph)))
             case Filter(inner, conditions):
@@ -108,19 +133,29 @@ class KeptCompiler:
             case _:
                 raise NotKept(_NAMES[type(pattern).__name__])
 
+    def _joined(self, left: Pattern, right: Pattern, graph: GraphName) -> KeptOperator:
+        """The join of two patterns: by look-ups where one is a conjunction over the default graph."""
+        in_both = certain(left) & certain(right)
+        one, other = self.compile(left, graph), self.compile(right, graph)
+        for kept, looked_up in ((one, other), (other, one)):
+            if isinstance(looked_up, ConjunctionScan) and looked_up.graph is None and in_both and in_both.isdisjoint(looked_up.computed):
+                return KeptLookup(kept, looked_up, in_both)
+        if self.is_large(left, graph) or self.is_large(right, graph):
+            raise NotKept(LARGE_BACKGROUND)
+        return KeptJoin(one, other, in_both)
+
+    def is_large(self, pattern: Pattern, graph: GraphName) -> bool:
+        """True for a pattern over the default graph alone with many solutions over the background."""
+        if graph is not None or not len(self._background.background) or any(isinstance(node, WindowBlock) for node in walk(pattern)):
+            return False
+        return AlgebraCompiler().compile(pattern).size(self._background) > MAX_STATIC_SIZE
+
     def _selected(self, select: Select, graph: GraphName) -> KeptOperator:
         if select.offset or select.limit is not None:
             raise NotKept("LIMIT or OFFSET")
         projected = self._scan(select.pattern, graph, select.projection)
         found = projected or KeptProjection(self.compile(select.pattern, graph), select.projection)
         return KeptDistinct(found) if select.distinct else found
-
-
-def _joined(left: KeptOperator, right: KeptOperator, in_both: Variables) -> KeptOperator:
-    for one, other in ((left, right), (right, left)):
-        if isinstance(other, ConjunctionScan) and other.graph is None and in_both and in_both.isdisjoint(other.computed):
-            return KeptLookup(one, other, in_both)
-    return KeptJoin(left, right, in_both)
 
 
 _NAMES: Final[Mapping[str, str]] = {"LeftJoin": "OPTIONAL", "Minus": "MINUS", "MatchPattern": "MATCH"}
@@ -195,9 +230,11 @@ class _PartsCompiler(AlgebraCompiler):
         self._in_full = in_full
 
     def compile(self, pattern: Pattern) -> AlgebraOperator:
-        if any(isinstance(node, TriplePattern) for node in walk(pattern)):
+        if any(isinstance(node, TriplePattern | PathPattern | MatchPattern) for node in walk(pattern)):
             try:
                 kept = self._kept.compile(pattern, self._graph)
+                if self._kept.is_large(pattern, self._graph):
+                    raise NotKept(LARGE_BACKGROUND)
             except NotKept as construct:
                 self._in_full[str(construct)] = None
             else:
@@ -251,11 +288,11 @@ class KeptPlan(NamedTuple):
         return None if self.whole is None else self.whole.changes(graphs, work)
 
 
-def kept_plan(select: Select, graphs: Collection[GraphName], limits: Limits) -> KeptPlan:
+def kept_plan(select: Select, graphs: Collection[GraphName], limits: Limits, background: TripleIndex = NO_TRIPLES) -> KeptPlan:
     """The plan of a query.
 
     `graphs`: the windows of blocks, and None for the default graph, whose changes are known from
-    report to report.
+    report to report. `background`: the triples of the latter that never change.
 
     >>> from dotr.model.algebra import Const, LeftJoin, Var
     >>> from dotr.joins.limits import LIMITS
@@ -266,7 +303,7 @@ def kept_plan(select: Select, graphs: Collection[GraphName], limits: Limits) -> 
     >>> plan.in_full, len(plan.parts)
     (('OPTIONAL',), 1)
     """
-    compiler = KeptCompiler(graphs, limits)
+    compiler = KeptCompiler(graphs, limits, background)
     try:
         whole = compiler.compile(select)
     except NotKept:

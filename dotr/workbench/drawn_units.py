@@ -8,16 +8,17 @@ from dotr.engine.program import CompiledProgram
 from dotr.layout.layers import Layer
 from dotr.layout.units import FedGraphs, GraphStream, IntervalEvents, MadeGraphs, StreamUnit, UnitStream, labels_made
 from dotr.model.rules import EventSource
-from dotr.workbench.explained_queries import DrawnUnit, explained_queries
+from dotr.workbench.explained_queries import DrawnUnit
+from dotr.workbench.explanation import Explanation
 
 
-def drawn_units(program: CompiledProgram) -> Sequence[DrawnUnit]:
-    """The units of a program other than rules, by layer: queries with their windows, others with
-    what they read.
+def drawn_units(explained: Explanation, program: CompiledProgram) -> Sequence[DrawnUnit]:
+    """The units of a program other than rules, by layer: as their explanations draw them, others
+    with what they read.
     """
-    queries = {query.label: query.drawn for query in explained_queries(program)}
+    known = {unit.name: unit for unit in explained.drawn}
     layers = program.layout.layers
-    return [queries.get(placed.unit.name) or _drawn(layer, placed.unit) for layer in layers for placed in layer.units]
+    return [known.get(placed.unit.name) or _drawn(layer, placed.unit) for layer in layers for placed in layer.units]
 
 
 def _drawn(layer: Layer, unit: StreamUnit) -> DrawnUnit:

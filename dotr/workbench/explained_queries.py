@@ -32,6 +32,7 @@ from dotr.model.continuous import (
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Label
 from dotr.queries.kept_plan import DEFAULT_GRAPH, kept_plan
+from dotr.store.triples import TripleIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def explained_queries(program: CompiledProgram) -> tuple[ContinuousExplanation, 
         for reading in readings(unit):
             readers.setdefault(reading.label, []).append(unit.name)
     return tuple(
-        _explained(layer, placed.unit, rules, tuple(dict.fromkeys(readers.get(placed.unit.name, ()))))
+        _explained(layer, placed.unit, rules, program.knowledge.background, tuple(dict.fromkeys(readers.get(placed.unit.name, ()))))
         for layer in program.layout.layers
         for placed in layer.units
         if isinstance(placed.unit, StreamQuery)
@@ -131,7 +132,9 @@ def lines_of(query: ContinuousExplanation) -> Iterator[str]:
     yield f"  read by    {', '.join(query.readers) or 'no unit'}"
 
 
-def _explained(layer: Layer, unit: StreamQuery, rules: Sequence[DatalogRule], readers: tuple[str, ...]) -> ContinuousExplanation:
+def _explained(
+    layer: Layer, unit: StreamQuery, rules: Sequence[DatalogRule], background: TripleIndex, readers: tuple[str, ...]
+) -> ContinuousExplanation:
     query = unit.query
     match query.form:
         case SelectForm():
@@ -149,7 +152,7 @@ def _explained(layer: Layer, unit: StreamQuery, rules: Sequence[DatalogRule], re
         query.label,
         makes,
         windows,
-        _evaluation(query, rules),
+        _evaluation(query, rules, background),
         f"one partition, on one core: {unit.key.reason or 'a report sees all of its windows'}",
         f"{layer.number}: {reads}",
         readers,
@@ -157,9 +160,9 @@ def _explained(layer: Layer, unit: StreamQuery, rules: Sequence[DatalogRule], re
     )
 
 
-def _evaluation(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> str:
+def _evaluation(query: ContinuousQuery, rules: Sequence[DatalogRule], background: TripleIndex) -> str:
     """What of the solutions is kept from report to report, and what is evaluated in full."""
-    plan = kept_plan(query.query, followed_graphs(query, rules), NO_LIMITS)
+    plan = kept_plan(query.query, followed_graphs(query, rules), NO_LIMITS, background)
     reasons = " and ".join(_UNFOLLOWED if each == DEFAULT_GRAPH else each for each in plan.in_full)
     if plan.whole is not None:
         text = "its solutions are kept from report to report; a report costs what changed"

@@ -22,7 +22,7 @@ from dotr.patterns.rule_templates import group_rules
 from dotr.queries import QueryPlan, canonical, plan
 from dotr.workbench.explained_intervals import IntervalExplanation, explained_intervals
 from dotr.workbench.explained_lars import LarsExplanation, explained_files
-from dotr.workbench.explained_queries import ContinuousExplanation, explained_queries
+from dotr.workbench.explained_queries import ContinuousExplanation, DrawnUnit, explained_queries
 from dotr.workbench.reasons import Reasons, aggregate_evaluation
 from dotr.workbench.retained_state import link_text
 from dotr.workbench.rules_touched import relevant_rules
@@ -104,6 +104,11 @@ class Explanation:
     continuous: tuple[ContinuousExplanation, ...] = ()
     files: tuple[LarsExplanation, ...] = ()
     intervals: tuple[IntervalExplanation, ...] = ()
+
+    @property
+    def drawn(self) -> tuple[DrawnUnit, ...]:
+        """The units of other languages than that of rules, as a drawing shows them."""
+        return (*(query.drawn for query in self.continuous), *(file.drawn for file in self.files))
 
 
 def explanation(title: str, program: CompiledProgram) -> Explanation:

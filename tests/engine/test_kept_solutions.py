@@ -4,24 +4,47 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from dotr.datalog.background import Knowledge
+from dotr.engine.driver import Engine
 from dotr.engine.kept_solutions import KeptSolutions, SeenGraph
-from dotr.engine.kept_windows import WindowChanges
+from dotr.engine.program import compile_program
+from dotr.engine.shared_closure import WindowChanges
+from dotr.engine.spec import ProgramSpec
 from dotr.horizons.window_closure import WindowClosure
-from dotr.joins.limits import LIMITS
-from dotr.model.algebra import AggregateCall, Call, Const, Filter, Group, Pattern, Select, Var, WindowBlock
+from dotr.joins.limits import LIMITS, LimitExceeded, Limits
+from dotr.model.algebra import (
+    AggregateCall,
+    Bgp,
+    Call,
+    Const,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
+    Pattern,
+    Select,
+    TriplePattern,
+    Union,
+    Var,
+    WindowBlock,
+)
 from dotr.model.continuous import EntailmentLevel
+from dotr.model.places import Document
+from dotr.model.stream import FedGraph, Reason
 from dotr.model.terms import XSD, Triple, literal
+from dotr.model.time import Clock
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
 from dotr.queries.kept_changes import GraphName
-from dotr.queries.kept_plan import KeptPlan, kept_plan
+from dotr.queries.kept_plan import LARGE_BACKGROUND, KeptPlan, kept_plan
 from dotr.queries.operators import EMPTY
 from dotr.queries.report_graph import ReportGraph
 from dotr.store.triples import TripleIndex
+from tests.oracle.cases import read_turtle
 from tests.queries.test_queries_plans import NAMES, NODES, NUMBERS, PREDICATES, Author, Row
 
 pytestmark = pytest.mark.core
@@ -133,3 +156,94 @@ def test_kept_parts_of_any_query_give_its_solutions(chunk: int) -> None:
     plans = [check(WindowAuthor(chunk * 1000 + number, monotone=False)) for number in range(40)]
     assert sum(plan.whole is not None for plan in plans) > 8
     assert sum(bool(plan.parts) for plan in plans) > 8
+
+
+# --- limits, and errors after which the next report goes on ---
+
+
+def reports(text: str, elements: list[tuple[int, str]], limits: Limits) -> tuple[dict[int, list[str]], list[int]]:
+    """The values of ?x by the second of the report, and the seconds of reports that went over a limit."""
+    engine = Engine(compile_program(ProgramSpec((Document("q.rspql", text),), limits=limits, prefixes={"": "http://e/"})), Clock())
+    firings = []
+    for second, turtle in elements:
+        firings += engine.step(second * 10**6, [FedGraph.on("http://e/in", read_turtle(turtle, {"": "http://e/"}))])[0]
+    firings += [firing for moment in engine.finish() for firing in moment]
+    told: dict[int, list[str]] = {}
+    for firing in firings:
+        told.setdefault(firing.time // 10**6, []).append(dict(firing.attributes)["x"].removeprefix("<http://e/").removesuffix(">"))
+    assert {letter.reason for letter in engine.failed} <= {Reason.LIMIT}
+    return {second: sorted(each) for second, each in told.items()}, [(letter.time or 0) // 10**6 for letter in engine.failed]
+
+
+IN = "FROM NAMED WINDOW <w> ON :in [RANGE 3s STEP 1s REPORT ON WINDOW CLOSE]"
+ELEMENTS = [(1, ":a :p :b ."), (2, ":b :p :c ."), (3, ":c :p :d . :d :p :e ."), (4, ":e :p :a ."), (7, ":f :p :a .")]
+ROWS = replace(LIMITS, rows=3)
+
+
+def test_report_over_the_limit_of_rows_is_a_dead_letter_and_the_next_compares_with_the_last_given() -> None:
+    told, over = reports(f"REGISTER ISTREAM Q AS SELECT ?x {IN} {{ WINDOW <w> {{ ?x :p ?y }} }}", ELEMENTS, ROWS)
+    assert over == [3, 4]  # four rows, and again
+    assert told == {1: ["a"], 2: ["b"], 5: ["c", "d", "e"], 7: ["f"]}
+    told, over = reports(f"REGISTER DSTREAM Q AS SELECT ?x {IN} {{ WINDOW <w> {{ ?x :p ?y }} }}", ELEMENTS, ROWS)
+    assert over == [3, 4]
+    assert told == {5: ["a", "b"], 6: ["c", "d"], 7: ["e"], 10: ["f"]}
+
+
+@pytest.mark.parametrize(
+    "where", ["WINDOW <w> { ?x :p ?y } OPTIONAL { WINDOW <w> { ?y :q ?z } }", "WINDOW <w> { ?x :p ?y } WINDOW <w> { ?x ?r ?y }"]
+)
+def test_limit_holds_for_joins_and_for_parts(where: str) -> None:
+    told, over = reports(f"REGISTER ISTREAM Q AS SELECT ?x {IN} {{ {where} }}", ELEMENTS, ROWS)
+    assert over == [3, 4]
+    assert told == {1: ["a"], 2: ["b"], 5: ["c", "d", "e"], 7: ["f"]}
+
+
+def test_limit_of_probes_ends_a_report_with_many_pairs() -> None:
+    elements = [(1, " ".join(f":a{n} :p :b ." for n in range(40))), (5, ":a :p :b .")]
+    where = "WINDOW <w> { ?x :p ?y } WINDOW <w> { ?z :p ?y } FILTER(?x = ?z)"
+    told, over = reports(f"REGISTER ISTREAM Q AS SELECT ?x {IN} {{ {where} }}", elements, replace(LIMITS, probes=1000))
+    assert over == [1, 2, 3]
+    assert told == {5: ["a"]}
+
+
+def test_background_of_a_join_is_looked_up_not_kept() -> None:
+    """Two of a thousand triples are looked at for two readings, so that a small limit is kept."""
+    background = [(f"<s{number}>", "<in>", f"<r{number}>") for number in range(1000)]
+    shows = WindowBlock("<w>", Bgp((TriplePattern(Var("s"), Const("<shows>"), Var("v")),)))
+    select = Select(("v", "r"), Join(shows, Bgp((TriplePattern(Var("s"), Const("<in>"), Var("r")),))))
+    limits = replace(LIMITS, rows=5, probes=50)
+    kept = KeptSolutions(kept_plan(select, {"<w>", None}, limits), limits)
+    known = SeenGraph(TripleIndex(), TripleIndex(background))
+    window = TripleIndex([("<s1>", "<shows>", "<v1>"), ("<s7>", "<shows>", "<v7>")])
+    found = kept.update({"<w>": SeenGraph(window), None: known})
+    assert found is not None
+    assert sorted(found.came) == [("<v1>", "<r1>"), ("<v7>", "<r7>")]
+    found = kept.update({"<w>": SeenGraph(TripleIndex([("<s7>", "<shows>", "<v7>")])), None: known})
+    assert found is not None
+    assert (found.came, found.went, found.is_anew) == ([], [("<v1>", "<r1>")], False)
+
+
+def test_part_with_many_answers_over_the_background_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dotr.queries.kept_plan.MAX_STATIC_SIZE", 100.0)
+    background = TripleIndex([(f"<s{number}>", "<p>", f"<r{number}>") for number in range(1000)])
+    rooms, shows = _pattern("s", "r"), WindowBlock("<w>", _pattern("s", "v"))
+    either = Union(shows, WindowBlock("<w>", _pattern("r", "v")))  # binds neither always
+    for left in (LeftJoin(shows, WindowBlock("<w>", _pattern("v", "k")), None), either):
+        plan = kept_plan(Select(("r",), Join(left, rooms)), {"<w>", None}, LIMITS, background)
+        assert LARGE_BACKGROUND in plan.in_full
+        assert [part.shown for part in plan.parts] == [["s", "v"] if left is not either else ["r", "s", "v"]]
+
+
+def test_nothing_is_kept_after_an_error() -> None:
+    limits = replace(LIMITS, rows=1)
+    kept = KeptSolutions(kept_plan(Select(("x",), WindowBlock("<w>", _pattern("x", "y"))), {"<w>"}, limits), limits)
+    one, two = TripleIndex([("<a>", "<p>", "<b>")]), TripleIndex([("<a>", "<p>", "<b>"), ("<b>", "<p>", "<b>")])
+    with pytest.raises(LimitExceeded):
+        kept.update({"<w>": SeenGraph(two)})
+    found = kept.update({"<w>": SeenGraph(one)})
+    assert found is not None
+    assert (found.came, found.is_anew) == ([("<a>",)], True)
+
+
+def _pattern(subject: str, object_: str) -> Pattern:
+    return Bgp((TriplePattern(Var(subject), Const("<p>"), Var(object_)),))

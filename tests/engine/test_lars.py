@@ -117,3 +117,37 @@ def test_state_holds_what_is_in_reach() -> None:
         engine.step(k * SECOND, [read_turtle(f":x :p 1 . :x :q 1 . :x :r {k} .", page.PREFIXES)])
         sizes.append(len(json.dumps(engine.encode(k * SECOND)[0].decode())))
     assert max(sizes[10:]) <= min(sizes[10:]) + 40
+
+
+# --- what a file reads, and when it has something to do ---
+
+
+def test_facts_of_shared_queries_absence_and_facts_at_each_point() -> None:
+    rules = (
+        "PREFIX : <http://example.org/>\n"
+        "query Temp = [ SELECT ?s ?v WHERE { ?s :temp ?v } ]\n"
+        "rule A define A = [ ?s a :X ] from Temp with A.?s = Temp.?s\n"
+    )
+    text = """Q(?s, ?v) :- EVENT Temp(?s, ?v) IN [2 s] . REPORT Q(?s, ?v) . REPORT ENDED Q(?s, ?v) AS Out .
+    Two(?s) :- EVENT A(?s) ALWAYS IN [1 s] . REPORT ALL Two(?s) .
+    None_ :- NOT EVENT A(?s) IN [3 s] . REPORT None_ .
+    Fixed(:a) . Shown(?x, ?t) :- Fixed(?x) AT ?t IN [1 s] . REPORT Shown(?x, ?t) ."""
+    found = as_told(steps(Engine(compiled(text, rules), Clock()), [(1, ":x :temp 1 ."), (2, ":x :temp 1 ."), (9, "")]))
+    assert [each for each in found if each[1] not in ("A", "Shown")] == [
+        (1, "Q", (":x", "1")),
+        (1, "Two", (":x",)),
+        (2, "Two", (":x",)),
+        (5, "Out", (":x", "1")),
+        (6, "None_", ()),
+    ]
+    assert [each for each in found if each[1] == "Shown"] == [(k, "Shown", (str(k), ":a")) for k in range(1, 10)]
+
+
+def test_only_points_at_which_something_may_change_are_evaluated() -> None:
+    text = "Q(?x) :- :p(?x, ?v) IN [3 s] . REPORT Q(?x) . Hot(?x) AT ?t :- :p(?x, ?v) AT ?t IN [9 s] . H(?x) :- Hot(?x) ALWAYS IN [2 s] ."
+    engine = Engine(compiled(text), Clock())
+    engine.step(SECOND, [read_turtle(":x :p 1 .", page.PREFIXES)])
+    visited = 0
+    for _ in engine.moments_until(100_000 * SECOND):
+        visited += 1
+    assert visited <= 12

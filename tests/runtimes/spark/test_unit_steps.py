@@ -205,9 +205,17 @@ def test_a_batch_writes_what_came() -> None:
     assert sum(batches) / 40 < held / 8, "a segment is written again with each doubling"
 
 
+LARS = """\
+Hot(?x) AT ?t :- :v(?x, ?v) AT ?t IN [6 s], FILTER(?v > 60) .
+Lasting(?x) :- Hot(?x) ALWAYS IN [1 s] .
+Kept(?x, ?v) :- :v(?x, ?v) IN [LAST 2 PER ?x] .
+REPORT Lasting(?x) .  REPORT ENDED Lasting(?x) AS Over .  REPORT ENDED Kept(?x, ?v) AS Displaced .
+Again(?x) :- EVENT Alarm(?x) AT ?t IN [20 s], EVENT Alarm(?x) AT ?u IN [20 s], FILTER(?t < ?u) .  REPORT Again(?x) .
+"""
+READER = 'PREFIX : <http://example.org/> rule Calm define Calm = [ [] :of ?x ] from Over with Calm.?x = Over.?x'
 CONFIG = """\
 name: units
-rules: [q.rspql, r.dotr]
+rules: [q.rspql, r.dotr, l.lars, l.dotr]
 prefixes: {{ "": "http://example.org/" }}
 input: [{{ name: sensors, format: ndjson, path: in.ndjson }}]
 output: [{{ format: ndjson, path: {out} }}]
@@ -222,6 +230,8 @@ def test_spark_gives_the_same_lines_after_a_crash(tmp_path: Path) -> None:
 
     (tmp_path / "q.rspql").write_text(QUERIES)
     (tmp_path / "r.dotr").write_text(RULES)
+    (tmp_path / "l.lars").write_text(LARS)
+    (tmp_path / "l.dotr").write_text(READER)
     (tmp_path / "in.ndjson").write_text("".join(json.dumps({"time": at, "graph": text}) + "\n" for at, text in stream(9)))
 
     def config(out: str) -> Path:
@@ -242,4 +252,6 @@ def test_spark_gives_the_same_lines_after_a_crash(tmp_path: Path) -> None:
     there = run_spark(build(read_config(str(config("out"))), fresh=False, on_spark=True), seen.append)
     written = "".join(file.read_text() for file in sorted((tmp_path / "out").glob("*.ndjson")))
     assert written == (tmp_path / "local").read_text()
+    made = {json.loads(line)["event"] for line in written.splitlines()}
+    assert made >= {"Lasting", "Over", "Displaced", "Again", "Calm"}
     assert there.elements < here.elements

@@ -1,0 +1,296 @@
+"""Closures of windows, kept from report to report and shared (continuous.md, 11).
+
+Idea: windows of one stream and level that end together are views of one closure, whichever query
+they belong to, each with its own beginning. An element that arrives goes into the closure once; at
+a report of a window the closure moves to the least beginning of all its windows, and the window's
+view to its own.
+
+    RANGE 10 m of one query and RANGE 1 m of another, at 12:30
+
+        closure: 12:20 < time      views: 12:20 < time, and 12:29 < time
+
+Invariant: after `move` the view holds what the content of the report says, and nothing else.
+Cost: what came and went since the report before (`dotr.horizons`); a view, a bit a fact.
+
+Closures are not part of a checkpoint: new ones take in the contents again. Where the contents of
+two windows differ (one of them was added to a running program), and where together they go over the
+limit, each window gets a closure of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from dotr.datalog.closure import Contradiction
+from dotr.datalog.said import SaidCloser
+from dotr.horizons.window_closure import SaidItem, WindowClosure, WindowClosureView
+from dotr.joins.limits import LimitExceeded
+from dotr.model.continuous import EntailmentLevel, LandmarkExtent, RangeExtent, StreamLevel
+from dotr.model.terms import Triple
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.queries.kept_changes import SharedTriples
+from dotr.store.triples import TripleIndex
+from dotr.windows.content import TimedElement, WindowContent
+from dotr.windows.extents import TimeSeries, begins_of, closes_of
+
+if TYPE_CHECKING:
+    from dotr.engine.kept_windows import SharedClosures
+
+_MANY_PENDING: Final = 1024
+"""Up to this number of elements that wait for a report, those that no window will hold are kept."""
+
+
+class WindowChanges(NamedTuple):
+    """Changes of the triples that a window says since its last report.
+
+    `began`, `ended`: as their names say. `renewed`: those said then and now whose horizon may be
+    another. `is_anew`: the closure was made again, so that all that is said began.
+    """
+
+    began: Sequence[Triple]
+    renewed: Sequence[Triple]
+    ended: Sequence[Triple]
+    is_anew: bool
+
+
+class WindowEnds(NamedTuple):
+    """Ends of windows in the past: how long before a close, and the closes. Windows with equal ends
+    hold no element that the others do not hold yet.
+    """
+
+    lag: Micros
+    closes: TimeSeries
+
+    @classmethod
+    def of(cls, content: WindowContent) -> WindowEnds | None:
+        """The ends of a window; None where it holds every element from its time on."""
+        extent = content.window.extent
+        if isinstance(extent, RangeExtent) and extent.lag:
+            return cls(extent.lag, closes_of(extent, content.origin))
+        return None
+
+    def at(self, time: Micros) -> Micros:
+        """The last time that windows hold elements of."""
+        return min(time, self.closes.at_or_after(time) - self.lag)
+
+
+class KeptWindow:
+    """Closure of one window, as a view of a closure that other windows may share.
+
+    `content`: the elements, as of the report that it is moved to.
+    """
+
+    def __init__(self, content: WindowContent, closure: SharedClosure) -> None:
+        self.content = content
+        self.closure = closure
+        self.begin: Micros = -LAST_MICRO
+        """No report from now on sees an element of this time or before."""
+        self.is_anew = True
+        self._view: WindowClosureView | None = None
+        level = content.window.level
+        self.within = level.within if isinstance(level, StreamLevel) else None
+
+    def move(self, time: Micros) -> WindowChanges:
+        """Moves to the content at the time of a report, which is not before the last one; returns
+        what changed since.
+
+        Raises `LimitExceeded`; the next content is then closed anew.
+        """
+        return self.closure.move(self, time)
+
+    @property
+    def view(self) -> WindowClosureView:
+        """The view, as of the last `move`."""
+        assert self._view is not None
+        return self._view
+
+    def begin_anew(self, view: WindowClosureView) -> None:
+        """Sees another closure, of which it knows nothing yet."""
+        self._view, self.begin, self.is_anew = view, -LAST_MICRO, True
+
+    def look(self, time: Micros) -> Micros:
+        """The time after which the content begins, or what the level STREAM knows beside it."""
+        self.begin = max(self.begin, self.content.begin_at(time) if self.within is None else time - self.within)
+        return self.begin
+
+    @property
+    def index(self) -> TripleIndex:
+        """The triples that the content says; `horizon(triple)` has the last beginning of a content
+        that says them if nothing more comes.
+        """
+        return self.view.index
+
+    @property
+    def beyond(self) -> TripleIndex:
+        """The triples that the content says and the background does not have."""
+        return self.view.beyond
+
+    @property
+    def background(self) -> TripleIndex:
+        """The background, closed."""
+        return self.closure.closer.knowledge.background
+
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """The contradictions of the content."""
+        return self.view.contradictions()
+
+    def leave(self) -> None:
+        """The window reports no more."""
+        self.closure.leave(self)
+        self._view = None
+
+
+class SharedClosure:
+    """One closure, and the windows that are views of it."""
+
+    def __init__(self, registry: SharedClosures, stream: Hashable, level: EntailmentLevel, ends: WindowEnds | None) -> None:
+        self.members: list[KeptWindow] = []
+        self.level = level
+        self.ends = ends
+        self._registry = registry
+        self._stream = stream
+        self._closure: WindowClosure | None = None
+        self._begin: Micros = -LAST_MICRO
+        self._pending: list[tuple[Micros, Sequence[tuple[Triple, ...]]]] = []
+        self._many = _MANY_PENDING
+        self._turns = count()
+        self._last_began = SharedTriples(())
+
+    @property
+    def closer(self) -> SaidCloser:
+        """The closer of contents, with the background."""
+        return self._registry.closer
+
+    def forget(self) -> None:
+        """Drops the closure; the contents are taken in again at the next report."""
+        self._closure = None
+        self._pending = []
+
+    def leave(self, member: KeptWindow) -> None:
+        """One window less."""
+        if member in self.members:
+            self.members.remove(member)
+        if not self.members:
+            self.forget()
+
+    def take(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> None:
+        """Takes the elements of a time, which is after that of all taken before."""
+        if self._closure is None:
+            return
+        self._pending.append((time, graphs))
+        if len(self._pending) > self._many:
+            least = min(member.look(time) for member in self.members)
+            self._pending = [each for each in self._pending if each[0] > least]
+            self._many = max(_MANY_PENDING, 2 * len(self._pending))
+
+    def move(self, member: KeptWindow, time: Micros) -> WindowChanges:
+        """Moves a window to its content at the time of a report."""
+        is_new = self._closure is None
+        try:
+            if is_new:
+                self._build(member, time)
+                if member not in self.members:
+                    return member.move(time)
+            return self._move(member, time)
+        except LimitExceeded:
+            self.forget()
+            if len(self.members) > 1:
+                for other in self.members[1:]:
+                    self._part(other)
+            elif is_new:
+                raise
+            return member.move(time)
+        except BaseException:
+            self.forget()
+            raise
+
+    def said_by(self, triples: Iterable[Triple], begin: Micros) -> SaidItem:
+        """V(triples of the stream | B and its items after `begin`)."""
+        assert self._closure is not None
+        return self._closure.said_by(triples, begin)
+
+    def _move(self, member: KeptWindow, time: Micros) -> WindowChanges:
+        closure, members = self._closure, self.members
+        assert closure is not None
+        taken = self._take_in(closure, time)
+        begin = member.look(time)
+        if len(members) > 1:  # look at another window each time, so that one that seldom reports holds up nothing
+            members[next(self._turns) % len(members)].look(time)
+        least = min([each.begin for each in members])
+        if taken or least > self._begin:
+            closure.advance(least)
+            self._begin = least
+        changes = member.view.advance(begin)
+        is_anew, member.is_anew = member.is_anew, False
+        began = cast("Sequence[Triple]", changes.began)
+        if len(members) > 1 and not is_anew:  # what began in one window has often begun in the next one, too
+            if self._last_began != began:
+                self._last_began = SharedTriples(began)
+            began = self._last_began
+        return WindowChanges(began, changes.renewed, changes.ended, is_anew)  # type: ignore[arg-type]
+
+    def _take_in(self, closure: WindowClosure, time: Micros) -> bool:
+        """Inserts the elements that windows hold at a time; returns whether there are any."""
+        pending = self._pending
+        if not pending:
+            return False
+        number = len(pending)
+        if self.ends is not None:
+            end = self.ends.at(time)
+            while number and pending[number - 1][0] > end:
+                number -= 1
+        for at, graphs in pending[:number]:
+            for triples in graphs:
+                closure.insert(at, triples)
+        del pending[:number]
+        return number > 0
+
+    def _build(self, caller: KeptWindow, time: Micros) -> None:
+        """Makes a closure of the contents. The caller's has the elements of this very time already;
+        a window whose elements are not the last of the others' parts.
+        """
+        elements = {id(member): [each for each in member.content.elements if each.time < time] for member in self.members}
+        longest = max(elements.values(), key=len)
+        parting = [member for member in self.members if _after(elements[id(member)], begin := member.look(time)) != _after(longest, begin)]
+        for member in parting:
+            self._part(member)
+        if not self.members:
+            return
+        closer = self._registry.closer
+        lowest = closer.knowledge.lowest_stratum if self.level is EntailmentLevel.GRAPH else None
+        rules, background = (closer.rules, None) if lowest is None else lowest
+        self._closure = WindowClosure(self.level, closer.knowledge, rules, closer.limit, background, self._begins())
+        self._begin = -LAST_MICRO
+        here = [each for each in caller.content.elements if each.time == time] if caller in self.members else []
+        self._pending = [(each.time, (each.triples,)) for each in (*longest, *here)]
+        for member in self.members:
+            member.begin_anew(self._closure.view())
+            member.look(time)
+
+    def _begins(self) -> TimeSeries | None:
+        """The times after which contents of the windows begin, where time alone makes them."""
+        found: TimeSeries | None = None
+        for member in self.members:
+            extent = member.content.window.extent
+            if member.within is not None or not isinstance(extent, RangeExtent | LandmarkExtent):
+                return None
+            begins = begins_of(extent, member.content.origin)
+            if begins is not None:
+                found = begins if found is None else found.refined(begins)
+            elif extent.start is not None:
+                return None
+        return found
+
+    def _part(self, member: KeptWindow) -> None:
+        """Gives a window a closure of its own."""
+        self.members.remove(member)
+        alone = type(self)(self._registry, self._stream, self.level, self.ends)
+        alone.members.append(member)
+        member.closure = alone
+        self._registry.add(self._stream, alone)
+
+
+def _after(elements: Sequence[TimedElement], begin: Micros) -> list[TimedElement]:
+    return [each for each in elements if each.time > begin]

@@ -1,0 +1,58 @@
+"""`dotr explain` tells of each continuous query what is kept and what is evaluated in full (continuous.md, section 11's second table)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dotr.workbench.explain import explain
+
+pytestmark = pytest.mark.core
+
+WINDOW = "FROM NAMED WINDOW <w> ON :in [RANGE 10s STEP 1s]"
+KEPT = "its solutions are kept from report to report; a report costs what changed"
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        (f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ {{ ?x :p ?y }} UNION {{ ?x :q ?y }} FILTER(?x != ?y) BIND(?y AS ?z) }} }}", KEPT),
+        (f"SELECT DISTINCT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y }} VALUES ?y {{ 1 2 }} }}", KEPT),
+        (f"SELECT ?x (AVG(?y) AS ?m) {WINDOW} {{ WINDOW <w> {{ ?x :p ?y }} }} GROUP BY ?x HAVING(COUNT(*) > 1)", KEPT),
+        (f"SELECT ?x {WINDOW} FROM NAMED WINDOW <v> ON :in [NOW] {{ WINDOW <w> {{ ?x :p ?y }} WINDOW <v> {{ ?y :q ?z }} }}", KEPT),
+        (f"ASK {WINDOW} {{ WINDOW <w> {{ ?x :p ?y }} }}", KEPT),
+        (
+            f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y }} }} ORDER BY ?y LIMIT 3",
+            "in full at each report, for LIMIT or OFFSET, over parts whose solutions are kept: those of ?x ?y",
+        ),
+        (
+            f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y }} OPTIONAL {{ WINDOW <w> {{ ?y :q ?z }} }} }}",
+            "in full at each report, for OPTIONAL, over parts whose solutions are kept: those of ?x ?y",
+        ),
+        (
+            f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y MINUS {{ ?x :q :a }} }} FILTER EXISTS {{ WINDOW <w> {{ ?x :r ?y }} }} }}",
+            "in full at each report, for EXISTS and MINUS, over parts whose solutions are kept: those of ?x ?y",
+        ),
+        (
+            f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y . ?y :q+ ?z }} }}",
+            "in full at each report, for a property path, over parts whose solutions are kept: those of ?x ?y",
+        ),
+        (f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p+ ?y }} }}", "in full at each report, for a property path"),
+        (f"SELECT ?x {WINDOW} {{ MATCH {{ EVENT <w> {{ ?x :p ?y }} }} }}", "in full at each report, for MATCH"),
+        (
+            f"SELECT ?x {WINDOW} {{ MATCH {{ EVENT <w> {{ ?x :p ?y }} }} WINDOW <w> {{ ?x :q ?z }} }}",
+            "in full at each report, for MATCH, over parts whose solutions are kept: those of ?x ?z",
+        ),
+        (
+            "SELECT ?x FROM WINDOW ON :in [RANGE 10s] FROM WINDOW ON :in [RANGE 20s] { ?x :p ?y }",
+            "in full at each report, for a default graph of several windows or under NOT or AGGREGATE; "
+            "closed anew at each report: (default), (default)",
+        ),
+    ],
+)
+def test_explain_tells_what_is_kept(query: str, asked: str, tmp_path: Path) -> None:
+    path = tmp_path / "q.rspql"
+    path.write_text(f"PREFIX : <http://example.org/> REGISTER RSTREAM Q AS {query}")
+    lines = [line.strip().removeprefix("asked").strip() for line in explain(str(path)).splitlines() if line.strip().startswith("asked")]
+    assert lines == [asked]
