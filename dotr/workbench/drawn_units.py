@@ -12,9 +12,9 @@ from dotr.workbench.explained_queries import DrawnUnit
 from dotr.workbench.explanation import Explanation
 
 
-def drawn_units(program: CompiledProgram, explained: Explanation) -> Sequence[DrawnUnit]:
-    """The units of a program other than rules, by layer: queries with their windows and LARS files
-    with what they keep, as they are explained; others with what they read.
+def drawn_units(explained: Explanation, program: CompiledProgram) -> Sequence[DrawnUnit]:
+    """The units of a program other than rules, by layer: as their explanations draw them, others
+    with what they read.
     """
     known = {unit.name: unit for unit in explained.drawn}
     layers = program.layout.layers

@@ -27,9 +27,9 @@ def explain(path: str, form: str = "text") -> str:
     explained = explanation(path + alone, program)
     match form:
         case "mermaid":
-            return mermaid(explained, drawn_units(program, explained))
+            return mermaid(explained, drawn_units(explained, program))
         case "svg":
-            return svg(explained, drawn_units(program, explained))
+            return svg(explained, drawn_units(explained, program))
         case _:
             return "\n".join(text(explained))
 

@@ -120,7 +120,7 @@ def report_data(
         tuple([replace(rule, silence="\n".join([rule.silence, *answers.get(rule.name, ())])) for rule in collected.rules]),
         collected.rejected,
         collected.inputs,
-        ProgramPicture(svg(explained, drawn_units(replay.program, explained)), "\n".join(text(explained))),
+        ProgramPicture(svg(explained, drawn_units(explained, replay.program)), "\n".join(text(explained))),
     )
 
 
