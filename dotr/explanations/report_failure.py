@@ -156,7 +156,7 @@ def why_no_report(replay: Replay, unit: StreamQuery, question: Question | None =
     >>> from dotr.workbench.replays import open_replays
     >>> [replay] = open_replays("tests/explanations/queries.yaml", "1")
     >>> print(why_no_report(replay, replay.program.queries[0]).lines()[0])
-    Hot: 3 reports, 4 events
+    Hot: 4 reports, 8 events
     """
     return _ReportInquiry(replay, unit, question or Question()).answer()
 
