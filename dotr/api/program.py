@@ -80,8 +80,8 @@ class Program(CompiledProgram):
         """Compile a program from files.
 
         Args:
-            rules: paths of rule files (`.dotr`, `.rspql`), or one path. Relative paths are relative
-                to the working directory.
+            rules: paths of rule files (`.dotr`, `.rspql`, `.lars`, `.epsparql`), or one path.
+                Relative paths are relative to the working directory.
             graphs: paths of RDF files of background knowledge, in any RDF format, `.gz` too; or one
                 path.
             datalog: paths of Datalog files (`.dlog`); or one path.

@@ -16,7 +16,7 @@ _RECORDS: Final = 10_000
 def add_parser(commands: Commands) -> None:
     """Add the command to those of the command line."""
     check = commands.add_parser("check", help="parse and check rules, Datalog, configurations and rule tests")
-    check.add_argument("paths", nargs="*", metavar="PATH", help=".dotr, .rspql, .dlog, .yaml, or a folder of them")
+    check.add_argument("paths", nargs="*", metavar="PATH", help=".dotr, .rspql, .lars, .epsparql, .dlog, .yaml, or a folder")
     check.add_argument(
         "--data", nargs="?", const=str(_RECORDS), metavar="N", help=f"check the first N records of each input too; {_RECORDS:,} if no N"
     )

@@ -323,7 +323,7 @@ class Settings(Section):
     )
     time: TimeSection = Field(default=TimeSection(), description="integer times")
     knowledge: KnowledgeSection = Field(default=KnowledgeSection(), description="background knowledge")
-    rules: list[str] = Field(min_length=1, description="rule files of any language (.dotr, .rspql); globs")
+    rules: list[str] = Field(min_length=1, description="rule files of any language (.dotr, .rspql, .lars, .epsparql); globs")
     windows: WindowsSection = Field(default=WindowsSection(), description="windows of continuous queries")
     limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
     input: list[InputSection] = Field(min_length=1, description="input streams, merged by time")

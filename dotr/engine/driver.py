@@ -176,7 +176,7 @@ class Engine:
         self._units = program.unit_layers(clock)
         self._feeders = feeders(program.layout) if self._units else {}
         self._fed_streams = program.layout.fed_streams
-        self._timed = program.timed
+        self._timed = program.acts_alone
         self._passed: Micros | None = None
         self._ended = False
         self.failed: list[DeadLetter] = []

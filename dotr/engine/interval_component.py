@@ -41,8 +41,7 @@ class _IntervalMember:
         return self.run.new(time, arrivals) if arrivals else _NOTHING
 
     def keep(self, time: Micros, arrivals: UnitArrivals) -> Sequence[DeadLetter]:
-        result = self.run.keep(time, arrivals) if arrivals else None
-        return () if result is None else result.failed
+        return self.run.keep(time, arrivals).failed if arrivals else ()
 
     def next_due(self) -> Micros | None:
         return None
@@ -52,7 +51,7 @@ class _IntervalMember:
         return sum(self.run.event_counts)
 
     def to_json(self) -> str:
-        return self.run.to_json()
+        return self.run.whole_state()
 
     def restore(self, text: str) -> None:
         self.run.restore(text, ())
@@ -65,6 +64,7 @@ class _RuleMember:
         layout = lay_out([rule])
         (layer,) = layout.layers
         self._ports = layer.ports
+        self._queues = layer.queues
         self._places = layer.rules[0].ports
         self._stage = StageTwo(layer, attributes, clock, frozenset(), limits)
         self._state = self._stage.start()
@@ -86,7 +86,11 @@ class _RuleMember:
         for port, rows in {self._places[read]: rows for read, rows in arrivals.items()}.items():
             stream = self._ports[port].stream
             if port not in self._stored and stream != self._own:
-                self._state.stores[port].add([StoredEvent(time, ordinal, values) for ordinal, values in rows])
+                events = [StoredEvent(time, ordinal, values) for ordinal, values in rows]
+                self._state.stores[port].add(events)
+                for (waiting_port, _), number in self._queues.items():
+                    if waiting_port == port and not self._is_ended:
+                        self._state.waiting[number].extend(events)
         return ()
 
     def end(self) -> None:
@@ -111,6 +115,7 @@ class ComponentRun(UnitRun):
 
     def __init__(self, component: IntervalComponent, clock: Clock, limits: Limits, *, traced: bool = False) -> None:
         self.unit = component
+        self.acts_alone = any(rule.anchor.delay for rule in component.rules)
         attributes = {each.label: each.attributes for each in component.makes}
         make = partial(_member, attributes=attributes, clock=clock, limits=limits, traced=traced)
         self._members = [make(member) for member in component.members]

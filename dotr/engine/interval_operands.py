@@ -30,28 +30,31 @@ class OperandSolutions:
     """A plain group or an EVENT with its inputs.
 
     - `number`: its place in the order of the text.
-    - `inputs`: the numbers of the reads that feed it.
     - `names`: its variables, sorted.
+    - `rows`: for the number of each read that feeds it, the solutions of what arrives there at a
+      time in µs. They raise `LimitExceeded`.
     """
 
     def __init__(
         self, number: int, operand: InstantGroup | EventRead, inputs: Sequence[OperandInput], limits: Limits, *, traced: bool
     ) -> None:
         self.number = number
-        self.inputs = [each.read for each in inputs]
         self.names = tuple(sorted(visible_variables(operand)))
         self._operand = operand
         self._limits = limits
         self._traced = traced
         self._matcher: AlgebraOperator | None = None
-        self._rows: dict[int, OperandRows] = {each.read: self._reader(each) for each in inputs}
+        self.rows: dict[int, OperandRows] = {each.read: self._traced_rows(self._reader(each)) for each in inputs}
 
-    def of(self, now: Micros, read: int, rows: Sequence[Arrival]) -> list[IntervalSolution]:
-        """The solutions of what arrives at a read at a time in µs. Raises `LimitExceeded`."""
-        solutions = self._rows[read](now, rows)
-        if self._traced:
+    def _traced_rows(self, rows_of: OperandRows) -> OperandRows:
+        if not self._traced:
+            return rows_of
+
+        def traced(now: Micros, rows: Sequence[Arrival]) -> list[IntervalSolution]:
+            solutions = rows_of(now, rows)
             return [(end, start, values, (LeafSolution(self.number, start, end, values),)) for end, start, values, _ in solutions]
-        return solutions
+
+        return traced
 
     def _reader(self, given: OperandInput) -> OperandRows:
         columns, first = given.columns, int(given.has_start)

@@ -2,8 +2,8 @@
 
 Idea: a plain group reads its facts, and, if it is basic, the graphs of each STREAM that its triples
 may be in; an EVENT reads a shared query, or the events of a label, with their starts where a unit
-of EP-SPARQL makes them. Variables that every event of a label binds are found bottom up, so that they
-can be keys.
+of EP-SPARQL makes them. Variables that every event of a label binds are found bottom up, so that
+they can be keys.
 Source: ep-sparql.md, sections 2.1, 4 and 5.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from dotr.joins.scope import certain
+from dotr.languages.rule_files import RuleLanguage
 from dotr.layout.interval_units import IntervalUnit, OperandInput
 from dotr.layout.retention import positive_roles
 from dotr.layout.units import IntervalEvents, UnitRead
@@ -60,7 +61,7 @@ def resolve_intervals(queries: Sequence[TemporalQuery], labels: ProgramLabels) -
 
 def _with_certain(queries: Sequence[TemporalQuery], labels: ProgramLabels) -> list[TemporalQuery]:
     """The queries whose EVENTs say which variables are always bound."""
-    known = {label: _certain_of_rules(label, labels.rules) for label in labels.events}
+    known = {label: _certain_elsewhere(each, labels.rules) for label, each in labels.events.items()}
     known |= {label: frozenset(certain(query.query)) for label, query in labels.shared.items()}
     known |= {query.label: frozenset[Variable]() for query in queries}
     current = list(queries)
@@ -70,6 +71,12 @@ def _with_certain(queries: Sequence[TemporalQuery], labels: ProgramLabels) -> li
         if all(known[label] == names for label, names in found.items()):
             return current
         known |= found
+
+
+def _certain_elsewhere(events: UnitEvents, rules: Sequence[Rule]) -> frozenset[Variable]:
+    """The attributes that every event has: of a LARS file all of them, the variables of an atom."""
+    is_lars = RuleLanguage.of(events.span.document.name) is RuleLanguage.LARS
+    return frozenset(events.attributes) if is_lars else _certain_of_rules(events.label, rules)
 
 
 def _certain_of_rules(label: Label, rules: Sequence[Rule]) -> frozenset[Variable]:

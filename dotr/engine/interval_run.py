@@ -8,10 +8,11 @@ Source: ep-sparql.md, sections 2, 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from typing import Final
 
 from dotr.engine.interval_events import EventMaker
-from dotr.engine.interval_operands import OperandSolutions
+from dotr.engine.interval_operands import OperandRows, OperandSolutions
 from dotr.engine.unit_runs import EventPart, UnitArrivals, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.expressions.literal_limits import BOUNDS
@@ -21,6 +22,7 @@ from dotr.model.intervals import operand_reads
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock, Micros
 from dotr.patterns.events import StoredEvent
+from dotr.patterns.intervals.nodes import TreeMoment
 from dotr.patterns.intervals.solutions import IntervalSolution, LeafSolution
 from dotr.patterns.intervals.tree import PatternTree
 
@@ -31,6 +33,8 @@ class IntervalRun(UnitRun):
     `traced`: solutions keep their parts, for explanations.
     """
 
+    acts_alone = False
+
     def __init__(self, unit: IntervalUnit, clock: Clock, limits: Limits, *, traced: bool = False) -> None:
         query = unit.query
         self.unit = unit
@@ -38,15 +42,15 @@ class IntervalRun(UnitRun):
         self._clock = clock
         self._traced = traced
         self._tree = None if query.where is None else PatternTree(query.where, query.policy, clock, limits, traced=traced)
-        reads = self._reads = [] if query.where is None else [each.operand for each in operand_reads(query.where)]
+        reads = self._leaves = [] if query.where is None else [each.operand for each in operand_reads(query.where)]
         self._operands = [
             OperandSolutions(number, operand, inputs, limits, traced=traced)
             for number, (operand, inputs) in enumerate(zip(reads, unit.operands, strict=True))
         ]
-        self._feeds: dict[int, list[OperandSolutions]] = {}
+        self._feeds: list[list[tuple[int, OperandRows]]] = [[] for _ in unit.reads]
         for operand in self._operands:
-            for each in operand.inputs:
-                self._feeds.setdefault(each, []).append(operand)
+            for read, rows in operand.rows.items():
+                self._feeds[read].append((operand.number, rows))
         names = unit.reads[0].stream.attributes if self._tree is None else self._tree.names  # type: ignore[union-attr]
         self._events = EventMaker(query, names or (), clock)
         self.begun: Micros | None = None
@@ -74,67 +78,78 @@ class IntervalRun(UnitRun):
     # --- moments ---
 
     def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
-        result, exceeded = self.new(time, arrivals), self.keep(time, arrivals)
-        return result if exceeded is None or result.failed else exceeded
+        BOUNDS.characters = self._limits.literal
+        try:
+            tree = self._tree
+            if tree is None:
+                return self._made(time, [(time, time, values, ()) for _, values in arrivals.get(0, ())])
+            moment = TreeMoment(time, self.arrived(time, arrivals))
+            solutions = tree.new(moment)
+            tree.keep(moment)
+            if moment.exceeded is not None:
+                raise moment.exceeded
+            return self._made(time, solutions) if solutions else _NOTHING
+        except Exception as error:
+            return self._failed(time, error)
 
     def new(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
         """The events of a moment, from what is read now; `keep` has to follow."""
         BOUNDS.characters = self._limits.literal
-        return self._safely(time, self._new, arrivals)
+        if self._tree is None:
+            return self.step(time, arrivals)
+        try:
+            moment = TreeMoment(time, self.arrived(time, arrivals))
+            solutions = self._tree.new(moment)
+            if moment.exceeded is not None:
+                raise moment.exceeded
+            return self._made(time, solutions)
+        except Exception as error:
+            return self._failed(time, error)
 
-    def keep(self, time: Micros, arrivals: UnitArrivals) -> UnitResult | None:
-        """Keep what is strictly past from now on, of all that arrives at a moment; returns the dead
-        letter of a failure, for which the unit makes no event at that moment.
+    def keep(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
+        """Keep what is strictly past from now on, of all that arrives at a moment; the result has
+        dead letters alone.
         """
         if self._tree is None:
-            return None
+            return _NOTHING
         BOUNDS.characters = self._limits.literal
-        result = self._safely(time, self._keep, arrivals)
-        return result if result.failed else None
-
-    def _safely(self, time: Micros, act: Callable[[Micros, UnitArrivals], UnitResult], arrivals: UnitArrivals) -> UnitResult:
         try:
-            return act(time, arrivals)
-        except LimitExceeded as error:
-            return UnitResult([], [self._dead_letter(Reason.LIMIT, time, f"{self.unit.name} goes over a limit: {error}")])
+            moment = TreeMoment(time, self.arrived(time, arrivals))
+            self._tree.keep(moment)
+            if moment.exceeded is not None:
+                raise moment.exceeded
         except Exception as error:
-            reraise_in_tests(error, FallbackKind.RULES)
-            return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"{self.unit.name} fails: {error_line(error)}")])
+            return self._failed(time, error)
+        return _NOTHING
 
-    def _new(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
-        if self._tree is None:
-            solutions: list[IntervalSolution] = [(time, time, values, ()) for _, values in arrivals.get(0, ())]
-        else:
-            found = self._tree.new(time, self.arrived(time, arrivals))
-            if found.exceeded is not None:
-                raise found.exceeded
-            solutions = found.solutions
+    def _failed(self, time: Micros, error: Exception) -> UnitResult:
+        """No event, and a dead letter."""
+        if isinstance(error, LimitExceeded):
+            return UnitResult([], [self._dead_letter(Reason.LIMIT, time, f"{self.unit.name} goes over a limit: {error}")])
+        reraise_in_tests(error, FallbackKind.RULES)
+        return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"{self.unit.name} fails: {error_line(error)}")])
+
+    def _made(self, time: Micros, solutions: Sequence[IntervalSolution]) -> UnitResult:
+        """The events of solutions."""
         firings, made_of = self._events.events(time, solutions)
         starts = [start for _, start, _, _ in made_of]
         if not self._traced:
-            return UnitResult(firings, starts=starts)
+            return UnitResult(firings, (), (), starts)
         return UnitResult(firings, starts=starts, parts=[[self._part(each) for each in parts] for _, _, _, parts in made_of])
 
     def _part(self, solution: LeafSolution) -> EventPart:
-        operand, names = self._reads[solution.leaf], self._operands[solution.leaf].names
+        operand, names = self._leaves[solution.leaf], self._operands[solution.leaf].names
         bound = tuple([(name, term) for name, term in zip(names, solution.values, strict=True) if term is not None])
         return EventPart(operand.span, solution.start, solution.end, bound)
 
-    def _keep(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
-        assert self._tree is not None
-        exceeded = self._tree.keep(time, self.arrived(time, arrivals))
-        if exceeded is not None:
-            raise exceeded
-        return UnitResult([])
-
-    def arrived(self, time: Micros, arrivals: UnitArrivals) -> Mapping[int, list[IntervalSolution]]:
+    def arrived(self, time: Micros, arrivals: UnitArrivals) -> dict[int, list[IntervalSolution]]:
         """The new solutions of the operands at which something has arrived, by number."""
         found: dict[int, list[IntervalSolution]] = {}
         for read, rows in arrivals.items():
-            for operand in self._feeds.get(read, ()):
-                solutions = operand.of(time, read, rows)
+            for number, solutions_of in self._feeds[read]:
+                solutions = solutions_of(time, rows)
                 if solutions:
-                    found[operand.number] = found[operand.number] + solutions if operand.number in found else solutions
+                    found[number] = found[number] + solutions if number in found else solutions
         return found
 
     def _dead_letter(self, reason: Reason, time: Micros, why: str) -> DeadLetter:
@@ -150,8 +165,28 @@ class IntervalRun(UnitRun):
         return [kept, *[0] * (len(self.unit.reads) - 1)] if self.unit.reads else []
 
     def to_json(self) -> str:
-        return "[]" if self._tree is None else self._tree.to_json()
+        return "[]" if self._tree is None else self._tree.to_json(whole=False)
+
+    def whole_state(self) -> str:
+        """The state as JSON, with what is otherwise in logs."""
+        return "[]" if self._tree is None else self._tree.to_json(whole=True)
 
     def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
-        if self._tree is not None:
-            self._tree.restore(text)
+        if self._tree is None:
+            return
+        self._tree.restore(text)
+        for store, log in zip(self._tree.logs, entries, strict=False):
+            for end, _, (start, *values) in log:
+                store.add([(end, int(start or 0), tuple(values), ())], end)
+
+    def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
+        """The solutions that operators keep, each as its end, and a row of its start and its values."""
+        logs = () if self._tree is None else self._tree.logs
+        return [[StoredEvent(end, 0, (str(start), *values)) for end, start, values, _ in store.later(after)] for store in logs]
+
+    def oldest(self) -> Sequence[Micros | None]:
+        logs = () if self._tree is None else self._tree.logs
+        return [store.log[0][0] if store.log else None for store in logs]
+
+
+_NOTHING: Final = UnitResult([])

@@ -72,13 +72,16 @@ class LarsRun(UnitRun):
             self._note_next()
 
     def end(self, last: Micros, *, is_fed: bool) -> None:
-        """The last point is that of the last instant."""
+        """The last point is that of the last instant. It is evaluated though nothing has come."""
         self.last = self._point_of(last)
+        self._note_next()
 
     def next_due(self) -> Micros | None:
-        """The time of the next point at which something arrived, ends or opens."""
-        point = self._next if self._waiting is None else self._waiting if self._next is None else min(self._next, self._waiting)
-        if point is None or (self.last is not None and point > self.last):
+        """The time of the next point at which something arrived, ends or opens; or of the last point."""
+        is_last_due = self.last is not None and (self.passed is None or self.passed < self.last)
+        points = [self._waiting, self._next, self.last if is_last_due else None]
+        point = min([each for each in points if each is not None], default=None)
+        if self.first is None or point is None or (self.last is not None and point > self.last):
             return None
         return point * self._resolution
 
@@ -103,6 +106,8 @@ class LarsRun(UnitRun):
             self._next = self.passed + 1
         else:
             self._next = None if point is None else max(point, self.passed + 1)
+        if self.is_under_way and self.last is not None and (self._next is None or self._next > self.last):
+            self._next = self.last
 
     # --- a moment ---
 
@@ -115,7 +120,7 @@ class LarsRun(UnitRun):
             self._waiting = point
             for number, arrived in arrivals.items():
                 self._take(number, arrived, time)
-        if time != point * self._resolution or (self._waiting is None and self._next != point):
+        if time != point * self._resolution or (self._waiting is None and point not in (self._next, self.last)):
             return UnitResult([])
         atoms = NO_ATOMS if self._waiting is None else PointAtoms(self._triples, self._events)
         result = self._evaluate(point, atoms)
@@ -167,17 +172,17 @@ class LarsRun(UnitRun):
                     held.difference_update(ended)
                     held.update(began)
                     rows = sorted(held)
-            found.append([self._firing(point, report, row) for row in rows])
+            found.append(self._firings_of(point, report, rows))
         return found
 
-    def _firing(self, point: Point, report: ReportedRows, row: FactRow) -> Firing:
+    def _firings_of(self, point: Point, report: ReportedRows, rows: Sequence[FactRow]) -> list[Firing]:
+        label, time = report.report.label, point * self._resolution
         names = [name for name, _ in report.names]
-        attributes = tuple(zip(names, row, strict=True))
-        graph: tuple[Triple, ...] | None = None
-        if isinstance(report.report.atom, TriplePattern):
-            graph = graph_of(report.report.atom, dict(attributes))
-        label = report.report.label
-        return Firing(point * self._resolution, label, label, attributes, graph, int(graph == ()))
+        events = [tuple(zip(names, row, strict=True)) for row in rows]
+        if not isinstance(report.report.atom, TriplePattern):
+            return [Firing(time, label, label, attributes, None, 0) for attributes in events]
+        graphs = [graph_of(report.report.atom, dict(attributes)) for attributes in events]
+        return [Firing(time, label, label, attributes, graph, int(not graph)) for attributes, graph in zip(events, graphs, strict=True)]
 
     # --- state ---
 
@@ -190,13 +195,13 @@ class LarsRun(UnitRun):
         """The state as JSON: stream atoms in reach, what waits for its point, and the line."""
         waiting = [[time, list(triple)] for triple, time in sorted(self._triples.items())]
         events = [[label, [[time, list(event)] for event, time in sorted(found.items())]] for label, found in sorted(self._events.items())]
-        return json.dumps([self.first, self.passed, self._waiting, waiting, events, self.closure.to_json()])
+        return json.dumps([self.first, self.last, self.passed, self._waiting, waiting, events, self.closure.to_json()])
 
     def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
         """Goes on from `to_json`."""
         BOUNDS.characters = self._limits.literal
         written: list[Any] = json.loads(text)
-        self.first, self.passed, self._waiting, waiting, events, closure = written
+        self.first, self.last, self.passed, self._waiting, waiting, events, closure = written
         self._triples = {(triple[0], triple[1], triple[2]): time for time, triple in waiting}
         self._events = {label: {tuple(event): time for time, event in found} for label, found in events}
         self.closure.restore(closure)

@@ -172,6 +172,11 @@ class CompiledProgram:
         return ""
 
     @cached_property
+    def acts_alone(self) -> bool:
+        """True if in process there are moments at which nothing arrives."""
+        return bool(self.stage_one.ticks) or any(layer.acts_alone for layer in self.layout.layers)
+
+    @cached_property
     def timed(self) -> bool:
         """True if time alone can make a unit fire: there are ticks, delayed anchors or reports."""
         return bool(self.stage_one.ticks) or any(layer.may_fire_without_events for layer in self.layout.layers)

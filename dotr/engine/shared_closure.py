@@ -27,13 +27,13 @@ from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import SaidCloser
 from dotr.horizons.window_closure import SaidItem, WindowClosure, WindowClosureView
 from dotr.joins.limits import LimitExceeded
-from dotr.model.continuous import EntailmentLevel, RangeExtent, StreamLevel
+from dotr.model.continuous import EntailmentLevel, LandmarkExtent, RangeExtent, StreamLevel
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.queries.kept_changes import SharedTriples
 from dotr.store.triples import TripleIndex
 from dotr.windows.content import TimedElement, WindowContent
-from dotr.windows.extents import TimeSeries, closes_of
+from dotr.windows.extents import TimeSeries, begins_of, closes_of
 
 if TYPE_CHECKING:
     from dotr.engine.kept_windows import SharedClosures
@@ -139,6 +139,7 @@ class KeptWindow:
     def leave(self) -> None:
         """The window reports no more."""
         self.closure.leave(self)
+        self._view = None
 
 
 class SharedClosure:
@@ -260,13 +261,27 @@ class SharedClosure:
         closer = self._registry.closer
         lowest = closer.knowledge.lowest_stratum if self.level is EntailmentLevel.GRAPH else None
         rules, background = (closer.rules, None) if lowest is None else lowest
-        self._closure = WindowClosure(self.level, closer.knowledge, rules, closer.limit, background)
+        self._closure = WindowClosure(self.level, closer.knowledge, rules, closer.limit, background, self._begins())
         self._begin = -LAST_MICRO
         here = [each for each in caller.content.elements if each.time == time] if caller in self.members else []
         self._pending = [(each.time, (each.triples,)) for each in (*longest, *here)]
         for member in self.members:
             member.begin_anew(self._closure.view())
             member.look(time)
+
+    def _begins(self) -> TimeSeries | None:
+        """The times after which contents of the windows begin, where time alone makes them."""
+        found: TimeSeries | None = None
+        for member in self.members:
+            extent = member.content.window.extent
+            if member.within is not None or not isinstance(extent, RangeExtent | LandmarkExtent):
+                return None
+            begins = begins_of(extent, member.content.origin)
+            if begins is not None:
+                found = begins if found is None else found.refined(begins)
+            elif extent.start is not None:
+                return None
+        return found
 
     def _part(self, member: KeptWindow) -> None:
         """Gives a window a closure of its own."""

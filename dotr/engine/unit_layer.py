@@ -73,6 +73,7 @@ class UnitPort:
         self._read_above = {
             each.label: (each.attributes if each.label in above else None, MadeGraphs(each.label) in above) for each in placed.unit.makes
         }
+        self._is_read_above = any(names is not None or graphs for names, graphs in self._read_above.values())
         self._intervals: dict[Label, list[IntervalEvents]] = {}
         for stream in above:
             if isinstance(stream, IntervalEvents) and stream.label in self._read_above:
@@ -81,14 +82,14 @@ class UnitPort:
     def step(self, time: Micros, arrivals: Arrivals, *, is_fed: bool) -> UnitStep:
         """The result of a moment; `arrivals` are those of the layer, by port."""
         here: dict[int, Sequence[Arrival]] = {}
-        for port, numbers in self._reads.items():
-            arrived = arrivals.get(port)
-            if arrived:
-                arrived = self._in_order(port, arrived)
-                for number in numbers:
+        for port, arrived in arrivals.items():
+            if arrived and port in self._reads:
+                if port in self._orders:
+                    arrived = self._in_order(port, arrived)
+                for number in self._reads[port]:
                     here[number] = arrived
         result = self.run.step(time, here, is_fed=is_fed)
-        events = self._events(result.firings)
+        events = self._events(result.firings) if result.firings and self._is_read_above else []
         if self._intervals:
             events += self._with_starts(time, result)
         return UnitStep(result.firings, events, result.failed, self._contradicted(time, result))
@@ -98,7 +99,7 @@ class UnitPort:
         return any(port in arrivals for port in self._reads) or self.run.next_due() == time
 
     def _in_order(self, port: int, arrived: Sequence[Arrival]) -> Sequence[Arrival]:
-        if len(arrived) < 2 or port not in self._orders:
+        if len(arrived) < 2:
             return arrived
         names = self._orders[port]
         if names is None:
@@ -242,6 +243,11 @@ class UnitLayer:
         self._layer = layer
         self.contradicted: list[ContradictedReport] = []
         self.units = [UnitPort(placed, unit_run(placed.unit, context), above) for placed in layer.units]
+        self._alone = [number for number, each in enumerate(self.units) if each.run.acts_alone]
+        self._readers: dict[int, list[int]] = {}
+        for number, each in enumerate(self.units):
+            for port in dict.fromkeys(each.placed.ports):
+                self._readers.setdefault(port, []).append(number)
 
     def begin(self, time: Micros) -> None:
         """The first instant has come."""
@@ -271,9 +277,8 @@ class UnitLayer:
         firings: list[Firing] = []
         events: list[CompositeEvent] = []
         failed: list[DeadLetter] = []
-        for each in self.units:
-            if not each.is_due(time, arrivals):
-                continue
+        for number in self._due(time, arrivals):
+            each = self.units[number]
             step = each.step(time, arrivals, is_fed=is_fed(each.unit))
             firings += step.firings
             events += step.events
@@ -281,6 +286,16 @@ class UnitLayer:
             if step.contradicted is not None:
                 self.contradicted.append(step.contradicted)
         return LayerResult(firings, events, failed)
+
+    def _due(self, time: Micros, arrivals: Arrivals) -> Sequence[int]:
+        """The numbers of the units to be stepped at a time: those that read a port with arrivals,
+        and those that act by themselves now."""
+        if not self._alone and len(arrivals) == 1:
+            (port,) = arrivals
+            return self._readers.get(port, ())
+        due = {number for port in arrivals for number in self._readers.get(port, ())}
+        due.update(number for number in self._alone if self.units[number].run.next_due() == time)
+        return sorted(due)
 
     @property
     def event_counts(self) -> list[int]:

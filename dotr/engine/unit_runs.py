@@ -83,7 +83,12 @@ class UnitRun(ABC):
     order of time. A runtime writes what a log has got since the last batch, so a batch does not
     write the whole state. All else is `to_json`, which is written whole. A run that keeps no logs
     has all in `to_json`.
+
+    `acts_alone`: `next_due` may give a time; where it is False, neither it nor `begin` and `end`
+    mean anything.
     """
+
+    acts_alone: bool = True
 
     @abstractmethod
     def begin(self, time: Micros) -> None:

@@ -232,7 +232,7 @@ class HorizonClosure:
                 yield h
 
     def insertions(self, since: Point) -> Iterator[tuple[WindowFact, Point, Point]]:
-        """What was inserted and has not ended before a point: a fact, the point from which on it holds
+        """The inserts that have not ended before a point: a fact, the point from which on it holds
         by that (`since` where that is past), and its horizon. After `advance` has failed, too.
         """
         for fact, cell in self.held.cells.items():
@@ -244,6 +244,8 @@ class HorizonClosure:
 
     def opening(self, until: Point = FOREVER) -> list[Insertion]:
         """The inserts that begin later, up to a point."""
+        if not self._openings or self._openings[0] > until:
+            return []
         return [each for start in sorted(self._opening) if start <= until for each in self._opening[start]]
 
     def grown(self, facts: Iterable[WindowFact], h: Point, beyond: Point) -> dict[WindowFact, Point]:
@@ -254,6 +256,19 @@ class HorizonClosure:
         if self.may_lose:
             raise ValueError("facts may be doubted: close anew what some of them say")
         return grown(self._strata[0], facts, h, beyond, self.limit)
+
+    def derivations(self, fact: WindowFact) -> Iterator[tuple[str, list[WindowFact]]]:
+        """The derivations of a fact at the last point: the rule's name and the premises, held and
+        static ones.
+        """
+        assert self.point is not None
+        for routes in self._strata:
+            yield from routes.derivations(fact, self.point)
+
+    def is_inserted(self, fact: WindowFact) -> bool:
+        """True if a fact holds at the last point since it was inserted."""
+        cell = self.held.cells.get(fact)
+        return cell is not None and self.point is not None and cell[INSERTED] >= self.point
 
     def view(self) -> ClosureView:
         """A view of the facts with a greater horizon, at first of none."""

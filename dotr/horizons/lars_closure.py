@@ -13,15 +13,15 @@ and the pairs that counts keep.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dotr.expressions.times import time_term
 from dotr.horizons.closure import HorizonClosure
-from dotr.horizons.counts import CountChange, CountedAtoms, CountedWindow, KeptRows
+from dotr.horizons.counts import CountChange, CountedAtoms, CountedWindow, KeptPair, KeptRows
 from dotr.horizons.facts import INSERTED
 from dotr.horizons.lars_rows import AtomRows, fits
-from dotr.horizons.lars_rules import EACH_POINT, NOW, CountFeed, LarsRules, ReportedRows
+from dotr.horizons.lars_rules import EACH_POINT, NOW, CountFeed, LarsRules, PointWindow, ReportedRows
 from dotr.horizons.rules import FOREVER, NEVER, FactRow, Point, RelationFact, WindowFact
 from dotr.horizons.runs import AtomRuns, covered
 from dotr.horizons.waiting import Insertion
@@ -187,7 +187,8 @@ class LarsClosure:
                 self._closure.insert_all(facts, start, horizon)
         self._closure.advance(passed)
 
-    def _time(self, u: Point) -> Term:
+    def time_of(self, u: Point) -> Term:
+        """The time of a point as `time(L)` gives it."""
         return time_term(u * self._resolution, self._clock)
 
     def _tell(self, facts: list[WindowFact], start: Point, horizon: Point) -> None:
@@ -229,7 +230,7 @@ class LarsClosure:
     def _feed_windows(self, k: Point, rows: AtomRows, found: list[FactRow]) -> None:
         for relation, (least, greatest), with_time in self.rules.windows.get(rows, ()):
             if with_time:
-                time = (self._time(k),)
+                time = (self.time_of(k),)
                 self._tell([(relation, row + time) for row in found], k + least, k + greatest)
             else:
                 self._tell([(relation, row) for row in found], k + least, k + greatest)
@@ -243,7 +244,7 @@ class LarsClosure:
         for relation, window in self.rules.runs[rows]:
             for start, of_start in by_start.items():
                 if window is None:
-                    before = (self._time(start - 1),)
+                    before = (self.time_of(start - 1),)
                     self._tell([(relation, row + before) for row in of_start], k, k)
                     continue
                 points = covered(start, k, self.first, *window)
@@ -265,9 +266,9 @@ class LarsClosure:
                 self._tell([(window.sometime, row) for row in entered], k, FOREVER)
                 self._cut((window.sometime, row) for row in gone)
             if window.has_at:
-                time = (self._time(k),)
+                time = (self.time_of(k),)
                 self._tell([(window.at, row + time) for row in entered], k, FOREVER)
-                self._cut((window.at, (*row, self._time(u))) for row, u in left if u != k)
+                self._cut((window.at, (*row, self.time_of(u))) for row, u in left if u != k)
             if window.has_always:
                 groups = {window.project(pair.atom): counted.count.group(pair.atom) or () for pair in change.entered}
                 whole = [row for row in entered if kept.points[row] == k - counted.start(groups[row], self.first) + 1]
@@ -281,9 +282,9 @@ class LarsClosure:
             key = (window.name, group)
             start = counted.start(group, self.first)
             for u in range(self._starts.get(key, start), start):
-                self._cut([(window.points, (*group, self._time(u)))])
+                self._cut([(window.points, (*group, self.time_of(u)))])
             self._starts[key] = start
-            self._tell([(window.points, (*group, self._time(k)))], k, FOREVER)
+            self._tell([(window.points, (*group, self.time_of(k)))], k, FOREVER)
 
     def _cut(self, facts: Iterable[RelationFact]) -> None:
         cells = self._closure.held.cells
@@ -301,24 +302,24 @@ class LarsClosure:
     # --- points themselves ---
 
     def _feed_points(self, k: Point, *, has_atoms: bool) -> None:
-        """What the point enters by itself: its time, and pairs of times."""
+        """Entries of the point itself: its time, and pairs of times."""
         assert self.first is not None
         feeds, first = self.rules.points, self.first
         if feeds.has_now:
-            self._tell([(NOW, (self._time(k),))], k, k)
+            self._tell([(NOW, (self.time_of(k),))], k, k)
         if has_atoms or self.rules.dense:
             for (least, greatest), relation in feeds.within.items():
-                self._tell([(relation, (self._time(k),))], k + least, k + greatest)
+                self._tell([(relation, (self.time_of(k),))], k + least, k + greatest)
         for (least, greatest), relation in feeds.each.items():
-            self._tell([(relation, (self._time(k),))], k + least, k + greatest)
+            self._tell([(relation, (self.time_of(k),))], k + least, k + greatest)
         for least, relation in feeds.latest.items():
             if k - least >= first:
-                self._tell([(relation, (self._time(k - least),))], k, k)
+                self._tell([(relation, (self.time_of(k - least),))], k, k)
         for (least, greatest), relations in feeds.spans.items():
             begin, end = max(first, k - greatest), k - least
             if begin <= end:
                 j = (end - begin + 1).bit_length() - 1
-                self._tell([(relations[j], (self._time(begin), self._time(end - (1 << j) + 1)))], k, k)
+                self._tell([(relations[j], (self.time_of(begin), self.time_of(end - (1 << j) + 1)))], k, k)
         if not self.rules.reach:
             return
         self._reached = [u for u in self._reached if u >= k - self.rules.reach]
@@ -326,12 +327,12 @@ class LarsClosure:
         for (greatest, j), relation in feeds.steps.items():
             u = k - (1 << j)
             if u in known:
-                self._tell([(relation, (self._time(u), self._time(k)))], k, u + greatest)
+                self._tell([(relation, (self.time_of(u), self.time_of(k)))], k, u + greatest)
         for greatest, relations in feeds.covers.items():
             u = k - 1
             while u >= first and u >= k - greatest:
                 j = (k - u).bit_length() - 1
-                self._tell([(relations[j], (self._time(u), self._time(u + 1), self._time(k - (1 << j) + 1)))], k, k)
+                self._tell([(relations[j], (self.time_of(u), self.time_of(u + 1), self.time_of(k - (1 << j) + 1)))], k, k)
                 if u not in known:
                     break
                 u -= 1
@@ -349,6 +350,31 @@ class LarsClosure:
             if dense == FOREVER or (last is not None and after <= last + dense):
                 return after
         return change
+
+    # --- what a window holds, for explanations ---
+
+    def points_of(self, window: PointWindow | str | None, row: FactRow) -> tuple[Point, Point]:
+        """The first and the last point of a window at the last point; of a tuple window by its name,
+        for a row that it keeps.
+        """
+        assert self.first is not None
+        assert self.point is not None
+        if isinstance(window, tuple):
+            return max(self.first, self.point - window[1]), self.point - window[0]
+        for counted, _, pair in self._pairs(window, row):
+            group = counted.count.group(pair.atom)
+            return counted.start(group if group is not None else (), self.first), self.point
+        return self.first, self.point
+
+    def last_kept(self, window: str, row: FactRow) -> Point:
+        """The last point with which a tuple window keeps a row."""
+        return max(pair.point for _, _, pair in self._pairs(window, row))
+
+    def _pairs(self, window: str | None, row: FactRow) -> Iterator[tuple[CountedAtoms, CountedWindow, KeptPair]]:
+        for feed, counted in zip(self.rules.counts, self._counts, strict=True):
+            for each in feed.windows:
+                if each.name == window:
+                    yield from ((counted, each, pair) for pair in counted.pairs() if each.project(pair.atom) == row)
 
     # --- reports ---
 

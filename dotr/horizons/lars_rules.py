@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import product
 from typing import Final, NamedTuple, TypeAlias, assert_never, cast
 
@@ -130,11 +131,41 @@ class ReportedRows(NamedTuple):
     names: tuple[tuple[Variable, int], ...]
 
 
+class RelationKind(Enum):
+    """Meaning of a relation's rows.
+
+    - PRESENT: atoms of the point evaluated. SOMETIME: of a point of a window. AT: the same, with
+      that point's time behind the row. PUT: conclusions at a point, with its time.
+    - ALWAYS: atoms of all points of a window. RUN: atoms with a time, from which on they held at
+      2ʲ points. BEFORE: atoms with the time of the point just before their run.
+    - BACKGROUND: atoms of B.
+    """
+
+    PRESENT = "present"
+    SOMETIME = "sometime"
+    AT = "at"
+    PUT = "put"
+    ALWAYS = "always"
+    RUN = "run"
+    BEFORE = "before"
+    BACKGROUND = "background"
+
+
+class RelationMeaning(NamedTuple):
+    """Meaning of a relation: atoms of some rows, in a window of points, or in a tuple window (its
+    name in `CountedWindow`)."""
+
+    kind: RelationKind
+    rows: AtomRows
+    window: PointWindow | str | None = None
+
+
 @dataclass
 class LarsRules:
     """A compiled file.
 
     - `windows`, `runs`: what atoms of the stream feed, by their rows.
+    - `meanings`: of the relations of atoms.
     - `silent`: relations whose ends change nothing by themselves.
     - `dense`: for so many points after one with atoms every point is evaluated, FOREVER: always.
     - `reach`: for so many points back points themselves are remembered.
@@ -147,6 +178,7 @@ class LarsRules:
     counts: list[CountFeed] = field(default_factory=list)
     points: PointFeeds = field(default_factory=PointFeeds)
     reports: list[ReportedRows] = field(default_factory=list)
+    meanings: dict[str, RelationMeaning] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
     dense: int = 0
     reach: int = 0
@@ -195,6 +227,11 @@ class _Compiler:
         self._arity: dict[str, int] = {}
         self._has_not = any(isinstance(item, LarsNot) for rule in file.rules for item in rule.body)
         self._auxiliary = 0
+        names = {name for literal in file.literals for name in literal.variables}
+        names.update(item.variable for rule in file.rules for item in rule.body if isinstance(item, Bind))
+        self._fresh = "t_"  # no variable of the file begins so
+        while any(name.startswith(self._fresh) for name in names):
+            self._fresh += "_"
 
     def compile(self) -> LarsRules:
         """The whole file."""
@@ -245,6 +282,7 @@ class _Compiler:
         if at is None:
             self._derived_now(rows)
             return RelationAtom(rows.name, rows.slots(atom))
+        self._means(f"{rows.name} PUT", RelationKind.PUT, rows)
         return RelationAtom(f"{rows.name} PUT", (*rows.slots(atom), Var(at)))
 
     def _heads_of(self, rows: AtomRows) -> Iterator[tuple[AtomRows, _Put]]:
@@ -283,6 +321,7 @@ class _Compiler:
     def _b_relation(self, rows: AtomRows) -> str:
         """The relation of what B has and nothing else."""
         name = f"{rows.name} OF B"
+        self._means(name, RelationKind.BACKGROUND, rows)
         self._made.static.rows[name] = self._of_b(rows)
         return name
 
@@ -293,6 +332,9 @@ class _Compiler:
             return False
         self._known.add(relation)
         return True
+
+    def _means(self, relation: str, kind: RelationKind, rows: AtomRows, window: PointWindow | str | None = None) -> None:
+        self._made.meanings[relation] = RelationMeaning(kind, rows, window)
 
     def _rule(self, name: str, head: tuple[RelationAtom, ...], body: Sequence[JoinItem]) -> None:
         atoms = [item for item in body if isinstance(item, RelationAtom)]
@@ -308,6 +350,7 @@ class _Compiler:
         """The relation of what holds at the point itself, without what the stream has there."""
         name = rows.name
         if self._is_new(name):
+            self._means(name, RelationKind.PRESENT, rows, (0, 0))
             self._look_up(name, rows)
             for head, put in self._heads_of(rows):
                 own, general = self._generic(rows, head)
@@ -341,6 +384,7 @@ class _Compiler:
             return self._now(rows)
         name = f"{rows.name} IN {window[0]}..{window[1]}"
         if self._is_new(name):
+            self._means(name, RelationKind.SOMETIME, rows, window)
             self._feed(rows, name, window)
             self._b_from(rows, name, window)
             for head, put in self._heads_of(rows):
@@ -353,7 +397,7 @@ class _Compiler:
         return name
 
     def _b_from(self, rows: AtomRows, relation: str, window: PointWindow) -> None:
-        """What B has holds in a window that has a point: from k₁ + α on."""
+        """Adds atoms of B, which hold in a window that has a point: from k₁ + α on."""
         if window[0] == 0:
             self._look_up(relation, rows)
         elif self._of_b(rows).may_hold:
@@ -370,6 +414,7 @@ class _Compiler:
         has_b = with_b and self._of_b(rows).may_hold
         name = f"{rows.name} AT {window[0]}..{window[1]}{' OR OF B' if has_b else ''}"
         if self._is_new(name):
+            self._means(name, RelationKind.AT, rows, window)
             self._feed(rows, name, window, with_time=True)
             time = Var("t")
             if has_b:
@@ -403,6 +448,7 @@ class _Compiler:
             return self._now(rows)
         name = f"{rows.name} ALWAYS {window[0]}..{window[1]}"
         if self._is_new(name):
+            self._means(name, RelationKind.ALWAYS, rows, window)
             self._b_from(rows, name, window)
             if not self._is_derived(rows):
                 if not isinstance(rows.predicate, OwnRelation):
@@ -434,6 +480,7 @@ class _Compiler:
         for j, name in enumerate(names):
             if not self._is_new(name):
                 continue
+            self._means(name, RelationKind.AT if j == 0 else RelationKind.RUN, rows, (0, greatest))
             if j:
                 step = self._made.points.steps.setdefault((greatest, j - 1), f"STEP 0..{greatest} {j - 1}")
                 self._made.silent.add(step)
@@ -468,7 +515,7 @@ class _Compiler:
             yield self._in(since.other, (0, 0))
         if is_b_first:
             return
-        before = f"t{self._auxiliary}"
+        before = f"{self._fresh}{self._auxiliary}"
         self._auxiliary += 1
         if not is_b_second:
             then: list[JoinItem] = [RelationAtom(self._at(second, window, with_b=False), (*others, Var(before)))]
@@ -484,11 +531,13 @@ class _Compiler:
         is_comparable = self._clock.dated or self._file.resolution % self._clock.unit.value == 0
         if not self._is_derived(rows) and is_comparable:
             name = f"{rows.name} SINCE"
+            self._means(name, RelationKind.BEFORE, rows)
             if self._is_new(name) and not isinstance(rows.predicate, OwnRelation):
                 self._made.runs.setdefault(rows, []).append(RunFeed(name, None))
             began = Var(f"{before.name}s")
             return [RelationAtom(name, (*slots, began)), FilterItem(Call("<=", (began, before)))]
         name = f"{rows.name} SINCE 0..{greatest}"
+        self._means(name, RelationKind.BEFORE, rows)
         if self._is_new(name):
             levels = greatest.bit_length()
             _, row = self._generic(rows, rows)
@@ -539,14 +588,17 @@ class _Compiler:
         match reach:
             case Sometime():
                 counted.has_in = True
+                self._means(counted.sometime, RelationKind.SOMETIME, rows, counted.name)
                 self._look_up(counted.sometime, rows)
                 return [RelationAtom(counted.sometime, slots)]
             case Always():
                 counted.has_always = True
+                self._means(counted.always, RelationKind.ALWAYS, rows, counted.name)
                 self._look_up(counted.always, rows)
                 return [RelationAtom(counted.always, slots)]
             case At(time, _):
                 counted.has_at = True
+                self._means(counted.at, RelationKind.AT, rows, counted.name)
                 if self._of_b(rows).may_hold and self._is_new(counted.at):
                     _, row = self._generic(rows, rows)
                     points = self._points_of(counted, atom, window, row, Var("t"))

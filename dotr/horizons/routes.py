@@ -10,7 +10,7 @@ group, and is compiled at its first use.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias, cast
@@ -20,13 +20,14 @@ from dotr.datalog.delta_positions import DeltaPosition
 from dotr.datalog.delta_rules import bind_schema
 from dotr.datalog.strata import key_of
 from dotr.datalog.transitive import is_first, transitive_predicate
-from dotr.horizons.facts import HeldFacts, StaticFacts
+from dotr.horizons.facts import NOW, HeldFacts, StaticFacts
 from dotr.horizons.joins import Conclusions, HorizonJoin, HorizonWriter, write_join
-from dotr.horizons.rules import Atom, WindowFact, WindowRule
+from dotr.horizons.rules import STATIC, Atom, RelationFact, WindowFact, WindowRule
 from dotr.joins.order import JoinItem
-from dotr.model.algebra import Const, TriplePattern
+from dotr.model.algebra import Const, Slot, TriplePattern, Var
 from dotr.model.datalog import DatalogRule, Not, RelationAtom
-from dotr.model.terms import Term
+from dotr.model.terms import Term, Variable
+from dotr.model.traverse import free_variables
 
 AtomIndexKey: TypeAlias = "tuple[Term | None, Term | None] | str"
 
@@ -261,6 +262,53 @@ class RuleRoutes:
                     join = write_join(writer, one_head, rule.body, premises=rule.atoms)
                     self._compiled[id(rule), id(head), "support"] = join
                 yield join
+
+    def derivations(self, fact: WindowFact, k: int) -> Iterator[tuple[str, list[WindowFact]]]:
+        """The rules that conclude a fact at a point, each with the premises of one match.
+
+        For explanations: nothing is kept from call to call.
+        """
+        for key in _keys(fact):
+            for rule, head in self._heads.get(key, ()):
+                names = dict.fromkeys(name for atom in rule.atoms for name in free_variables(atom))
+                found = FoundMatches()
+                match = WindowRule(rule.name, (RelationAtom("dotr:match", tuple(map(Var, names))),), rule.body, rule.of_rule_set)
+                writer = HorizonWriter(match, self._static, self._held)
+                writer.begin_with(head, horizon=None)
+                write_join(writer, match, rule.body, premises=rule.atoms)((fact,), STATIC, k - 1, NOW, k, found)
+                for _, row in dict.fromkeys(cast("list[RelationFact]", found.facts)):
+                    terms = dict(zip(names, row, strict=True))
+                    yield rule.name, [ground(atom, terms) for atom in rule.atoms]
+
+
+class FoundMatches:
+    """The conclusions of joins, whatever their horizon."""
+
+    def __init__(self) -> None:
+        self.facts: list[WindowFact] = []
+
+    @property
+    def paths(self) -> FoundMatches:
+        """Conclusions of transitive rules, which are like others."""
+        return self
+
+    def __getitem__(self, horizon: int) -> Callable[[WindowFact], object]:
+        return self.facts.append
+
+
+def ground(atom: Atom, terms: Mapping[Variable, Term]) -> WindowFact:
+    """The fact that an atom is with some terms.
+
+    >>> ground(RelationAtom("R", (Var("x"), Const("<e:b>"))), {"x": "<e:a>"})
+    ('R', ('<e:a>', '<e:b>'))
+    """
+    row = tuple([slot.term if isinstance(slot, Const) else terms[slot.name] for slot in slots_of_window_atom(atom)])
+    return (row[0], row[1], row[2]) if isinstance(atom, TriplePattern) else (atom.relation, row)
+
+
+def slots_of_window_atom(atom: Atom) -> tuple[Slot, ...]:
+    """The terms and variables of an atom."""
+    return (atom.subject, atom.predicate, atom.object) if isinstance(atom, TriplePattern) else atom.slots
 
 
 def _key(atom: Atom) -> AtomIndexKey:

@@ -41,6 +41,7 @@ from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
 from dotr.store.triples import TripleIndex, is_hidden
+from dotr.windows.extents import TimeSeries
 
 
 def is_kept(rules: Iterable[DatalogRule], level: EntailmentLevel) -> bool:
@@ -66,8 +67,9 @@ class WindowClosure:
 
     `knowledge`: the background, closed under `rules`; a new version of it needs a new closure, into
     which the content is inserted again. `background`: another background, closed under the rules,
-    than all of it: that of the lowest stratum. `limit`: the greatest number of triples said.
-    Raises `ValueError` where it is not kept.
+    than all of it: that of the lowest stratum. `begins`: the times after which all contents begin,
+    if they are known: items between two of them leave together, so they get one horizon. `limit`:
+    the greatest number of triples said. Raises `ValueError` where it is not kept.
 
     >>> from dotr.model.algebra import Const, TriplePattern, Var
     >>> at, inside = (TriplePattern(Var("a"), Const(name), Var("b")) for name in ("<at>", "<in>"))
@@ -91,10 +93,12 @@ class WindowClosure:
         rules: Sequence[DatalogRule],
         limit: int = LIMITS.triples,
         background: TripleIndex | None = None,
+        begins: TimeSeries | None = None,
     ) -> None:
         if not is_kept(rules, level):
             raise ValueError("rules with NOT or AGGREGATE: the background may lose conclusions, close the content anew")
         self.background: Final = knowledge.background if background is None else background
+        self._begins: Final = begins
         self._has_unseen: Final = any(rule.of_rule_set or not rule.head for rule in rules)
         self._closer: Final = SaidCloser(knowledge, rules, limit) if level is EntailmentLevel.SNAPSHOT else None
         has_rules = level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW)
@@ -133,11 +137,16 @@ class WindowClosure:
         coming, self._coming = self._coming, {}
         for time, triples in coming.items():
             if time > begin:
-                self._closure.insert_all(self._said(time, triples), begin + 1, time)
+                self._closure.insert_all(self._said(time, triples), begin + 1, self._horizon(time))
         self._begin = begin
         while self._item_contradictions and self._item_contradictions[0][0] <= begin:
             self._item_contradictions.popleft()
         return self.seen(self._closure.advance(begin + 1))
+
+    def _horizon(self, time: Micros) -> Micros:
+        """The horizon of an item: the first time that contents with it hold together."""
+        before = None if self._begins is None else self._begins.last_before(time)
+        return time if before is None else before + 1
 
     def seen(self, changes: FactChanges) -> FactChanges:
         """The changes of triples that queries see: without contradictions and hidden triples."""

@@ -14,7 +14,6 @@ from dotr.layout.keys import UnitKey
 from dotr.layout.units import UnitRead
 from dotr.model.intervals import TemporalQuery
 from dotr.model.places import Span
-from dotr.model.rules import Rule
 from dotr.model.terms import Label
 from dotr.model.units import UnitEvents
 
@@ -72,8 +71,3 @@ class IntervalUnit:
     def may_recur(self) -> bool:
         """True: a unit may depend on itself through the left operand of SEQ."""
         return True
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()

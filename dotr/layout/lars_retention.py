@@ -26,14 +26,14 @@ from dotr.model.time import Micros
 class LarsRetention:
     """What is kept of the atoms of a predicate.
 
-    - `reach`: how far back windows of time reach, in µs, a whole number of points.
-    - `each_point`: all points in reach are kept; False: of each atom the last one.
+    - `last`: for so long, in µs, the last point of each atom is kept.
+    - `each`: for so long, in µs, all points of each atom are kept.
     - `counts`: tuple windows, with the length that they count, as they are written.
     """
 
     predicate: LarsPredicate
-    reach: Micros = 0
-    each_point: bool = False
+    last: Micros = 0
+    each: Micros = 0
     counts: list[str] = field(default_factory=list)
 
 
@@ -44,16 +44,19 @@ def retentions(file: LarsFile) -> list[LarsRetention]:
     >>> from dotr.model.places import Document
     >>> text = "Q(?x) :- :p(?x, 1) IN [5 s], :q(?x, ?y) AT ?t IN [3 s], :q(?x, ?y) IN [LAST 2 PER ?x] ."
     >>> (file,) = compile_lars([Document("a.lars", text)], {"": "http://e/"}).checked().files
-    >>> [(each.reach // 1_000_000, each.each_point, each.counts) for each in retentions(file)]
-    [(5, False, []), (3, True, ['[LAST 2 PER ?x]'])]
+    >>> [(kept.last // 1_000_000, kept.each // 1_000_000, kept.counts) for kept in retentions(file)]
+    [(5, 0, []), (0, 3, ['[LAST 2 PER ?x]'])]
     """
     found: dict[LarsPredicate, LarsRetention] = {}
     for literal in file.literals:
         for atom, least, greatest, each_point in _reaches(literal, file.resolution):
             if file.may_be_streamed(atom):
                 kept = found.setdefault(predicate_of(atom), LarsRetention(predicate_of(atom)))
-                kept.reach = max(kept.reach, greatest * file.resolution)
-                kept.each_point |= each_point or least > 0
+                length = greatest * file.resolution
+                if each_point or least > 0:
+                    kept.each = max(kept.each, length)
+                else:
+                    kept.last = max(kept.last, length)
         window = window_of(literal)
         if isinstance(window, TupleWindow) and file.may_be_streamed(literal.atom):
             kept = found.setdefault(predicate_of(literal.atom), LarsRetention(predicate_of(literal.atom)))

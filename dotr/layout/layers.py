@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
+from dotr.layout.interval_components import IntervalComponent
+from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import AnyPartition, Partitioning, key_of
 from dotr.layout.placement import place_units
 from dotr.layout.retention import lookbacks, roles
@@ -101,6 +103,11 @@ class Layer:
         return bool(self.units) or any(placed.rule.anchor.delay for placed in self.rules)
 
     @property
+    def acts_alone(self) -> bool:
+        """The same, but for units of which it is known that they only answer what arrives."""
+        return any(_acts_alone(placed.unit) for placed in self.units) or any(placed.rule.anchor.delay for placed in self.rules)
+
+    @property
     def graph_ports(self) -> frozenset[int]:
         """The ports at which graphs may arrive, whose rows differ in length."""
         even = int | str | InstantTriples
@@ -170,6 +177,13 @@ class Layout:
         return tuple(stream for stream in self.routes if isinstance(stream, InstantTriples))
 
 
+def _acts_alone(unit: StreamUnit) -> bool:
+    """True if a unit may make events at a time at which nothing arrives; one of EP-SPARQL does not."""
+    if isinstance(unit, IntervalComponent):
+        return any(rule.anchor.delay for rule in unit.rules)
+    return not isinstance(unit, IntervalUnit)
+
+
 def _stream_numbers(rules: Sequence[Rule], units: Sequence[StreamUnit]) -> dict[FactSource, int]:
     numbers: dict[FactSource, int] = {}
     for rule in rules:
@@ -205,7 +219,7 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
 
     `since` has, by name, the time (µs) of each rule added to a running stream.
     """
-    inside = {rule.name for unit in units for rule in unit.rules}
+    inside = {rule.name for unit in units if isinstance(unit, IntervalComponent) for rule in unit.rules}
     rules = [rule for rule in rules if rule.name not in inside]
     numbers = _stream_numbers(rules, units)
     all_places = place_units(rules, units)

@@ -102,7 +102,6 @@ class StreamUnit(Protocol):
     - `reads`: the streams in the order of their numbers.
     - `key`: the key of its partitions, or the reason for having one.
     - `may_recur`: it may stand in a cycle through the past. Such a component has one partition.
-    - `rules`: those that are evaluated inside the unit, since it is such a component.
     """
 
     @property
@@ -122,9 +121,6 @@ class StreamUnit(Protocol):
 
     @property
     def may_recur(self) -> bool: ...
-
-    @property
-    def rules(self) -> tuple[Rule, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +165,6 @@ class StreamQuery:
     def may_recur(self) -> bool:
         """False: a continuous query is in no cycle, not even through the past."""
         return False
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
 
 
 def noun_of(unit: StreamUnit) -> str:

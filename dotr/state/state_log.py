@@ -170,8 +170,8 @@ def encode_events(events: Sequence[StoredEvent], *, ragged: bool = False) -> byt
     """Events as a line of JSON; the inverse of `decode_events`.
 
     Example: events (5, 0, "a") and (7, 1, "a") become [["a"], 1, [5, 7], [0, 1], [0, 0]]: distinct
-    terms, arity, times, ordinals, and the numbers of the terms. `ragged`: the rows of the log differ
-    in length, and the number of terms of each row is in the place of the arity.
+    terms, arity, times, ordinals, and the numbers of the terms. `ragged`: rows of the log differ in
+    length, and the number of terms of each row is in the place of the arity.
     """
     numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
     listed = list(map(numbers.__getitem__, chain.from_iterable([values for _, _, values in events])))

@@ -21,6 +21,9 @@ from typing import Any, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.languages.datalog import parse_datalog
+from dotr.layout.interval_components import IntervalComponent
+from dotr.layout.interval_units import IntervalUnit
+from dotr.layout.lars_units import LarsUnit
 from dotr.layout.layers import Layout
 from dotr.layout.units import (
     FedGraphs,
@@ -90,8 +93,8 @@ class StateOfUnit:
     """The place of a unit of another language than that of rules: its layer, and the number of its
     partition there.
 
-    `kind` is its noun in messages. `digest` is that of its meaning and of the streams that it reads,
-    `reads` names the rules and units that it reads from, directly or not.
+    `kind` is its noun in messages. `digest` is that of its meaning and of its streams, `reads`
+    names the rules and units that it reads from, directly or not.
     """
 
     name: str
@@ -176,7 +179,8 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
     """The schema of a program's state in a layout (None: the program's own). Reads the graphs for
     their digest unless `knowledge` is given."""
     layout = layout or program.layout
-    written = {rule.name: rule for rule in program.rules.rules}
+    placed_rules = {placed.rule.name for layer in layout.layers for placed in layer.rules}
+    written = {rule.name: rule for rule in program.rules.rules if rule.name in placed_rules}
     digests = {name: digest_of([plain_data(rule)]) for name, rule in written.items()}
     makers: dict[str, list[str]] = {}
     every: list[ProgramUnit] = [*written.values(), *program.units]
@@ -212,11 +216,20 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
 
 def unit_digest(unit: StreamUnit, origin: Micros) -> str:
     """The digest of the meaning of a unit and of its streams, and for a query of the origin of
-    windows (µs). Of a unit whose language has no written names it is that of its file's text."""
+    windows (µs)."""
     streams = [_stream_data(read.stream) for read in unit.reads]
-    if isinstance(unit, StreamQuery):
-        return digest_of([plain_data(unit.query), streams, origin])
-    return digest_of([unit.name, unit.span.document.text, streams])
+    match unit:
+        case StreamQuery():
+            return digest_of([plain_data(unit.query), streams, origin])
+        case IntervalUnit():
+            return digest_of([plain_data(unit.query), streams])
+        case IntervalComponent():
+            members = [plain_data(each.query if isinstance(each, IntervalUnit) else each) for each in unit.members]
+            return digest_of([members, streams])
+        case LarsUnit():
+            return digest_of([plain_data(unit.file), streams])
+        case _:
+            raise TypeError(f"there is no digest of a {type(unit).__name__}")
 
 
 def _stream_data(stream: UnitStream) -> object:

@@ -1,4 +1,5 @@
-"""Written names of continuous queries in digests, independent of the names in the code.
+"""Written names of continuous queries, LARS files and EP-SPARQL units in digests, independent of the
+names in the code.
 
 They are those of `written_forms` for parts that rules do not have; strings here never change.
 """
@@ -9,7 +10,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from dotr.model import continuous, intervals
+from dotr.model import continuous, intervals, lars
+from dotr.model.datalog import RelationAtom
 from dotr.state.written_forms import OMITTED, Unless, WrittenForm, _form
 
 UNIT_FORMS: Final[Mapping[type, WrittenForm]] = dict(
@@ -58,10 +60,82 @@ UNIT_FORMS: Final[Mapping[type, WrittenForm]] = dict(
         _form(intervals.Outermost, "Outermost", edge="edge", events="events"),
         _form(intervals.Ordered, "Ordered", left="left", right="right", policy="policy"),
         _form(intervals.MatchBlock, "Match", events="events", consuming="consuming", variables="variables", span=OMITTED),
+        # EP-SPARQL
+        _form(
+            intervals.InstantGroup,
+            "Group",
+            pattern="pattern",
+            visible="visible",
+            certain=OMITTED,
+            triples=OMITTED,
+            span=OMITTED,
+        ),
+        _form(
+            intervals.EventRead,
+            "Event",
+            label="label",
+            attributes="attributes",
+            span=OMITTED,
+            label_span=OMITTED,
+            certain=OMITTED,
+        ),
+        _form(
+            intervals.Combination,
+            "Combination",
+            operator="operator",
+            left="left",
+            right="right",
+            condition="condition",
+            within="within",
+            bound="bound",
+            span=OMITTED,
+        ),
+        _form(intervals.Alternatives, "Alternatives", branches="branches"),
+        _form(intervals.Chain, "Chain", pattern="pattern", bindings="bindings", filters="filters", within="within", span=OMITTED),
+        _form(intervals.SelectedSolutions, "Selected", where="where", columns="columns", distinct="distinct"),
+        _form(intervals.ConstructedGraphs, "Constructed", where="where", template="template"),
+        _form(intervals.InstantAnswers, "Answers", query="query"),
+        _form(
+            intervals.TemporalQuery,
+            "Temporal",
+            label="label",
+            documentation=OMITTED,
+            form="form",
+            policy="policy",
+            span=OMITTED,
+            label_span=OMITTED,
+        ),
+        # LARS
+        _form(RelationAtom, "Relation", relation="relation", slots="slots"),
+        _form(lars.EventAtom, "EventAtom", label="label", attributes="attributes"),
+        _form(lars.TimeWindow, "Time", interval="interval"),
+        _form(lars.TupleWindow, "Tuples", count="count", counted="counted", per="per"),
+        _form(lars.Sometime, "Sometime", window="window"),
+        _form(lars.Always, "Always", window="window"),
+        _form(lars.At, "At", time="time", window="window"),
+        _form(lars.Since, "Since", other="other", other_span=OMITTED, window="window"),
+        _form(lars.LarsLiteral, "Literal", atom="atom", reach="reach", span=OMITTED, atom_span=OMITTED, window_span=OMITTED),
+        _form(lars.LarsNot, "NotAll", literals="literals", span=OMITTED),
+        _form(lars.LarsHead, "Head", atom="atom", at="at", span=OMITTED),
+        _form(lars.LarsRule, "LarsRule", name=OMITTED, heads="heads", body="body", span=OMITTED),
+        _form(lars.LarsFact, "Fact", atom="atom", span=OMITTED),
+        _form(lars.LarsReport, "Report", kind="kind", atom="atom", label="label", span=OMITTED, label_span=OMITTED),
+        _form(
+            lars.LarsFile,
+            "Lars",
+            name="name",
+            resolution="resolution",
+            asserted="asserted",
+            background="background",
+            facts="facts",
+            rules="rules",
+            reports="reports",
+            span=OMITTED,
+        ),
     ]
 )
-"""The forms of all classes of a continuous query that rules have not. The stream of a window is
-written as what its name means."""
+"""The forms of all classes of units that rules have not. The stream of a window is written as what
+its name means."""
 
 UNIT_MEMBERS: Final[Mapping[Enum, str]] = {
     continuous.RelationToStream.RSTREAM: "RSTREAM",
@@ -77,4 +151,18 @@ UNIT_MEMBERS: Final[Mapping[Enum, str]] = {
     intervals.SequencePolicy.NAIVE: "NAIVE",
     intervals.SequencePolicy.CHRONOLOGICAL: "CHRONOLOGICAL",
     intervals.SequencePolicy.RECENT: "RECENT",
+    intervals.TemporalOperator.SEQ: "SEQ",
+    intervals.TemporalOperator.EQUALS: "EQUALS",
+    intervals.TemporalOperator.AND: "AND",
+    intervals.TemporalOperator.OPTIONALSEQ: "OPTIONALSEQ",
+    intervals.TemporalOperator.EQUALSOPTIONAL: "EQUALSOPTIONAL",
+    intervals.UsePolicy.UNRESTRICTED: "UNRESTRICTED",
+    intervals.UsePolicy.CHRONOLOGICAL: "CHRONOLOGICAL",
+    intervals.UsePolicy.RECENT: "RECENT",
+    lars.Counted.ALL: "ALL",
+    lars.Counted.MATCHING: "MATCHING",
+    lars.Counted.PER: "PER",
+    lars.ReportKind.NEW: "NEW",
+    lars.ReportKind.ENDED: "ENDED",
+    lars.ReportKind.ALL: "ALL",
 }

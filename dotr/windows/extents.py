@@ -74,6 +74,14 @@ class TimeSeries:
         firsts = [each for each in (self.first, other.first) if each is not None]
         return TimeSeries(self.base + count * self.step, self.step // divisor * other.step, max(firsts) if firsts else None)
 
+    def refined(self, other: TimeSeries) -> TimeSeries:
+        """A series without a first time that has all times of both.
+
+        >>> TimeSeries(1, 10).refined(TimeSeries(7, 10))
+        TimeSeries(base=1, step=2, first=None)
+        """
+        return TimeSeries(self.base, gcd(self.step, other.step, other.base - self.base))
+
 
 def closes_of(extent: TimeExtent, origin: Micros) -> TimeSeries:
     """The times at which windows of an extent close; `origin` holds without STARTING AT.
@@ -114,6 +122,19 @@ def is_in_range_later(extent: RangeExtent, origin: Micros, element: Micros, time
     False
     """
     return closes_of(extent, origin).at_or_after(max(time, element + extent.lag)) < element + extent.width
+
+
+def begins_of(extent: TimeExtent, origin: Micros) -> TimeSeries | None:
+    """The times after which contents of an extent begin; None for a landmark window that never
+    restarts.
+
+    >>> begins_of(RangeExtent(5, 2), 0), begins_of(LandmarkExtent(1, 10, None), 0)
+    (TimeSeries(base=-5, step=2, first=None), TimeSeries(base=0, step=10, first=None))
+    """
+    if isinstance(extent, RangeExtent):
+        closes = closes_of(extent, origin)
+        return TimeSeries(closes.base - extent.width, closes.step)
+    return None if extent.restart is None else TimeSeries(origin if extent.start is None else extent.start, extent.restart)
 
 
 def landmark_at(extent: LandmarkExtent, origin: Micros, time: Micros) -> Micros | None:

@@ -26,6 +26,7 @@ from dotr.languages.datalog import parse_datalog
 from dotr.languages.rule_files import RuleLanguage, extension_problem
 from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.layers import lay_out
+from dotr.layout.units import StreamUnit
 from dotr.model.places import Document, Span
 from dotr.runtimes.pipeline import check_files
 from dotr.workbench.allowed import AllowedWarnings, entry_spans
@@ -229,7 +230,7 @@ def _check_program(
         problems = [*program.warnings, *program.notices, *with_data, *_unshown_events(program, formats)]
         allowed.note(program.silenced)
         allowed.judge(comments, with_data=test is None)
-        _add_state(path, spec.rules, program.rules, programs)
+        _add_state(path, spec.rules, program.rules, programs, program.units)
         if test is not None:
             problems += [*unknown_names(test, program), *unplaced_elements(test, program)]
         used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
@@ -263,10 +264,10 @@ def _unshown_events(program: CompiledProgram, formats: frozenset[str]) -> list[D
     ]
 
 
-def _add_state(title: str, documents: Iterable[Document], rules: RuleSet, programs: _Programs) -> None:
+def _add_state(title: str, documents: Iterable[Document], rules: RuleSet, programs: _Programs, units: Sequence[StreamUnit] = ()) -> None:
     files = frozenset(os.path.realpath(document.name) for document in documents)
     if files and files not in programs:
-        programs[files] = state(title, rules)
+        programs[files] = state(title, rules, units)
 
 
 def _safety(document: Document, spec: ProgramSpec) -> list[Diagnostic]:

@@ -11,6 +11,8 @@ from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.languages.rule_files import RuleLanguage
 from dotr.workbench.drawing import mermaid, svg
+from dotr.workbench.drawn_units import drawn_units
+from dotr.workbench.explained_intervals import lines_of_intervals
 from dotr.workbench.explained_lars import lines_of_file
 from dotr.workbench.explained_queries import lines_of
 from dotr.workbench.explanation import ClauseExplanation, Explanation, QueryExplanation, RuleExplanation, explanation
@@ -25,16 +27,16 @@ def explain(path: str, form: str = "text") -> str:
     explained = explanation(path + alone, program)
     match form:
         case "mermaid":
-            return mermaid(explained)
+            return mermaid(explained, drawn_units(explained, program))
         case "svg":
-            return svg(explained)
+            return svg(explained, drawn_units(explained, program))
         case _:
             return "\n".join(text(explained))
 
 
 def _program(path: str) -> CompiledProgram:
     match Path(path).suffix:
-        case ".dotr" | ".rspql" | ".lars":
+        case ".dotr" | ".rspql" | ".lars" | ".epsparql":
             return compile_program(ProgramSpec(rules=(read_document(path),)))
         case ".yaml" | ".yml":
             if not is_test(read_tree(read_document(path)).data):
@@ -50,7 +52,7 @@ def _program(path: str) -> CompiledProgram:
                 "C303",
                 f"{path} is nothing that dotr explains",
                 None,
-                "It explains rule files (.dotr, .rspql, .lars) and configurations (.yaml).",
+                "It explains rule files (.dotr, .rspql, .lars, .epsparql) and configurations (.yaml).",
             )
 
 
@@ -72,6 +74,9 @@ def text(explained: Explanation) -> Iterator[str]:
     for file in explained.files:
         yield ""
         yield from lines_of_file(file)
+    for unit in explained.intervals:
+        yield ""
+        yield from lines_of_intervals(unit)
     for rule in explained.rules:
         yield ""
         yield from _rule(rule)

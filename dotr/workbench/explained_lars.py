@@ -12,8 +12,11 @@ from dotr.layout.lars_keys import LarsKey, Place, lars_key
 from dotr.layout.lars_retention import LarsRetention, retentions
 from dotr.layout.lars_units import LarsUnit
 from dotr.layout.layers import Layer
+from dotr.layout.units import GraphStream, MadeGraphs
 from dotr.model.lars import EventName, LarsPredicate, LarsReport, OwnRelation
-from dotr.model.terms import Prefixes
+from dotr.model.rules import EventSource
+from dotr.model.terms import Label, Prefixes
+from dotr.workbench.explained_queries import DrawnUnit
 
 
 class LarsExplanation(NamedTuple):
@@ -22,7 +25,8 @@ class LarsExplanation(NamedTuple):
     - `points`: the length of a point and the stream.
     - `reports`: the events; `kept`: the retention of each predicate.
     - `partition`: the key of each predicate, or why there is none.
-    - `layer`: the place of the file among the layers.
+    - `layer`: the place of the file among the layers; `number`: the number of its own.
+    - `read`, `made`: the labels of events that it reads and makes.
     """
 
     name: str
@@ -31,6 +35,18 @@ class LarsExplanation(NamedTuple):
     kept: tuple[str, ...]
     partition: tuple[str, ...]
     layer: str
+    number: int = 0
+    read: tuple[Label, ...] = ()
+    made: tuple[Label, ...] = ()
+
+    @property
+    def drawn(self) -> DrawnUnit:
+        """The file as a drawing shows it."""
+        lines: list[tuple[str, GraphStream | None]] = [(f"LARS file {self.name}", None), (f"points {self.points}", None)]
+        lines += [(f"EVENT {label}", MadeGraphs(label)) for label in self.read]
+        lines += [(f"keeps {kept}", None) for kept in self.kept]
+        lines += [(text, None) for text in (*self.partition, f"layer {self.layer}")]
+        return DrawnUnit(self.name, self.number, tuple(lines), self.made)
 
 
 def explained_files(program: CompiledProgram, prefixes: Prefixes) -> tuple[LarsExplanation, ...]:
@@ -75,6 +91,9 @@ def _explained(layer: Layer, unit: LarsUnit, prefixes: Prefixes) -> LarsExplanat
         tuple(_kept(each, prefixes) for each in retentions(file)) or ("nothing of the stream",),
         tuple(_partition(lars_key(file), prefixes)),
         f"{layer.number}: {reads}",
+        layer.number,
+        tuple(label for label, source in unit.events if isinstance(source, EventSource)),
+        tuple(report.label for report in file.reports),
     )
 
 
@@ -86,8 +105,10 @@ def _report(report: LarsReport) -> str:
 
 def _kept(kept: LarsRetention, prefixes: Prefixes) -> str:
     parts = []
-    if kept.reach:
-        parts.append(f"{'each point' if kept.each_point else 'of each atom the last point'} of {duration_text(kept.reach)}")
+    if kept.each:
+        parts.append(f"each point of {duration_text(kept.each)}")
+    if kept.last > kept.each:
+        parts.append(f"of each atom the last point of {duration_text(kept.last)}")
     parts += [f"{each} of it" for each in kept.counts]
     return f"{_named(kept.predicate, prefixes)}: {' and '.join(parts) or 'the point itself'}"
 

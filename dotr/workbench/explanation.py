@@ -20,8 +20,9 @@ from dotr.model.terms import Label, Prefixes, Term
 from dotr.model.time import Micros
 from dotr.patterns.rule_templates import group_rules
 from dotr.queries import QueryPlan, canonical, plan
+from dotr.workbench.explained_intervals import IntervalExplanation, explained_intervals
 from dotr.workbench.explained_lars import LarsExplanation, explained_files
-from dotr.workbench.explained_queries import ContinuousExplanation, explained_queries
+from dotr.workbench.explained_queries import ContinuousExplanation, DrawnUnit, explained_queries
 from dotr.workbench.reasons import Reasons, aggregate_evaluation
 from dotr.workbench.retained_state import link_text
 from dotr.workbench.rules_touched import relevant_rules
@@ -102,6 +103,12 @@ class Explanation:
     unread: tuple[Label, ...]
     continuous: tuple[ContinuousExplanation, ...] = ()
     files: tuple[LarsExplanation, ...] = ()
+    intervals: tuple[IntervalExplanation, ...] = ()
+
+    @property
+    def drawn(self) -> tuple[DrawnUnit, ...]:
+        """Queries and LARS files, as a drawing shows them."""
+        return (*(query.drawn for query in self.continuous), *(file.drawn for file in self.files))
 
 
 def explanation(title: str, program: CompiledProgram) -> Explanation:
@@ -134,7 +141,9 @@ class _Explainer:
         read = {label for query in queries for label in query.labels}
         unread = tuple(shared.label for shared in self.program.rules.queries if shared.label not in read)
         continuous, files = explained_queries(self.program), explained_files(self.program, self.prefixes)
-        return Explanation(title, text, self.program.layout.stateful_operators, queries, tuple(rules), unread, continuous, files)
+        intervals = explained_intervals(self.program)
+        stateful = self.program.layout.stateful_operators
+        return Explanation(title, text, stateful, queries, tuple(rules), unread, continuous, files, intervals)
 
     def queries(self) -> Iterable[QueryExplanation]:
         """Plans of the queries that rules read, by number."""

@@ -8,13 +8,17 @@ that read a shared query or event decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 from dotr.explanations.rendering import bound_text
 from dotr.languages.rules import RuleSet
+from dotr.layout.interval_components import IntervalComponent
+from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.retention import longest_chain, lookbacks, scope_of
+from dotr.layout.units import StreamUnit
+from dotr.model.intervals import TemporalOperator, combinations
 from dotr.model.rules import Between, Clause, Rule, Window
 from dotr.model.terms import Label
 from dotr.model.time import Micros
@@ -37,11 +41,24 @@ class RetentionBound:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorBound:
+    """Retention of the solutions that an operator of an EP-SPARQL unit keeps, `length` in µs."""
+
+    unit: Label
+    operator: TemporalOperator
+    length: Micros
+
+    def __str__(self) -> str:
+        sides = "both sides" if self.operator is TemporalOperator.AND else "the left side"
+        return f"{self.unit}: solutions on {sides} of {self.operator.value} kept {bound_text(self.length)}"
+
+
+@dataclass(frozen=True, slots=True)
 class RetainedState:
     """Bounds of a program's state; `title` names its file."""
 
     title: str
-    bounds: tuple[RetentionBound, ...]
+    bounds: tuple[RetentionBound | OperatorBound, ...]
 
     def __str__(self) -> str:
         if not self.bounds:
@@ -49,14 +66,30 @@ class RetainedState:
         return "\n".join([f"State of {self.title}, bounded by the longest chain of windows:", *(f"  {bound}" for bound in self.bounds)])
 
 
-def state(title: str, rules: RuleSet) -> RetainedState:
-    """Retained state of rules; `title` names their file."""
+def state(title: str, rules: RuleSet, units: Sequence[StreamUnit] = ()) -> RetainedState:
+    """Retained state of rules and EP-SPARQL units; `title` names their file."""
     shared = {query.label for query in rules.queries} | {rule.event for rule in rules.rules}
     bounds_by_label: dict[tuple[Label, str], list[RetentionBound]] = {}
     for rule in rules.rules:
         for origin, bound in _bounds_of(rule):
             bounds_by_label.setdefault((origin, "" if origin in shared else rule.name), []).append(bound)
-    return RetainedState(title, tuple(_longest(label, bounds) for (label, _), bounds in bounds_by_label.items()))
+    of_rules = [_longest(label, bounds) for (label, _), bounds in bounds_by_label.items()]
+    return RetainedState(title, (*of_rules, *(bound for unit in units for bound in _bounds_of_unit(unit))))
+
+
+def _bounds_of_unit(unit: StreamUnit) -> Iterator[OperatorBound]:
+    """Bounds of the operators of an EP-SPARQL unit, and of the members of a component."""
+    match unit:
+        case IntervalComponent():
+            for member in unit.members:
+                if isinstance(member, IntervalUnit):
+                    yield from _bounds_of_unit(member)
+        case IntervalUnit(query):
+            for each in () if query.where is None else combinations(query.where):
+                if each.bound is not None and each.operator not in (TemporalOperator.EQUALS, TemporalOperator.EQUALSOPTIONAL):
+                    yield OperatorBound(query.label, each.operator, each.bound)
+        case _:
+            pass
 
 
 def _longest(label: Label, bounds: Iterable[RetentionBound]) -> RetentionBound:

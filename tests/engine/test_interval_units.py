@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 import pytest
 
+import dotr
+from dotr.api.session import Session
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
@@ -15,6 +20,7 @@ from dotr.model.places import Document
 from dotr.model.stream import Firing, Reason
 from dotr.model.terms import literal_parts
 from dotr.model.time import Clock
+from dotr.workbench.retained_state import state
 from tests.oracle.cases import read_turtle
 
 pytestmark = pytest.mark.core
@@ -131,3 +137,30 @@ def test_a_cycle_at_one_moment_is_refused() -> None:
 def test_a_query_of_one_group_has_the_modifiers_of_sparql() -> None:
     compiled = program("REGISTER QUERY Q AS SELECT ?x (COUNT(*) AS ?n) WHERE { ?x :p ?y } GROUP BY ?x ORDER BY DESC(?n) LIMIT 1")
     assert run(compiled, "1 :a :p 1 , 2 . :b :p 1 | 2 :b :p 3")[0] == ["1 Q n=2 x=a", "2 Q n=1 x=b"]
+
+
+def test_check_tells_what_operators_keep() -> None:
+    units = """REGISTER QUERY Q AS SELECT ?x WHERE { ?x :p ?y } SEQ { ?x :q ?y } AND { ?x :r ?y } WITHIN 10 s"""
+    assert str(state("q.epsparql", program(units).rules, program(units).units)) == (
+        "State of q.epsparql, bounded by the longest chain of windows:\n"
+        "  Q: solutions on the left side of SEQ kept 10 s\n"
+        "  Q: solutions on both sides of AND kept 10 s"
+    )
+
+
+def test_a_saved_session_keeps_units_that_mean_the_same(tmp_path: Path) -> None:
+    sum_file, two_file = tmp_path / "sum.epsparql", tmp_path / "two.epsparql"
+    sum_file.write_text(PREFIXES + SUM)
+    two_file.write_text(PREFIXES + "REGISTER QUERY Two AS SELECT ?p ?q WHERE { ?c :price ?p } SEQ { ?c :price ?q } WITHIN 50 s")
+
+    def events(session: Session, second: int) -> list[str]:
+        return [event.type for event in session.advance(second, f":a :price {second} .")]
+
+    load = partial(dotr.Program.load, rules=[sum_file, two_file], prefixes={"": IRI})
+    with load().session() as session:
+        session.advance(0, ":acc :n 0 ; :sum 0 .")
+        assert events(session, 1) == ["Sum"]
+        saved = session.save()
+    assert events(load().restore(saved), 2) == ["Sum", "Two"]
+    sum_file.write_text(PREFIXES + SUM.replace("PT1H", "PT2H"))
+    assert events(load().restore(saved), 2) == ["Two"]

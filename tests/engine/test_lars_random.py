@@ -89,12 +89,12 @@ def compare(program: LarsProgram, *, reloaded: bool) -> None:
 
 
 @given(lars_programs())
-@examples(40)
+@examples(25)
 def test_engine_gives_what_the_brute_force_gives(program: LarsProgram) -> None:
     compare(program, reloaded=False)
 
 
 @given(lars_programs())
-@examples(12)
+@examples(8)
 def test_engine_continues_from_its_state_after_every_instant(program: LarsProgram) -> None:
     compare(program, reloaded=True)

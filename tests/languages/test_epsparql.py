@@ -256,6 +256,7 @@ def test_a_query_of_one_plain_group_may_have_modifiers() -> None:
     assert unit.form.query.limit == 3
     assert unit.attributes == ("n", "x")
     assert isinstance(one("REGISTER QUERY Q AS SELECT (COUNT(*) AS ?n) { ?x :p ?y }").form, InstantAnswers)
+    assert isinstance(one("REGISTER QUERY Q AS SELECT ?x (EXISTS { ?x :q ?z } AS ?e) { ?x :p ?y }").form, InstantAnswers)
     union = one("REGISTER QUERY Q AS SELECT (MAX(?y) AS ?n) { { ?x :p ?y } UNION { ?x :q ?y } }").form
     assert isinstance(union, InstantAnswers)
     assert isinstance(one("REGISTER QUERY Q AS SELECT DISTINCT ?x { ?x :p ?y }").form, SelectedSolutions)

@@ -36,7 +36,7 @@ BACKGROUND = """@prefix : <http://e/> . @prefix owl: <http://www.w3.org/2002/07/
 def test_every_reason_has_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     lines = [(1, "[] :v 1 ."), (2, "[] :v 2 ."), (3, "[] :v 3 ."), (9, "[] a :Hot, :Cold .")]
-    lines += [(3, "[] :v 4 .")] * 5 + [(9, "[] :v 5 .")] * 5 + [(10, "broken")] * 5
+    lines += [(3, "[] :v 4 .")] * 5 + [(9, "[] :v 5 .")] * 5 + [(time, "broken") for time in range(10, 15)]
     Path("a.ndjson").write_text("".join(json.dumps({"time": time, "graph": graph}) + "\n" for time, graph in lines))
     Path("r.dotr").write_text(RULES)
     Path("k.ttl").write_text(BACKGROUND)

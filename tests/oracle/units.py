@@ -99,7 +99,7 @@ def _run(
             model = close(world.background | instants[now], world.datalog, world.entailment)
             view.known = model
             for shared in world.shared if tracked else ():
-                view.events += [EventMade(shared.label, now, now, fact) for fact in select(shared.query, model)]
+                view.events += [EventMade(shared.label, now, now, fact) for fact in select(untimed(shared.query), model)]
             for source in sources:
                 if source.period is None:
                     for solution in select(source.query, model):

@@ -60,7 +60,7 @@ class LayeredRun:
         self.job = Job(spec.to_json(), (), (), Unit.SECOND.written, False, layers, buckets, buckets, 1000, 2, f"{next(_RUNS)}/query")
         self.stores = [[MemoryStore() for _ in range(buckets)] for _ in range(layers)]
         self.dead_letters = 0
-        self._caches: list[BucketCache] = [{}, {}]
+        self.caches: list[BucketCache] = [{}, {}]
         self._random = random.Random(seed)
 
     def batch(self, instants: Instants, closed: Micros) -> list[Firing]:
@@ -98,9 +98,9 @@ class LayeredRun:
         self._random.shuffle(own)
         if self._random.random() < 0.1:  # the task fails at its end, and is done again
             kept, entries = store.kept, dict(store.entries)
-            process_batch(self.job, layer, bucket, own, store, self._random.choice(self._caches))
+            process_batch(self.job, layer, bucket, own, store, self._random.choice(self.caches))
             store.kept, store.entries = kept, entries
-        return process_batch(self.job, layer, bucket, own, store, self._random.choice(self._caches))
+        return process_batch(self.job, layer, bucket, own, store, self._random.choice(self.caches))
 
 
 def in_layers(spec: ProgramSpec, instants: Instants, cuts: Sequence[int], buckets: int = 2, seed: int = 0) -> list[Firing]:

@@ -30,7 +30,7 @@ def window(draw: st.DrawFn, name: str, levels: Sequence[str]) -> str:
     level = pick(draw, levels)
     extent = pick(draw, OF_TIME if level.startswith("STREAM") else EXTENTS)
     reports = pick(draw, ("", "", "REPORT ON CONTENT CHANGE", "REPORT PERIODIC 3s"))
-    start = f"STARTING AT {pick(draw, (-2, 0, 3))}" if extent.startswith(("RANGE", "FROM")) and often(draw, 5) else ""
+    start = f"STARTING AT {pick(draw, (-2, 0, 3))}" if extent.startswith(("RANGE", "FROM", "LANDMARK")) and often(draw, 4) else ""
     shown = f"ENTAILMENT {level}" if level else ""
     return f"FROM {'NAMED ' if name else ''}WINDOW {name} ON :s [{extent} {start} {reports} {shown}]"
 

@@ -257,7 +257,9 @@ def _read_policy(cursor: UnitCursor, unit: UnitSyntax) -> None:
 
 
 def _has_modifiers(line: UnitCursor, where: UnitCursor) -> bool:
-    """Return whether a QUERY has modifiers or aggregates, and its WHERE is one plain group."""
+    """Return whether a QUERY has modifiers or aggregates, or EXISTS in its SELECT line, and its WHERE is
+    one plain group.
+    """
     if not where.is_mark("{"):
         return False
     opened = where.position
@@ -268,7 +270,7 @@ def _has_modifiers(line: UnitCursor, where: UnitCursor) -> bool:
     if after.position < after.end:
         return any(after.is_word(word) for word in MODIFIERS)
     lexemes = line.lexemes[line.position : line.end]
-    return any(each.group == "word" and each.text.upper() in AGGREGATES for each in lexemes)
+    return any(each.group == "word" and each.text.upper() in (*AGGREGATES, "EXISTS") for each in lexemes)
 
 
 def _read_answers(cursor: UnitCursor, unit: UnitSyntax, where: UnitCursor, start: int, line: UnitCursor) -> None:

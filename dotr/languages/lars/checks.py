@@ -190,7 +190,7 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
         yield _warning(LarsCode.NO_REPORT, "a file without REPORT", file.span, hint)
     for report in file.reports:
         if report.kind is ReportKind.ALL:
-            hint = f"That are rows at every point, {file.resolution / 1_000_000:g} s apart. NEW and ENDED tell of what changes."
+            hint = f"Points are {file.resolution / 1_000_000:g} s apart, with instants or without. NEW and ENDED tell of what changes."
             yield _warning(LarsCode.EVERY_POINT, "REPORT ALL tells all that holds, at every point", report.span, hint)
     remembered = file.put_in_the_past
     for literal in file.literals:

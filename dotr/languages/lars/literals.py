@@ -10,7 +10,7 @@ from dotr.errors.diagnostics import did_you_mean
 from dotr.languages.datalog.tokens import VARIABLE, WORD, DatalogToken
 from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.windows import WindowReader
-from dotr.languages.lars.words import CONDITIONS, KEYWORDS, REFUSED, STATEMENTS, is_label
+from dotr.languages.lars.words import CONDITIONS, KEYWORDS, REACHES, REFUSED, STATEMENTS, is_label
 from dotr.model.algebra import Slot, Var
 from dotr.model.datalog import RelationAtom
 from dotr.model.lars import Always, At, DerivedAtom, EventAtom, LarsAtom, LarsLiteral, LarsNot, Reach, Since, Sometime, TupleWindow
@@ -143,6 +143,9 @@ class LiteralReader(WindowReader):
             opened = self._index
             window = self._window()
             window_span = self._span_since(opened)
+            if self._word() in REACHES:
+                hint = "Windows do not nest: write a rule for the inner one, its head with AT, and a window over that head."
+                self._unexpected("`,` or `.`", hint)
         elif word in ("ALWAYS", "AT", "SINCE"):
             example = {"ALWAYS": "ALWAYS IN [5 s]", "AT": "AT ?t IN [5 s]", "SINCE": "… SINCE … IN [5 s]"}[word]
             self._report(LarsCode.NO_WINDOW, f"{word} without IN", token, f"{_WHOLE}{example}.")

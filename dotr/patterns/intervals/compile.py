@@ -1,9 +1,9 @@
 """Compilation of an interval pattern to a tree of nodes (ep-sparql.md, sections 2, 3 and 7).
 
 Idea: from the leaves up each node has a shape, the variables of its solutions, so that its
-functions can be generated. Without a policy a conjunct of a FILTER goes down to the lowest operator that
-binds its variables; it passes no optional operator, and a variable that it reads must have the same
-term there as at the end of its chain.
+functions can be generated. Without a policy a conjunct of a FILTER goes down to the lowest operator
+that binds its variables; it passes no optional operator, and a variable that it reads must have the
+same term there as at the end of its chain.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class TreeCompiler:
         bound = _bound(pattern)
         pairing = _pairing(right.shape, left.shape, conditions)
         search = self._search(Relation.AFTER, bound, pairing, conditions, optional=pattern.operator.is_optional, x_left=False)
-        store = SolutionStore(bound, compile_insertion(pairing, "y"))
+        store = SolutionStore(bound, compile_insertion(pairing, "y"), has_log=self._is_free)
         if self._is_free:
             return StrictNode(left.node, right.node, search.compile_find(), store)
         return ChoosingStrictNode(_operand(left), _operand(right), search.compile_choose(), store)
@@ -176,7 +176,7 @@ class TreeCompiler:
             self._search(Relation.ANY, bound, pairing, conditions, optional=False, x_left=x_left)
             for pairing, x_left in zip(pairings, (False, True), strict=True)
         ]
-        lefts, rights = [SolutionStore(bound, compile_insertion(pairing, "y")) for pairing in pairings]
+        lefts, rights = [SolutionStore(bound, compile_insertion(pairing, "y"), has_log=self._is_free) for pairing in pairings]
         if self._is_free:
             return ConjunctionNode(left.node, right.node, (searches[0].compile_find(), searches[1].compile_find()), (lefts, rights))
         chooses = searches[0].compile_choose(), searches[1].compile_choose()

@@ -1,9 +1,9 @@
 """Generated functions that combine the new solutions of one side, x, with solutions of the other, y.
 
 Idea: every operator is a look-up: for each x the run of its key, from the newest y back until its
-end is before the horizon. The relation of the intervals, the variables that are not in the key and the
-tests that the operator can make are conditions in the loop, so that only combinations that count
-are built.
+end is before the horizon. The relation of the intervals, the variables that are not in the key and
+the tests that the operator can make are conditions in the loop, so that only combinations that
+count are built.
 Invariant: all x end now. The runs are in the order of ends.
 Cost: for each x the solutions y under its own key inside the bound. These count against the limits
 of probes where they are more than `UNCOUNTED`, and combinations against those of rows.
@@ -139,7 +139,7 @@ class PairedSearch:
                     left.append(x)
         """
         recent = self.policy is UsePolicy.RECENT
-        begin = "0" if self.bound is None else "bisect_left(run, (low,))"
+        begin = "0" if self.bound is None else "0 if run[0][0] >= low else bisect_left(run, (low,))"
         alone = ["left.append(x)"]
         if self.is_optional:
             alone.append(f"found.append((now, sx, {self.pairing.alone()}, px))")
@@ -154,7 +154,7 @@ class PairedSearch:
             "                chosen = True",
             "                break",
             f"            if len(run) > {UNCOUNTED}:",
-            *self._indented(4, self._counted(f"len(run) - max(i, {begin})" if recent else "i - begin + 1")),
+            *self._indented(4, self._counted(f"len(run) - max(i, ({begin}))" if recent else "i - begin + 1")),
             "        if chosen:",
             f"            found.append({self._combination()})",
             "            taken.append((run, i, y))",

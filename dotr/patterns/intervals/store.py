@@ -11,7 +11,9 @@ Cost: insertion and expiration are O(1) amortised; memory is at most twice the l
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
 from dotr.codegen import define
@@ -86,13 +88,15 @@ class SolutionStore:
 
     - `bound`: in µs, the longest duration of a combination.
     - `index`: shared with the functions that look into it.
+    - `log`: where nothing is used up, all solutions in the order of their ends; else None.
     """
 
-    __slots__ = ("_added", "_insert", "_swept", "bound", "index")
+    __slots__ = ("_added", "_insert", "_swept", "bound", "index", "log")
 
-    def __init__(self, bound: Micros, insert: InsertSolutions) -> None:
+    def __init__(self, bound: Micros, insert: InsertSolutions, *, has_log: bool) -> None:
         self.bound = bound
         self.index: SolutionIndex = {}
+        self.log: deque[IntervalSolution] | None = deque() if has_log else None
         self._insert = insert
         self._added = 0
         self._swept = 0
@@ -101,6 +105,10 @@ class SolutionStore:
         """Keep solutions that end now (in µs), in their order."""
         horizon = now - self.bound
         self._insert(self.index, solutions, horizon)
+        if self.log is not None:
+            self.log.extend(solutions)
+            while self.log[0][0] < horizon:
+                self.log.popleft()
         self._added += len(solutions)
         if self._added > SWEEP + self._swept:
             self.expire(horizon)
@@ -119,6 +127,8 @@ class SolutionStore:
     def clear(self) -> None:
         """Forget everything."""
         self.index.clear()
+        if self.log is not None:
+            self.log.clear()
         self._added = self._swept = 0
 
     def expire(self, horizon: Micros) -> None:
@@ -135,9 +145,18 @@ class SolutionStore:
             kept += len(run)
         self._added, self._swept = 0, kept
 
+    def later(self, after: Micros | None) -> list[IntervalSolution]:
+        """The solutions of the log that end after a time in µs, in the order of their ends; None: all."""
+        if self.log is None:
+            return []
+        if after is None:
+            return list(self.log)
+        found = list(takewhile(lambda solution: solution[0] > after, reversed(self.log)))
+        return found[::-1]
+
     def __iter__(self) -> Iterator[IntervalSolution]:
         for run in self.index.values():
             yield from run
 
     def __len__(self) -> int:
-        return sum(map(len, self.index.values()))
+        return sum(map(len, self.index.values())) if self.log is None else len(self.log)

@@ -9,25 +9,20 @@ Invariant: the state is the kept solutions; what a policy has used is not among 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Final
 
-from dotr.joins.limits import LIMITS, LimitExceeded, Limits
+from dotr.joins.limits import LIMITS, Limits
 from dotr.model.intervals import IntervalPattern, UsePolicy
 from dotr.model.terms import Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.intervals.compile import TreeCompiler
 from dotr.patterns.intervals.nodes import TreeMoment
 from dotr.patterns.intervals.solutions import IntervalSolution
+from dotr.patterns.intervals.store import SolutionStore
 
 _SECONDS: Final = Clock()
-
-
-class NewSolutions(NamedTuple):
-    """The solutions of a moment; none where an operator has gone over a limit, `exceeded`."""
-
-    solutions: list[IntervalSolution]
-    exceeded: LimitExceeded | None
 
 
 class PatternTree:
@@ -52,26 +47,19 @@ class PatternTree:
         self._stores = tuple(compiled.node.all_stores())
         self.names: tuple[Variable, ...] = compiled.shape.names
 
-    def new(self, now: Micros, arrived: Mapping[int, list[IntervalSolution]]) -> NewSolutions:
-        """The solutions of the pattern that end now, in µs, after all moments before.
+    def new(self, moment: TreeMoment) -> list[IntervalSolution]:
+        """The solutions of the pattern that end at a moment, which is after all moments before.
 
-        Args:
-            arrived: the new solutions of operands, by number.
+        Where an operator goes over a limit, `moment.exceeded` says so, and it gives nothing.
         """
-        moment = TreeMoment(now, arrived)
-        solutions = self._root.new(moment) if moment.mask else []
-        return NewSolutions([] if moment.exceeded else solutions, moment.exceeded)
+        return self._root.new(moment) if moment.mask else []
 
-    def keep(self, now: Micros, arrived: Mapping[int, list[IntervalSolution]]) -> LimitExceeded | None:
+    def keep(self, moment: TreeMoment) -> None:
         """Keep what of a moment is strictly past afterwards; called after `new` for the same time,
         with all that has arrived at operands on the left of SEQ and OPTIONALSEQ.
-
-        Returns the limit that an operator there has gone over.
         """
-        moment = TreeMoment(now, arrived)
         if moment.mask:
             self._root.keep(moment)
-        return moment.exceeded
 
     def expire(self, now: Micros) -> None:
         """Forget what no later moment than `now`, in µs, can combine."""
@@ -82,13 +70,20 @@ class PatternTree:
         """The number of kept solutions, one for each operator that keeps them."""
         return sum(map(len, self._stores))
 
-    def to_json(self) -> str:
-        """The state as JSON."""
-        return json.dumps([[[end, start, values] for end, start, values, _ in store] for store in self._stores])
+    @property
+    def logs(self) -> Sequence[SolutionStore]:
+        """The stores that have a log: all, without a policy."""
+        return [store for store in self._stores if store.log is not None]
+
+    def to_json(self, *, whole: bool) -> str:
+        """The state as JSON; `whole`: with the solutions of the logs."""
+        return json.dumps(
+            [[[end, start, values] for end, start, values, _ in store] if whole or store.log is None else [] for store in self._stores]
+        )
 
     def restore(self, text: str) -> None:
         """The inverse of `to_json`; what is kept now is forgotten."""
         for store, solutions in zip(self._stores, json.loads(text), strict=True):
             store.clear()
-            for end, start, values in solutions:
+            for end, start, values in sorted(solutions, key=itemgetter(0)):
                 store.add([(end, start, tuple(values), ())], end)

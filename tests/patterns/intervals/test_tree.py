@@ -21,6 +21,7 @@ from dotr.model.intervals import (
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD
 from dotr.model.time import Clock, Micros
+from dotr.patterns.intervals.nodes import TreeMoment
 from dotr.patterns.intervals.solutions import IntervalSolution, LeafSolution
 from dotr.patterns.intervals.tree import PatternTree
 
@@ -63,12 +64,12 @@ def run(
     found = []
     for second in sorted({time for leaf in leaves for time in leaf}):
         now, arrived = at(second, {place: leaf[second] for place, leaf in enumerate(leaves) if second in leaf})
-        new = tree.new(now, arrived)
-        assert new.exceeded is None
-        assert tree.keep(now, arrived) is None
-        found += sorted([(end // SECOND, start // SECOND, values) for end, start, values, _ in new.solutions], key=str)
+        moment = TreeMoment(now, arrived)
+        found += sorted([(end // SECOND, start // SECOND, values) for end, start, values, _ in tree.new(moment)], key=str)
+        tree.keep(moment)
+        assert moment.exceeded is None
         if restart:
-            text = tree.to_json()
+            text = tree.to_json(whole=True)
             tree = PatternTree(pattern, policy, Clock())
             tree.restore(text)
     return found
@@ -193,11 +194,11 @@ def test_a_limit_leaves_the_moment_out() -> None:
     pattern = pair(group(), SEQ, group(), 9)
     tree = PatternTree(pattern, limits=Limits(rows=2))
     for second in (1, 2, 3):
-        tree.keep(*at(second, {0: [()]}))
-    over = tree.new(*at(4, {1: [()]}))
-    assert over.solutions == []
+        tree.keep(TreeMoment(*at(second, {0: [()]})))
+    over = TreeMoment(*at(4, {1: [()]}))
+    assert tree.new(over) == []
     assert str(over.exceeded) == "more than 2 combinations"
-    assert [start for _, start, _, _ in tree.new(*at(11, {1: [()]})).solutions] == [3 * SECOND, 2 * SECOND]
+    assert [start for _, start, _, _ in tree.new(TreeMoment(*at(11, {1: [()]})))] == [3 * SECOND, 2 * SECOND]
 
 
 def test_traced_solutions_keep_their_parts() -> None:
@@ -208,9 +209,9 @@ def test_traced_solutions_keep_their_parts() -> None:
         now = second * SECOND
         return {place: [(now, now, values, (LeafSolution(place, now, now, values),))]}
 
-    tree.keep(SECOND, leaf(1, 1, "x"))
-    tree.new(3 * SECOND, leaf(2, 3, "y"))
-    (solution,) = tree.new(4 * SECOND, leaf(0, 4, "x")).solutions
+    tree.keep(TreeMoment(SECOND, leaf(1, 1, "x")))
+    tree.new(TreeMoment(3 * SECOND, leaf(2, 3, "y")))
+    (solution,) = tree.new(TreeMoment(4 * SECOND, leaf(0, 4, "x")))
     assert [(part.leaf, part.end // SECOND) for part in solution[3]] == [(0, 4), (1, 1), (2, 3)]
 
 

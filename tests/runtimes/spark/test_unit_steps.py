@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,14 +23,16 @@ from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Firing
 from dotr.model.terms import Triple
-from dotr.model.time import Clock, Micros
+from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
-from dotr.state import segment_store, unit_state
+from dotr.state import bucket_state, paged_state, segment_store, unit_state
 from tests.support.layered_batches import Instants, LayeredRun, in_layers
 from tests.support.properties import examples
 from tests.support.strategies_continuous import ContinuousProgram, continuous_programs
+from tests.support.strategies_lars import LarsProgram, lars_programs
+from tests.support.strategies_temporal import TemporalProgram, temporal_programs
 
 SECOND = 1_000_000
 QUERIES = """\
@@ -77,6 +80,21 @@ rule Echo define Echo = [ [] :n ?n ] from Sums and last Pair within 20 s from Su
 """
 MIXED = ProgramSpec((Document("q.rspql", MIXED_QUERIES), Document("r.dotr", MIXED_RULES)))
 
+PAGED_QUERIES = """\
+PREFIX : <http://example.org/>
+REGISTER RSTREAM Recent AS SELECT ?x (COUNT(*) AS ?n)
+FROM NAMED WINDOW <w> ON <sensors> [RANGE 8s STEP 3s] WHERE { WINDOW <w> { ?x :v ?v } } GROUP BY ?x
+"""
+PAGED_RULES = """\
+PREFIX : <http://example.org/>
+query Reading = [ SELECT ?x ?v { ?x :v ?v } ]
+rule Pair define Pair = [ [] :of ?x ; :gap ?gap ] from Reading
+and each Reading as Old [ FILTER(?x = Reading.?x) ] within 30 s from Reading with Pair.?x = Reading.?x, Pair.?gap = Reading.?v - Old.?v
+rule Above define Above = [ [] :of ?x ; :n ?n ] from Recent
+and each Recent as Old [ FILTER(?x = Recent.?x) ] within 20 s from Recent with Above.?x = Recent.?x, Above.?n = Recent.?n - Old.?n
+"""
+PAGED = ProgramSpec((Document("q.rspql", PAGED_QUERIES), Document("r.dotr", PAGED_RULES)))
+
 
 def stream(seed: int) -> list[tuple[int, str]]:
     """Elements: seconds and Turtle."""
@@ -121,28 +139,50 @@ def test_any_batching_in_any_buckets_gives_what_one_engine_gives(name: str, seed
         assert in_layers(spec, instants, cuts, buckets, seed) == expected, (cuts, buckets)
 
 
-@given(continuous_programs(), st.randoms(use_true_random=False))
-@examples(8)
-def test_random_programs_in_layers_give_what_one_engine_gives(program: ContinuousProgram, chance: random.Random) -> None:
-    texts = (Document("q.rspql", program.queries), Document("r.dotr", program.rules))
-    datalog = (Document("k.dlog", program.datalog),) if program.datalog else ()
-    spec = ProgramSpec(texts, datalog, (), Entailment(program.entailment), prefixes=RANDOM_PREFIXES, origin=program.origin * SECOND)
+def compare(spec: ProgramSpec, elements: Sequence[tuple[float, str, str]], chance: random.Random) -> None:
+    """One engine gives what layers in buckets give; elements are seconds, the name of the stream, and Turtle."""
     try:
         compiled = compile_program(spec)
     except Refused:
         assume(False)
-    assume(bool(compiled.units) and bool(program.elements))
+    assume(bool(compiled.units) and bool(elements))
     together: dict[Micros, list[tuple[Triple, ...]]] = {}
-    for at, name, turtle in sorted(program.elements, key=lambda element: element[0]):
-        graph = FedGraph.on("http://example.org/" + name, read_graph(turtle, RANDOM_PREFIXES, 100))
-        together.setdefault(int(at * SECOND), []).append(graph)
+    for at, name, turtle in sorted(elements, key=lambda element: element[0]):
+        together.setdefault(int(at * SECOND), []).append(FedGraph.on("http://example.org/" + name, read_graph(turtle, spec.prefixes, 100)))
     instants = list(together.items())
     cuts = sorted(chance.sample(range(1, len(instants)), chance.randrange(len(instants))))
-    note(program.queries)
-    note(program.rules)
-    note(str((cuts, program.elements)))
+    for document in (*spec.rules, *spec.datalog):
+        note(f"{document.name}:\n{document.text}")
+    note(str((cuts, elements)))
     seed, buckets = chance.randrange(1 << 30), chance.choice([1, 2, 3])
     assert in_layers(spec, instants, cuts, buckets, seed) == in_one_piece(spec, instants)
+
+
+def spec_of(files: Mapping[str, str], datalog: str, entailment: str, origin: int = 0) -> ProgramSpec:
+    texts = tuple(Document(name, text) for name, text in files.items() if text)
+    closing = (Document("k.dlog", datalog),) if datalog else ()
+    return ProgramSpec(texts, closing, (), Entailment(entailment), prefixes=RANDOM_PREFIXES, origin=origin)
+
+
+@given(continuous_programs(), st.randoms(use_true_random=False))
+@examples(8)
+def test_random_queries_in_layers_give_what_one_engine_gives(program: ContinuousProgram, chance: random.Random) -> None:
+    files = {"q.rspql": program.queries, "r.dotr": program.rules}
+    compare(spec_of(files, program.datalog, program.entailment, program.origin * SECOND), program.elements, chance)
+
+
+@given(lars_programs(), st.randoms(use_true_random=False))
+@examples(6)
+def test_random_lars_files_in_layers_give_what_one_engine_gives(program: LarsProgram, chance: random.Random) -> None:
+    files = {"a.lars": program.first, "b.lars": program.later, "r.dotr": program.rules, "q.rspql": program.queries}
+    compare(spec_of(files, program.datalog, "none"), [(at, "in", turtle) for at, turtle in program.elements], chance)
+
+
+@given(temporal_programs(), st.randoms(use_true_random=False))
+@examples(6)
+def test_random_units_of_ep_sparql_in_layers_give_what_one_engine_gives(program: TemporalProgram, chance: random.Random) -> None:
+    files = {"q.epsparql": program.units, "r.dotr": program.rules}
+    compare(spec_of(files, program.datalog, program.entailment), [(at, "in", turtle) for at, turtle in program.elements], chance)
 
 
 @pytest.mark.core
@@ -158,6 +198,27 @@ def test_elements_of_windows_in_segments(name: str, monkeypatch: pytest.MonkeyPa
     instants = instants_of_stream(5)
     cuts = list(range(1, len(instants), 2))
     assert in_layers(PROGRAMS[name][0], instants, cuts, 2, 5) == in_one_piece(PROGRAMS[name][0], instants)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("seed", range(2))
+def test_a_layer_that_time_cannot_fire_keeps_its_pages(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, constant, value in (
+        (bucket_state, "SMALL", 2),
+        (paged_state, "MAX_UNPAGED", 3),
+        (paged_state, "PAGE_EVENTS", 1),
+        (segment_store, "RECENT_BATCHES", 2),
+    ):
+        monkeypatch.setattr(module, constant, value)
+    instants = instants_of_stream(seed)
+    run, firings, paged = LayeredRun(PAGED, 2, seed), list[Firing](), set[int]()
+    assert run.program.timed_layers == {1}
+    for start in range(0, len(instants), 3):
+        end = min(start + 3, len(instants))
+        firings += run.batch(instants[start:end], LAST_MICRO if end == len(instants) else instants[end][0] - 1)
+        paged |= {number // 2 for cache in run.caches for (_, number), each in cache.items() if each.pages.page_count > 1}
+    assert firings == in_one_piece(PAGED, instants)
+    assert paged == {0, 2}
 
 
 @pytest.mark.core
@@ -180,9 +241,17 @@ def test_a_batch_writes_what_came() -> None:
     assert sum(batches) / 40 < held / 8, "a segment is written again with each doubling"
 
 
+LARS = """\
+Hot(?x) AT ?t :- :v(?x, ?v) AT ?t IN [6 s], FILTER(?v > 60) .
+Lasting(?x) :- Hot(?x) ALWAYS IN [1 s] .
+Kept(?x, ?v) :- :v(?x, ?v) IN [LAST 2 PER ?x] .
+REPORT Lasting(?x) .  REPORT ENDED Lasting(?x) AS Over .  REPORT ENDED Kept(?x, ?v) AS Displaced .
+Again(?x) :- EVENT Alarm(?x) AT ?t IN [20 s], EVENT Alarm(?x) AT ?u IN [20 s], FILTER(?t < ?u) .  REPORT Again(?x) .
+"""
+READER = "PREFIX : <http://example.org/> rule Calm define Calm = [ [] :of ?x ] from Over with Calm.?x = Over.?x"
 CONFIG = """\
 name: units
-rules: [q.rspql, r.dotr]
+rules: [q.rspql, r.dotr, l.lars, l.dotr]
 prefixes: {{ "": "http://example.org/" }}
 input: [{{ name: sensors, format: ndjson, path: in.ndjson }}]
 output: [{{ format: ndjson, path: {out} }}]
@@ -197,6 +266,8 @@ def test_spark_gives_the_same_lines_after_a_crash(tmp_path: Path) -> None:
 
     (tmp_path / "q.rspql").write_text(QUERIES)
     (tmp_path / "r.dotr").write_text(RULES)
+    (tmp_path / "l.lars").write_text(LARS)
+    (tmp_path / "l.dotr").write_text(READER)
     (tmp_path / "in.ndjson").write_text("".join(json.dumps({"time": at, "graph": text}) + "\n" for at, text in stream(9)))
 
     def config(out: str) -> Path:
@@ -217,4 +288,6 @@ def test_spark_gives_the_same_lines_after_a_crash(tmp_path: Path) -> None:
     there = run_spark(build(read_config(str(config("out"))), fresh=False, on_spark=True), seen.append)
     written = "".join(file.read_text() for file in sorted((tmp_path / "out").glob("*.ndjson")))
     assert written == (tmp_path / "local").read_text()
+    made = {json.loads(line)["event"] for line in written.splitlines()}
+    assert made >= {"Lasting", "Over", "Displaced", "Again", "Calm"}
     assert there.elements < here.elements
