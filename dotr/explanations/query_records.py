@@ -114,7 +114,7 @@ class QueryRecord:
 
 
 def reach_of(unit: StreamQuery) -> Micros | None:
-    """How far back in µs the windows of a query see, and their report before; None: without a
+    """Reach in µs of the windows of a query and of its report before; None: without a
     bound.
 
     >>> from dotr.languages.continuous import compile_continuous

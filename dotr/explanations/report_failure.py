@@ -59,7 +59,7 @@ _MOST_TIED: Final = 3
 _MOST_TIMES: Final = 5
 """Number of times of an EVENT that are named."""
 _MOST_COMPARED: Final = 20
-"""Number of reports without an event that are taken apart; of more, the latest."""
+"""Number of reports without an event that are taken apart; of more, evenly spread ones."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class _ReportInquiry:
             return replace(found, stops=tuple(self._without_report(record)))
         fired = {each.time for each in events}
         silent = [each for each in reports if each.time not in fired]
-        return self._explained(found, record, silent[-_MOST_COMPARED:]) if silent else found
+        return self._explained(found, record, _sample(silent)) if silent else found
 
     def _covers(self, time: Micros) -> bool:
         first, last = self._question.first, self._question.last
@@ -286,7 +286,7 @@ class _ReportInquiry:
             scene = self._scene(record, report)
             try:
                 stop = find_stop(scene.query.query, WindowedGraph(scene, limits), solver)
-                far = LAST_MICRO if stop is None else reached(stop)
+                far = LAST_MICRO if stop is None else self._reached(scene, stop)
                 exceeded = ""
             except LimitExceeded as error:
                 stop, far, exceeded = None, -1, str(error)
@@ -303,6 +303,14 @@ class _ReportInquiry:
         if stop is None:
             return self._not_given(found, record, scene)
         return self._stopped(found, scene, stop, changes[chosen])
+
+    def _reached(self, scene: ReportScene, stop: QueryStop) -> int:
+        """The number of patterns and conditions that were passed; of a MATCH, of EVENTs that
+        match."""
+        if not _is_of_match(stop):
+            return reached(stop)
+        blocks = zip(scene.query.matches, scene.report.used, strict=True)
+        return sum(bool(scene.mappings_of(group, used)) for block, used in blocks for group in plain_groups(block.events))
 
     def _scene(self, record: QueryRecord, report: RecordedReport) -> ReportScene:
         elements = WindowElements(self._remembered)
@@ -371,6 +379,16 @@ class _ReportInquiry:
 
     def _time(self, time: Micros) -> str | int:
         return format_time(time, self._replay.clock)
+
+
+def _sample(silent: Sequence[RecordedReport]) -> Sequence[RecordedReport]:
+    """Some reports without an event, from the first to the last: those in which no window is empty,
+    if there are any.
+    """
+    full = [each for each in silent if all(seen.held.first < seen.held.end for seen in each.contents)] or silent
+    if len(full) <= _MOST_COMPARED:
+        return full
+    return [full[(number + 1) * len(full) // _MOST_COMPARED - 1] for number in range(_MOST_COMPARED)]
 
 
 def _is_of_match(stop: QueryStop) -> bool:

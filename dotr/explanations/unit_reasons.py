@@ -21,6 +21,11 @@ _MOST_NESTED: Final = 12
 _HINT: Final = "dotr run, test and check know it; ask about the units that it reads."
 
 
+def is_explained(firing: AnyFiring) -> bool:
+    """True for an event of a unit whose language explanations know."""
+    return isinstance(firing, NamedFiring) or isinstance(firing.unit, StreamQuery)
+
+
 class UnitReasons:
     """Finder of the reasons of firings that a recorder has seen.
 
@@ -52,8 +57,7 @@ class UnitReasons:
 
     def follow(self, firing: AnyFiring) -> UnitReason | None:
         """The reasons of an event that another one used, to a bounded depth."""
-        is_known = isinstance(firing, NamedFiring) or isinstance(firing.unit, StreamQuery)
-        if self._nested == _MOST_NESTED or not is_known:
+        if self._nested == _MOST_NESTED or not is_explained(firing):
             return None
         self._nested += 1
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import refuse
 from dotr.explanations.replay import Replay
 from dotr.explanations.report_failure import ReportWhyNot, why_no_report
@@ -39,6 +40,11 @@ def why_no_event(replay: Replay, name: str, question: Question | None = None) ->
         case _:
             hint = "dotr run, test and check know it; ask about the units that it reads."
             raise refuse("C240", f"the events of {name} cannot be explained yet", unit.span, hint)
+
+
+def is_answered(program: CompiledProgram, name: str) -> bool:
+    """True for a rule, and for a label of a unit whose language explanations know."""
+    return any(rule.name == name for rule in program.rules.rules) or any(query.name == name for query in program.queries)
 
 
 def asked_attributes(replay: Replay, name: str) -> tuple[Variable, ...]:

@@ -68,8 +68,8 @@ class WindowClosure:
     `knowledge`: the background, closed under `rules`; a new version of it needs a new closure, into
     which the content is inserted again. `background`: another background, closed under the rules,
     than all of it: that of the lowest stratum. `begins`: the times after which all contents begin,
-    if they are known: items between two of them leave together, so they get one horizon. `limit`: the greatest number of triples said.
-    Raises `ValueError` where it is not kept.
+    if they are known: items between two of them leave together, so they get one horizon. `limit`:
+    the greatest number of triples said. Raises `ValueError` where it is not kept.
 
     >>> from dotr.model.algebra import Const, TriplePattern, Var
     >>> at, inside = (TriplePattern(Var("a"), Const(name), Var("b")) for name in ("<at>", "<in>"))

@@ -93,8 +93,8 @@ class StateOfUnit:
     """The place of a unit of another language than that of rules: its layer, and the number of its
     partition there.
 
-    `kind` is its noun in messages, `digest` that of its meaning and of its streams. `reads` names
-    the rules and units that it reads from, directly or not.
+    `kind` is its noun in messages. `digest` is that of its meaning and of its streams, `reads`
+    names the rules and units that it reads from, directly or not.
     """
 
     name: str

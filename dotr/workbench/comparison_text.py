@@ -11,7 +11,7 @@ from typing import Final
 
 from dotr.explanations.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.term_writer import TermWriter
-from dotr.explanations.unit_why_not import UnitWhyNot, why_no_event
+from dotr.explanations.unit_why_not import UnitWhyNot, is_answered, why_no_event
 from dotr.explanations.why import EventQuestion, WhyExplainer
 from dotr.explanations.why_not import Question, why_not
 from dotr.expressions.times import format_time
@@ -122,7 +122,7 @@ class DifferenceExplainer:
         It is asked of the anchors of its time, with those attributes that the rule copied from its
         anchor.
         """
-        if each.newer is None:
+        if each.newer is None or not is_answered(self._pair.after.program, each.newer):
             return None
         rule, older = self._after.get(each.newer), self._before.get(firing.rule)
         if rule is None or older is None:
@@ -141,6 +141,8 @@ class DifferenceExplainer:
         """The reason of a new event, in lines of text."""
         if self._why is None:
             self._why = WhyExplainer(self._pair.after)
+        if not is_answered(self._pair.after.program, firing.rule):
+            return ()
         named = tuple((name, term) for name, term in firing.attributes if not term.startswith("_:"))
         tree = self._why.answer(EventQuestion(None, firing.rule, firing.time, named)).tree
         return () if tree is None else tree.lines(1)

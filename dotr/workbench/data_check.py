@@ -57,6 +57,7 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
     warnings: list[Diagnostic] = []
     lines: list[str] = []
     samples: list[InputSample] = []
+    brought: dict[str, frozenset[Term]] = {}
     for number, section in enumerate(config.settings.input):
         sample = InputSample(StreamTerms(()), most)
         reason = _read(sample, section, inputs)
@@ -64,12 +65,18 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
             lines.append(f"Input {section.name}: {reason}")
             continue
         samples.append(sample)
+        if len(sample.terms.terms) < MOST_TERMS:
+            brought[section.name] = frozenset(sample.terms.terms)
         checked = _CheckedInput(config, section, number, sample, program.rules.prefixes)
         warnings += checked.warnings()
         lines.append(checked.line())
     if any(sample.count for sample in samples):
         complete = len(samples) == len(config.settings.input) and all(sample.ended for sample in samples)
         warnings += _missing_terms(program, samples, complete=complete)
+        if program.queries:
+            from dotr.workbench.stream_check import missing_in_windows
+
+            warnings += missing_in_windows(program, brought, _nearest, complete=complete)
     return DataChecked(tuple(warnings), tuple(lines))
 
 

@@ -28,16 +28,15 @@ _WIDEST: Final = 72
 """Number of characters at which lines wrap."""
 
 
-def mermaid(explained: Explanation) -> str:
-    """Flowchart in mermaid's language."""
-    return "\n".join(["flowchart LR", *_mermaid(explained)])
+def mermaid(explained: Explanation, units: Sequence[DrawnUnit] = ()) -> str:
+    """Flowchart in mermaid's language; `units` are those of other languages than that of rules."""
+    return "\n".join(["flowchart LR", *_mermaid(explained, units)])
 
 
-def _mermaid(explained: Explanation) -> Iterator[str]:
+def _mermaid(explained: Explanation, units: Sequence[DrawnUnit]) -> Iterator[str]:
     for query in explained.queries:
         yield f"  q{query.number}[{_quoted(f'query {query.number}', *query.labels, query.how)}]"
-    units = explained.drawn
-    events = _events(explained)
+    events = _events(explained, units)
     streams = _streams(units)
     for number, stream in enumerate(streams):
         yield f"  s{number}[/{_quoted(f'stream {stream.name}')}/]"
@@ -69,9 +68,9 @@ def _mermaid(explained: Explanation) -> Iterator[str]:
             yield f"  u{number} --> e{events.index(event)}"
 
 
-def _events(explained: Explanation) -> list[str]:
+def _events(explained: Explanation, units: Sequence[DrawnUnit]) -> list[str]:
     """The labels of all events, those of rules first."""
-    of_units = (event for unit in explained.drawn for event in unit.events)
+    of_units = (event for unit in units for event in unit.events)
     return list(dict.fromkeys([*(rule.event for rule in explained.rules), *of_units]))
 
 
@@ -165,10 +164,10 @@ class _Arrow:
     gaps: list[_Gap]
 
 
-def svg(explained: Explanation) -> str:
+def svg(explained: Explanation, units: Sequence[DrawnUnit] = ()) -> str:
     """SVG picture: a column of queries and streams, then for each layer a column of rules and other
     units, and one of their events."""
-    columns, arrows = _columns(explained)
+    columns, arrows = _columns(explained, units)
     x, bottom = float(_GAP), 0.0
     for column in columns:
         width = max(box.needed for box in column)
@@ -195,11 +194,10 @@ def svg(explained: Explanation) -> str:
     )
 
 
-def _columns(explained: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]:
+def _columns(explained: Explanation, units: Sequence[DrawnUnit]) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]:
     """Columns of boxes and gaps from left to right, ordered to reduce crossings, and the arrows."""
     queries = {query.number: _query_box(query.number, query.labels, query.how, query.triggers) for query in explained.queries}
-    units = explained.drawn
-    events = {event: _Box([event], round=18.0) for event in _events(explained)}
+    events = {event: _Box([event], round=18.0) for event in _events(explained, units)}
     streams = {stream: _Box([f"stream {stream.name}"], round=0.0) for stream in _streams(units)}
     clock = _Box(["clock"], round=18.0)
     timed = any(step.source is None for rule in explained.rules for step in rule.steps)

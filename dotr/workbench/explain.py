@@ -11,6 +11,7 @@ from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.languages.rule_files import RuleLanguage
 from dotr.workbench.drawing import mermaid, svg
+from dotr.workbench.drawn_units import drawn_units
 from dotr.workbench.explained_intervals import lines_of_intervals
 from dotr.workbench.explained_lars import lines_of_file
 from dotr.workbench.explained_queries import lines_of
@@ -26,9 +27,9 @@ def explain(path: str, form: str = "text") -> str:
     explained = explanation(path + alone, program)
     match form:
         case "mermaid":
-            return mermaid(explained)
+            return mermaid(explained, drawn_units(explained, program))
         case "svg":
-            return svg(explained)
+            return svg(explained, drawn_units(explained, program))
         case _:
             return "\n".join(text(explained))
 

@@ -219,7 +219,7 @@ def extent_text(extent: Extent) -> str:
 
 
 def kept_text(extent: Extent) -> str:
-    """How much of its stream a window keeps.
+    """Part of its stream that a window keeps.
 
     >>> kept_text(RangeExtent(10_000_000, 5_000_000)), kept_text(NowExtent())
     ('elements of 10 s', 'nothing after its time')

@@ -107,7 +107,7 @@ class Explanation:
 
     @property
     def drawn(self) -> tuple[DrawnUnit, ...]:
-        """The units of other languages than that of rules, as a drawing shows them."""
+        """Queries and LARS files, as a drawing shows them."""
         return (*(query.drawn for query in self.continuous), *(file.drawn for file in self.files))
 
 

@@ -228,5 +228,6 @@ def test_blank_nodes_and_triple_terms_are_proved(tmp_path: Path) -> None:
     datalog = ":says(?r, ?t) :- <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies>(?r, ?t) ."
     proofs = proofs_at(tmp_path, ["[] <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( :a :b [] )>>"] * 2, "", datalog)
     found = [proofs.proof(each.triple) for each in proofs.derived()]
-    places = [premise.place.line for each in found if isinstance(each, DerivedTriple) for premise in stated(each)]
+    premises = [premise.place for each in found if isinstance(each, DerivedTriple) for premise in stated(each)]
+    places = [place.line for place in premises if isinstance(place, ElementPlace)]
     assert sorted(places) == [1, 2]

@@ -148,6 +148,48 @@ def test_commands_of_the_workbench_know_queries(
     assert "Hot" in (project / "report.html").read_text() if command[0] == "report" else capsys.readouterr().out
 
 
+def test_check_of_data_compares_windows_with_their_streams(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    block = "WINDOW <w> { ?x :v ?v FILTER(?v > 60) }"
+    (project / "q.rspql").write_text(QUERIES.replace(block, "WINDOW <w> { ?x :v ?v ; :vv ?o ; :damp ?d FILTER(?v > 60) }"))
+    (project / "humidity.ndjson").write_text('{"time": 7, "graph": ":b :v 20 ; :damp 3 ."}\n')
+    assert main(["check", "--data", str(project / "c.yaml")]) == 0
+    shown = capsys.readouterr().err
+    start = "I111 warning: query Hot asks a window for"
+    assert f"{start} :damp, and no record of its stream http://example.org/temp brings it\n" in shown
+    assert "Input humidity brings it, which feeds another stream." in shown
+    assert f"{start} :vv, and no record of its stream http://example.org/temp brings it\n" in shown
+    assert "They bring :v." in shown
+
+
+def test_a_unit_that_explanations_do_not_know_stops_no_command(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    Path("often.lars").write_text("PREFIX : <http://example.org/>\nOften(?x) :- EVENT Hot(?x AS ?x) IN [30 s] .\nREPORT NEW Often(?x) .\n")
+    Path("seen.dotr").write_text(
+        "PREFIX : <http://example.org/>\nrule Noted define Noted = [ ?x :noted true ] from Often with Noted.?x = Often.?x\n"
+    )
+    Path("c.yaml").write_text(CONFIG.replace("r.dotr]", "r.dotr, often.lars, seen.dotr]"))
+    assert main(["why", "c.yaml", "--rule", "Noted", "--at", "5"]) == 0
+    assert "└ from Often at 5: x :a\n" in capsys.readouterr().out
+    for command in (["why", "--at", "5"], ["why-not"]):
+        assert main([command[0], "c.yaml", "--rule", "Often", *command[1:]]) == 2
+        assert "C240 the events of Often cannot be explained yet" in capsys.readouterr().err
+    for command in (
+        ["report", "-o", "r.html"],
+        ["explain", "--format", "svg"],
+        ["explain", "--format", "mermaid"],
+        ["replay", "--against", "c.yaml"],
+    ):
+        assert main([command[0], "c.yaml", *command[1:]]) == 0, capsys.readouterr()
+    assert "Often" in Path("r.html").read_text()
+
+
+def test_coverage_counts_reports(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", "--coverage", str(project / "t.yaml")]) == 0
+    assert "Hot: 2 reports, 2 events; never: a report without an event\n" in capsys.readouterr().out
+
+
 def test_check_warns_of_what_the_background_says_and_of_one_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "k.ttl").write_text("@prefix : <http://example.org/> . :hall :floor 1 .")
     (tmp_path / "q.rspql").write_text(

@@ -261,7 +261,7 @@ Row = tuple[Micros, str, object]
 def brute_force(program: TemporalProgram) -> UnitsResult:
     """The result of the oracle. Programs that are refused are passed over, and those whose answer hangs on names."""
     read = compile_temporal([Document("q.epsparql", program.units)], PREFIXES)
-    assert all(each.code in ("E113", "E201", "E202") for each in read.errors), "\n".join(map(str, read.errors))
+    assert all(each.code in ("E112", "E113", "E201", "E202") for each in read.errors), "\n".join(map(str, read.errors))
     assume(not read.errors)
     events = [UnitEvents(unit.label, unit.attributes, unit.label_span, unit.makes_graphs) for unit in read.units]
     rules = compile_rules([Document("r.dotr", program.rules)], PREFIXES, units=events)

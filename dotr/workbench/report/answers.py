@@ -13,7 +13,8 @@ from typing import Final
 
 from dotr.explanations.firings import AnyFiring
 from dotr.explanations.replay import Replay
-from dotr.explanations.unit_why_not import why_no_event
+from dotr.explanations.unit_reasons import is_explained
+from dotr.explanations.unit_why_not import is_answered, why_no_event
 from dotr.explanations.why import WhyExplainer
 from dotr.explanations.why_tree import WhyTree
 from dotr.model.stream import Firing
@@ -32,6 +33,8 @@ def silences(replay: Replay, rules: Iterable[str]) -> dict[str, list[str]]:
     """The lines of `dotr why-not` about each of some rules."""
     answers = {}
     for rule in rules:
+        if not is_answered(replay.program, rule):
+            continue
         lines = [_GAP.sub("   ", line) for line in why_no_event(replay, rule).lines()]
         answers[rule] = lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "…"]
     return answers
@@ -57,7 +60,7 @@ def proofs(replay: Replay, firings: Sequence[Firing], most: int) -> dict[int, Pr
     for together in recorder.run(max(firings[number].time for number in chosen)):
         for named in together:
             numbers = next((wanted.pop(key) for key in _keys(named) if key in wanted), ())
-            if numbers:
+            if numbers and is_explained(named):
                 found.update(dict.fromkeys(numbers, proof_step(explainer.tree(recorder, named))))
         if not wanted:
             break

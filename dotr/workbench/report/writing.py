@@ -15,6 +15,7 @@ from dotr.runtimes.inputs import read_inputs
 from dotr.sinks.files import keeps_nothing
 from dotr.sources.lines import STANDARD_INPUT
 from dotr.workbench.drawing import svg
+from dotr.workbench.drawn_units import drawn_units
 from dotr.workbench.explain import text
 from dotr.workbench.explanation import explanation
 from dotr.workbench.replays import open_replays
@@ -119,7 +120,7 @@ def report_data(
         tuple([replace(rule, silence="\n".join([rule.silence, *answers.get(rule.name, ())])) for rule in collected.rules]),
         collected.rejected,
         collected.inputs,
-        ProgramPicture(svg(explained), "\n".join(text(explained))),
+        ProgramPicture(svg(explained, drawn_units(explained, replay.program)), "\n".join(text(explained))),
     )
 
 

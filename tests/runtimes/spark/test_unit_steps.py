@@ -248,7 +248,7 @@ Kept(?x, ?v) :- :v(?x, ?v) IN [LAST 2 PER ?x] .
 REPORT Lasting(?x) .  REPORT ENDED Lasting(?x) AS Over .  REPORT ENDED Kept(?x, ?v) AS Displaced .
 Again(?x) :- EVENT Alarm(?x) AT ?t IN [20 s], EVENT Alarm(?x) AT ?u IN [20 s], FILTER(?t < ?u) .  REPORT Again(?x) .
 """
-READER = 'PREFIX : <http://example.org/> rule Calm define Calm = [ [] :of ?x ] from Over with Calm.?x = Over.?x'
+READER = "PREFIX : <http://example.org/> rule Calm define Calm = [ [] :of ?x ] from Over with Calm.?x = Over.?x"
 CONFIG = """\
 name: units
 rules: [q.rspql, r.dotr, l.lars, l.dotr]

@@ -1,0 +1,52 @@
+"""Units other than rules as drawings show them, whatever their language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dotr.engine.program import CompiledProgram
+from dotr.layout.layers import Layer
+from dotr.layout.units import FedGraphs, GraphStream, IntervalEvents, MadeGraphs, StreamUnit, UnitStream, labels_made
+from dotr.model.rules import EventSource
+from dotr.workbench.explained_queries import DrawnUnit
+from dotr.workbench.explanation import Explanation
+
+
+def drawn_units(explained: Explanation, program: CompiledProgram) -> Sequence[DrawnUnit]:
+    """The units of a program other than rules, by layer: as their explanations draw them, others
+    with what they read.
+    """
+    known = {unit.name: unit for unit in explained.drawn}
+    layers = program.layout.layers
+    return [known.get(placed.unit.name) or _drawn(layer, placed.unit) for layer in layers for placed in layer.units]
+
+
+def _drawn(layer: Layer, unit: StreamUnit) -> DrawnUnit:
+    reason = unit.key.reason
+    lines: list[tuple[str, GraphStream | None]] = [(unit.name, None), *_reads(unit)]
+    lines.append((f"layer {layer.number}; {f'one partition: {reason}' if reason else f'by ?{unit.key.variable}'}", None))
+    return DrawnUnit(unit.name, layer.number, tuple(lines), labels_made(unit))
+
+
+def _reads(unit: StreamUnit) -> Iterator[tuple[str, GraphStream | None]]:
+    """A line for each label or stream that a unit reads, once."""
+    for stream in dict.fromkeys(read.stream for read in unit.reads):
+        source = _source(stream)
+        match source:
+            case MadeGraphs(label):
+                yield f"reads {label}", source
+            case FedGraphs(name):
+                yield f"reads the stream {name}", source
+            case None:
+                pass
+
+
+def _source(stream: UnitStream) -> GraphStream | None:
+    """The label or stream from which an arrow comes; None for what all inputs together bring."""
+    match stream:
+        case EventSource(label, _) | IntervalEvents(label, _):
+            return MadeGraphs(label)
+        case MadeGraphs() | FedGraphs():
+            return stream
+        case _:
+            return None

@@ -1,0 +1,77 @@
+"""Check of the windows of continuous queries against the data of their streams: `dotr check
+--data`.
+
+A predicate or class that a WINDOW block or an EVENT asks for is looked for among what the inputs of
+the window's own stream bring, and what Datalog and entailment conclude from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from dotr.engine.program import CompiledProgram
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.explanations.rendering import term_text
+from dotr.layout.units import FedGraphs, StreamQuery
+from dotr.model.algebra import Pattern, Select, WindowBlock
+from dotr.model.intervals import plain_groups
+from dotr.model.places import Span
+from dotr.model.terms import Prefixes, Term
+from dotr.model.traverse import walk
+from dotr.monitoring.stream_terms import TermDependencies
+
+Nearest: TypeAlias = Callable[[Term, Iterable[Term], Prefixes], str]
+"""The known term that is spelt most like another; empty if none is."""
+
+
+def missing_in_windows(
+    program: CompiledProgram, brought: Mapping[str, frozenset[Term]], nearest: Nearest, *, complete: bool
+) -> Iterator[Diagnostic]:
+    """A warning (I111) for each predicate and class that a window is asked for and its stream
+    lacks.
+
+    Args: program: the program. brought: the predicates and classes of each input that was read, by
+        its name. nearest: finds a known term that is spelt alike. complete: all records were read.
+    """
+    by_stream: dict[str, set[Term]] = {}
+    for each in program.spec.inputs:
+        if each.name not in brought:
+            by_stream.pop(each.fed, None)
+        else:
+            by_stream.setdefault(each.fed, set()).update(brought[each.name])
+    dependencies, prefixes = TermDependencies(program), program.rules.prefixes
+    reported: set[tuple[str, Term]] = set()
+    for query in program.queries:
+        for stream, pattern, span in _asked(query):
+            if stream not in by_stream:
+                continue
+            there = frozenset(by_stream[stream])
+            for term in dependencies.missing(Select((), pattern), there):
+                if (stream, term) in reported:
+                    continue
+                reported.add((stream, term))
+                elsewhere = [name for name, terms in brought.items() if term in terms]
+                near = nearest(term, there, prefixes)
+                hint = f"Input {elsewhere[0]} brings it, which feeds another stream." if elsewhere else ""
+                listed = ", ".join(sorted(term_text(each, prefixes) for each in there)[:10])
+                hint = hint or (f"Did you mean {near}?" if near else f"They bring {listed}.")
+                records = "record" if complete else "record that was read"
+                text = (
+                    f"query {query.name} asks a window for {term_text(term, prefixes)}, and no {records} of its stream {stream} brings it"
+                )
+                yield Diagnostic("I111", text, span, hint, Severity.WARNING)
+
+
+def _asked(unit: StreamQuery) -> Iterator[tuple[str, Pattern, Span]]:
+    """The patterns that a query asks windows of inputs' streams, each with the stream and the
+    window's place.
+    """
+    windows = zip(unit.query.windows, unit.streams, strict=True)
+    named = {window.name: (stream.name, window.span) for window, stream in windows if isinstance(stream, FedGraphs)}
+    blocks = [(part.window, part.pattern) for part in walk(unit.query.query) if isinstance(part, WindowBlock)]
+    blocks += [(group.window, group.pattern) for match in unit.query.matches for group in plain_groups(match.events)]
+    for window, pattern in blocks:
+        if window in named:
+            stream, span = named[window]
+            yield stream, pattern, span
