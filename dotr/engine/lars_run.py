@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 
 from dotr.engine.unit_runs import UnitArrivals, UnitContext, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.expressions.literal_limits import BOUNDS
+from dotr.horizons.atom_logs import AtomsByPoint
 from dotr.horizons.lars_closure import NO_ATOMS, LarsClosure, PointAtoms, ReportChange
 from dotr.horizons.lars_rules import ReportedRows, rules_of_file
 from dotr.horizons.rules import FactRow, Point
@@ -192,25 +195,51 @@ class LarsRun(UnitRun):
         return [self.closure.kept if number == 0 else 0 for number in range(self._reads)]
 
     def to_json(self) -> str:
-        """The state as JSON: stream atoms in reach, what waits for its point, and the line."""
+        """The state as JSON without the atoms that windows reach: what waits for its point, and the line."""
         waiting = [[time, list(triple)] for triple, time in sorted(self._triples.items())]
         events = [[label, [[time, list(event)] for event, time in sorted(found.items())]] for label, found in sorted(self._events.items())]
         return json.dumps([self.first, self.last, self.passed, self._waiting, waiting, events, self.closure.to_json()])
 
     def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
-        """Goes on from `to_json`."""
+        """Goes on from `to_json` and the atoms of each log."""
         BOUNDS.characters = self._limits.literal
         written: list[Any] = json.loads(text)
         self.first, self.last, self.passed, self._waiting, waiting, events, closure = written
         self._triples = {(triple[0], triple[1], triple[2]): time for time, triple in waiting}
         self._events = {label: {tuple(event): time for time, event in found} for label, found in events}
-        self.closure.restore(closure)
+        self.closure.restore(closure, [self._by_point(log) for log in entries])
         if self.passed is not None:
             for held, rows in zip(self._held, self.closure.reported(), strict=True):
                 if held is not None:
                     held.clear()
                     held.update(rows)
         self._note_next()
+
+    def _by_point(self, log: Sequence[StoredEvent]) -> AtomsByPoint:
+        atoms = groupby(log, key=attrgetter("time"))
+        return [(time // self._resolution, [each.values for each in found]) for time, found in atoms]  # type: ignore[misc]
+
+    def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
+        """The atoms of each log, at the times of their points."""
+        resolution = self._resolution
+        return [
+            [
+                StoredEvent(point * resolution, ordinal, row)
+                for point, rows in log
+                if after is None or point * resolution > after
+                for ordinal, row in enumerate(rows)
+            ]
+            for log in self.closure.logs
+        ]
+
+    def oldest(self) -> Sequence[Micros | None]:
+        """The time of the first point with atoms of each log."""
+        return [log[0][0] * self._resolution if log else None for log in self.closure.logs]
+
+    @property
+    def entry_count(self) -> int:
+        """The number of atoms that windows reach, those of each point where a window asks for points."""
+        return sum(len(rows) for log in self.closure.logs for _, rows in log)
 
 
 def graph_of(atom: TriplePattern, values: dict[Variable, Term]) -> tuple[Triple, ...]:

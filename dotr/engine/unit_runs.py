@@ -153,6 +153,11 @@ class UnitRun(ABC):
         """For each log the time of its first entry that is kept; None where it is empty."""
         return ()
 
+    @property
+    def entry_count(self) -> int:
+        """The number of entries of all logs that are kept."""
+        return sum(self.event_counts) if self.oldest() else 0
+
 
 @dataclass(frozen=True)
 class UnitContext:

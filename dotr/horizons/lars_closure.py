@@ -8,7 +8,8 @@ Invariant: after `advance(k)` the facts that hold are the relations of the file'
 point needs to be evaluated but those with atoms, and those that `next_point` tells.
 
 Cost: what comes and goes. State: what was inserted and has not ended, the runs of the last point,
-and the pairs that counts keep.
+and the pairs that counts keep. What atoms inserted is written as the atoms themselves
+(`dotr.horizons.atom_logs`).
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dotr.expressions.times import time_term
+from dotr.horizons.atom_logs import AtomsByPoint, EachPoint, logged_feeds
 from dotr.horizons.closure import HorizonClosure
 from dotr.horizons.counts import CountChange, CountedAtoms, CountedWindow, KeptPair, KeptRows
 from dotr.horizons.facts import INSERTED
 from dotr.horizons.lars_rows import AtomRows, fits
-from dotr.horizons.lars_rules import EACH_POINT, NOW, CountFeed, LarsRules, PointWindow, ReportedRows
+from dotr.horizons.lars_rules import EACH_POINT, NOW, CountFeed, LarsRules, PointWindow, ReportedRows, WindowFeed
 from dotr.horizons.rules import FOREVER, NEVER, FactRow, Point, RelationFact, WindowFact
 from dotr.horizons.runs import AtomRuns, covered
 from dotr.horizons.waiting import Insertion
@@ -54,6 +56,15 @@ class ReportChange(NamedTuple):
     ended: list[FactRow]
 
 
+class WrittenInsert(NamedTuple):
+    """A row that was inserted at the points from `start` to `horizon`."""
+
+    relation: str
+    start: Point
+    horizon: Point
+    row: FactRow
+
+
 class LarsClosure:
     """The model of a compiled file.
 
@@ -70,6 +81,9 @@ class LarsClosure:
         self._limit: Final = limit
         self._closure = self._new_closure()
         self._runs: dict[AtomRows, AtomRuns] = {rows: AtomRuns() for rows in rules.runs}
+        self._logged: Final = logged_feeds(rules.windows)
+        self._each: Final = {each.rows: EachPoint(each.widest.window[1]) for each in self._logged if each.each}
+        self._written: tuple[list[WrittenInsert], list[AtomsByPoint]] | None = None  # since the last change
         self._counts: list[CountedAtoms] = [CountedAtoms(feed.count) for feed in rules.counts]
         self._kept = {window.name: KeptRows(window.project) for feed in rules.counts for window in feed.windows}
         self._starts: dict[tuple[str, FactRow], Point] = {}  # of tuple windows whose points are told
@@ -132,12 +146,14 @@ class LarsClosure:
         Raises `LimitExceeded`; then the point has not been evaluated, and may be without its atoms.
         """
         assert self.first is not None
+        self._written = None
         rows = self._rows_of(atoms)
         kept = self._last_with_atoms, list(self._reached), dict(self._starts)
         if rows:
             self._last_with_atoms = k
         for each, found in rows.items():
-            self._feed_windows(k, each, found)
+            for facts, start, horizon in self._of_windows(k, self.rules.windows.get(each, ()), found):
+                self._tell(facts, start, horizon)
             if each in self._runs:
                 self._feed_runs(k, each, found)
         for number, feed in enumerate(self.rules.counts):
@@ -158,6 +174,9 @@ class LarsClosure:
             raise
         finally:
             self._told, self._before, self._count_changes = [], {}, []
+        for each, log in self._each.items():
+            if each in rows:
+                log.add(k, rows[each])
         return self._changes(changes.began, changes.ended)
 
     def _take_back(self, passed: Point | None, told: Sequence[Insertion], due: Sequence[Insertion]) -> None:
@@ -191,7 +210,7 @@ class LarsClosure:
         """The time of a point as `time(L)` gives it."""
         return time_term(u * self._resolution, self._clock)
 
-    def _tell(self, facts: list[WindowFact], start: Point, horizon: Point) -> None:
+    def _tell(self, facts: Sequence[WindowFact], start: Point, horizon: Point) -> None:
         if facts and start <= horizon:
             self._told.append(Insertion(facts, start, horizon))
 
@@ -227,13 +246,14 @@ class LarsClosure:
                     found[rows] = list(of_event)
         return found
 
-    def _feed_windows(self, k: Point, rows: AtomRows, found: list[FactRow]) -> None:
-        for relation, (least, greatest), with_time in self.rules.windows.get(rows, ()):
+    def _of_windows(self, u: Point, feeds: Iterable[WindowFeed], found: Sequence[FactRow]) -> Iterator[Insertion]:
+        """The facts of windows that atoms of a point are."""
+        for relation, (least, greatest), with_time in feeds:
             if with_time:
-                time = (self.time_of(k),)
-                self._tell([(relation, row + time) for row in found], k + least, k + greatest)
+                time = (self.time_of(u),)
+                yield Insertion([(relation, row + time) for row in found], u + least, u + greatest)
             else:
-                self._tell([(relation, row) for row in found], k + least, k + greatest)
+                yield Insertion([(relation, row) for row in found], u + least, u + greatest)
 
     def _feed_runs(self, k: Point, rows: AtomRows, found: list[FactRow]) -> None:
         assert self.first is not None
@@ -396,15 +416,42 @@ class LarsClosure:
 
     # --- state ---
 
+    @property
+    def logs(self) -> Sequence[AtomsByPoint]:
+        """The atoms that windows reach, as logs; the file alone decides how many."""
+        return self._to_write()[1]
+
+    def _to_write(self) -> tuple[list[WrittenInsert], list[AtomsByPoint]]:
+        """What was inserted and has not ended, but by windows of the stream; and the logs of these."""
+        if self._written is not None:
+            return self._written
+        others: list[WrittenInsert] = []
+        point, by_point = self._closure.point, [dict[Point, list[FactRow]]() for _ in self._logged]
+        if point is not None:
+            last = {each.widest.relation: (by_point[n], each.widest.window[1]) for n, each in enumerate(self._logged) if not each.each}
+            of_windows = {feed.relation for each in self._logged for feed in each.feeds}
+            for fact, start, horizon in self._closure.insertions(point):
+                relation, row = fact  # type: ignore[misc]
+                if relation in last:
+                    atoms, reach = last[relation]
+                    atoms.setdefault(horizon - reach, []).append(row)
+                elif relation not in of_windows:
+                    others.append(WrittenInsert(relation, start, horizon, row))
+        logs: list[AtomsByPoint] = [sorted(found.items()) for found in by_point]
+        for number, each in enumerate(self._logged):
+            if each.each and point is not None:
+                logs[number] = self._each[each.rows].atoms(point)
+        self._written = others, logs
+        return self._written
+
     def to_json(self) -> dict[str, Any]:
-        """The state as values of JSON."""
+        """The state as values of JSON, without the logs."""
+        groups: dict[tuple[str, Point, Point], list[list[Term]]] = {}
+        for relation, start, horizon, row in self._to_write()[0]:
+            groups.setdefault((relation, start, horizon), []).append(list(row))
         written: dict[str, list[list[Any]]] = {}
-        if self._closure.point is not None:
-            groups: dict[tuple[str, Point, Point], list[list[Term]]] = {}
-            for fact, start, horizon in self._closure.insertions(self._closure.point):
-                groups.setdefault((fact[0], start, horizon), []).append(list(fact[1]))
-            for (relation, start, horizon), rows in sorted(groups.items()):
-                written.setdefault(relation, []).append([start, horizon, sorted(rows)])
+        for (relation, start, horizon), rows in sorted(groups.items()):
+            written.setdefault(relation, []).append([start, horizon, sorted(rows)])
         return {
             "first": self.first,
             "point": self._closure.point,
@@ -415,8 +462,15 @@ class LarsClosure:
             "last_with_atoms": self._last_with_atoms,
         }
 
-    def restore(self, written: Mapping[str, Any]) -> None:
-        """The inverse of `to_json`; what follows is concluded again."""
+    def restore(self, written: Mapping[str, Any], logs: Sequence[AtomsByPoint]) -> None:
+        """The inverse of `to_json` and `logs`; what follows is concluded again. An atom of a log may
+        be there with earlier points, too.
+
+        Raises `ValueError` where the number of logs is another.
+        """
+        self._written = None
+        for log in self._each.values():
+            log.clear()
         self.first = written["first"]
         self._closure = self._new_closure()
         self._told, self._before, self._starts = [], {}, {}
@@ -428,6 +482,12 @@ class LarsClosure:
         for relation, inserted in written["inserted"].items():
             for start, horizon, rows in inserted:
                 self._closure.insert_all([(relation, tuple(row)) for row in rows], start, horizon)
+        for each, atoms in zip(self._logged, logs, strict=True):
+            for u, rows in atoms:
+                if each.each:
+                    self._each[each.rows].add(u, rows)
+                for facts, start, horizon in self._of_windows(u, each.feeds, rows):
+                    self._closure.insert_all(facts, start, horizon)
         self._closure.advance(written["point"])
         for rows, runs in self._runs.items():
             runs.restore(written["runs"][rows.name])

@@ -67,11 +67,12 @@ PAIRS = (
 )
 
 
-def test_a_point_over_the_limit_is_as_if_nothing_had_come() -> None:
+@pytest.mark.parametrize("reloaded", [False, True])
+def test_a_point_over_the_limit_is_as_if_nothing_had_come(reloaded: bool) -> None:
     many = " ".join(f":n{n} :p {n} ." for n in range(12))
     stream = [(1, ":a :p 1 . :b :p 1 ."), (2, many), (3, ":c :p 1 ."), (7, "")]
     engine = Engine(compiled(PAIRS, limits=Limits(triples=60)), Clock())
-    found = as_told(steps(engine, stream))
+    found = as_told(steps(engine, stream, reloaded=reloaded))
     without = as_told(steps(Engine(compiled(PAIRS), Clock()), [stream[0], (2, ""), *stream[2:]]))
     assert found == without
     (letter,) = engine.failed
@@ -80,7 +81,8 @@ def test_a_point_over_the_limit_is_as_if_nothing_had_come() -> None:
     assert letter.why == "a point of a.lars goes over a limit: more than 60 triples"
 
 
-def test_runs_and_counts_at_a_point_over_the_limit_are_taken_back() -> None:
+@pytest.mark.parametrize("reloaded", [False, True])
+def test_runs_and_counts_at_a_point_over_the_limit_are_taken_back(reloaded: bool) -> None:
     text = PAIRS + (
         " Kept(?x) :- :p(?x, ?v) IN [LAST 2 MATCHING] . REPORT Kept(?x) . REPORT ENDED Kept(?x) AS Left ."
         " Run(?x) :- :p(?x, ?v) ALWAYS IN [1 s] . REPORT Run(?x) ."
@@ -88,7 +90,7 @@ def test_runs_and_counts_at_a_point_over_the_limit_are_taken_back() -> None:
     many = ":a :p 1 . " + " ".join(f":n{n} :p {n} ." for n in range(12))
     stream = [(1, ":a :p 1 . :b :p 1 ."), (2, many), (3, ":a :p 1 ."), (4, ":a :p 1 ."), (7, "")]
     engine = Engine(compiled(text, limits=Limits(triples=90)), Clock())
-    found = as_told(steps(engine, stream))
+    found = as_told(steps(engine, stream, reloaded=reloaded))
     assert len(engine.failed) == 1
     assert found == as_told(steps(Engine(compiled(text), Clock()), [stream[0], (2, ""), *stream[2:]]))
 
@@ -117,6 +119,19 @@ def test_state_holds_what_is_in_reach() -> None:
         engine.step(k * SECOND, [read_turtle(f":x :p 1 . :x :q 1 . :x :r {k} .", page.PREFIXES)])
         sizes.append(len(json.dumps(engine.encode(k * SECOND)[0].decode())))
     assert max(sizes[10:]) <= min(sizes[10:]) + 40
+
+
+def test_an_atom_is_written_once_where_its_points_do_not_matter() -> None:
+    text = "Q(?x) :- :p(?x, ?v) IN [9 s], :p(?x, ?v) IN [4 s], :q(?x, ?v) AT ?t IN [5 s], :q(?x, ?v) IN [9 s] . REPORT Q(?x) ."
+    engine = Engine(compiled(text), Clock())
+    for k in range(1, 21):
+        engine.step(k * SECOND, [read_turtle(":x :p 1 . :x :q 1 .", page.PREFIXES)])
+    (run,) = engine.unit_runs.values()
+    written = [[event.time // SECOND for event in log] for log in run.entries()]
+    assert sorted(written) == [[15, 16, 17, 18, 19, 20], [20], [20]]
+    assert run.entry_count == 8
+    assert sorted(map(len, run.entries(after=18 * SECOND))) == [1, 1, 2]
+    assert sorted(time for time in run.oldest() if time is not None) == [15 * SECOND, 20 * SECOND, 20 * SECOND]
 
 
 # --- what a file reads, and when it has something to do ---

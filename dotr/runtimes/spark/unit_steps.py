@@ -122,7 +122,7 @@ def _load(job: Job, layer: int, bucket: int, placed: Sequence[PlacedUnit], store
 def _write(loaded: LoadedUnits, passed: Micros | None, store: BucketStore) -> int | None:
     """Write the units; the stored bytes, None where nothing has changed."""
     before = loaded.value
-    inside = not has_segments(before, sum(sum(unit.run.event_counts) for unit in loaded.units if unit.run.oldest()))
+    inside = not has_segments(before, sum(unit.run.entry_count for unit in loaded.units))
     appends = not inside and before is not None and before.manifest is not None
     after = before.passed if appends and before is not None else None
     parts = [UnitPart(unit.unit.name, unit.run.to_json(), unit.run.oldest(), unit.run.entries(after)) for unit in loaded.units]

@@ -95,6 +95,19 @@ and each Recent as Old [ FILTER(?x = Recent.?x) ] within 20 s from Recent with A
 """
 PAGED = ProgramSpec((Document("q.rspql", PAGED_QUERIES), Document("r.dotr", PAGED_RULES)))
 
+# Windows by time with and without a lower bound, runs and counts of LARS beside queries, and rules that read its REPORTs.
+LARS = """\
+Before(?x) :- :v(?x, ?v) IN [5 s, 20 s], FILTER(?v > 80) .  REPORT Before(?x) .
+Hot(?x) AT ?t :- :v(?x, ?v) AT ?t IN [6 s], FILTER(?v > 60) .
+Lasting(?x) :- Hot(?x) ALWAYS IN [1 s] .
+Kept(?x, ?v) :- :v(?x, ?v) IN [LAST 2 PER ?x] .
+REPORT Lasting(?x) .  REPORT ENDED Lasting(?x) AS Over .  REPORT ENDED Kept(?x, ?v) AS Displaced .
+Again(?x) :- EVENT Alarm(?x) AT ?t IN [20 s], EVENT Alarm(?x) AT ?u IN [20 s], FILTER(?t < ?u) .  REPORT Again(?x) .
+"""
+READER = "PREFIX : <http://example.org/> rule Calm define Calm = [ [] :of ?x ] from Over with Calm.?x = Over.?x"
+LARS_EVENTS = {"Before", "Lasting", "Over", "Displaced", "Again", "Calm"}
+WITH_LARS = ProgramSpec((*SPEC.rules, Document("l.lars", LARS), Document("l.dotr", READER)), prefixes=PREFIXES)
+
 
 def stream(seed: int) -> list[tuple[int, str]]:
     """Elements: seconds and Turtle."""
@@ -122,6 +135,7 @@ def in_one_piece(spec: ProgramSpec, instants: Instants) -> list[Firing]:
 PROGRAMS = {
     "queries below rules": (SPEC, {"Alarm", "Twice", "Late", "Hot", "Seen", "Gone", "Total"}),
     "mixed": (MIXED, {"Pair", "Late", "Recent", "Copied", "Sums", "Both", "Ticked", "Echo"}),
+    "lars": (WITH_LARS, {"Alarm", "Twice", "Late", "Hot", "Seen", "Gone", "Total", *LARS_EVENTS}),
 }
 
 
@@ -221,17 +235,24 @@ def test_a_layer_that_time_cannot_fire_keeps_its_pages(seed: int, monkeypatch: p
     assert paged == {0, 2}
 
 
+LONG_WINDOWS = {
+    "q.rspql": """PREFIX : <http://example.org/> REGISTER RSTREAM Last AS
+        SELECT (COUNT(*) AS ?n) FROM WINDOW ON <s> [RANGE 4000s STEP 2000s] { ?x :v "none" }""",
+    "l.lars": 'PREFIX : <http://example.org/>  None(?x) :- :v(?x, "none") IN [4000 s] .  REPORT None(?x) .',
+}
+
+
 @pytest.mark.core
-def test_a_batch_writes_what_came() -> None:
+@pytest.mark.parametrize("name", LONG_WINDOWS)
+def test_a_batch_writes_what_came(name: str) -> None:
     """A window of four thousand elements, of which a batch brings forty and takes forty."""
-    window = "FROM WINDOW ON <s> [RANGE 4000s STEP 2000s]"
-    text = f'PREFIX : <http://e/> REGISTER RSTREAM Last AS SELECT (COUNT(*) AS ?n) {window} {{ ?x :v "none" }}'
-    run = LayeredRun(ProgramSpec((Document("q.rspql", text),)), buckets=1)
+    run = LayeredRun(ProgramSpec((Document(name, LONG_WINDOWS[name]),)), buckets=1)
     (store,) = run.stores[0]
     written = []
     for start in range(0, 6_000, 40):
         before = store.written
-        graphs = [FedGraph.on("s", ((f"<http://e/x{now}>", "<http://e/v>", f'"{now}"'),)) for now in range(start, start + 40)]
+        things = [f"<http://example.org/x{now}>" for now in range(start, start + 40)]
+        graphs = [FedGraph.on("s", ((thing, "<http://example.org/v>", f'"{now}"'),)) for now, thing in enumerate(things, start)]
         run.batch([(now * SECOND, [graph]) for now, graph in enumerate(graphs, start)], (start + 40) * SECOND - 1)
         written.append(store.written - before)
     held = sum(map(len, store.entries.values()))
@@ -241,14 +262,6 @@ def test_a_batch_writes_what_came() -> None:
     assert sum(batches) / 40 < held / 8, "a segment is written again with each doubling"
 
 
-LARS = """\
-Hot(?x) AT ?t :- :v(?x, ?v) AT ?t IN [6 s], FILTER(?v > 60) .
-Lasting(?x) :- Hot(?x) ALWAYS IN [1 s] .
-Kept(?x, ?v) :- :v(?x, ?v) IN [LAST 2 PER ?x] .
-REPORT Lasting(?x) .  REPORT ENDED Lasting(?x) AS Over .  REPORT ENDED Kept(?x, ?v) AS Displaced .
-Again(?x) :- EVENT Alarm(?x) AT ?t IN [20 s], EVENT Alarm(?x) AT ?u IN [20 s], FILTER(?t < ?u) .  REPORT Again(?x) .
-"""
-READER = "PREFIX : <http://example.org/> rule Calm define Calm = [ [] :of ?x ] from Over with Calm.?x = Over.?x"
 CONFIG = """\
 name: units
 rules: [q.rspql, r.dotr, l.lars, l.dotr]
@@ -289,5 +302,5 @@ def test_spark_gives_the_same_lines_after_a_crash(tmp_path: Path) -> None:
     written = "".join(file.read_text() for file in sorted((tmp_path / "out").glob("*.ndjson")))
     assert written == (tmp_path / "local").read_text()
     made = {json.loads(line)["event"] for line in written.splitlines()}
-    assert made >= {"Lasting", "Over", "Displaced", "Again", "Calm"}
+    assert made >= LARS_EVENTS
     assert there.elements < here.elements

@@ -1,0 +1,86 @@
+"""Atoms of the stream with the points that have them, as long as a window reaches them.
+
+Idea: what a closure holds of windows follows from the atoms in reach: an atom of point u is in a
+window at u + α … u + β. So a state that is written needs the atoms alone, which come and go in the
+order of their points; a restart feeds them to the windows again. Where α is 0 and points do not
+matter, the last point that has an atom is enough, and the closure itself has that: the fact's
+horizon less β. Of other windows each point is remembered.
+
+A small case: <a> at 1 and 2. `A IN [3 s]` keeps (2, <a>), `A AT ?t IN [3 s]` (1, <a>) and (2, <a>).
+
+Cost: a constant time for each point with atoms; what is written is found in one pass over the
+facts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from dotr.horizons.lars_rows import AtomRows
+from dotr.horizons.lars_rules import WindowFeed
+from dotr.horizons.rules import FactRow, Point
+
+AtomsByPoint: TypeAlias = Sequence[tuple[Point, Sequence[FactRow]]]
+"""Points in order, each with atoms."""
+
+
+class LoggedFeeds(NamedTuple):
+    """Windows that one log feeds with atoms of some rows; `each`: at each of their points."""
+
+    rows: AtomRows
+    each: bool
+    feeds: tuple[WindowFeed, ...]
+
+    @property
+    def widest(self) -> WindowFeed:
+        """The window that reaches furthest back."""
+        return max(self.feeds, key=lambda feed: feed.window[1])
+
+
+def logged_feeds(windows: Mapping[AtomRows, Sequence[WindowFeed]]) -> list[LoggedFeeds]:
+    """The logs of some windows, in their order."""
+    found = []
+    for rows, feeds in windows.items():
+        each = tuple(feed for feed in feeds if feed.with_time or feed.window[0])
+        last = tuple(feed for feed in feeds if feed not in each)
+        found += [LoggedFeeds(rows, is_each, some) for is_each, some in ((True, each), (False, last)) if some]
+    return found
+
+
+class EachPoint:
+    """Atoms at each of their points; `reach`: the greatest distance in points of a window.
+
+    >>> log = EachPoint(3)
+    >>> log.add(1, [("<a>",), ("<b>",)])
+    >>> log.add(2, [("<a>",)])
+    >>> log.add(5, [("<c>",)])
+    >>> log.atoms(5), log.atoms(6)
+    ([(2, [('<a>',)]), (5, [('<c>',)])], [(5, [('<c>',)])])
+    """
+
+    __slots__ = ("_atoms", "_reach")
+
+    def __init__(self, reach: Point) -> None:
+        self._reach: Final = reach
+        self._atoms: deque[tuple[Point, Sequence[FactRow]]] = deque()
+
+    def add(self, k: Point, rows: Sequence[FactRow]) -> None:
+        """Adds the atoms of a point, later than all before; the sequence must not change afterwards."""
+        self._expire(k)
+        self._atoms.append((k, rows))
+
+    def atoms(self, k: Point) -> AtomsByPoint:
+        """What windows reach at a point, not before the last one."""
+        self._expire(k)
+        return list(self._atoms)
+
+    def clear(self) -> None:
+        """Drops all atoms."""
+        self._atoms.clear()
+
+    def _expire(self, k: Point) -> None:
+        atoms, first = self._atoms, k - self._reach
+        while atoms and atoms[0][0] < first:
+            atoms.popleft()
