@@ -17,8 +17,9 @@ from dotr.engine.unit_runs import EventPart, UnitArrivals, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.limits import LimitExceeded, Limits
+from dotr.layout.interval_spread import interval_spreads, operand_places
 from dotr.layout.interval_units import IntervalUnit
-from dotr.layout.unit_spread import BucketShare, operand_places, read_spreads, unit_key_names
+from dotr.layout.unit_spread import BucketShare, unit_key_names
 from dotr.model.intervals import operand_reads
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock, Micros
@@ -198,8 +199,7 @@ _Feeds: TypeAlias = Sequence[Sequence[tuple[int, OperandRows]]]
 
 def _shared_feeds(unit: IntervalUnit, feeds: _Feeds, share: BucketShare) -> list[list[tuple[int, OperandRows]]]:
     """The feeds with the solutions of a bucket alone, where rows of other keys come to it too."""
-    keys, spreads = unit_key_names(unit), read_spreads(unit)
-    assert keys is not None, "a unit that is spread has a key"
+    keys, spreads = unit_key_names(unit), interval_spreads(unit)
     assert spreads is not None, "a unit that is spread has a key"
     places = operand_places(unit, keys)
 

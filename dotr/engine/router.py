@@ -88,7 +88,7 @@ def spread(reach: ReadSpread, arrivals: Sequence[Arrival], buckets: int) -> dict
         return {number: list(arrivals) for number in range(buckets)}
     found: dict[int, list[Arrival]] = {}
     for arrival in arrivals:
-        for number in {bucket(arrival[1][place], buckets) for place in reach.places}:
+        for number in {bucket(key, buckets) for key in reach.keys(arrival[1])}:
             found.setdefault(number, []).append(arrival)
     return found
 

@@ -201,7 +201,7 @@ def unit_run(unit: StreamUnit, context: UnitContext, share: BucketShare | None =
         case LarsUnit():
             from dotr.engine.lars_run import LarsRun
 
-            return LarsRun(unit, context)
+            return LarsRun(unit, context, share)
         case IntervalUnit():
             from dotr.engine.interval_run import IntervalRun
 

@@ -6,19 +6,19 @@ which an operand is matched, goes to all buckets, and each takes its own solutio
 Example: `{ ?a :knows ?b } SEQ { ?b :knows ?c }` has the key ?b, and both groups read one stream of
 rows (subject, object): a row goes to the bucket of its object, for the first group, and to that of
 its subject, for the second.
-Source: ep-sparql.md, section 5.
+Source: ep-sparql.md, section 5; lars.md, section 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
-from dotr.layout.interval_keys import OperandKeys, operand_keys
+from dotr.layout.event_order import AttributeValues
+from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import bucket
-from dotr.layout.units import StreamUnit
-from dotr.model.intervals import operand_reads, visible_variables
+from dotr.layout.units import StreamQuery, StreamUnit
 from dotr.model.terms import Term
 
 
@@ -28,10 +28,25 @@ class ReadSpread(NamedTuple):
     - `places`: the places in a row of the terms that key it, sorted; a row goes to the bucket of
       each.
     - `is_everywhere`: a row goes to all buckets.
+    - `objects`: not None of triples: those of these predicates are keyed by their objects, all others
+      by their subjects.
     """
 
     places: tuple[int, ...]
     is_everywhere: bool
+    objects: frozenset[Term] | None = None
+
+    def keys(self, row: AttributeValues) -> Collection[Term | None]:
+        """The keys of a row that does not go everywhere.
+
+        >>> ReadSpread((0, 1), False).keys(("<e:a>", "<e:b>")) == {"<e:a>", "<e:b>"}
+        True
+        >>> ReadSpread((), False, frozenset({"<e:p>"})).keys(("<e:a>", "<e:p>", "<e:b>"))
+        ('<e:b>',)
+        """
+        if self.objects is not None:
+            return (row[2] if row[1] in self.objects else row[0],)
+        return {row[place] for place in self.places}
 
     @property
     def is_exact(self) -> bool:
@@ -55,37 +70,37 @@ class BucketShare(NamedTuple):
         return bucket(term, self.buckets) == self.bucket
 
 
-_NOWHERE: Final = ReadSpread((), False)
-
-
-def unit_key_names(unit: StreamUnit) -> OperandKeys | None:
-    """The variables that key a unit that is spread, one for each of its operands; None: the unit has
-    one partition.
+def unit_key_names(unit: StreamUnit) -> tuple[str, ...]:
+    """The key of a unit that is spread, as it is written down: the variable of each operand, or the
+    predicates of a LARS file with their places; empty: the unit has one partition.
     """
-    return operand_keys(unit.query) if isinstance(unit, IntervalUnit) else None
+    match unit:
+        case StreamQuery() | IntervalComponent():
+            return ()
+        case IntervalUnit(query):
+            from dotr.layout.interval_keys import operand_keys  # loaded where a program has such a unit
 
+            return operand_keys(query) or ()
+        case _:
+            from dotr.layout.lars_spread import lars_key_names
+            from dotr.layout.lars_units import LarsUnit
 
-def operand_places(unit: IntervalUnit, keys: OperandKeys) -> Sequence[int]:
-    """The place of the key among the sorted variables of each operand."""
-    assert unit.query.where is not None, "a unit with a key has operands"
-    operands = [each.operand for each in operand_reads(unit.query.where)]
-    return [sorted(visible_variables(operand)).index(key) for operand, key in zip(operands, keys, strict=True)]
+            return lars_key_names(unit) if isinstance(unit, LarsUnit) else ()
 
 
 def read_spreads(unit: StreamUnit) -> Sequence[ReadSpread] | None:
     """The spread of each read of a unit, the same for reads of one stream; None: the unit has one
     partition.
     """
-    keys = unit_key_names(unit)
-    if keys is None or not isinstance(unit, IntervalUnit):
-        return None
-    found = {read.stream: _NOWHERE for read in unit.reads}
-    for place, inputs in zip(operand_places(unit, keys), unit.operands, strict=True):
-        for each in inputs:
-            stream = unit.reads[each.read].stream
-            places, everywhere = found[stream]
-            if each.columns is None:
-                found[stream] = ReadSpread(places, True)
-            else:
-                found[stream] = ReadSpread(tuple(sorted({*places, each.has_start + each.columns[place]})), everywhere)
-    return [found[read.stream] for read in unit.reads]
+    match unit:
+        case StreamQuery() | IntervalComponent():
+            return None
+        case IntervalUnit():
+            from dotr.layout.interval_spread import interval_spreads  # loaded where a program has such a unit
+
+            return interval_spreads(unit)
+        case _:
+            from dotr.layout.lars_spread import lars_spreads
+            from dotr.layout.lars_units import LarsUnit
+
+            return lars_spreads(unit) if isinstance(unit, LarsUnit) else None

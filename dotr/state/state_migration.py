@@ -254,8 +254,11 @@ class StateMigrator:
         if before == now.key:
             return {bucket if now.key else now.partition % self._buckets: snapshot}
         unit = self._placed_units[name]
-        if before or not isinstance(unit, IntervalUnit):
+        if before:
             raise StateError(f"that of {name} was divided by another key ({', '.join(before)})")
+        if not isinstance(unit, IntervalUnit):
+            # A LARS file reports its own keys alone; atoms of others go with their windows.
+            return dict.fromkeys(range(self._buckets), snapshot)
         from dotr.state.unit_division import divided  # loaded where a state is divided
 
         return dict(enumerate(divided(unit, snapshot, self._clock, self._limits, self._buckets)))

@@ -212,7 +212,7 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
             tuple(sorted(_all_sources(placed.unit.name, needs))),
             layer.number,
             placed.partition,
-            unit_key_names(placed.unit) or () if placed.is_spread else (),
+            unit_key_names(placed.unit) if placed.is_spread else (),
         )
         for layer in layout.layers
         for placed in layer.units

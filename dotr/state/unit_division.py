@@ -34,7 +34,6 @@ def divided(unit: IntervalUnit, state: UnitSnapshot, clock: Clock, limits: Limit
         StateError: the state is of another form.
     """
     keys, query = unit_key_names(unit), unit.query
-    assert keys is not None, "a unit that is spread has a key"
     assert query.where is not None, "a unit with a key has operands"
     tree = PatternTree(query.where, query.policy, clock, limits)
     places = tree.places_of_keys(keys)

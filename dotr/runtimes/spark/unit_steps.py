@@ -1,8 +1,9 @@
 """Units of other languages than that of rules on Spark: a bucket's batch, from its rows to its state.
 
 Idea: a unit has one partition, or, with a key, a part in every bucket; units of a layer do not read
-each other, so a bucket steps its units one behind the other through the whole batch. What a unit makes goes to the buckets that
-read it as composite events do; at the end of the stream it says how long it was under way.
+each other, so a bucket steps its units one behind the other through the whole batch. What a unit
+makes goes to the buckets that read it as composite events do; at the end of the stream it says how
+long it was under way.
 Cost: what arrives, and the reports and points of the batch; the state is written as `unit_state`
 says.
 """
