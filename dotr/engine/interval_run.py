@@ -9,7 +9,7 @@ Source: ep-sparql.md, sections 2, 4 and 5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from dotr.engine.interval_events import EventMaker
 from dotr.engine.interval_operands import OperandRows, OperandSolutions
@@ -17,7 +17,9 @@ from dotr.engine.unit_runs import EventPart, UnitArrivals, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.limits import LimitExceeded, Limits
+from dotr.layout.interval_spread import interval_spreads, operand_places
 from dotr.layout.interval_units import IntervalUnit
+from dotr.layout.unit_spread import BucketShare, unit_key_names
 from dotr.model.intervals import operand_reads
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock, Micros
@@ -30,12 +32,13 @@ from dotr.patterns.intervals.tree import PatternTree
 class IntervalRun(UnitRun):
     """A QUERY or STREAM on its way through its streams.
 
-    `traced`: solutions keep their parts, for explanations.
+    `traced`: solutions keep their parts, for explanations. `share`: the run has the solutions alone
+    whose key is one of a bucket's; None: all.
     """
 
     acts_alone = False
 
-    def __init__(self, unit: IntervalUnit, clock: Clock, limits: Limits, *, traced: bool = False) -> None:
+    def __init__(self, unit: IntervalUnit, clock: Clock, limits: Limits, *, traced: bool = False, share: BucketShare | None = None) -> None:
         query = unit.query
         self.unit = unit
         self._limits = limits
@@ -51,6 +54,8 @@ class IntervalRun(UnitRun):
         for operand in self._operands:
             for read, rows in operand.rows.items():
                 self._feeds[read].append((operand.number, rows))
+        if share is not None:
+            self._feeds = _shared_feeds(unit, self._feeds, share)
         names = unit.reads[0].stream.attributes if self._tree is None else self._tree.names  # type: ignore[union-attr]
         self._events = EventMaker(query, names or (), clock)
         self.begun: Micros | None = None
@@ -187,6 +192,24 @@ class IntervalRun(UnitRun):
     def oldest(self) -> Sequence[Micros | None]:
         logs = () if self._tree is None else self._tree.logs
         return [store.log[0][0] if store.log else None for store in logs]
+
+
+_Feeds: TypeAlias = Sequence[Sequence[tuple[int, OperandRows]]]
+
+
+def _shared_feeds(unit: IntervalUnit, feeds: _Feeds, share: BucketShare) -> list[list[tuple[int, OperandRows]]]:
+    """The feeds with the solutions of a bucket alone, where rows of other keys come to it too."""
+    keys, spreads = unit_key_names(unit), interval_spreads(unit)
+    assert spreads is not None, "a unit that is spread has a key"
+    places = operand_places(unit, keys)
+
+    def own(rows_of: OperandRows, place: int) -> OperandRows:
+        return lambda now, rows: [each for each in rows_of(now, rows) if share.has(each[2][place])]
+
+    return [
+        list(feed) if spread.is_exact else [(number, own(rows, places[number])) for number, rows in feed]
+        for feed, spread in zip(feeds, spreads, strict=True)
+    ]
 
 
 _NOTHING: Final = UnitResult([])

@@ -14,7 +14,7 @@ state is restored.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
@@ -28,9 +28,12 @@ from dotr.horizons.lars_rules import ReportedRows, rules_of_file
 from dotr.horizons.rules import FactRow, Point
 from dotr.joins.limits import LimitExceeded
 from dotr.layout.event_order import AttributeValues
+from dotr.layout.lars_keys import lars_key
+from dotr.layout.lars_spread import keyed_by_object
 from dotr.layout.lars_units import LarsUnit
+from dotr.layout.unit_spread import BucketShare
 from dotr.model.algebra import Const, Slot, TriplePattern
-from dotr.model.lars import ReportKind
+from dotr.model.lars import DerivedAtom, LarsFile, OwnRelation, ReportKind
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Label, Term, Triple, Variable, can_be_subject, is_iri
 from dotr.model.time import Micros
@@ -42,9 +45,12 @@ class LarsRun(UnitRun):
 
     - `first`: k₁; None before the first instant. `last`: the last point, once it is known.
     - `passed`: the last point that is over.
+
+    With a `share` it reports the rows alone whose key is one of a bucket's. What it concludes of
+    others, of the background or of facts, may be wrong, and is joined with nothing of its own.
     """
 
-    def __init__(self, unit: LarsUnit, context: UnitContext) -> None:
+    def __init__(self, unit: LarsUnit, context: UnitContext, share: BucketShare | None = None) -> None:
         self.unit: Final = unit
         self._resolution: Final = unit.file.resolution
         self._limits: Final = context.limits
@@ -61,6 +67,7 @@ class LarsRun(UnitRun):
         self._is_at_every_point: Final = any(report.kind is ReportKind.ALL for report in unit.file.reports)
         self._next: Point | None = None
         self._reads: Final = len(unit.reads)
+        self._own: Final = None if share is None else OwnRows(unit.file, share)
 
     # --- time ---
 
@@ -182,6 +189,8 @@ class LarsRun(UnitRun):
         label, time = report.report.label, point * self._resolution
         names = [name for name, _ in report.names]
         events = [tuple(zip(names, row, strict=True)) for row in rows]
+        if self._own is not None:
+            events = self._own.of(report.report.atom, events)
         if not isinstance(report.report.atom, TriplePattern):
             return [Firing(time, label, label, attributes, None, 0) for attributes in events]
         graphs = [graph_of(report.report.atom, dict(attributes)) for attributes in events]
@@ -242,6 +251,33 @@ class LarsRun(UnitRun):
         return sum(len(rows) for log in self.closure.logs for _, rows in log)
 
 
+class OwnRows:
+    """The rows of a file's reports whose keys are those of a bucket; a relation of facts alone has no
+    key, and is the first bucket's.
+    """
+
+    def __init__(self, file: LarsFile, share: BucketShare) -> None:
+        key = lars_key(file)
+        self._share = share
+        self._objects = keyed_by_object(key)
+        self._places = {each.name: place for each, place in key.places.items() if isinstance(each, OwnRelation)}
+
+    def of(self, atom: DerivedAtom, rows: Sequence[tuple[tuple[Variable, Term], ...]]) -> list[tuple[tuple[Variable, Term], ...]]:
+        """Those of some rows of an atom, each the terms of its variables."""
+        return [row for row in rows if self._share.has(self._key(atom, dict(row)))]
+
+    def _key(self, atom: DerivedAtom, values: Mapping[Variable, Term]) -> Term | None:
+        if isinstance(atom, TriplePattern):
+            slot = atom.object if _term(atom.predicate, values) in self._objects else atom.subject
+            return _term(slot, values)
+        place = self._places.get(atom.relation)
+        return _term(atom.slots[place], values) if isinstance(place, int) else None
+
+
+def _term(slot: Slot, values: Mapping[Variable, Term]) -> Term:
+    return slot.term if isinstance(slot, Const) else values[slot.name]
+
+
 def graph_of(atom: TriplePattern, values: dict[Variable, Term]) -> tuple[Triple, ...]:
     """The graph of a triple atom: the triple, or nothing where it would not be RDF.
 
@@ -252,8 +288,5 @@ def graph_of(atom: TriplePattern, values: dict[Variable, Term]) -> tuple[Triple,
     ()
     """
 
-    def term(slot: Slot) -> Term:
-        return slot.term if isinstance(slot, Const) else values[slot.name]
-
-    triple = term(atom.subject), term(atom.predicate), term(atom.object)
+    triple = _term(atom.subject, values), _term(atom.predicate, values), _term(atom.object, values)
     return (triple,) if can_be_subject(triple[0]) and is_iri(triple[1]) else ()

@@ -1,7 +1,8 @@
 """Routing table from fact streams and composite events to the ports of the layers.
 
 In one process every port gets all its events. Partitioned, an event goes to the bucket of its key's
-value; events of a layer that the same layer reads stay in their bucket.
+value; events of a layer that the same layer reads stay in their bucket. What a unit reads may go to
+several buckets, or to all (`dotr.layout.unit_spread`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TypeAlias
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.keys import bucket, bucket_of_values
 from dotr.layout.layers import Layout, MadeStream, Port, Stream
+from dotr.layout.unit_spread import ReadSpread
 from dotr.patterns.operator import Arrival
 
 Facts: TypeAlias = Mapping[Stream, Sequence[AttributeValues]] | Mapping[int, Sequence[AttributeValues]]
@@ -66,9 +68,29 @@ class Router:
             if self.buckets == 1:
                 deliveries[layer].setdefault(0, {}).setdefault(port, []).extend(arrivals)
                 continue
+            if keyed.reach is not None:
+                for number, own in spread(keyed.reach, arrivals, self.buckets).items():
+                    deliveries[layer].setdefault(number, {}).setdefault(port, []).extend(own)
+                continue
             for arrival in arrivals:
                 number = bucket_of(keyed, arrival[1], self.buckets)
                 deliveries[layer].setdefault(number, {}).setdefault(port, []).append(arrival)
+
+
+def spread(reach: ReadSpread, arrivals: Sequence[Arrival], buckets: int) -> dict[int, list[Arrival]]:
+    """The arrivals for each bucket of a unit that has a part in all of them, each once.
+
+    >>> row = (0, ("<http://e/a>", "<http://e/b>"))
+    >>> spread(ReadSpread((0, 1), False), [row], 2) == {0: [row], 1: [row]}, spread(ReadSpread((1,), False), [row], 2) == {1: [row]}
+    (True, True)
+    """
+    if reach.is_everywhere:
+        return {number: list(arrivals) for number in range(buckets)}
+    found: dict[int, list[Arrival]] = {}
+    for arrival in arrivals:
+        for number in {bucket(key, buckets) for key in reach.keys(arrival[1])}:
+            found.setdefault(number, []).append(arrival)
+    return found
 
 
 def bucket_of(port: Port, values: AttributeValues, buckets: int) -> int:

@@ -2,8 +2,8 @@
 step by step.
 
 Idea: units of a layer do not read each other, so each is stepped by itself, in order of name. On
-Spark each has a partition of its own, and is stepped through a batch by itself
-(`step_unit`).
+Spark each has a partition of its own, or a part in every bucket, and is stepped through a batch by
+itself (`unit_steps`).
 """
 
 from __future__ import annotations
@@ -53,9 +53,14 @@ class UnitStep(NamedTuple):
 
 
 class UnitPort:
-    """A unit in its place, with its state: the reads of each port, and what higher layers read."""
+    """A unit in its place, with its state: the reads of each port, and what higher layers read.
 
-    def __init__(self, placed: PlacedUnit, run: UnitRun, above: Set[MadeStream]) -> None:
+    `first_ordinal` is that of each moment's events: those of a unit that is spread over buckets
+    differ between these.
+    """
+
+    def __init__(self, placed: PlacedUnit, run: UnitRun, above: Set[MadeStream], first_ordinal: int = 0) -> None:
+        self._first = first_ordinal
         self.placed = placed
         self.run = run
         self.unit = placed.unit
@@ -110,7 +115,7 @@ class UnitPort:
         """The part of events that higher layers read: attributes, in the tie order, and graphs."""
         events: list[CompositeEvent] = []
         rows: dict[Label, list[AttributeValues]] = {}
-        for ordinal, firing in enumerate(firings):
+        for ordinal, firing in enumerate(firings, self._first):
             names, graphs = self._read_above[firing.event]
             if names is not None:
                 attributes = dict(firing.attributes)
@@ -120,13 +125,13 @@ class UnitPort:
         for label, values in rows.items():
             names = self._read_above[label][0]
             assert names is not None
-            events += [(label, (ordinal, row)) for ordinal, row in enumerate(sort_by_tie(names, values))]
+            events += [(label, (ordinal, row)) for ordinal, row in enumerate(sort_by_tie(names, values), self._first)]
         return events
 
     def _with_starts(self, time: Micros, result: UnitResult) -> Iterator[tuple[MadeStream, Arrival]]:
         """The part of events that units with intervals read."""
         starts = result.starts or [time] * len(result.firings)
-        for ordinal, (firing, start) in enumerate(zip(result.firings, starts, strict=True)):
+        for ordinal, (firing, start) in enumerate(zip(result.firings, starts, strict=True), self._first):
             for stream in self._intervals.get(firing.event, ()):
                 if stream.attributes is not None:
                     attributes = dict(firing.attributes)

@@ -20,6 +20,7 @@ from dotr.datalog.closure import Contradiction
 from dotr.joins.limits import Limits
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
+from dotr.layout.unit_spread import BucketShare
 from dotr.layout.units import StreamQuery, StreamUnit
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -186,8 +187,9 @@ class UnitContext:
         return SaidCloser(self.knowledge, self.closing_rules, self.limits.triples)
 
 
-def unit_run(unit: StreamUnit, context: UnitContext) -> UnitRun:
-    """The state of a unit before the first instant, by its class.
+def unit_run(unit: StreamUnit, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+    """The state of a unit before the first instant, by its class; `share`: the part of a unit that is
+    spread over buckets, None: the whole.
 
     Raises:
         TypeError: there is no run for such a unit.
@@ -204,11 +206,11 @@ def unit_run(unit: StreamUnit, context: UnitContext) -> UnitRun:
         case LarsUnit():
             from dotr.engine.lars_run import LarsRun
 
-            return LarsRun(unit, context)
+            return LarsRun(unit, context, share)
         case IntervalUnit():
             from dotr.engine.interval_run import IntervalRun
 
-            return IntervalRun(unit, context.clock, context.limits, traced=context.traced)
+            return IntervalRun(unit, context.clock, context.limits, traced=context.traced, share=share)
         case IntervalComponent():
             from dotr.engine.interval_component import ComponentRun
 

@@ -3,7 +3,7 @@
 Idea: rules that read facts alone are in layer 0; `placement` assigns the others. Between two layers
 events are sent to the bucket of their new key. A *port* is one fact stream, one event label, or a
 stream of graphs or triples, under the attribute that keys it. Units of other languages have layers
-of their own, and each a partition of its own.
+of their own; those without a key have each a partition of its own.
 Invariant: rules of a layer are ordered so that every event is complete before a rule reads it.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
@@ -19,6 +20,7 @@ from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import AnyPartition, Partitioning, key_of
 from dotr.layout.placement import place_units
 from dotr.layout.retention import lookbacks, roles
+from dotr.layout.unit_spread import ReadSpread, read_spreads
 from dotr.layout.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, StreamUnit, UnitStream
 from dotr.model.rules import EventSource, FactSource, Rule
 from dotr.model.terms import Label, Variable
@@ -38,7 +40,8 @@ class Port:
 
     Without a key all events are in one partition, that of the number `partition`, or, with
     `spread`, in that of the hash of their values. Rules added at the time `since` (µs) read ports
-    of their own, so that they find no older event.
+    of their own, so that they find no older event. `reach`: of a unit that is spread over all
+    partitions, those to which a row goes.
     """
 
     stream: Stream
@@ -47,6 +50,7 @@ class Port:
     attributes: tuple[Variable, ...]
     since: Micros | None = None
     partition: int = 0
+    reach: ReadSpread | None = None
 
     @property
     def key_position(self) -> int | None:
@@ -72,13 +76,14 @@ class PlacedUnit:
     """A unit of another language than that of rules in its layer, with the port of each of its
     reads.
 
-    `partition` numbers the units of a layer: each has a partition of its own. Reads of one stream
-    share a port.
+    `partition` numbers the units of a layer: each has a partition of its own, or, where it
+    `is_spread`, a part in every partition. Reads of one stream share a port.
     """
 
     unit: StreamUnit
     ports: tuple[int, ...]
     partition: int
+    is_spread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +214,9 @@ def _stream_of(source: UnitStream, numbers: Mapping[FactSource, int]) -> Stream:
             assert_never(source)
 
 
-def _unit_port(stream: UnitStream, numbers: Mapping[FactSource, int], partition: int) -> Port:
+def _unit_port(stream: UnitStream, numbers: Mapping[FactSource, int], partition: int, reach: ReadSpread | None) -> Port:
     attributes = stream.attributes if isinstance(stream, FactSource | EventSource) else ()
-    return Port(_stream_of(stream, numbers), None, False, attributes, partition=partition)
+    return Port(_stream_of(stream, numbers), None, False, attributes, partition=partition, reach=reach)
 
 
 def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyType({}), units: Sequence[StreamUnit] = ()) -> Layout:
@@ -229,8 +234,10 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
     for unit in sorted(units, key=lambda unit: unit.name):
         number = all_places.units[unit.name]
         own, partition = ports[number], len(placed_units[number])
-        read = tuple(own.setdefault(_unit_port(each.stream, numbers, partition), len(own)) for each in unit.reads)
-        placed_units[number].append(PlacedUnit(unit, read, partition))
+        reaches = read_spreads(unit)
+        to_read = zip(unit.reads, reaches or repeat(None), strict=False)
+        read = tuple(own.setdefault(_unit_port(each.stream, numbers, partition, reach), len(own)) for each, reach in to_read)
+        placed_units[number].append(PlacedUnit(unit, read, partition, reaches is not None))
     layers: list[list[PlacedRule]] = [[] for _ in ports]
     for each in sorted(places, key=lambda p: (p.layer, p.depth, p.rule.name)):
         own = ports[each.layer]

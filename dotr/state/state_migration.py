@@ -25,6 +25,7 @@ from dotr.engine.multi_query import movable_filters, share_queries
 from dotr.engine.program import CompiledProgram
 from dotr.engine.router import bucket_of
 from dotr.layout.event_order import tie_key
+from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.layers import Layer, Layout, PlacedRule, lay_out
 from dotr.layout.retention import lookbacks, roles
 from dotr.model.rules import FactSource, Role
@@ -33,10 +34,10 @@ from dotr.model.time import Clock, Micros
 from dotr.patterns.event_store import EventTest
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.matcher.emitter import event_test
-from dotr.patterns.state import StateSnapshot
+from dotr.patterns.state import StateError, StateSnapshot
 from dotr.state.segment_store import SegmentMap
 from dotr.state.state_schema import RuleState, StateOfUnit, StateSchema, state_schema
-from dotr.state.unit_state import UnitsValue
+from dotr.state.unit_state import UnitSnapshot, UnitsValue
 
 
 class StateFate(Enum):
@@ -184,7 +185,9 @@ def _is_moved(old: RuleState | StateOfUnit, now: RuleState | StateOfUnit, before
     if isinstance(old, RuleState) and isinstance(now, RuleState):
         keys = [[schema.keys[rule.layer][port] for port in rule.ports] for schema, rule in ((before, old), (after, now))]
         return old.layer != now.layer or keys[0] != keys[1]
-    return old.layer != now.layer
+    if isinstance(old, StateOfUnit) and isinstance(now, StateOfUnit):
+        return (old.layer, old.key) != (now.layer, now.key)
+    return True
 
 
 @dataclass(slots=True)
@@ -206,9 +209,10 @@ class StateMigrator:
         self._buckets = buckets
         old_rules = {rule.name: rule for rule in before.rules}
         meant, means = before.meanings, after.meanings
-        self._units = {
-            unit.name: (unit.layer, unit.partition % buckets) for unit in after.units if meant.get(unit.name) == means[unit.name]
-        }
+        self._clock, self._limits = clock, program.spec.limits
+        self._old_keys = {unit.name: unit.key for unit in before.units}
+        self._units = {unit.name: unit for unit in after.units if meant.get(unit.name) == means[unit.name]}
+        self._placed_units = {placed.unit.name: placed.unit for placed in program.layout.units}
         written = {rule.name: rule for rule in program.rules.rules}
         places = {placed.rule.name: placed for layer in self._layers for placed in layer.rules}
         self._consuming: dict[int, list[tuple[RuleState, PlacedRule, Layer, int]]] = defaultdict(list)
@@ -230,16 +234,34 @@ class StateMigrator:
                 elif old.queue is not None and rule.queue is not None:
                     self._queues[old.layer][old.queue, rule.layer, rule.queue, there] = test
 
-    def redistribute_units(self, value: UnitsValue, segments: SegmentMap) -> dict[tuple[int, int], UnitsValue]:
+    def redistribute_units(self, bucket: int, value: UnitsValue, segments: SegmentMap) -> dict[tuple[int, int], UnitsValue]:
         """The state of the units of a bucket as parts by (new layer, new bucket), without those that
         start empty. Raises StateError."""
         found: dict[tuple[int, int], UnitsValue] = {}
         for name, snapshot in value.snapshots(segments).items():
             if name in self._units:
-                part = UnitsValue(value.passed, [(name, snapshot.rest, len(snapshot.entries))], snapshot.entries, None)
-                place = self._units[name]
-                found[place] = merge_units([found[place], part], value.passed) if place in found else part
+                for target, (rest, entries) in self._parts_of_unit(name, bucket, snapshot).items():
+                    part = UnitsValue(value.passed, [(name, rest, len(entries))], entries, None)
+                    place = self._units[name].layer, target
+                    found[place] = merge_units([found[place], part], value.passed) if place in found else part
         return found
+
+    def _parts_of_unit(self, name: str, bucket: int, snapshot: UnitSnapshot) -> Mapping[int, UnitSnapshot]:
+        """The state of a unit in an old bucket, by new bucket. One that was spread stays in its bucket;
+        one that is spread from now on is divided by its key.
+        """
+        before, now = self._old_keys[name], self._units[name]
+        if before == now.key:
+            return {bucket if now.key else now.partition % self._buckets: snapshot}
+        unit = self._placed_units[name]
+        if before:
+            raise StateError(f"that of {name} was divided by another key ({', '.join(before)})")
+        if not isinstance(unit, IntervalUnit):
+            # A LARS file reports its own keys alone; atoms of others go with their windows.
+            return dict.fromkeys(range(self._buckets), snapshot)
+        from dotr.state.unit_division import divided  # loaded where a state is divided
+
+        return dict(enumerate(divided(unit, snapshot, self._clock, self._limits, self._buckets)))
 
     def redistribute(self, layer: int, bucket: int, state: StateSnapshot) -> dict[tuple[int, int], StateSnapshot]:
         """The state of a bucket of an old layer as parts by (new layer, new bucket)."""

@@ -25,6 +25,7 @@ from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.lars_units import LarsUnit
 from dotr.layout.layers import Layout
+from dotr.layout.unit_spread import unit_key_names
 from dotr.layout.units import (
     FedGraphs,
     InstantTriples,
@@ -94,7 +95,8 @@ class StateOfUnit:
     partition there.
 
     `kind` is its noun in messages. `digest` is that of its meaning and of its streams, `reads`
-    names the rules and units that it reads from, directly or not.
+    names the rules and units that it reads from, directly or not. `key` has the variables that key
+    a unit with a part in every bucket; empty for one with one partition.
     """
 
     name: str
@@ -103,12 +105,14 @@ class StateOfUnit:
     reads: tuple[str, ...]
     layer: int
     partition: int
+    key: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """JSON with fixed names of members."""
         return {
             "name": self.name,
             "kind": self.kind,
+            **({"key": self.key} if self.key else {}),
             "text": self.digest,
             "reads": self.reads,
             "layer": self.layer,
@@ -118,7 +122,8 @@ class StateOfUnit:
     @staticmethod
     def of_json(data: Mapping[str, Any]) -> StateOfUnit:
         """The inverse of `to_json`. Raises TypeError or KeyError."""
-        return StateOfUnit(data["name"], data["kind"], data["text"], tuple(data["reads"]), data["layer"], data["partition"])
+        reads, key = tuple(data["reads"]), tuple(data.get("key", ()))
+        return StateOfUnit(data["name"], data["kind"], data["text"], reads, data["layer"], data["partition"], key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +212,7 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
             tuple(sorted(_all_sources(placed.unit.name, needs))),
             layer.number,
             placed.partition,
+            unit_key_names(placed.unit) if placed.is_spread else (),
         )
         for layer in layout.layers
         for placed in layer.units

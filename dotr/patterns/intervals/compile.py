@@ -160,11 +160,16 @@ class TreeCompiler:
     def _is_free(self) -> bool:
         return self._policy is UsePolicy.UNRESTRICTED
 
+    def _store(self, kept: ShapedNode, bound: Micros, pairing: Pairing) -> SolutionStore:
+        mask = kept.node.mask
+        first = (mask & -mask).bit_length() - 1  # of the bits 0b1100, that of leaf 2
+        return SolutionStore(bound, compile_insertion(pairing, "y"), has_log=self._is_free, names=kept.shape.names, first=first)
+
     def _strict(self, pattern: Combination, left: ShapedNode, right: ShapedNode, conditions: IntervalExpressions) -> TreeNode:
         bound = _bound(pattern)
         pairing = _pairing(right.shape, left.shape, conditions)
         search = self._search(Relation.AFTER, bound, pairing, conditions, optional=pattern.operator.is_optional, x_left=False)
-        store = SolutionStore(bound, compile_insertion(pairing, "y"), has_log=self._is_free)
+        store = self._store(left, bound, pairing)
         if self._is_free:
             return StrictNode(left.node, right.node, search.compile_find(), store)
         return ChoosingStrictNode(_operand(left), _operand(right), search.compile_choose(), store)
@@ -176,7 +181,7 @@ class TreeCompiler:
             self._search(Relation.ANY, bound, pairing, conditions, optional=False, x_left=x_left)
             for pairing, x_left in zip(pairings, (False, True), strict=True)
         ]
-        lefts, rights = [SolutionStore(bound, compile_insertion(pairing, "y"), has_log=self._is_free) for pairing in pairings]
+        lefts, rights = [self._store(side, bound, pairing) for side, pairing in zip((left, right), pairings, strict=True)]
         if self._is_free:
             return ConjunctionNode(left.node, right.node, (searches[0].compile_find(), searches[1].compile_find()), (lefts, rights))
         chooses = searches[0].compile_choose(), searches[1].compile_choose()

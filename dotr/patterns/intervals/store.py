@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from dotr.codegen import define
 from dotr.expressions import equality_key
+from dotr.model.terms import Variable
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.intervals.solutions import IntervalSolution, Pairing
 
@@ -89,11 +90,15 @@ class SolutionStore:
     - `bound`: in µs, the longest duration of a combination.
     - `index`: shared with the functions that look into it.
     - `log`: where nothing is used up, all solutions in the order of their ends; else None.
+    - `names`: the variables of a solution, sorted; `first`: the number of the first leaf of the
+      operand.
     """
 
-    __slots__ = ("_added", "_insert", "_swept", "bound", "index", "log")
+    __slots__ = ("_added", "_insert", "_swept", "bound", "first", "index", "log", "names")
 
-    def __init__(self, bound: Micros, insert: InsertSolutions, *, has_log: bool) -> None:
+    def __init__(self, bound: Micros, insert: InsertSolutions, *, has_log: bool, names: tuple[Variable, ...] = (), first: int = 0) -> None:
+        self.names = names
+        self.first = first
         self.bound = bound
         self.index: SolutionIndex = {}
         self.log: deque[IntervalSolution] | None = deque() if has_log else None

@@ -71,6 +71,24 @@ class PatternTree:
         return sum(map(len, self._stores))
 
     @property
+    def stores(self) -> Sequence[SolutionStore]:
+        """The stores of all operators, in a fixed order."""
+        return self._stores
+
+    def places_of_keys(self, keys: Sequence[Variable]) -> Sequence[int]:
+        """For each store the place of the key among the values of a solution; `keys` has the variable
+        of each operand.
+
+        >>> from dotr.languages.epsparql import compile_temporal
+        >>> from dotr.model.places import Document
+        >>> text = "REGISTER QUERY Q AS SELECT ?c WHERE { ?c :price ?b } SEQ { ?c :price ?a } WITHIN 9 s"
+        >>> (unit,) = compile_temporal([Document("q.epsparql", text)], {"": "http://e/"}).checked().units
+        >>> PatternTree(unit.where).places_of_keys(["c", "c"])
+        [1]
+        """
+        return [store.names.index(keys[store.first]) for store in self._stores]
+
+    @property
     def logs(self) -> Sequence[SolutionStore]:
         """The stores that have a log: all, without a policy."""
         return [store for store in self._stores if store.log is not None]

@@ -92,7 +92,7 @@ def _write_parts(
     try:
         units = UnitsValue.decode(written)
         if units is not None:
-            for (layer, bucket), moved in migrator.redistribute_units(units, _Pieces(segments)).items():
+            for (layer, bucket), moved in migrator.redistribute_units(source[1], units, _Pieces(segments)).items():
                 _write(_file(str(_file(folder, layer, bucket).with_suffix("")), *source), moved.encode())
             return units.passed
         manifest = Manifest.decode(written)

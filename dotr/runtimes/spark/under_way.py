@@ -34,11 +34,12 @@ def _listeners(job: Job) -> Mapping[Feeder, tuple[int, ...]]:
     direct, found = feeders_of(job), dict[Feeder, dict[int, None]]()
     for layer in program_of(job).layout.layers:
         for placed in layer.units:
-            key = job.keys(layer.number)[placed.partition % job.buckets]
+            keys = job.keys(layer.number)
+            own = keys if placed.is_spread else keys[placed.partition % job.buckets :][:1]
             waiting, seen = [placed.unit.name], {placed.unit.name}
             while waiting:
                 for feeder in direct[waiting.pop()]:
-                    found.setdefault(feeder, {})[key] = None
+                    found.setdefault(feeder, {}).update(dict.fromkeys(own))
                     if isinstance(feeder, str) and feeder not in seen:
                         seen.add(feeder)
                         waiting.append(feeder)
@@ -70,16 +71,19 @@ class UnderWay:
         self._feeders = feeders_of(job)
         self._ends: dict[Feeder, Micros] = {}
         self._over: dict[str, Micros] = {}
+        is_never_over = set[str]()
         for row in rows:
             if row.kind == RowKind.UNDER_WAY:
                 first, second = json.loads(row.payload)
-                if isinstance(first, str):
-                    self._ends[first] = row.time
-                    if second is not None:
-                        self._over[first] = second
-                else:
-                    anchors = DelayedAnchors(first, second)
-                    self._ends[anchors] = max(row.time, self._ends.get(anchors, row.time))
+                feeder: Feeder = first if isinstance(first, str) else DelayedAnchors(first, second)
+                self._ends[feeder] = max(row.time, self._ends.get(feeder, row.time))
+                if isinstance(first, str):  # all buckets of a unit that is spread say so
+                    if second is None:
+                        is_never_over.add(first)
+                    else:
+                        self._over[first] = max(second, self._over.get(first, second))
+        for unit in is_never_over & self._over.keys():
+            del self._over[unit]
 
     def is_fed(self, unit: str, time: Micros) -> bool:
         """True if something may come to a unit later than a time, which is not before the last

@@ -1,21 +1,23 @@
 """Units of other languages than that of rules on Spark: a bucket's batch, from its rows to its state.
 
-Idea: each unit has one partition, and units of a layer do not read each other, so a bucket steps
-its units one behind the other through the whole batch. What a unit makes goes to the buckets that
-read it as composite events do; at the end of the stream it says how long it was under way.
+Idea: a unit has one partition, or, with a key, a part in every bucket; units of a layer do not read
+each other, so a bucket steps its units one behind the other through the whole batch. What a unit
+makes goes to the buckets that read it as composite events do; at the end of the stream it says how
+long it was under way.
 Cost: what arrives, and the reports and points of the batch; the state is written as `unit_state`
 says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from dotr.engine.unit_layer import UnitEnd, UnitPort, unit_steps
 from dotr.engine.unit_runs import UnitContext, unit_run
-from dotr.layout.layers import PlacedUnit
+from dotr.layout.layers import MadeStream, PlacedUnit
+from dotr.layout.unit_spread import BucketShare
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.state import StateError
 from dotr.runtimes.spark.bucket_steps import BucketResults, closed_by, in_order, instants_of, spans_of
@@ -46,7 +48,7 @@ digest, so a batch that is repeated reads the stored state again."""
 
 def units_of(job: Job, layer: int, bucket: int) -> list[PlacedUnit]:
     """The units of a layer that a bucket has."""
-    return [placed for placed in program_of(job).layout.layers[layer].units if placed.partition % job.buckets == bucket]
+    return [placed for placed in program_of(job).layout.layers[layer].units if placed.is_spread or placed.partition % job.buckets == bucket]
 
 
 @lru_cache(maxsize=1)
@@ -103,7 +105,7 @@ def _load(job: Job, layer: int, bucket: int, placed: Sequence[PlacedUnit], store
     for other in [key for key in _CACHE if key[0] != job]:
         del _CACHE[other]
     above = program_of(job).events_read_above[layer]
-    units = [UnitPort(each, unit_run(each.unit, _context(job)), above) for each in placed]
+    units = [_port(job, layer, bucket, each, above) for each in placed]
     value = UnitsValue.decode(written) if written else None
     if written and value is None:
         raise StateError("it is none of units")
@@ -117,6 +119,14 @@ def _load(job: Job, layer: int, bucket: int, placed: Sequence[PlacedUnit], store
                 except (KeyError, TypeError, ValueError) as error:
                     raise StateError(f"it cannot be read ({error})") from error
     return LoadedUnits(units, digest, value)
+
+
+def _port(job: Job, layer: int, bucket: int, placed: PlacedUnit, above: Set[MadeStream]) -> UnitPort:
+    """A unit of a bucket before the first instant."""
+    if not placed.is_spread:
+        return UnitPort(placed, unit_run(placed.unit, _context(job)), above)
+    run = unit_run(placed.unit, _context(job), BucketShare(bucket, job.buckets))
+    return UnitPort(placed, run, above, (layer << 24 | bucket) << 32)
 
 
 def _write(loaded: LoadedUnits, passed: Micros | None, store: BucketStore) -> int | None:

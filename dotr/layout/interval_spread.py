@@ -1,0 +1,36 @@
+"""Spreading of EP-SPARQL units: the places of keys in what they read (ep-sparql.md, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dotr.layout.interval_keys import OperandKeys, operand_keys
+from dotr.layout.interval_units import IntervalUnit
+from dotr.layout.unit_spread import ReadSpread
+from dotr.model.intervals import operand_reads, visible_variables
+
+
+def operand_places(unit: IntervalUnit, keys: OperandKeys) -> Sequence[int]:
+    """The place of the key among the sorted variables of each operand."""
+    assert unit.query.where is not None, "a unit with a key has operands"
+    operands = [each.operand for each in operand_reads(unit.query.where)]
+    return [sorted(visible_variables(operand)).index(key) for operand, key in zip(operands, keys, strict=True)]
+
+
+def interval_spreads(unit: IntervalUnit) -> Sequence[ReadSpread] | None:
+    """The spread of each read of a unit, the same for reads of one stream; None: the unit has one
+    partition.
+    """
+    keys = operand_keys(unit.query)
+    if keys is None:
+        return None
+    found = {read.stream: ReadSpread((), False) for read in unit.reads}
+    for place, inputs in zip(operand_places(unit, keys), unit.operands, strict=True):
+        for each in inputs:
+            stream = unit.reads[each.read].stream
+            before = found[stream]
+            if each.columns is None:
+                found[stream] = ReadSpread(before.places, True)
+            else:
+                found[stream] = ReadSpread(tuple(sorted({*before.places, each.has_start + each.columns[place]})), before.is_everywhere)
+    return [found[read.stream] for read in unit.reads]

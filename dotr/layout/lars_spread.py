@@ -1,0 +1,60 @@
+"""Spreading of LARS files by the places of their predicates (lars.md, section 4).
+
+Idea: what a rule joins has one key, so all that a key's conclusions need is in its bucket, with the
+background, which is in all. A bucket concludes of the background and of facts for all keys, and
+what it concludes for those of others may be wrong; it reports the rows of its own keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dotr.layout.lars_keys import LarsKey, lars_key
+from dotr.layout.lars_units import LarsUnit
+from dotr.layout.unit_spread import ReadSpread
+from dotr.model.lars import ClassName, EventName, OwnRelation, PropertyName
+from dotr.model.terms import Term
+
+
+def lars_key_names(unit: LarsUnit) -> tuple[str, ...]:
+    """The predicates of a file with their places, as they are written down; empty: it has one
+    partition.
+    """
+    if lars_spreads(unit) is None:
+        return ()
+    found = []
+    for predicate, place in lars_key(unit.file).places.items():
+        match predicate:
+            case PropertyName(iri):
+                found.append(f"property {iri or ''} {place}")
+            case ClassName(iri):
+                found.append(f"class {iri or ''} {place}")
+            case OwnRelation(name):
+                found.append(f"relation {name} {place}")
+            case EventName(label):
+                found.append(f"event {label} {place}")
+    return tuple(sorted(found))
+
+
+def keyed_by_object(key: LarsKey) -> frozenset[Term]:
+    """The properties whose triples are keyed by their objects; all others are by their subjects."""
+    places = {each.iri: place for each, place in key.places.items() if isinstance(each, PropertyName)}
+    return frozenset(iri for iri, place in places.items() if iri is not None and place == 2)
+
+
+def lars_spreads(unit: LarsUnit) -> Sequence[ReadSpread] | None:
+    """The spread of each read of a file; None: the file has one partition."""
+    key = lars_key(unit.file)
+    if not key.places:
+        return None
+    found = []
+    for number, _ in enumerate(unit.reads):
+        if number not in unit.labels:
+            found.append(ReadSpread((), False, keyed_by_object(key)))
+            continue
+        label, source = unit.labels[number]
+        place = key.places.get(EventName(label))
+        if not isinstance(place, str):
+            return None
+        found.append(ReadSpread((source.attributes.index(place),), False))
+    return found

@@ -1,0 +1,106 @@
+"""Spreading of units of other languages than that of rules over the buckets of a layer.
+
+Idea: a unit with a key runs in all buckets, and each bucket has the solutions whose key hashes to
+it. A row goes to the buckets of the terms at its key's places; what has no such place, a graph in
+which an operand is matched, goes to all buckets, and each takes its own solutions of it.
+Example: `{ ?a :knows ?b } SEQ { ?b :knows ?c }` has the key ?b, and both groups read one stream of
+rows (subject, object): a row goes to the bucket of its object, for the first group, and to that of
+its subject, for the second.
+Source: ep-sparql.md, section 5; lars.md, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from dotr.layout.event_order import AttributeValues
+from dotr.layout.interval_components import IntervalComponent
+from dotr.layout.interval_units import IntervalUnit
+from dotr.layout.keys import bucket
+from dotr.layout.units import StreamQuery, StreamUnit
+from dotr.model.terms import Term
+
+
+class ReadSpread(NamedTuple):
+    """The buckets to which the rows of a read go.
+
+    - `places`: the places in a row of the terms that key it, sorted; a row goes to the bucket of
+      each.
+    - `is_everywhere`: a row goes to all buckets.
+    - `objects`: not None of triples: those of these predicates are keyed by their objects, all others
+      by their subjects.
+    """
+
+    places: tuple[int, ...]
+    is_everywhere: bool
+    objects: frozenset[Term] | None = None
+
+    def keys(self, row: AttributeValues) -> Collection[Term | None]:
+        """The keys of a row that does not go everywhere.
+
+        >>> ReadSpread((0, 1), False).keys(("<e:a>", "<e:b>")) == {"<e:a>", "<e:b>"}
+        True
+        >>> ReadSpread((), False, frozenset({"<e:p>"})).keys(("<e:a>", "<e:p>", "<e:b>"))
+        ('<e:b>',)
+        """
+        if self.objects is not None:
+            return (row[2] if row[1] in self.objects else row[0],)
+        return {row[place] for place in self.places}
+
+    @property
+    def is_exact(self) -> bool:
+        """True if a row comes to no bucket but that of its only key."""
+        return len(self.places) == 1 and not self.is_everywhere
+
+
+class BucketShare(NamedTuple):
+    """The part of a unit that a bucket has: that of the keys which hash to it.
+
+    >>> share = BucketShare(0, 2)
+    >>> [share.has(f"<http://e/{name}>") for name in "abcd"]
+    [True, False, True, False]
+    """
+
+    bucket: int
+    buckets: int
+
+    def has(self, term: Term | None) -> bool:
+        """True if a key is one of the bucket's."""
+        return bucket(term, self.buckets) == self.bucket
+
+
+def unit_key_names(unit: StreamUnit) -> tuple[str, ...]:
+    """The key of a unit that is spread, as it is written down: the variable of each operand, or the
+    predicates of a LARS file with their places; empty: the unit has one partition.
+    """
+    match unit:
+        case StreamQuery() | IntervalComponent():
+            return ()
+        case IntervalUnit(query):
+            from dotr.layout.interval_keys import operand_keys  # loaded where a program has such a unit
+
+            return operand_keys(query) or ()
+        case _:
+            from dotr.layout.lars_spread import lars_key_names
+            from dotr.layout.lars_units import LarsUnit
+
+            return lars_key_names(unit) if isinstance(unit, LarsUnit) else ()
+
+
+def read_spreads(unit: StreamUnit) -> Sequence[ReadSpread] | None:
+    """The spread of each read of a unit, the same for reads of one stream; None: the unit has one
+    partition.
+    """
+    match unit:
+        case StreamQuery() | IntervalComponent():
+            return None
+        case IntervalUnit():
+            from dotr.layout.interval_spread import interval_spreads  # loaded where a program has such a unit
+
+            return interval_spreads(unit)
+        case _:
+            from dotr.layout.lars_spread import lars_spreads
+            from dotr.layout.lars_units import LarsUnit
+
+            return lars_spreads(unit) if isinstance(unit, LarsUnit) else None

@@ -1,0 +1,103 @@
+"""The state of a unit in one partition, as it was kept before units had parts in all buckets, moves to the buckets of its keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from dotr.engine.driver import Engine
+from dotr.engine.program import compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.engine.unit_layer import decode_units
+from dotr.languages.turtle.graphs import read_graph
+from dotr.model.places import Document
+from dotr.model.terms import Triple
+from dotr.model.time import LAST_MICRO, Clock, Micros
+from dotr.outputs import output_order
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.state import StateError
+from dotr.state.state_migration import StateMigrator, merge_units, state_change
+from dotr.state.state_schema import StateSchema, state_schema
+from dotr.state.unit_state import UnitsValue
+from tests.support.layered_batches import LayeredRun, MemoryStore
+
+pytestmark = pytest.mark.core
+
+UNITS = """\
+PREFIX : <http://example.org/>
+REGISTER QUERY Rise AS SELECT ?x ?m ?n WHERE { ?x :v ?m } SEQ { ?x :v ?n } FILTER(?n > ?m) WITHIN 9 s
+REGISTER QUERY Both AS SELECT ?x ?y ?m WHERE { ?x :v ?m } AND { ?y :w ?n } FILTER(?x = ?y) WITHIN 9 s
+REGISTER QUERY Pair AS SELECT ?x ?m ?n WHERE { ?y :at ?x } SEQ { ?x :v ?m } SEQ { ?x :w ?n } WITHIN 9 s POLICY RECENT
+REGISTER QUERY Any AS SELECT ?m ?n WHERE { ?x :v ?m } SEQ { ?y :w ?n } WITHIN 4 s
+"""
+FILE = """\
+Few(?x, ?v) :- :v(?x, ?v) IN [LAST 2 PER ?x] .
+Calm(?x) :- Few(?x, ?v), NOT :w(?x, 0) IN [5 s] .
+REPORT ENDED Few(?x, ?v) AS Gone .  REPORT Calm(?x) .
+"""
+SPEC = ProgramSpec((Document("q.epsparql", UNITS), Document("a.lars", FILE)), prefixes={"": "http://example.org/"})
+BUCKETS = 3
+
+
+def instants() -> list[tuple[Micros, list[tuple[Triple, ...]]]]:
+    found = []
+    for now in range(30):
+        text = f":s{now % 4} :v {now * 7 % 11} . :s{now % 3} :w {now % 5} . :t{now % 2} :at :s{now % 5} ."
+        found.append((now * 1_000_000, [read_graph(text, {"": "http://example.org/"}, 100)]))
+    return found
+
+
+def in_one_partition(schema: StateSchema) -> StateSchema:
+    """The schema as it was written before units were spread."""
+    data = schema.to_json()
+    for unit in data["units"]:  # type: ignore[attr-defined]
+        unit.pop("key", None)
+    return StateSchema.of_json(data)
+
+
+def test_old_state_moves_to_the_buckets_of_its_keys() -> None:
+    program = compile_program(SPEC)
+    assert [placed.unit.name for placed in program.layout.units if placed.is_spread] == ["Both", "Pair", "Rise", "a.lars"]
+    stream, cut = instants(), 15
+    engine = Engine(program, Clock())
+    for time, graphs in stream[:cut]:
+        engine.step(time, graphs)
+    (written,) = engine.encode(stream[cut - 1][0])
+    states = decode_units(written)
+    expected = [firing for time, graphs in stream[cut:] for firing in engine.step(time, graphs)[0]]
+    assert {firing.rule for firing in expected} == {"Rise", "Both", "Pair", "Any", "Gone", "Calm"}
+
+    before = in_one_partition(state_schema(program, knowledge="k"))
+    change = state_change(before, program, stream[cut - 1][0], "k")
+    assert change.moves
+    assert {str(each).partition(" ")[2] for each in change.verdicts if each.moved} == {
+        f"{name} keeps its state, in another layer or under another key" for name in ("Both", "Pair", "Rise", "a.lars")
+    }
+    migrator = StateMigrator(before, change.after, program, Clock(), BUCKETS)
+    parts: dict[int, list[UnitsValue]] = {}
+    for unit in before.units:  # each stood in the bucket of its number
+        rest, logs = states[unit.name]
+        entries = [[StoredEvent(time, ordinal, tuple(row)) for time, ordinal, row in log] for log in logs]
+        value = UnitsValue(stream[cut - 1][0], [(unit.name, rest, len(entries))], entries, None)
+        for (_, bucket), part in migrator.redistribute_units(unit.partition % BUCKETS, value, MemoryStore()).items():
+            parts.setdefault(bucket, []).append(part)
+    run = LayeredRun(SPEC, BUCKETS)
+    for bucket, store in enumerate(run.stores[0]):
+        store.set_value(b"moved", merge_units(parts[bucket], stream[cut - 1][0]).encode())
+    expected += [firing for moment in engine.finish() for firing in moment]
+    assert run.batch(stream[cut:], LAST_MICRO) == sorted(expected, key=output_order)
+
+
+def test_spread_state_stays_in_its_bucket_and_another_key_is_refused() -> None:
+    program = compile_program(SPEC)
+    schema = state_schema(program, knowledge="k")
+    assert StateSchema.of_json(schema.to_json()) == schema
+    value = UnitsValue(5, [("Rise", "[[]]", 1)], [[StoredEvent(5, 0, ("5", '"1"', "<a>"))]], None)
+    migrator = StateMigrator(schema, schema, program, Clock(), BUCKETS)
+    assert migrator.redistribute_units(2, value, MemoryStore()) == {(0, 2): value}
+    other = replace(schema, units=tuple(replace(unit, key=("m", "n")) if unit.name == "Rise" else unit for unit in schema.units))
+    with pytest.raises(StateError, match="Rise was divided by another key"):
+        StateMigrator(other, schema, program, Clock(), BUCKETS).redistribute_units(2, value, MemoryStore())
