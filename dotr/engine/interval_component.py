@@ -137,6 +137,11 @@ class ComponentRun(UnitRun):
                     case _:
                         pass
 
+    @property
+    def runs(self) -> Mapping[Label, IntervalRun]:
+        """The runs of the members that are no rules, by label."""
+        return {each.run.unit.name: each.run for each in self._members if isinstance(each, _IntervalMember)}
+
     def begin(self, time: Micros) -> None:
         pass
 

@@ -9,7 +9,7 @@ Source: ep-sparql.md, sections 2, 4 and 5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from dotr.engine.interval_events import EventMaker
 from dotr.engine.interval_operands import OperandRows, OperandSolutions
@@ -21,7 +21,7 @@ from dotr.layout.interval_spread import interval_spreads, operand_places
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.unit_spread import BucketShare, unit_key_names
 from dotr.model.intervals import operand_reads
-from dotr.model.stream import DeadLetter, Reason
+from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock, Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.intervals.nodes import TreeMoment
@@ -29,11 +29,18 @@ from dotr.patterns.intervals.solutions import IntervalSolution, LeafSolution
 from dotr.patterns.intervals.tree import PatternTree
 
 
+class PartsWatch(Protocol):
+    """Observer of the events of a unit whose run is traced, for explanations."""
+
+    def made(self, firing: Firing, start: Micros, parts: Sequence[EventPart]) -> None:
+        """Note an event with its start in µs and its parts."""
+
+
 class IntervalRun(UnitRun):
     """A QUERY or STREAM on its way through its streams.
 
-    `traced`: solutions keep their parts, for explanations. `share`: the run has the solutions alone
-    whose key is one of a bucket's; None: all.
+    `traced`: solutions keep their parts, for explanations; `watch` is then told of each event.
+    `share`: the run has the solutions alone whose key is one of a bucket's; None: all.
     """
 
     acts_alone = False
@@ -59,6 +66,7 @@ class IntervalRun(UnitRun):
         names = unit.reads[0].stream.attributes if self._tree is None else self._tree.names  # type: ignore[union-attr]
         self._events = EventMaker(query, names or (), clock)
         self.begun: Micros | None = None
+        self.watch: PartsWatch | None = None
 
     # --- time: a unit has none of its own ---
 
@@ -140,7 +148,11 @@ class IntervalRun(UnitRun):
         starts = [start for _, start, _, _ in made_of]
         if not self._traced:
             return UnitResult(firings, (), (), starts)
-        return UnitResult(firings, starts=starts, parts=[[self._part(each) for each in parts] for _, _, _, parts in made_of])
+        parts = [[self._part(each) for each in parts] for _, _, _, parts in made_of]
+        if self.watch is not None:
+            for firing, start, each in zip(firings, starts, parts, strict=True):
+                self.watch.made(firing, start, each)
+        return UnitResult(firings, starts=starts, parts=parts)
 
     def _part(self, solution: LeafSolution) -> EventPart:
         operand, names = self._leaves[solution.leaf], self._operands[solution.leaf].names

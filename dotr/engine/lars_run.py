@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dotr.engine.unit_runs import UnitArrivals, UnitContext, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
@@ -40,11 +40,19 @@ from dotr.model.time import Micros
 from dotr.patterns.events import StoredEvent
 
 
+class PointWatch(Protocol):
+    """Observer of the points of a file, for explanations."""
+
+    def evaluated(self, first: Point, point: Point, atoms: PointAtoms) -> None:
+        """Note a point that was evaluated with some atoms; `first` is that of the line."""
+
+
 class LarsRun(UnitRun):
     """A LARS file on its way through the stream.
 
     - `first`: k₁; None before the first instant. `last`: the last point, once it is known.
     - `passed`: the last point that is over.
+    - `watch`: is told of each point; None: nobody.
 
     With a `share` it reports the rows alone whose key is one of a bucket's. What it concludes of
     others, of the background or of facts, may be wrong, and is joined with nothing of its own.
@@ -59,6 +67,7 @@ class LarsRun(UnitRun):
         self.first: Point | None = None
         self.last: Point | None = None
         self.passed: Point | None = None
+        self.watch: PointWatch | None = None
         self._labels: Final = unit.labels
         self._waiting: Point | None = None  # the point of what has arrived
         self._triples: dict[Triple, Micros] = {}
@@ -156,6 +165,8 @@ class LarsRun(UnitRun):
         for attempt in (atoms, NO_ATOMS):
             try:
                 changes = self.closure.advance(point, attempt)
+                if self.watch is not None and self.first is not None:
+                    self.watch.evaluated(self.first, point, attempt)
                 break
             except LimitExceeded as error:
                 failed = failed or [self._dead_letter(Reason.LIMIT, point, f"a point of {self.unit.name} goes over a limit: {error}")]

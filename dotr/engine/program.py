@@ -56,7 +56,8 @@ class CompiledProgram:
     `warnings` are those of its files, `silenced` those that comments allow. `store` is the mapped
     background (None: it is in memory); `store_made`: the store was compiled in this call; `notices`
     are remarks on the store. `units` are those of other languages than that of rules; for these,
-    `closing_rules` are the rules that close their windows: those of the background.
+    `closing_rules` are the rules that close their windows: those of the background. `traced`: units
+    tell the parts of their events, for explanations.
     """
 
     spec: ProgramSpec
@@ -71,6 +72,7 @@ class CompiledProgram:
     notices: tuple[Diagnostic, ...] = ()
     units: tuple[StreamUnit, ...] = ()
     closing_rules: tuple[DatalogRule, ...] = ()
+    traced: bool = False
 
     @cached_property
     def attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
@@ -108,7 +110,7 @@ class CompiledProgram:
         clock."""
         from dotr.engine.unit_runs import UnitContext
 
-        return UnitContext(self.knowledge, self.closing_rules, clock, self.spec.limits, self.spec.origin)
+        return UnitContext(self.knowledge, self.closing_rules, clock, self.spec.limits, self.spec.origin, traced=self.traced)
 
     def unit_layers(self, clock: Clock) -> dict[int, UnitLayer]:
         """The layers of units of other languages than that of rules by number, with the state

@@ -8,9 +8,10 @@ Memory: the history forgets what no window can reach.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
@@ -31,6 +32,11 @@ from dotr.model.time import Micros
 from dotr.patterns.events import Match
 from dotr.patterns.operator import Arrivals
 from dotr.patterns.state import State
+
+if TYPE_CHECKING:  # loaded where a program has such units
+    from dotr.engine.unit_runs import UnitRun
+    from dotr.explanations.interval_records import IntervalRecord
+    from dotr.explanations.lars_records import LarsRecord
 
 _FRESH: Final = "<urn:dotr:"
 _MOST_EVENTS: Final = 400_000
@@ -74,6 +80,7 @@ class UnitFiring(NamedTuple):
         attributes: the bound attributes of the event.
         graph: its graph; None without one.
         names: the fresh IRIs of its graph, the first of the template first.
+        start: of EP-SPARQL, the start of its interval in µs since 1970; None of other languages.
     """
 
     unit: StreamUnit
@@ -82,6 +89,7 @@ class UnitFiring(NamedTuple):
     attributes: Mapping[Variable, Term]
     graph: tuple[Triple, ...] | None
     names: tuple[Term, ...]
+    start: Micros | None = None
 
     @property
     def unit_name(self) -> str:
@@ -103,6 +111,8 @@ class FiringRecorder:
         history: the events seen so far.
         firings: the firings so far of each unit, by its name, in the order of time.
         records: what came to each query, and its reports, by label.
+        lars: the points of each LARS file, by the file's name.
+        intervals: the events of each unit of EP-SPARQL, by label.
         horizon: how far back in µs the windows of all units together reach; None: without a bound.
     """
 
@@ -111,6 +121,8 @@ class FiringRecorder:
     history: History
     firings: dict[str, list[AnyFiring]] = field(default_factory=dict)
     records: dict[Label, QueryRecord] = field(default_factory=dict)
+    lars: dict[str, LarsRecord] = field(default_factory=dict)
+    intervals: dict[Label, IntervalRecord] = field(default_factory=dict)
     horizon: Micros | None = 0
 
     @staticmethod
@@ -131,6 +143,8 @@ class FiringRecorder:
             program,
             history,
             records={query.name: QueryRecord(query) for query in program.queries},
+            lars=_lars_records(program, replay),
+            intervals=_interval_records(program),
             horizon=None if None in reaches else horizon + sum(reach for reach in reaches if reach is not None),
         )
 
@@ -149,6 +163,8 @@ class FiringRecorder:
         for name, run in engine.unit_runs.items():
             if isinstance(run, QueryRun):
                 run.watch = self.records[name]
+            else:
+                self._watch(name, run)
         since_forgotten = 0
         for instant in self.replay.instants():
             if until is not None and instant.time > until:
@@ -169,13 +185,38 @@ class FiringRecorder:
                 done += self._of_units(firings)
                 yield from self._take(done)
 
+    def _watch(self, name: str, run: UnitRun) -> None:
+        """Watch a unit of a language that is loaded only where a program has one."""
+        from dotr.engine.interval_component import ComponentRun
+        from dotr.engine.interval_run import IntervalRun
+        from dotr.engine.lars_run import LarsRun
+
+        match run:
+            case LarsRun():
+                run.watch = self.lars[name]
+            case IntervalRun():
+                run.watch = self.intervals[name]
+            case ComponentRun():
+                for label, member in run.runs.items():
+                    member.watch = self.intervals[label]
+            case _:
+                pass
+
     def _of_units(self, firings: Iterable[Firing]) -> Iterator[UnitFiring]:
         """The firings of units other than rules, whose layers record their own."""
         makers = {label: unit for unit in self.program.units for label in labels_made(unit)}
+        written = {placed.rule.name for layer in self.program.layout.layers for placed in layer.rules}
+        equal: Counter[tuple[Label, Micros, object, object]] = Counter()
         for firing in firings if makers else ():
-            unit = makers.get(firing.rule)
+            unit = makers.get(firing.rule) or (None if firing.rule in written else makers.get(firing.event))
             if unit is not None:
-                yield UnitFiring(unit, firing.event, firing.time, dict(firing.attributes), firing.graph, _fresh_names(firing, ()))
+                start = None
+                record = self.intervals.get(firing.event)
+                if record is not None:
+                    key = (firing.event, firing.time, firing.attributes, firing.graph)
+                    start = record.start(firing, equal[key])
+                    equal[key] += 1
+                yield UnitFiring(unit, firing.event, firing.time, dict(firing.attributes), firing.graph, _fresh_names(firing, ()), start)
 
     def _take(self, done: list[AnyFiring]) -> Iterator[Sequence[AnyFiring]]:
         if done:
@@ -206,6 +247,12 @@ class FiringRecorder:
                         return each
         return None
 
+    def maker(self, label: Label, time: Micros, attributes: Mapping[Variable, Term]) -> AnyFiring | None:
+        """The first firing of a label and a time in µs whose event has some attributes; None where it
+        is forgotten.
+        """
+        return next((each for each in self._at(label, time) if attributes.items() <= each.attributes.items()), None)
+
     def maker_of(self, element: WindowElement) -> AnyFiring | None:
         """The firing whose graph an element of a window is; None for an element of an input, and where
         the firing is forgotten.
@@ -224,6 +271,23 @@ class FiringRecorder:
                     break
                 if each.time == time and (isinstance(each, UnitFiring) or each.rule.event == label):
                     yield each
+
+
+def _lars_records(program: CompiledProgram, replay: Replay) -> dict[str, LarsRecord]:
+    if all(isinstance(unit, StreamQuery) for unit in program.units):
+        return {}
+    from dotr.explanations.lars_records import LarsRecord
+    from dotr.layout.lars_units import LarsUnit
+
+    return {unit.name: LarsRecord(unit, program, replay.clock) for unit in program.units if isinstance(unit, LarsUnit)}
+
+
+def _interval_records(program: CompiledProgram) -> dict[Label, IntervalRecord]:
+    if all(isinstance(unit, StreamQuery) for unit in program.units):
+        return {}
+    from dotr.explanations.interval_records import interval_records
+
+    return interval_records(program.units)
 
 
 def _fresh_names(firing: Firing, known: Iterable[Term | None]) -> tuple[Term, ...]:

@@ -1,4 +1,4 @@
-"""Reasons of events: a fact of interest, a firing of a rule, a report of a continuous query.
+"""Reasons of events: a fact of interest, a firing of a rule, and an event of each other language.
 
 A unit of another language adds a kind of reason here, how it is found (`UnitReasons` in
 `dotr.explanations.unit_reasons`), and its text (`dotr.explanations.unit_text`).
@@ -6,10 +6,10 @@ A unit of another language adds a kind of reason here, how it is found (`UnitRea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.engine.match_blocks import EventMapping
 from dotr.explanations.conditions import ConditionOutcome
@@ -19,9 +19,16 @@ from dotr.explanations.history import RecordedEvent
 from dotr.explanations.proofs import TripleProof
 from dotr.explanations.query_proof import Evidence
 from dotr.explanations.report_scene import ReportScene
+from dotr.model.places import Span
 from dotr.model.rules import FactSource
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
+
+if TYPE_CHECKING:  # loaded where a program has such units
+    from dotr.explanations.lars_atoms import GroundAtom
+    from dotr.horizons.lars_proof import LarsReason
+    from dotr.model.intervals import EventRead, InstantGroup, TemporalOperator, TemporalQuery
+    from dotr.model.lars import LarsNot, LarsReport, LarsRule
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +124,118 @@ class ReportReason:
     made: Mapping[tuple[Label, Micros, int], UnitReason]
 
 
-UnitReason: TypeAlias = FiringReason | ReportReason
+@dataclass(frozen=True, eq=False)
+class PointAtom:
+    """An atom of the stream at a point, or of the background.
+
+    Attributes:
+        time: of the element or the event that has it, in µs since 1970; None: of the background.
+        proof: of a triple, at its instant.
+        made: the reason of an event; None where it is not followed.
+        attributes: those of the event.
+    """
+
+    time: Micros | None
+    proof: TripleProof | None
+    made: SourceReason | None
+    attributes: Mapping[Variable, Term] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class LarsNode:
+    """An atom of a LARS file with what it follows from.
+
+    Attributes:
+        reason: the atom, its points and the rule that concludes it.
+        atom: the same with its predicate.
+        rule: the rule; None of an atom of the stream, or of the background.
+        bindings: the terms of the rule's variables, as far as the derivation tells them.
+        points: of an atom of the stream, what brings it, by point.
+        below: what the rule's literals match.
+        fact: the place of a fact of the file.
+        time: of a conclusion that its rule puts at a point, in µs since 1970.
+    """
+
+    reason: LarsReason
+    atom: GroundAtom
+    rule: LarsRule | None
+    bindings: Mapping[Variable, Term]
+    points: tuple[PointAtom, ...]
+    below: tuple[LarsNode, ...]
+    fact: Span | None = None
+    time: Micros | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LarsEventReason:
+    """An event of a LARS file.
+
+    Attributes:
+        firing: the event.
+        report: the REPORT that makes it.
+        before: the time of the point before, in µs since 1970.
+        is_first: there is no point before.
+        node: the derivation of the row, for ENDED at the point before; None where it is not found.
+        gone: for ENDED, the atoms of the derivation that have left their windows.
+        refuted: for ENDED, where none has, what stood under NOT and holds now.
+    """
+
+    firing: UnitFiring
+    report: LarsReport
+    before: Micros
+    is_first: bool
+    node: LarsNode | None
+    gone: tuple[LarsNode, ...] = ()
+    refuted: tuple[tuple[LarsNot, tuple[LarsNode, ...]], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class PartReason:
+    """A part of an event of EP-SPARQL.
+
+    Attributes:
+        operand: the plain group or EVENT that it answers; None of a QUERY with SPARQL's modifiers.
+        start, end: its interval in µs since 1970.
+        attributes: its bound variables.
+        source: what it is made of: a fact at its instant, or an event; None where it is not
+            followed.
+    """
+
+    operand: InstantGroup | EventRead | None
+    start: Micros
+    end: Micros
+    attributes: Mapping[Variable, Term]
+    source: SourceReason | None
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalReason:
+    """An event of EP-SPARQL.
+
+    Attributes:
+        firing: the event.
+        query: its QUERY or STREAM; None of an event of a rule that depends on one.
+        start: of its interval, in µs since 1970.
+        parts: its parts, in the order of the text.
+        absent: operands of which it has no part, with the operator that lets it be so.
+    """
+
+    firing: UnitFiring
+    query: TemporalQuery | None
+    start: Micros
+    parts: tuple[PartReason, ...]
+    absent: tuple[tuple[InstantGroup | EventRead, TemporalOperator], ...]
+
+
+UnitReason: TypeAlias = FiringReason | ReportReason | LarsEventReason | IntervalReason
 """The reason of a composite event: one kind for each language of units."""
 SourceReason: TypeAlias = FactReason | UnitReason
+
+
+def lars_nodes(reason: LarsEventReason) -> Iterator[LarsNode]:
+    """All nodes of the derivations of an event."""
+    pending = [*([] if reason.node is None else [reason.node]), *reason.gone, *(node for _, found in reason.refuted for node in found)]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += node.below

@@ -94,9 +94,11 @@ def program_of(program: CompiledProgram, units: ReadUnits, further: Sequence[Fac
     layout = replace(layout, streams=(*layout.streams, *further))
     static = StaticAnswers(program.spec, program.store)
     rejects = program.spec.inconsistent is Inconsistent.REJECT
-    stage_one = StageOne(program.knowledge, layout.streams, static.answers, rejects=rejects, limits=program.spec.limits)
+    stage_one = StageOne(
+        program.knowledge, layout.streams, static.answers, rejects=rejects, limits=program.spec.limits, triples=layout.instant_triples
+    )
     rules = replace(program.rules, rules=tuple(units.rules))
-    return replace(program, rules=rules, layout=layout, stage_one=stage_one, units=tuple(units.units))
+    return replace(program, rules=rules, layout=layout, stage_one=stage_one, units=tuple(units.units), traced=True)
 
 
 @dataclass(frozen=True)

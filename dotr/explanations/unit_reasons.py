@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from dotr.errors.diagnostics import refuse
 from dotr.explanations.event_reasons import EventReasons, ProofsByTime
 from dotr.explanations.firings import AnyFiring, FiringRecorder, NamedFiring, UnitFiring
 from dotr.explanations.reasons import UnitReason
@@ -18,12 +17,6 @@ from dotr.model.terms import Term
 
 _MOST_NESTED: Final = 12
 """Number of composite events in each other that are followed."""
-_HINT: Final = "dotr run, test and check know it; ask about the units that it reads."
-
-
-def is_explained(firing: AnyFiring) -> bool:
-    """True for an event of a unit whose language explanations know."""
-    return isinstance(firing, NamedFiring) or isinstance(firing.unit, StreamQuery)
 
 
 class UnitReasons:
@@ -53,11 +46,23 @@ class UnitReasons:
 
                 return ReportReasons(self._recorder, self._proofs, WindowElements(self._remembered), self.follow).of(firing, name)
             case _:
-                raise refuse("C240", f"the events of {firing.label} cannot be explained yet", firing.unit.span, _HINT)
+                return self._of_points_or_intervals(firing)
+
+    def _of_points_or_intervals(self, firing: UnitFiring) -> UnitReason:
+        """The reasons of an event of a language that is loaded only where a program has it."""
+        from dotr.layout.lars_units import LarsUnit
+
+        if isinstance(firing.unit, LarsUnit):
+            from dotr.explanations.lars_reasons import LarsReasons
+
+            return LarsReasons(self._recorder, self._proofs, self.follow).of(firing)
+        from dotr.explanations.interval_reasons import IntervalReasons
+
+        return IntervalReasons(self._recorder, self._proofs, self.follow).of(firing)
 
     def follow(self, firing: AnyFiring) -> UnitReason | None:
         """The reasons of an event that another one used, to a bounded depth."""
-        if self._nested == _MOST_NESTED or not is_explained(firing):
+        if self._nested == _MOST_NESTED:
             return None
         self._nested += 1
         try:

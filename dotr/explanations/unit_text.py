@@ -13,12 +13,25 @@ from dotr.explanations.firing_text import FiringWriter
 from dotr.explanations.firings import AnyFiring, NamedFiring, UnitFiring
 from dotr.explanations.proofs import TripleProof
 from dotr.explanations.reason_text import ReasonWriter
-from dotr.explanations.reasons import FactReason, FiringReason, ReportReason, SourceReason, UnitReason
+from dotr.explanations.reasons import (
+    FactReason,
+    FiringReason,
+    IntervalReason,
+    LarsEventReason,
+    PointAtom,
+    ReportReason,
+    SourceReason,
+    UnitReason,
+    lars_nodes,
+)
 from dotr.explanations.replay import ElementPlace, Replay
 from dotr.explanations.why_tree import WhyTree
+from dotr.expressions.times import format_time
 from dotr.model.time import Micros
 
-if TYPE_CHECKING:  # loaded where a program has a query
+if TYPE_CHECKING:  # loaded where a program has such units
+    from dotr.explanations.interval_text import IntervalWriter
+    from dotr.explanations.lars_text import LarsWriter
     from dotr.explanations.report_text import ReportWriter
 
 
@@ -36,6 +49,8 @@ class UnitWriter:
         self._reasons = reasons
         self._firings = FiringWriter(replay, reasons, places, self._tree)
         self._of_reports: ReportWriter | None = None
+        self._of_points: LarsWriter | None = None
+        self._of_intervals: IntervalWriter | None = None
 
     @property
     def _reports(self) -> ReportWriter:
@@ -44,6 +59,22 @@ class UnitWriter:
 
             self._of_reports = ReportWriter(self._replay, self._reasons, self._tree)
         return self._of_reports
+
+    @property
+    def _points(self) -> LarsWriter:
+        if self._of_points is None:
+            from dotr.explanations.lars_text import LarsWriter
+
+            self._of_points = LarsWriter(self._replay, self._reasons, self._tree, self.headline)
+        return self._of_points
+
+    @property
+    def _intervals(self) -> IntervalWriter:
+        if self._of_intervals is None:
+            from dotr.explanations.interval_text import IntervalWriter
+
+            self._of_intervals = IntervalWriter(self._replay, self._reasons, self._tree, self.headline)
+        return self._of_intervals
 
     def tree(self, reason: UnitReason) -> WhyTree:
         """The reasons of an event."""
@@ -56,7 +87,11 @@ class UnitWriter:
             case NamedFiring():
                 return self._firings.headline(firing)
             case UnitFiring():
-                return self._reports.headline(firing)
+                text = self._reports.headline(firing)
+                if firing.start is None or firing.start == firing.time:
+                    return text
+                start, end = (format_time(time, self._replay.clock) for time in (firing.start, firing.time))
+                return f"{text}; from {start} to {end}"
             case _:
                 assert_never(firing)
 
@@ -66,6 +101,10 @@ class UnitWriter:
                 return self._firings.tree(reason)
             case ReportReason():
                 return self._reports.tree(reason)
+            case LarsEventReason():
+                return self._points.tree(reason)
+            case IntervalReason():
+                return self._intervals.tree(reason)
             case _:
                 assert_never(reason)
 
@@ -81,6 +120,15 @@ class UnitWriter:
                 self._reports.name_blanks(reason)
                 for made in reason.made.values():
                     self._name_blanks(made)
+            case LarsEventReason():
+                self._points.name_blanks(reason)
+                for source in made_in(reason):
+                    self._name_blanks(source)
+            case IntervalReason():
+                self._intervals.name_blanks(reason)
+                for part in reason.parts:
+                    if part.source is not None:
+                        self._name_blanks(part.source)
             case _:
                 assert_never(reason)
 
@@ -98,5 +146,24 @@ def proofs_of(reason: SourceReason) -> Iterator[TripleProof]:
                 yield from solution.proofs.values()
             for made in reason.made.values():
                 yield from proofs_of(made)
+        case LarsEventReason():
+            yield from (atom.proof for atom in point_atoms(reason) if atom.proof is not None)
+            for source in made_in(reason):
+                yield from proofs_of(source)
+        case IntervalReason():
+            for part in reason.parts:
+                if part.source is not None:
+                    yield from proofs_of(part.source)
         case _:
             assert_never(reason)
+
+
+def point_atoms(reason: LarsEventReason) -> Iterator[PointAtom]:
+    """The atoms of the stream and of the background in the derivations of an event."""
+    for node in lars_nodes(reason):
+        yield from node.points
+
+
+def made_in(reason: LarsEventReason) -> Iterator[SourceReason]:
+    """The reasons of the events that an event of a LARS file used."""
+    yield from (atom.made for atom in point_atoms(reason) if atom.made is not None)

@@ -68,13 +68,40 @@ class LarsProof:
 
         `row`: the terms of the report's attributes, as `LarsClosure.advance` gives them.
         """
-        report = self._closure.rules.reports[number]
-        terms = dict(zip((name for name, _ in report.names), row, strict=True))
-        whole = tuple([slot.term if isinstance(slot, Const) else terms[slot.name] for slot in report.slots])
-        fact: WindowFact = (report.relation, whole)
+        return self.of_fact(self._fact_of_report(number, row))
+
+    def of_fact(self, fact: WindowFact) -> LarsReason | None:
+        """The reason of a row of a relation at the last point; None where it does not hold."""
         if self._closure.closure.horizon(fact) is None:
             return None
         return next(iter(self._reasons(fact)), None)
+
+    def leaves_of_report(self, number: int, row: FactRow) -> list[tuple[WindowFact, LarsReason]]:
+        """The facts at which the derivation of a row ends, those of atoms, with what they stand for;
+        nothing where the row does not hold.
+        """
+        root = self._fact_of_report(number, row)
+        if self._closure.closure.horizon(root) is None:
+            return []
+        found: dict[WindowFact, LarsReason] = {}
+        seen, waiting = {root}, [root]
+        while waiting:
+            fact = waiting.pop()
+            meaning = self._closure.rules.meanings.get(fact[0])
+            if not self._is_leaf(fact):
+                if fact not in self._best:
+                    self._search(fact)
+                further = [premise for premise in self._best[fact].premises if premise not in seen]
+                seen.update(further)
+                waiting += reversed(further)
+            elif meaning is not None:
+                found[fact] = self._leaf(fact, meaning)
+        return list(found.items())
+
+    def _fact_of_report(self, number: int, row: FactRow) -> WindowFact:
+        report = self._closure.rules.reports[number]
+        terms = dict(zip((name for name, _ in report.names), row, strict=True))
+        return report.relation, tuple([slot.term if isinstance(slot, Const) else terms[slot.name] for slot in report.slots])
 
     # --- search ---
 

@@ -1,4 +1,5 @@
-"""What `dotr why` and `dotr why-not` print of continuous queries, byte for byte: the blocks of units.txt."""
+"""What `dotr why` and `dotr why-not` print of units, byte for byte: the blocks of units.txt, on continuous queries, and of temporal.txt, on
+LARS files and units of EP-SPARQL."""
 
 from __future__ import annotations
 
@@ -16,13 +17,15 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.core
 
 BLOCK = re.compile(r"^\$ dotr (.*?)\n(.*?)(?=^\$ dotr |\Z)", re.MULTILINE | re.DOTALL)
-SHOWN = BLOCK.findall((Path(__file__).parent / "units.txt").read_text(encoding="utf-8"))
+SHOWN = [
+    block for name in ("units.txt", "temporal.txt") for block in BLOCK.findall((Path(__file__).parent / name).read_text(encoding="utf-8"))
+]
 HERE = "tests/explanations/"
 PREFIXES = {"": "http://example.org/"}
 
 
 @pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command for command, _ in SHOWN])
-def test_answers_about_queries(command: str, output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_answers_about_units(command: str, output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(ROOT / HERE)
     main(shlex.split(command))
     captured = capsys.readouterr()

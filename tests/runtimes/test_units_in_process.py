@@ -161,7 +161,7 @@ def test_check_of_data_compares_windows_with_their_streams(project: Path, capsys
     assert "They bring :v." in shown
 
 
-def test_a_unit_that_explanations_do_not_know_stops_no_command(
+def test_commands_of_the_workbench_know_units_of_other_languages(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project)
@@ -171,10 +171,9 @@ def test_a_unit_that_explanations_do_not_know_stops_no_command(
     )
     Path("c.yaml").write_text(CONFIG.replace("r.dotr]", "r.dotr, often.lars, seen.dotr]"))
     assert main(["why", "c.yaml", "--rule", "Noted", "--at", "5"]) == 0
-    assert "└ from Often at 5: x :a\n" in capsys.readouterr().out
-    for command in (["why", "--at", "5"], ["why-not"]):
-        assert main([command[0], "c.yaml", "--rule", "Often", *command[1:]]) == 2
-        assert "C240 the events of Often cannot be explained yet" in capsys.readouterr().err
+    assert "└ from Often at 5: x :a\n  └ Often at 5: x :a " in capsys.readouterr().out
+    assert main(["why", "c.yaml", "--rule", "Often", "--at", "5"]) == 0
+    assert "EVENT Hot at 5: " in capsys.readouterr().out
     for command in (
         ["report", "-o", "r.html"],
         ["explain", "--format", "svg"],

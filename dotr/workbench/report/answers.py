@@ -13,7 +13,6 @@ from typing import Final
 
 from dotr.explanations.firings import AnyFiring
 from dotr.explanations.replay import Replay
-from dotr.explanations.unit_reasons import is_explained
 from dotr.explanations.unit_why_not import is_answered, why_no_event
 from dotr.explanations.why import WhyExplainer
 from dotr.explanations.why_tree import WhyTree
@@ -60,7 +59,7 @@ def proofs(replay: Replay, firings: Sequence[Firing], most: int) -> dict[int, Pr
     for together in recorder.run(max(firings[number].time for number in chosen)):
         for named in together:
             numbers = next((wanted.pop(key) for key in _keys(named) if key in wanted), ())
-            if numbers and is_explained(named):
+            if numbers:
                 found.update(dict.fromkeys(numbers, proof_step(explainer.tree(recorder, named))))
         if not wanted:
             break

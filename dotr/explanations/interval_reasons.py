@@ -1,0 +1,164 @@
+"""Reasons of the events of EP-SPARQL: each part of an event, with the fact or event that it is.
+
+Idea: in a replay the units tell the parts of their events (`dotr.explanations.interval_records`). A
+part of a plain group is a fact of its query at the instant of its time, or a solution over the
+graph of a STREAM; a part of an EVENT is an event of its label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dotr.engine.unit_runs import EventPart
+from dotr.explanations.event_reasons import ProofsByTime
+from dotr.explanations.firings import AnyFiring, FiringRecorder, UnitFiring
+from dotr.explanations.history import RecordedEvent
+from dotr.explanations.reasons import IntervalReason, PartReason, SourceReason, UnitReason
+from dotr.layout.interval_units import IntervalUnit, OperandInput
+from dotr.layout.units import IntervalEvents
+from dotr.model.intervals import (
+    Alternatives,
+    Chain,
+    Combination,
+    EventRead,
+    InstantGroup,
+    IntervalPattern,
+    TemporalOperator,
+    operand_reads,
+    visible_variables,
+)
+from dotr.model.rules import EventSource, FactSource
+from dotr.model.terms import Term, Variable
+from dotr.model.time import Micros
+from dotr.queries.evaluate import AlgebraCompiler
+from dotr.queries.graph import Graph
+from dotr.queries.operators import EMPTY
+from dotr.store.triples import TripleIndex
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalReasons:
+    """Finder of the reasons of events of EP-SPARQL that a recorder has seen.
+
+    Attributes:
+        recorder: the recorder.
+        proofs: proofs at the instants of the replay.
+        follow: the reason of another event; None where it is not followed further.
+    """
+
+    recorder: FiringRecorder
+    proofs: ProofsByTime
+    follow: Callable[[AnyFiring], UnitReason | None]
+
+    def of(self, firing: UnitFiring) -> IntervalReason:
+        """The reasons of an event."""
+        record = self.recorder.intervals.get(firing.label)
+        if record is None:
+            return IntervalReason(firing, None, firing.time, (), ())
+        unit, query = record.unit, record.unit.query
+        found = record.find(firing.time, firing.attributes, firing.graph, firing.start)
+        if query.where is None:
+            part = self._answer(unit, firing)
+            return IntervalReason(firing, query, firing.time, (part,), ())
+        if found is None:
+            return IntervalReason(firing, query, firing.time, (), ())
+        operands = [each.operand for each in operand_reads(query.where)]
+        parts: list[PartReason] = []
+        for each in found.parts:
+            number = next(number for number, operand in enumerate(operands) if operand.span == each.span)
+            source = self._source(unit, operands[number], unit.operands[number], each)
+            parts.append(PartReason(operands[number], each.start, each.end, dict(each.attributes), source))
+        present = {each.span for each in found.parts}
+        absent = tuple((operand, operator) for operand, operator in _optional(query.where, None) if operand.span not in present)
+        return IntervalReason(firing, query, found.start, tuple(parts), absent)
+
+    def _answer(self, unit: IntervalUnit, firing: UnitFiring) -> PartReason:
+        """The only part of a QUERY with SPARQL's modifiers: its answer at the instant."""
+        source = unit.reads[0].stream
+        assert isinstance(source, FactSource)
+        fact = self._fact(source, firing.time, firing.attributes)
+        return PartReason(None, firing.time, firing.time, firing.attributes, fact)
+
+    def _source(
+        self, unit: IntervalUnit, operand: InstantGroup | EventRead, inputs: tuple[OperandInput, ...], part: EventPart
+    ) -> SourceReason | None:
+        """What a part is made of."""
+        bound = dict(part.attributes)
+        names = sorted(visible_variables(operand))
+        for given in inputs:
+            stream = unit.reads[given.read].stream
+            match stream:
+                case FactSource():
+                    assert given.columns is not None
+                    columns = dict(zip(given.columns, names, strict=True))
+                    attributes = {
+                        name: bound[columns[place]]
+                        for place, name in enumerate(stream.attributes)
+                        if place in columns and columns[place] in bound
+                    }
+                    fact = self._fact(stream, part.end, attributes) if part.start == part.end else None
+                    if fact is not None:
+                        return fact
+                case IntervalEvents(label, None):
+                    if isinstance(operand, InstantGroup):
+                        maker = next(self._graphs(label, operand, part, bound), None)
+                        if maker is not None:
+                            return self.follow(maker)
+                case EventSource(label) | IntervalEvents(label):
+                    assert isinstance(operand, EventRead)
+                    wanted = {attribute: bound[name] for attribute, name in operand.attributes if name in bound}
+                    maker = self._event(label, part, wanted)
+                    return None if maker is None else self.follow(maker)
+                case _:
+                    pass
+        return None
+
+    def _fact(self, source: FactSource, time: Micros, attributes: Mapping[Variable, Term]) -> SourceReason | None:
+        """A fact at an instant; None where its query does not give it there."""
+        names = source.attributes
+        reason = self.proofs.fact(RecordedEvent(0, time, 0, names, tuple([attributes.get(name) for name in names])), source)
+        return reason if reason.evidence else None
+
+    def _event(self, label: str, part: EventPart, wanted: Mapping[Variable, Term]) -> AnyFiring | None:
+        """The event that an EVENT reads: of a unit of this language with the same start."""
+        record = self.recorder.intervals.get(label)
+        if record is not None:
+            for each in record.at(part.end):
+                if each.start == part.start and wanted.items() <= each.attributes.items():
+                    return UnitFiring(record.unit, label, part.end, each.attributes, each.graph, (), each.start)
+        return self.recorder.maker(label, part.end, wanted)
+
+    def _graphs(self, label: str, operand: InstantGroup, part: EventPart, bound: Mapping[Variable, Term]) -> Iterator[AnyFiring]:
+        """The events of a STREAM in whose graph a plain group has a solution."""
+        record = self.recorder.intervals.get(label)
+        matcher = AlgebraCompiler().compile(operand.query)
+        if record is None:
+            return
+        for each in record.at(part.end):
+            if each.start == part.start and each.graph:
+                solutions = matcher.solutions(Graph(TripleIndex(), TripleIndex(each.graph)), EMPTY, EMPTY)
+                visible = [{name: term for name, term in solution.items() if name in operand.visible} for solution in solutions]
+                if bound in visible:
+                    yield UnitFiring(record.unit, label, part.end, each.attributes, each.graph, (), each.start)
+
+
+def _optional(pattern: IntervalPattern, operator: TemporalOperator | None) -> Iterator[tuple[InstantGroup | EventRead, TemporalOperator]]:
+    """The operands that a solution may lack, each with the operator that lets it be so."""
+    match pattern:
+        case InstantGroup() | EventRead():
+            if operator is not None:
+                yield pattern, operator
+        case Combination(TemporalOperator.OPTIONALSEQ as optional, left, right):
+            yield from _optional(left, optional)
+            yield from _optional(right, operator)
+        case Combination(TemporalOperator.EQUALSOPTIONAL as optional, left, right):
+            yield from _optional(left, operator)
+            yield from _optional(right, optional)
+        case Combination(_, left, right):
+            yield from _optional(left, operator)
+            yield from _optional(right, operator)
+        case Alternatives():
+            return
+        case Chain(inner):
+            yield from _optional(inner, operator)

@@ -1,0 +1,64 @@
+"""Records of units of EP-SPARQL in a replay: each event with its interval and its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from dotr.engine.unit_runs import EventPart
+from dotr.layout.interval_units import IntervalUnit
+from dotr.model.stream import Firing
+from dotr.model.terms import Label, Term, Triple, Variable
+from dotr.model.time import Micros
+
+
+class RecordedInterval(NamedTuple):
+    """An event with its start and its end in µs, and its parts in the order of the text."""
+
+    start: Micros
+    end: Micros
+    attributes: Mapping[Variable, Term]
+    graph: tuple[Triple, ...] | None
+    parts: Sequence[EventPart]
+
+
+class IntervalRecord:
+    """Record of the events of a unit so far; it is a `PartsWatch`."""
+
+    def __init__(self, unit: IntervalUnit) -> None:
+        self.unit = unit
+        self._events: dict[Micros, list[RecordedInterval]] = {}
+
+    def made(self, firing: Firing, start: Micros, parts: Sequence[EventPart]) -> None:
+        """Note an event with its start in µs and its parts."""
+        event = RecordedInterval(start, firing.time, dict(firing.attributes), firing.graph, parts)
+        self._events.setdefault(firing.time, []).append(event)
+
+    def at(self, time: Micros) -> Sequence[RecordedInterval]:
+        """The events of a time in µs."""
+        return self._events.get(time, ())
+
+    def start(self, firing: Firing, number: int) -> Micros | None:
+        """The start of an event by its number among equal ones."""
+        attributes = dict(firing.attributes)
+        equal = [each for each in self.at(firing.time) if each.attributes == attributes and each.graph == firing.graph]
+        return equal[number].start if number < len(equal) else None
+
+    def find(
+        self, time: Micros, attributes: Mapping[Variable, Term], graph: tuple[Triple, ...] | None, start: Micros | None
+    ) -> RecordedInterval | None:
+        """The first event of a time that has these attributes, this graph, and this start, if it is known."""
+        equal = (each for each in self.at(time) if each.attributes == attributes and each.graph == graph)
+        return next((each for each in equal if start is None or each.start == start), None)
+
+
+def interval_records(units: Sequence[object]) -> dict[Label, IntervalRecord]:
+    """The records of the units of EP-SPARQL among some units, those within components included."""
+    from dotr.layout.interval_components import IntervalComponent
+
+    found: dict[Label, IntervalRecord] = {}
+    for unit in units:
+        for each in unit.members if isinstance(unit, IntervalComponent) else (unit,):
+            if isinstance(each, IntervalUnit):
+                found[each.name] = IntervalRecord(each)
+    return found

@@ -1,0 +1,176 @@
+"""Events of EP-SPARQL in words: each part with its interval, down to the elements of its instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from dotr.explanations.conditions import term_in
+from dotr.explanations.firings import UnitFiring
+from dotr.explanations.reason_text import ReasonWriter, with_values
+from dotr.explanations.reasons import FactReason, IntervalReason, PartReason, UnitReason
+from dotr.explanations.replay import Replay
+from dotr.explanations.why_tree import JsonValue, ReasonKind, WhyTree
+from dotr.expressions.times import format_time, time_term
+from dotr.model.algebra import Expression, Var
+from dotr.model.intervals import (
+    DURATION,
+    END,
+    START,
+    Alternatives,
+    Chain,
+    Combination,
+    EventRead,
+    InstantGroup,
+    IntervalPattern,
+    operand_reads,
+)
+from dotr.model.places import Span
+from dotr.model.terms import Term, Variable
+from dotr.model.time import Micros
+from dotr.model.traverse import free_variables
+from dotr.patterns.intervals.conditions import duration_term
+
+_LONGEST: Final = 40
+"""Number of characters of an operand that stand in the text."""
+
+
+class IntervalWriter:
+    """Writer of events of EP-SPARQL as trees.
+
+    Args:
+        replay: the replay, for the form of times.
+        reasons: the writer of triples.
+        of: writes the reason of another unit's event.
+        headline: writes an event in one line.
+    """
+
+    def __init__(
+        self, replay: Replay, reasons: ReasonWriter, of: Callable[[UnitReason], WhyTree], headline: Callable[[UnitFiring], str]
+    ) -> None:
+        self._replay = replay
+        self._reasons = reasons
+        self._of = of
+        self._headline = headline
+
+    def tree(self, reason: IntervalReason) -> WhyTree:
+        """The reasons of an event."""
+        firing, query = reason.firing, reason.query
+        fields: dict[str, JsonValue] = {
+            "event": firing.label,
+            "rule": firing.label,
+            "time": self._time(firing.time),
+            "start": self._time(reason.start),
+            "name": firing.names[0][1:-1] if firing.names else None,
+            "attributes": {name: self._reasons.terms.text(term) for name, term in firing.attributes.items()},
+        }
+        if query is None:
+            text = f"{self._headline(firing)}; by a rule that depends on units of EP-SPARQL"
+            return WhyTree(ReasonKind.EVENT, text, _place(firing.unit.span), fields=fields)
+        children = [self._part(each) for each in reason.parts]
+        for operand, operator in reason.absent:
+            text = f"{_shortened(operand.span)}: absent, which {operator.value} allows"
+            children.append(WhyTree(ReasonKind.ABSENCE, text, _place(operand.span)))
+        if query.where is not None:
+            children += self._conditions(query.where, reason.parts)
+        return WhyTree(ReasonKind.EVENT, self._headline(firing), _place(query.label_span), tuple(children), fields=fields)
+
+    def name_blanks(self, reason: IntervalReason) -> None:
+        """Name blank nodes after the variables of the operands."""
+        for part in reason.parts:
+            for name, term in part.attributes.items():
+                self._reasons.terms.name_blank(term, name)
+            if isinstance(part.source, FactReason):
+                self._reasons.name_blanks(part.source.evidence)
+
+    # --- parts ---
+
+    def _part(self, part: PartReason) -> WhyTree:
+        interval = self._interval(part.start, part.end)
+        if part.operand is None:
+            return WhyTree(ReasonKind.ITEM, f"an answer {interval}", "", self._source(part))
+        values = ", ".join(f"{name} {self._reasons.terms.text(term)}" for name, term in part.attributes.items())
+        text = f"{_shortened(part.operand.span)} {interval}{f': {values}' if values else ''}"
+        fields: dict[str, JsonValue] = {
+            "start": self._time(part.start),
+            "end": self._time(part.end),
+            "attributes": {name: self._reasons.terms.text(term) for name, term in part.attributes.items()},
+        }
+        return WhyTree(ReasonKind.ITEM, text, _place(part.operand.span), self._source(part), fields=fields)
+
+    def _source(self, part: PartReason) -> tuple[WhyTree, ...]:
+        match part.source:
+            case None:
+                return ()
+            case FactReason():
+                return tuple(self._reasons.evidence(part.source.evidence, part.source.proofs))
+            case made:
+                return (self._of(made),)
+
+    # --- the ends of chains ---
+
+    def _conditions(self, pattern: IntervalPattern, parts: Sequence[PartReason]) -> Iterator[WhyTree]:
+        """The BINDs and FILTERs of the chains that the parts are of, and of optional operands."""
+        here = _parts_of(pattern, parts)
+        if not here:
+            return
+        match pattern:
+            case Combination(_, left, right, condition):
+                yield from self._conditions(left, parts)
+                yield from self._conditions(right, parts)
+                if len(here) == len(list(operand_reads(pattern))):
+                    values = self._values(here)
+                    for each in condition:
+                        yield from self._filter(each, values)
+            case Alternatives(branches):
+                for branch in branches:
+                    yield from self._conditions(branch, parts)
+            case Chain(inner, bindings, filters):
+                yield from self._conditions(inner, parts)
+                values = self._values(here)
+                for name, expression in bindings:
+                    term = term_in(expression, lambda part: values.get(part) if isinstance(part, Var) else None)
+                    if term is not None:
+                        values[Var(name)] = term
+                        text = with_values(expression, values, self._reasons.terms)
+                        yield WhyTree(ReasonKind.CONDITION, f"?{name} = {self._reasons.terms.text(term)}: {text}")
+                for each in filters:
+                    yield from self._filter(each, values)
+            case _:
+                pass
+
+    def _filter(self, expression: Expression, values: Mapping[Expression, Term | None]) -> Iterator[WhyTree]:
+        """A FILTER with its values, where it has a variable."""
+        if free_variables(expression):
+            yield WhyTree(ReasonKind.CONDITION, with_values(expression, values, self._reasons.terms))
+
+    def _values(self, parts: Sequence[PartReason]) -> dict[Expression, Term | None]:
+        """The terms of the variables of some parts, and of their interval."""
+        start, end, clock = min(each.start for each in parts), max(each.end for each in parts), self._replay.clock
+        found: dict[Expression, Term | None] = {Var(name): term for part in parts for name, term in part.attributes.items()}
+        times: dict[Variable, Term] = {START: time_term(start, clock), END: time_term(end, clock), DURATION: duration_term(end - start)}
+        return found | {Var(name): term for name, term in times.items()}
+
+    # --- parts of the text ---
+
+    def _interval(self, start: Micros, end: Micros) -> str:
+        return f"at {self._time(end)}" if start == end else f"from {self._time(start)} to {self._time(end)}"
+
+    def _time(self, time: Micros) -> str | int:
+        return format_time(time, self._replay.clock)
+
+
+def _parts_of(pattern: IntervalPattern, parts: Sequence[PartReason]) -> list[PartReason]:
+    """The parts that are of the operands of a pattern."""
+    spans = {each.operand.span for each in operand_reads(pattern)}
+    return [part for part in parts if isinstance(part.operand, InstantGroup | EventRead) and part.operand.span in spans]
+
+
+def _shortened(span: Span) -> str:
+    """An operand in one line, cut where it is long."""
+    text = " ".join(span.text.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _place(span: Span) -> str:
+    return f"{span.document.name}:{span.line_column[0]}"

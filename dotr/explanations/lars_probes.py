@@ -1,0 +1,104 @@
+"""LARS files with further rules, whose rows tell how far another rule comes.
+
+Idea: the engine itself says what each part of a body finds: windows, NOT and recursion included.
+The rule `Q(?x) :- A(?x) IN [5 s], B(?x), NOT C(?x)` gets three more:
+
+    part 1 (?x) :- A(?x) IN [5 s]
+    part 2 (?x) :- A(?x) IN [5 s], B(?x)
+    part 3 (?x) :- A(?x) IN [5 s], B(?x), NOT C(?x)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from dotr.horizons.rules import FactRow
+from dotr.model.algebra import Var
+from dotr.model.datalog import Bind, FilterItem, RelationAtom
+from dotr.model.lars import LarsFile, LarsHead, LarsItem, LarsLiteral, LarsNot, LarsRule
+from dotr.model.terms import Term, Variable
+from dotr.model.traverse import free_variables
+
+
+class BodyPart(NamedTuple):
+    """The items of a body up to one of them, as a relation.
+
+    - `relation`: its name in a closure; `names`: its columns.
+    - `item`: the last of its items.
+    """
+
+    relation: str
+    names: tuple[Variable, ...]
+    item: LarsItem
+
+    def bindings(self, row: FactRow) -> dict[Variable, Term]:
+        """The bindings of a row."""
+        return dict(zip(self.names, row, strict=True))
+
+    def agrees(self, row: FactRow, bound: Mapping[Variable, Term]) -> bool:
+        """True if a row has the terms of the variables that are bound."""
+        return all(bound.get(name, term) == term for name, term in self.bindings(row).items())
+
+
+def with_parts(file: LarsFile, rule: LarsRule) -> tuple[LarsFile, list[BodyPart]]:
+    """A file with a rule for each part of a body, and these parts in the order of its items. A
+    condition comes behind the items that bind its variables.
+    """
+    items = in_order(rule.body)
+    parts, rules = [], []
+    for number in range(1, len(items) + 1):
+        here = items[:number]
+        part, probe = _probe(rule, f"part {number}", here, _bound_by(here))
+        parts.append(part)
+        rules.append(probe)
+    return replace(file, rules=(*file.rules, *rules)), parts
+
+
+def with_negated(file: LarsFile, rule: LarsRule, item: LarsNot) -> tuple[LarsFile, BodyPart]:
+    """A file with a rule for what stands under a NOT."""
+    part, probe = _probe(rule, "under NOT", item.literals, _bound_by(item.literals))
+    return replace(file, rules=(*file.rules, probe)), part
+
+
+def _probe(rule: LarsRule, name: str, items: Sequence[LarsItem], names: tuple[Variable, ...]) -> tuple[BodyPart, LarsRule]:
+    head = LarsHead(RelationAtom(name, tuple(map(Var, names))), None, rule.span)
+    return BodyPart(f"own {name}", names, items[-1]), LarsRule(name, (head,), tuple(items), rule.span)
+
+
+def in_order(body: Sequence[LarsItem]) -> list[LarsItem]:
+    """The items of a body, each condition behind the items that bind its variables."""
+    everything = set(_bound_by(body))
+    ordered: list[LarsItem] = []
+    waiting = list(body)
+    while waiting:
+        bound = set(_bound_by(ordered))
+        chosen = next((item for item in waiting if isinstance(item, LarsLiteral) or _needed(item) & everything <= bound), waiting[0])
+        ordered.append(chosen)
+        waiting.remove(chosen)
+    return ordered
+
+
+def _needed(item: LarsItem) -> set[Variable]:
+    """The variables that a condition needs, where the rest of the body binds them."""
+    match item:
+        case FilterItem(condition):
+            return set(free_variables(condition))
+        case Bind(expression, _):
+            return set(free_variables(expression))
+        case LarsNot(literals):
+            return set(_bound_by(literals))
+        case LarsLiteral():
+            return set()
+
+
+def _bound_by(items: Sequence[LarsItem]) -> tuple[Variable, ...]:
+    """The variables that items bind, each once."""
+    found: dict[Variable, None] = {}
+    for item in items:
+        if isinstance(item, LarsLiteral):
+            found.update(dict.fromkeys(item.variables))
+        elif isinstance(item, Bind):
+            found[item.variable] = None
+    return tuple(found)

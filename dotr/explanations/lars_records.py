@@ -1,0 +1,145 @@
+"""Records of LARS files in a replay: the atoms of each point, and the model of any point again.
+
+Idea: a file that runs in the replay's engine is watched (`dotr.engine.lars_run`), and the atoms of
+each point that it evaluates are kept. The model of a point is made again from these, in the order
+of time, so that a question about a later point goes on from the model of an earlier one.
+Memory: the atoms of the points, which are not forgotten.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dotr.engine.program import CompiledProgram
+from dotr.expressions.literal_limits import BOUNDS
+from dotr.expressions.times import time_term
+from dotr.horizons.lars_closure import NO_ATOMS, LarsClosure, PointAtoms
+from dotr.horizons.lars_rules import rules_of_file
+from dotr.horizons.rules import Point
+from dotr.layout.lars_units import LarsUnit
+from dotr.model.lars import LarsFile
+from dotr.model.terms import Term
+from dotr.model.time import Clock, Micros
+
+
+class EvaluatedPoint(NamedTuple):
+    """A point that was evaluated, with its atoms; without any where they go over a limit."""
+
+    point: Point
+    atoms: PointAtoms
+
+
+class LarsRecord:
+    """Record of the points of a LARS file so far; it is a `PointWatch`.
+
+    Args:
+        unit: the file.
+        program: the program that it is a part of.
+        clock: the form of times in terms.
+
+    Attributes:
+        first: the first point of the line; None before it.
+        points: the points that were evaluated, in their order.
+    """
+
+    def __init__(self, unit: LarsUnit, program: CompiledProgram, clock: Clock) -> None:
+        self.unit = unit
+        self.first: Point | None = None
+        self.points: list[EvaluatedPoint] = []
+        self._program = program
+        self._clock = clock
+        self._line: LarsLine | None = None
+
+    def evaluated(self, first: Point, point: Point, atoms: PointAtoms) -> None:
+        """Note a point with its atoms."""
+        self.first = first
+        self.points.append(EvaluatedPoint(point, atoms))
+
+    @property
+    def resolution(self) -> Micros:
+        """The length of a point in µs."""
+        return self.unit.file.resolution
+
+    def atoms_at(self, point: Point) -> PointAtoms:
+        """The atoms of a point; none where nothing came."""
+        place = bisect_left(self.points, point, key=lambda each: each.point)
+        return self.points[place].atoms if place < len(self.points) and self.points[place].point == point else NO_ATOMS
+
+    def with_atoms(self, first: Point, last: Point) -> Sequence[EvaluatedPoint]:
+        """The points evaluated from one point to another, both included."""
+        start = bisect_left(self.points, first, key=lambda each: each.point)
+        return self.points[start : bisect_right(self.points, last, key=lambda each: each.point)]
+
+    def model(self, point: Point) -> LarsClosure:
+        """The model of the file at a point, which lasts until the next call."""
+        if self._line is None:
+            self._line = self.line(self.unit.file)
+        return self._line.at(point)
+
+    def line(self, file: LarsFile) -> LarsLine:
+        """The models of a file over the atoms of this one's points."""
+        return LarsLine(self, file, self._program, self._clock)
+
+    def time_term(self, point: Point) -> Term:
+        """The time of a point as a term."""
+        return time_term(point * self.resolution, self._clock)
+
+
+class LarsLine:
+    """Models of a file at the points of a record.
+
+    Args:
+        record: what came.
+        file: the file, or one with further rules.
+        program: the program that the file is a part of.
+        clock: the form of times in terms.
+    """
+
+    def __init__(self, record: LarsRecord, file: LarsFile, program: CompiledProgram, clock: Clock) -> None:
+        self._record = record
+        self._limits = program.spec.limits
+        self._clock = clock
+        BOUNDS.characters = self._limits.literal
+        self._rules = rules_of_file(file, program.knowledge.background, clock)
+        self._closure = self._begun()
+
+    def _begun(self) -> LarsClosure:
+        closure = LarsClosure(self._rules, self._record.resolution, self._clock, self._limits.triples)
+        assert self._record.first is not None, "the line has begun"
+        closure.begin(self._record.first)
+        return closure
+
+    def at(self, point: Point) -> LarsClosure:
+        """The model at a point, which lasts until the next call.
+
+        Raises `LimitExceeded` where a point goes over a limit that did not in the run.
+        """
+        BOUNDS.characters = self._limits.literal
+        if self._closure.point is not None and self._closure.point > point:
+            self._closure = self._begun()
+        for _ in self._advanced(point):
+            pass
+        return self._closure
+
+    def every(self, last: Point) -> Iterator[LarsClosure]:
+        """The model at each point, up to a last one, at which something comes, begins or ends."""
+        BOUNDS.characters = self._limits.literal
+        self._closure = self._begun()
+        for _ in self._advanced(last):
+            yield self._closure
+
+    def _advanced(self, last: Point) -> Iterator[None]:
+        closure, first = self._closure, self._record.first
+        assert first is not None
+        passed = first - 1 if closure.point is None else closure.point
+        for each in [*self._record.with_atoms(passed + 1, last), EvaluatedPoint(last, NO_ATOMS)]:
+            while (due := closure.next_point()) is not None and passed < due < each.point:
+                closure.advance(due)
+                passed = due
+                yield
+            if each.point > passed:
+                closure.advance(each.point, each.atoms)
+                passed = each.point
+                yield
