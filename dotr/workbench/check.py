@@ -28,13 +28,14 @@ from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.layers import lay_out
 from dotr.layout.units import StreamUnit
 from dotr.model.places import Document, Span
+from dotr.model.terms import Prefixes
 from dotr.runtimes.pipeline import check_files
 from dotr.workbench.allowed import AllowedWarnings, entry_spans
 from dotr.workbench.data_check import check_data
 from dotr.workbench.expectations import unknown_names
 from dotr.workbench.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
 from dotr.workbench.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
-from dotr.workbench.retained_state import RetainedState, state
+from dotr.workbench.retained_state import RetainedState, shown_prefixes, state
 from dotr.workbench.rule_cases import read_cases, unplaced_elements
 from dotr.workbench.rule_test_files import TestFile, is_test, read_file
 
@@ -230,7 +231,7 @@ def _check_program(
         problems = [*program.warnings, *program.notices, *with_data, *_unshown_events(program, formats)]
         allowed.note(program.silenced)
         allowed.judge(comments, with_data=test is None)
-        _add_state(path, spec.rules, program.rules, programs, program.units)
+        _add_state(path, spec.rules, program.rules, programs, program.units, shown_prefixes(spec))
         if test is not None:
             problems += [*unknown_names(test, program), *unplaced_elements(test, program)]
         used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
@@ -264,10 +265,17 @@ def _unshown_events(program: CompiledProgram, formats: frozenset[str]) -> list[D
     ]
 
 
-def _add_state(title: str, documents: Iterable[Document], rules: RuleSet, programs: _Programs, units: Sequence[StreamUnit] = ()) -> None:
+def _add_state(
+    title: str,
+    documents: Iterable[Document],
+    rules: RuleSet,
+    programs: _Programs,
+    units: Sequence[StreamUnit] = (),
+    prefixes: Prefixes | None = None,
+) -> None:
     files = frozenset(os.path.realpath(document.name) for document in documents)
     if files and files not in programs:
-        programs[files] = state(title, rules, units)
+        programs[files] = state(title, rules, units, prefixes)
 
 
 def _safety(document: Document, spec: ProgramSpec) -> list[Diagnostic]:

@@ -88,7 +88,7 @@ def _explained(layer: Layer, unit: LarsUnit, prefixes: Prefixes) -> LarsExplanat
         file.name,
         f"of {duration_text(file.resolution)}; the stream is {stream}",
         tuple(_report(report) for report in file.reports) or ("nothing leaves the file",),
-        tuple(_kept(each, prefixes) for each in retentions(file)) or ("nothing of the stream",),
+        tuple(retention_text(each, prefixes) for each in retentions(file)) or ("nothing of the stream",),
         tuple(_partition(lars_key(file), prefixes)),
         f"{layer.number}: {reads}",
         layer.number,
@@ -103,7 +103,8 @@ def _report(report: LarsReport) -> str:
     return f"{report.label}: {report.kind.value}, {attributes}, {graph}"
 
 
-def _kept(kept: LarsRetention, prefixes: Prefixes) -> str:
+def retention_text(kept: LarsRetention, prefixes: Prefixes) -> str:
+    """Retention of the atoms of a predicate, with its name."""
     parts = []
     if kept.each:
         parts.append(f"each point of {duration_text(kept.each)}")

@@ -188,11 +188,15 @@ def _window(window: ContinuousWindow, stream: GraphStream) -> WindowExplanation:
     shown = f"STREAM WITHIN {duration_text(level.within)}" if isinstance(level, StreamLevel) else level.value
     if level is EntailmentLevel.GRAPH:
         shown = "GRAPH: the window closed as one graph"
-    history = level.within if isinstance(level, StreamLevel) else 0
-    kept = kept_text(window.extent)
-    if history:
-        kept += f", and the last {duration_text(history)} of the stream"
+    kept = kept_by_window(window)
     return WindowExplanation(window.name or "(default)", source, extent_text(window.extent), _reports(window.policies), shown, kept, stream)
+
+
+def kept_by_window(window: ContinuousWindow) -> str:
+    """Part of its stream that a window keeps, with what its level needs."""
+    level = window.block_level
+    history = f", and the last {duration_text(level.within)} of the stream" if isinstance(level, StreamLevel) and level.within else ""
+    return kept_text(window.extent) + history
 
 
 def extent_text(extent: Extent) -> str:

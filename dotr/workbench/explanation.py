@@ -3,11 +3,9 @@ and events."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.rendering import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
@@ -16,7 +14,7 @@ from dotr.layout.layers import Layer, PlacedRule
 from dotr.layout.retention import longest_chain, lookbacks, roles, scope_of
 from dotr.model.algebra import Select
 from dotr.model.rules import Absent, Aggregate, Choose, Clause, FactSource, Mode, Role, Rule
-from dotr.model.terms import Label, Prefixes, Term
+from dotr.model.terms import Label, Term
 from dotr.model.time import Micros
 from dotr.patterns.rule_templates import group_rules
 from dotr.queries import QueryPlan, canonical, plan
@@ -24,10 +22,8 @@ from dotr.workbench.explained_intervals import IntervalExplanation, explained_in
 from dotr.workbench.explained_lars import LarsExplanation, explained_files
 from dotr.workbench.explained_queries import ContinuousExplanation, DrawnUnit, explained_queries
 from dotr.workbench.reasons import Reasons, aggregate_evaluation
-from dotr.workbench.retained_state import link_text
+from dotr.workbench.retained_state import link_text, shown_prefixes
 from dotr.workbench.rules_touched import relevant_rules
-
-_PREFIX: Final = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +115,7 @@ def explanation(title: str, program: CompiledProgram) -> Explanation:
 class _Explainer:
     def __init__(self, program: CompiledProgram) -> None:
         self.program = program
-        self.prefixes: Prefixes = {**program.spec.prefixes}
-        for document in (*program.spec.rules, *program.spec.datalog):
-            self.prefixes = {**dict(_PREFIX.findall(document.text)), **self.prefixes}
+        self.prefixes = shown_prefixes(program.spec)
         self.datalog = [rule for document in program.spec.datalog for rule in parse_datalog(document, program.spec.prefixes)]
         self.reasons = Reasons(program.layout)
         self.numbers: dict[tuple[Select, bool], int] = {}

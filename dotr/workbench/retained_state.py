@@ -3,25 +3,32 @@ that causes it.
 
 A rule needs an event while a chain of windows from some anchor can include it
 (`dotr.layout.retention`); a delayed anchor is stored for its delay. The longest bound of all rules
-that read a shared query or event decides.
+that read a shared query or event decides. Units of other languages are bounded by what `explain`
+tells of them: windows of continuous queries, predicates of LARS files, operators of EP-SPARQL.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
+from dotr.engine.spec import ProgramSpec
 from dotr.explanations.rendering import bound_text
 from dotr.languages.rules import RuleSet
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
+from dotr.layout.lars_retention import retentions
+from dotr.layout.lars_units import LarsUnit
 from dotr.layout.retention import longest_chain, lookbacks, scope_of
-from dotr.layout.units import StreamUnit
+from dotr.layout.units import StreamQuery, StreamUnit
 from dotr.model.intervals import TemporalOperator, combinations
 from dotr.model.rules import Between, Clause, Rule, Window
-from dotr.model.terms import Label
+from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Micros
+
+_PREFIX: Final = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +61,22 @@ class OperatorBound:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamBound:
+    """Part of a stream that a window of a continuous query keeps, or a LARS file of a predicate."""
+
+    unit: Label
+    kept: str
+
+    def __str__(self) -> str:
+        return f"{self.unit}: {self.kept}"
+
+
+@dataclass(frozen=True, slots=True)
 class RetainedState:
     """Bounds of a program's state; `title` names its file."""
 
     title: str
-    bounds: tuple[RetentionBound | OperatorBound, ...]
+    bounds: tuple[RetentionBound | OperatorBound | StreamBound, ...]
 
     def __str__(self) -> str:
         if not self.bounds:
@@ -66,28 +84,48 @@ class RetainedState:
         return "\n".join([f"State of {self.title}, bounded by the longest chain of windows:", *(f"  {bound}" for bound in self.bounds)])
 
 
-def state(title: str, rules: RuleSet, units: Sequence[StreamUnit] = ()) -> RetainedState:
-    """Retained state of rules and EP-SPARQL units; `title` names their file."""
+def shown_prefixes(spec: ProgramSpec) -> Prefixes:
+    """The prefixes by which IRIs are shown: those of the configuration, and those of the files; the
+    first one counts."""
+    documents = (*spec.rules, *spec.datalog)
+    return {**{prefix: iri for document in reversed(documents) for prefix, iri in _PREFIX.findall(document.text)}, **spec.prefixes}
+
+
+def state(title: str, rules: RuleSet, units: Sequence[StreamUnit] = (), prefixes: Prefixes | None = None) -> RetainedState:
+    """Retained state of rules and other units; `title` names their file, `prefixes` shorten IRIs."""
     shared = {query.label for query in rules.queries} | {rule.event for rule in rules.rules}
     bounds_by_label: dict[tuple[Label, str], list[RetentionBound]] = {}
     for rule in rules.rules:
         for origin, bound in _bounds_of(rule):
             bounds_by_label.setdefault((origin, "" if origin in shared else rule.name), []).append(bound)
     of_rules = [_longest(label, bounds) for (label, _), bounds in bounds_by_label.items()]
-    return RetainedState(title, (*of_rules, *(bound for unit in units for bound in _bounds_of_unit(unit))))
+    return RetainedState(title, (*of_rules, *(bound for unit in units for bound in _bounds_of_unit(unit, prefixes or {}))))
 
 
-def _bounds_of_unit(unit: StreamUnit) -> Iterator[OperatorBound]:
-    """Bounds of the operators of an EP-SPARQL unit, and of the members of a component."""
+def _bounds_of_unit(unit: StreamUnit, prefixes: Prefixes) -> Iterator[OperatorBound | StreamBound]:
+    """Bounds of the operators of an EP-SPARQL unit, and of the members of a component; of the windows
+    of a continuous query; of the predicates of a LARS file.
+    """
     match unit:
         case IntervalComponent():
             for member in unit.members:
                 if isinstance(member, IntervalUnit):
-                    yield from _bounds_of_unit(member)
+                    yield from _bounds_of_unit(member, prefixes)
         case IntervalUnit(query):
             for each in () if query.where is None else combinations(query.where):
                 if each.bound is not None and each.operator not in (TemporalOperator.EQUALS, TemporalOperator.EQUALSOPTIONAL):
                     yield OperatorBound(query.label, each.operator, each.bound)
+        case StreamQuery(query):
+            from dotr.workbench.explained_queries import kept_by_window  # loaded where a program has a query
+
+            for window in query.windows:
+                of_window = f"window {window.name}" if window.name else "its window"
+                yield StreamBound(query.label, f"{of_window} keeps {kept_by_window(window)}")
+        case LarsUnit(file):
+            from dotr.workbench.explained_lars import retention_text  # loaded where a program has such a file
+
+            for kept in retentions(file):
+                yield StreamBound(file.name, retention_text(kept, prefixes))
         case _:
             pass
 

@@ -46,6 +46,30 @@ def test_retained_state_is_reported(project: Project) -> None:
     )
 
 
+QUERIES = """\
+PREFIX : <http://e/>
+REGISTER RSTREAM Hot AS SELECT ?x FROM NAMED WINDOW <w> ON <a> [RANGE 1m STEP 10s] FROM NAMED WINDOW <n> ON <a> [NOW]
+WHERE { WINDOW <w> { ?x :v ?v } WINDOW <n> { ?x :w ?v } }
+REGISTER ISTREAM Seen AS CONSTRUCT { ?x a :Seen } FROM WINDOW ON <a> [ELEMENTS 3] { ?x :v ?v }
+"""
+LARS = "PREFIX : <http://e/> Q(?x) :- :p(?x, 1) IN [5 s], :q(?x, ?y) AT ?t IN [3 s], EVENT Hot(?x) IN [LAST 2 PER ?x] . REPORT Q(?x) ."
+
+
+def test_retained_state_of_queries_and_lars_files_is_reported(project: Project) -> None:
+    project.write("q.rspql", QUERIES)
+    project.write("l.lars", LARS)
+    project.write("c.yaml", CONFIG.replace("rules: [r.dotr]", "rules: [r.dotr, q.rspql, l.lars]"))
+    assert project.dotr("check", "c.yaml").out == (
+        "State of c.yaml, bounded by the longest chain of windows:\n"
+        "  Hot: window <w> keeps elements of 1 min\n"
+        "  Hot: window <n> keeps nothing after its time\n"
+        "  Seen: its window keeps 3 elements, and those of the same times\n"
+        "  l.lars: :p: of each atom the last point of 5 s\n"
+        "  l.lars: :q: each point of 3 s\n"
+        "  l.lars: EVENT Hot: [LAST 2 PER ?x] of it\n"
+    )
+
+
 def test_retained_state_is_reported_once_for_programs_without_errors(project: Project) -> None:
     project.write("a.dotr", RULE)
     project.write("b.dotr", "PREFIX : <http://e/>\nrule S define Two = [ dotr_id a :Two ] from Out\n")
