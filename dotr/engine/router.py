@@ -81,7 +81,7 @@ def spread(reach: ReadSpread, arrivals: Sequence[Arrival], buckets: int) -> dict
     """The arrivals for each bucket of a unit that has a part in all of them, each once.
 
     >>> row = (0, ("<http://e/a>", "<http://e/b>"))
-    >>> spread(ReadSpread((0, 1), False), [row], 2) == {0: [row], 1: [row]}, spread(ReadSpread((1,), False), [row], 2) == {1: [row]}
+    >>> spread(ReadSpread((0, 1), False), [row], 2) == {0: [row], 1: [row]}, spread(ReadSpread((1,), False), [row], 2) == {0: [row]}
     (True, True)
     """
     if reach.is_everywhere:

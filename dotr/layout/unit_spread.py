@@ -28,8 +28,8 @@ class ReadSpread(NamedTuple):
     - `places`: the places in a row of the terms that key it, sorted; a row goes to the bucket of
       each.
     - `is_everywhere`: a row goes to all buckets.
-    - `objects`: not None of triples: those of these predicates are keyed by their objects, all others
-      by their subjects.
+    - `objects`: not None of triples: those of these predicates are keyed by their objects, all
+      others by their subjects.
     """
 
     places: tuple[int, ...]
@@ -59,7 +59,7 @@ class BucketShare(NamedTuple):
 
     >>> share = BucketShare(0, 2)
     >>> [share.has(f"<http://e/{name}>") for name in "abcd"]
-    [True, False, True, False]
+    [False, True, False, True]
     """
 
     bucket: int
