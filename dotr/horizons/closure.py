@@ -47,7 +47,7 @@ from itertools import filterfalse
 from typing import Final
 from weakref import WeakSet, ref
 
-from dotr.horizons.facts import BEFORE, FACT, INSERTED, NOW, VIEWS, HeldFacts, HorizonCell, StaticFacts
+from dotr.horizons.facts import BEFORE, FACT, INSERTED, NOW, VIEWS, HeldFacts, HorizonCell, Renewal, StaticFacts
 from dotr.horizons.growth import grown
 from dotr.horizons.index import HeldIndex
 from dotr.horizons.negation import strata_of
@@ -354,13 +354,10 @@ class HorizonClosure:
             began += group
             for each in routes:
                 each.run(name, group, h, k - 1, NOW, k, to, part)
-        for fact, before, step_before in renewed:
-            if before < h:
+        if renewed:
+            for (name, before, part), group in _grouped(renewed, h, step).items():
                 for each in routes:
-                    each.run(fact[-2], (fact,), h, max(before, k - 1), NOW, k, to, JoinPart.OTHERS)
-            if step_before < step:
-                for each in routes:
-                    each.run(fact[-2], (fact,), h, max(step_before, k - 1), NOW, k, to, JoinPart.FIRSTS)
+                    each.run(name, group, h, max(before, k - 1), NOW, k, to, part)
 
     def _expired(self, k: Point) -> list[list[HorizonCell]]:
         """Buckets of the calendar with facts that may end before k."""
@@ -527,6 +524,26 @@ class HorizonClosure:
         if self.auxiliary:
             began, ended = ([fact for fact in facts if fact[0] not in self.auxiliary] for facts in (began, ended))
         return FactChanges(began, ended)
+
+
+def _grouped(renewed: Sequence[Renewal], h: Point, step: Point) -> dict[tuple[str, Point, JoinPart], list[WindowFact]]:
+    """Renewed facts by predicate or relation, the horizon beyond which they are joined, and the joins.
+
+    >>> _grouped([(("<a>", "<p>", "<b>"), 4, 4), (("<b>", "<p>", "<c>"), 4, NEVER)], 7, 7)  # doctest: +NORMALIZE_WHITESPACE
+    {('<p>', 4, <JoinPart.ALL: 2>): [('<a>', '<p>', '<b>')],
+     ('<p>', 4, <JoinPart.OTHERS: 1>): [('<b>', '<p>', '<c>')],
+     ('<p>', -..., <JoinPart.FIRSTS: 0>): [('<b>', '<p>', '<c>')]}
+    """
+    groups: dict[tuple[str, Point, JoinPart], list[WindowFact]] = {}
+    for fact, before, step_before in renewed:
+        if before == step_before and h <= step:
+            groups.setdefault((fact[-2], before, JoinPart.ALL), []).append(fact)
+            continue
+        if before < h:
+            groups.setdefault((fact[-2], before, JoinPart.OTHERS), []).append(fact)
+        if step_before < step:
+            groups.setdefault((fact[-2], step_before, JoinPart.FIRSTS), []).append(fact)
+    return groups
 
 
 def _is_before(points: list[Point], k: Point) -> bool:
