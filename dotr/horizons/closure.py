@@ -306,58 +306,46 @@ class HorizonClosure:
         self._begun += [each for each in starting if each.start == k]
 
     def _settle(self, k: Point, routes: Sequence[RuleRoutes], began: list[WindowFact], settled: SettledFacts) -> None:
-        """Settles what waits and what follows from it, in descending order of horizon."""
+        """Settles what waits and what follows from it, in descending order of horizon.
+
+        Facts with one horizon get it together, and those to which it is new are joined.
+        """
         heap, inserted, concluded, paths = self._heap, self._inserted, self._concluded, self._concluded.paths
-        cells, calendar = self.held.cells, self._calendar
+        cells, calendar, settle, limit, beyond = self.held.cells, self._calendar, self.held.settle, self.limit, k - 1
         while heap:
             h = -heappop(heap)
             here: list[HorizonCell] = []
             while True:  # what has this horizon may conclude more of it
                 if inserted and h in inserted:
-                    self._settle_some(list_of(inserted.pop(h)), h, k, h, h, routes, began, here)
+                    new, renewed = settle(list_of(inserted.pop(h)), h, h, step := h, here)
+                    part = JoinPart.ALL
                 elif h in concluded:
-                    self._settle_some(list_of(concluded.pop(h)), h, k, NEVER, h, routes, began, here)
-                elif paths and h in paths:
-                    self._settle_some(list_of(paths.pop(h)), h, k, NEVER, NEVER, routes, began, here)
+                    new, renewed = settle(list_of(concluded.pop(h)), h, NEVER, step := h, here)
+                    part = JoinPart.ALL
+                elif h in paths:
+                    new, renewed = settle(list_of(paths.pop(h)), h, NEVER, step := NEVER, here)
+                    part = JoinPart.OTHERS
                 else:
                     break
-                if len(cells) > self.limit:
-                    raise LimitExceeded(self.limit)
+                for name, group in new.items():
+                    began += group
+                    for each in routes:
+                        each.run(name, group, h, beyond, NOW, k, concluded, part)
+                if renewed:
+                    for (name, before, part), group in _grouped(renewed, h, step).items():
+                        for each in routes:
+                            each.run(name, group, h, max(before, beyond), NOW, k, concluded, part)
+                if len(cells) > limit:
+                    raise LimitExceeded(limit)
             if here:
                 settled.append((h, here))
                 if h >= FOREVER:
                     self._has_endless = True
+                elif h in calendar:
+                    calendar[h] += here
                 else:
-                    bucket = calendar.get(h)
-                    if bucket is None:
-                        calendar[h] = here
-                        heappush(self._horizons, h)
-                    else:
-                        bucket += here
-
-    def _settle_some(
-        self,
-        facts: Sequence[WindowFact],
-        h: Point,
-        k: Point,
-        inserted: Point,
-        step: Point,
-        routes: Sequence[RuleRoutes],
-        began: list[WindowFact],
-        here: list[HorizonCell],
-    ) -> None:
-        """Settles facts with one horizon, and joins from those to which it is new."""
-        new, renewed = self.held.settle(facts, h, inserted, step, here)
-        to = self._concluded
-        part = JoinPart.OTHERS if step == NEVER else JoinPart.ALL
-        for name, group in new.items():
-            began += group
-            for each in routes:
-                each.run(name, group, h, k - 1, NOW, k, to, part)
-        if renewed:
-            for (name, before, part), group in _grouped(renewed, h, step).items():
-                for each in routes:
-                    each.run(name, group, h, max(before, k - 1), NOW, k, to, part)
+                    calendar[h] = here
+                    heappush(self._horizons, h)
 
     def _expired(self, k: Point) -> list[list[HorizonCell]]:
         """Buckets of the calendar with facts that may end before k."""
