@@ -133,6 +133,15 @@ class Knowledge:
         """K(t) of an instant with these triples; keeps no state. Raises `LimitExceeded`."""
         return self._closer.close(triples)
 
+    def adds_nothing_to(self, triples: Sequence[Triple]) -> bool:
+        """True where the closure of an instant is sure to be its own triples, within the limit.
+
+        >>> Knowledge.load([], []).adds_nothing_to([("<s>", "<at>", "<c>")])
+        True
+        """
+        closer = self._closer
+        return isinstance(closer, Closer) and not closer.has_rules and len(triples) <= closer.limit
+
     @property
     def lowest_stratum(self) -> LowestStratum | None:
         """The lowest stratum of rules with NOT or AGGREGATE; None without these."""

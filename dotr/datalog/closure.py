@@ -205,6 +205,7 @@ class Closer:
     def __init__(self, rules: RuleDispatch, background: TripleIndex, limit: int = LIMITS.triples) -> None:
         self.background = background
         self.limit = limit
+        self.has_rules = bool(rules.fixed or rules.free)
         self._fixed = rules.fixed
         self._background_dispatch = background_dispatch = BackgroundDispatch(rules.free, background)
         self.schema: Mapping[tuple[Term, Term | None], Sequence[DeltaPosition]] = background_dispatch.dormant

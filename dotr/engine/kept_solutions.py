@@ -13,6 +13,7 @@ is, all is found anew.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Set
+from itertools import chain
 from typing import NamedTuple, cast
 
 from dotr.engine.shared_closure import WindowChanges
@@ -170,9 +171,11 @@ class KeptSolutions:
         return index
 
     def _new_index(self, read: Set[Term] | None, triples: Collection[Triple]) -> TripleIndex:
-        if read is not None:
-            triples = [each for each in triples if each[1] in read]
         groups: dict[Term, list[Triple]] = {}
         for each in triples:
-            groups.setdefault(each[1], []).append(each)
-        return TripleIndex.from_groups(groups, set(triples))
+            predicate = each[1]
+            if predicate in groups:
+                groups[predicate].append(each)
+            elif read is None or predicate in read:
+                groups[predicate] = [each]
+        return TripleIndex.from_groups(groups, set(chain.from_iterable(groups.values())))

@@ -3,7 +3,8 @@
 Idea: ISTREAM gives each row as often as it is there more often than before, DSTREAM as often as it
 was there more often. Where only what came and went is known, that is its difference as bags, and
 the bag is not looked through.
-Cost: what came and went, or the bag where a report begins anew; RSTREAM its output.
+Cost: what came and went, or the bag where a report begins anew; RSTREAM its output, and nothing
+where that is as it was.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ class LastSolutions:
     >>> last.undo()
     >>> list(last.rows())
     [('<a>',), ('<b>',)]
+    >>> last = LastSolutions(RelationToStream.RSTREAM)
+    >>> last.give(SolutionChanges([("<a>",)], [], True)) is last.give(SolutionChanges([], [], False))
+    True
     """
 
     def __init__(self, relation: RelationToStream) -> None:
@@ -36,6 +40,7 @@ class LastSolutions:
         self._before: Counter[AnswerRow] | None = None
         self._net: dict[AnswerRow, int] = {}
         self._anew: list[AnswerRow] | None = None  # RSTREAM: the rows, where no bag of them is made yet
+        self._told: list[AnswerRow] | None = None  # RSTREAM: the rows as the last report gave them
 
     def rows(self) -> Iterable[AnswerRow]:
         """All rows, each as often as it is there; none for RSTREAM, which compares with nothing."""
@@ -43,12 +48,17 @@ class LastSolutions:
 
     def restore(self, rows: Iterable[AnswerRow]) -> None:
         """Takes the rows of `rows`."""
-        self._bag = Counter(rows)
+        self._bag, self._told = Counter(rows), None
 
     def give(self, changes: SolutionChanges) -> list[AnswerRow]:
-        """The rows that a report gives."""
+        """The rows that a report gives, in a list that must not be changed: RSTREAM gives the same
+        one again where nothing came or went.
+        """
         if changes.is_anew:
             return self._give_anew(changes.came)
+        if self._told is not None and not changes.came and not changes.went:
+            self._before, self._net = None, {}
+            return self._told
         if self._anew is not None:
             self._bag, self._anew = Counter(self._anew), None
         net: dict[AnswerRow, int] = {}
@@ -60,7 +70,8 @@ class LastSolutions:
         self._add(net, 1)
         match self._relation:
             case RelationToStream.RSTREAM:
-                return list(self._bag.elements())
+                self._told = list(self._bag.elements())
+                return self._told
             case RelationToStream.ISTREAM:
                 return [row for row, times in net.items() if times > 0 for _ in range(times)]
             case RelationToStream.DSTREAM:
@@ -70,7 +81,7 @@ class LastSolutions:
 
     def _give_anew(self, rows: list[AnswerRow]) -> list[AnswerRow]:
         if self._relation is RelationToStream.RSTREAM:
-            self._anew, self._before, self._net = rows, None, {}
+            self._anew, self._told, self._before, self._net = rows, rows, None, {}
             return rows
         before, self._bag = self._bag, Counter(rows)
         self._before = before
@@ -93,4 +104,4 @@ class LastSolutions:
             self._bag, self._before = self._before, None
         else:
             self._add(self._net, -1)
-        self._net = {}
+        self._net, self._told = {}, None

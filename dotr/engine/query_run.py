@@ -25,7 +25,7 @@ from dotr.joins.limits import LimitExceeded
 from dotr.layout.event_order import sort_by_tie
 from dotr.model.continuous import AskForm, ConstructForm, ContinuousQuery, LandmarkExtent, SelectForm
 from dotr.model.stream import DeadLetter, Firing, Reason
-from dotr.model.terms import Label, Triple, Variable
+from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import CompiledTemplate
@@ -81,6 +81,9 @@ class QueryRun(UnitRun):
         self._all_times = [reports.times for reports in self.windows if reports.times is not None]
         names = evaluator.projection
         self._names = names
+        self._places = sorted(zip(names, range(len(names)), strict=True))
+        self._given: tuple[list[SolutionRow], list[tuple[tuple[Variable, Term], ...]]] = ([], [])
+        """The rows of the last report as it gave them, and the attributes of their events."""
         self._template = compile_template(self.query.form.template, names) if isinstance(self.query.form, ConstructForm) else None
         self.passed: Micros | None = None
         self.is_stopped = False
@@ -215,14 +218,16 @@ class QueryRun(UnitRun):
         label = self.query.label
         match self.query.form:
             case SelectForm() | AskForm():
-                return [Firing(time, label, label, self._pairs(row), None, 0) for row in rows]
+                if rows is not self._given[0]:  # RSTREAM gives the same list where nothing changed
+                    self._given = (rows, list(map(self._pairs, rows)))
+                return [Firing(time, label, label, pairs, None, 0) for pairs in self._given[1]]
             case ConstructForm():
                 return [self._graph_firing(time, rows)] if rows else []
             case other:
                 assert_never(other)
 
     def _pairs(self, row: SolutionRow) -> tuple[tuple[str, str], ...]:
-        return tuple(sorted((name, term) for name, term in zip(self._names, row, strict=True) if term is not None))
+        return tuple([(name, term) for name, place in self._places if (term := row[place]) is not None])
 
     def _graph_firing(self, time: Micros, rows: list[SolutionRow]) -> Firing:
         """The one event of a CONSTRUCT: the graphs of all rows, with fresh blank nodes for each."""

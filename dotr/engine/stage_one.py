@@ -14,7 +14,7 @@ from functools import partial
 from itertools import chain
 from operator import itemgetter
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Closure
@@ -172,6 +172,7 @@ class StageOne:
             else:
                 for predicate in each.triggers:
                     self._plans_by_predicate.setdefault(predicate, []).append(number)
+        self._evaluate: Final = self._facts if self.plans or triples else self._facts_unread
         self._untriggered_groups: list[JoinGroup] = []
         self._groups_by_trigger: dict[Term, list[JoinGroup]] = {}
         for group in join_groups(self.plans, knowledge.background, limits, self._first_stream):
@@ -186,7 +187,7 @@ class StageOne:
         """The facts of interest at an instant, each stream's in the tie order."""
         BOUNDS.characters = self.limits.literal
         try:
-            return self._facts(instant)
+            return self._evaluate(instant)
         except _QueryLimitExceeded as over:
             return InstantFacts(
                 {},
@@ -195,6 +196,12 @@ class StageOne:
                 exceeded=str(over),
                 over=tuple(binding.stream for binding in self._bindings[over.number]),
             )
+
+    def _facts_unread(self, instant: Instant) -> InstantFacts:
+        """The same where no query and no unit reads closed instants, as with windows alone: one that
+        no rule adds to need not be closed.
+        """
+        return InstantFacts({}, NO_INCONSISTENCIES) if self.knowledge.adds_nothing_to(instant.triples) else self._facts(instant)
 
     def _facts(self, instant: Instant) -> InstantFacts:
         try:

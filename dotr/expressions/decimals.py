@@ -37,7 +37,8 @@ def quotient(dividend: int | Decimal, divisor: int | Decimal) -> Decimal | None:
     if 2 * rest > below or (2 * rest == below and scaled % 2):
         scaled += 1
     try:
-        return shortest(EXACT.scaleb(Decimal(scaled), -QUOTIENT_PLACES))
+        number = EXACT.scaleb(Decimal(scaled), -QUOTIENT_PLACES)
+        return number.normalize(EXACT) if scaled % _SCALE else shortest(number)  # a fraction has no exponent above 0
     except DecimalException:
         return None
 

@@ -47,7 +47,7 @@ from itertools import filterfalse
 from typing import Final
 from weakref import WeakSet, ref
 
-from dotr.horizons.facts import BEFORE, FACT, INSERTED, NOW, VIEWS, HeldFacts, HorizonCell, StaticFacts
+from dotr.horizons.facts import BEFORE, FACT, INSERTED, NOW, VIEWS, HeldFacts, HorizonCell, Renewal, StaticFacts
 from dotr.horizons.growth import grown
 from dotr.horizons.index import HeldIndex
 from dotr.horizons.negation import strata_of
@@ -306,61 +306,46 @@ class HorizonClosure:
         self._begun += [each for each in starting if each.start == k]
 
     def _settle(self, k: Point, routes: Sequence[RuleRoutes], began: list[WindowFact], settled: SettledFacts) -> None:
-        """Settles what waits and what follows from it, in descending order of horizon."""
+        """Settles what waits and what follows from it, in descending order of horizon.
+
+        Facts with one horizon get it together, and those to which it is new are joined.
+        """
         heap, inserted, concluded, paths = self._heap, self._inserted, self._concluded, self._concluded.paths
-        cells, calendar = self.held.cells, self._calendar
+        cells, calendar, settle, limit, beyond = self.held.cells, self._calendar, self.held.settle, self.limit, k - 1
         while heap:
             h = -heappop(heap)
             here: list[HorizonCell] = []
             while True:  # what has this horizon may conclude more of it
                 if inserted and h in inserted:
-                    self._settle_some(list_of(inserted.pop(h)), h, k, h, h, routes, began, here)
+                    new, renewed = settle(list_of(inserted.pop(h)), h, h, step := h, here)
+                    part = JoinPart.ALL
                 elif h in concluded:
-                    self._settle_some(list_of(concluded.pop(h)), h, k, NEVER, h, routes, began, here)
-                elif paths and h in paths:
-                    self._settle_some(list_of(paths.pop(h)), h, k, NEVER, NEVER, routes, began, here)
+                    new, renewed = settle(list_of(concluded.pop(h)), h, NEVER, step := h, here)
+                    part = JoinPart.ALL
+                elif h in paths:
+                    new, renewed = settle(list_of(paths.pop(h)), h, NEVER, step := NEVER, here)
+                    part = JoinPart.OTHERS
                 else:
                     break
-                if len(cells) > self.limit:
-                    raise LimitExceeded(self.limit)
+                for name, group in new.items():
+                    began += group
+                    for each in routes:
+                        each.run(name, group, h, beyond, NOW, k, concluded, part)
+                if renewed:
+                    for (name, before, part), group in _grouped(renewed, h, step).items():
+                        for each in routes:
+                            each.run(name, group, h, max(before, beyond), NOW, k, concluded, part)
+                if len(cells) > limit:
+                    raise LimitExceeded(limit)
             if here:
                 settled.append((h, here))
                 if h >= FOREVER:
                     self._has_endless = True
+                elif h in calendar:
+                    calendar[h] += here
                 else:
-                    bucket = calendar.get(h)
-                    if bucket is None:
-                        calendar[h] = here
-                        heappush(self._horizons, h)
-                    else:
-                        bucket += here
-
-    def _settle_some(
-        self,
-        facts: Sequence[WindowFact],
-        h: Point,
-        k: Point,
-        inserted: Point,
-        step: Point,
-        routes: Sequence[RuleRoutes],
-        began: list[WindowFact],
-        here: list[HorizonCell],
-    ) -> None:
-        """Settles facts with one horizon, and joins from those to which it is new."""
-        new, renewed = self.held.settle(facts, h, inserted, step, here)
-        to = self._concluded
-        part = JoinPart.OTHERS if step == NEVER else JoinPart.ALL
-        for name, group in new.items():
-            began += group
-            for each in routes:
-                each.run(name, group, h, k - 1, NOW, k, to, part)
-        for fact, before, step_before in renewed:
-            if before < h:
-                for each in routes:
-                    each.run(fact[-2], (fact,), h, max(before, k - 1), NOW, k, to, JoinPart.OTHERS)
-            if step_before < step:
-                for each in routes:
-                    each.run(fact[-2], (fact,), h, max(step_before, k - 1), NOW, k, to, JoinPart.FIRSTS)
+                    calendar[h] = here
+                    heappush(self._horizons, h)
 
     def _expired(self, k: Point) -> list[list[HorizonCell]]:
         """Buckets of the calendar with facts that may end before k."""
@@ -527,6 +512,26 @@ class HorizonClosure:
         if self.auxiliary:
             began, ended = ([fact for fact in facts if fact[0] not in self.auxiliary] for facts in (began, ended))
         return FactChanges(began, ended)
+
+
+def _grouped(renewed: Sequence[Renewal], h: Point, step: Point) -> dict[tuple[str, Point, JoinPart], list[WindowFact]]:
+    """Renewed facts by predicate or relation, the horizon beyond which they are joined, and the joins.
+
+    >>> _grouped([(("<a>", "<p>", "<b>"), 4, 4), (("<b>", "<p>", "<c>"), 4, NEVER)], 7, 7)  # doctest: +NORMALIZE_WHITESPACE
+    {('<p>', 4, <JoinPart.ALL: 2>): [('<a>', '<p>', '<b>')],
+     ('<p>', 4, <JoinPart.OTHERS: 1>): [('<b>', '<p>', '<c>')],
+     ('<p>', -..., <JoinPart.FIRSTS: 0>): [('<b>', '<p>', '<c>')]}
+    """
+    groups: dict[tuple[str, Point, JoinPart], list[WindowFact]] = {}
+    for fact, before, step_before in renewed:
+        if before == step_before and h <= step:
+            groups.setdefault((fact[-2], before, JoinPart.ALL), []).append(fact)
+            continue
+        if before < h:
+            groups.setdefault((fact[-2], before, JoinPart.OTHERS), []).append(fact)
+        if step_before < step:
+            groups.setdefault((fact[-2], step_before, JoinPart.FIRSTS), []).append(fact)
+    return groups
 
 
 def _is_before(points: list[Point], k: Point) -> bool:

@@ -117,18 +117,20 @@ class HeldFacts:
         self.cells: dict[WindowFact, HorizonCell] = {}
         self.by_subject: dict[Term, CellEnds] = {}
         self.by_object: dict[Term, CellEnds] = {}
+        self._ends_of: dict[Term, tuple[CellEnds, CellEnds]] = {}  # both tables of a predicate
         self._from: dict[Term, dict[tuple[Term, Term], HorizonCell]] | None = None
         self._to: dict[Term, dict[tuple[Term, Term], HorizonCell]] | None = None
         self._tables: dict[str, list[tuple[tuple[int, ...], Callable[[FactRow], Any], CellRows]]] = {}
 
     def ends(self, predicate: Term, *, by_subject: bool) -> CellEnds:
         """The table of a predicate, which stays the same object."""
-        tables = self.by_subject if by_subject else self.by_object
-        ends = tables.get(predicate)
-        if ends is None:
-            self.by_subject[predicate], self.by_object[predicate] = {}, {}
-            ends = tables[predicate]
-        return ends
+        both = self._ends_of.get(predicate) or self._new_ends(predicate)
+        return both[0] if by_subject else both[1]
+
+    def _new_ends(self, predicate: Term) -> tuple[CellEnds, CellEnds]:
+        both = self._ends_of[predicate] = ({}, {})
+        self.by_subject[predicate], self.by_object[predicate] = both
+        return both
 
     def table(self, relation: str, columns: tuple[int, ...]) -> CellRows:
         """Rows of a relation by their key in some columns, which stays the same object."""
@@ -202,10 +204,12 @@ class HeldFacts:
         """
         has_edges = self._from is not None
         add = self.cells.setdefault
+        ends_of = self._ends_of
         new: dict[str, list[WindowFact]] = {}
         renewed: list[Renewal] = []
         group: list[WindowFact] = []
-        is_triple, last = False, ""
+        to_objects: CellEnds | None = None
+        last = ""
         for fact in facts:
             fresh = [h, NEVER, inserted, step, fact, 0]
             cell = add(fact, fresh)
@@ -225,12 +229,18 @@ class HeldFacts:
             name = fact[-2]  # the predicate of a triple, the relation of a row
             if name != last:
                 last = name
-                group = new.setdefault(name, [])
-                is_triple = len(fact) == 3
-                if is_triple:
-                    to_objects, to_subjects = self.ends(name, by_subject=True), self.ends(name, by_subject=False)
+                if name in new:
+                    group = new[name]
+                else:
+                    group = new[name] = []
+                if name in ends_of:
+                    to_objects, to_subjects = ends_of[name]
+                elif len(fact) == 3:
+                    to_objects, to_subjects = self._new_ends(name)
+                else:
+                    to_objects = None
             group.append(fact)
-            if not is_triple:
+            if to_objects is None:
                 self._add_row(cast(RelationFact, fact), cell)
                 continue
             subject, object = fact[0], fact[2]  # type: ignore[misc]
@@ -264,7 +274,7 @@ class HeldFacts:
 
         The cell of a fact that was removed has the horizon `NEVER`.
         """
-        cells, by_subject, by_object = self.cells, self.by_subject, self.by_object
+        cells, ends_of = self.cells, self._ends_of
         has_edges = self._from is not None
         removed: list[WindowFact] = []
         for cell in some:
@@ -279,16 +289,15 @@ class HeldFacts:
                     _discard(table, get_key(fact[1]), fact[1])
                 continue
             subject, predicate, object = fact
-            ends = by_subject[predicate]
-            others = ends[subject]
+            to_objects, to_subjects = ends_of[predicate]
+            others = to_objects[subject]
             if len(others) == 1:
-                del ends[subject]
+                del to_objects[subject]
             else:
                 del others[object]
-            ends = by_object[predicate]
-            others = ends[object]
+            others = to_subjects[object]
             if len(others) == 1:
-                del ends[object]
+                del to_subjects[object]
             else:
                 del others[subject]
             if has_edges:

@@ -145,20 +145,20 @@ class RuleRoutes:
         if route is None:
             route = self._routes[name] = self._route(name, facts[0])
         by_object, plain = route
-        rest = facts
-        if by_object:
+        if not by_object:
+            for join in plain[part]:
+                join(facts, h, beyond, at, least, to)
+        else:
             by_end: dict[Term, list[WindowFact]] = {}
             others: list[WindowFact] = []
-            rest = others
             for fact in facts:
                 end = cast(Term, fact[-1])
                 (by_end.setdefault(end, []) if end in by_object else others).append(fact)
             for object, of_object in by_end.items():
                 for join in by_object[object][part]:
                     join(of_object, h, beyond, at, least, to)
-        if rest:
-            for join in plain[part]:
-                join(rest, h, beyond, at, least, to)
+            for join in plain[part] if others else ():
+                join(others, h, beyond, at, least, to)
         if self.active and part is not JoinPart.FIRSTS and len(facts[0]) == 3:
             for join in self.active:
                 join(facts, h, beyond, at, least, to)

@@ -250,7 +250,7 @@ class KeptGroups(KeptOperator):
             touched[()] = self._group(())
         if not changes and not touched:
             return NO_ROWS
-        key_of, values_of = self._key_of, [column.value_of for column in self._columns]
+        key_of, values_of = self._key_of, [(number, column.value_of) for number, column in enumerate(self._columns)]
         for rows, times in ((changes.came, 1), (changes.went, -1)):
             for row in rows:
                 key = key_of(row)
@@ -258,8 +258,9 @@ class KeptGroups(KeptOperator):
                 if group is None:
                     group = touched[key] = self._group(key)
                 group.number += times
-                for value_of, values in zip(values_of, group.values, strict=True):
-                    values.change(value_of(row), times)
+                values = group.values
+                for number, value_of in values_of:
+                    values[number].change(value_of(row), times)
         work.keep(len(self._groups))
         return self._given(touched)
 
