@@ -54,6 +54,7 @@ class LarsDraft:
     words: set[str] = field(default_factory=set)
 
 
+_REPORT_KINDS: Final = {"NEW": ReportKind.NEW, "ENDED": ReportKind.ENDED, "ALL": ReportKind.ALL}
 _REPORT: Final = "Write REPORT Busy(?x) .  or  REPORT ENDED Busy(?x) AS Free ."
 
 
@@ -151,15 +152,15 @@ class LarsReader(LiteralReader):
     def _report_statement(self, span: Span) -> None:
         self._index += 1
         kind = ReportKind.NEW
-        if self._word() in ReportKind.__members__:
-            kind = ReportKind[self._word()]
+        if self._word() in _REPORT_KINDS:
+            kind = _REPORT_KINDS[self._word()]
             self._index += 1
         first = self._index
         if self._word() in ("EVENT", "NOT"):
             hint = "REPORT is of an atom that a rule derives."
             self._fail(LarsCode.UNEXPECTED, f"REPORT of {self._word()}", self._tokens[first], hint)
         if self._word() and self._tokens[first + 1][0] in (WORD, NAME):
-            close = did_you_mean(self._word(), tuple(ReportKind.__members__))
+            close = did_you_mean(self._word(), tuple(_REPORT_KINDS))
             if close:
                 self._unexpected("NEW, ENDED, ALL or an atom", close)
         problems = len(self.problems)
