@@ -193,7 +193,7 @@ class HorizonClosure:
             given = sum(len(each.facts) for each in starting)
             if given:
                 self._settled_per_fact = sum(len(facts) for _, facts in settled) / given
-        if settled:
+        if settled or expired:  # a view asks whether what it has may have ended before it began again
             for view in self._views:
                 view.hear(settled)
         return changes

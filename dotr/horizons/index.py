@@ -43,9 +43,10 @@ class _HeldEnds(Mapping[Any, "list[Any]"]):
         if self._all:
             return list(items)
         least, without = self._least, self._without
-        found = [item for item, cell in items.items() if cell[NOW] >= least]
-        if without is not None:
-            found = [item for item in found if not without(key, item)]
+        found: list[Any] = []
+        for item, cell in items.items():  # a comprehension is a call of its own, and most keys have few items
+            if cell[NOW] >= least and (without is None or not without(key, item)):
+                found.append(item)
         return found or default
 
     def __getitem__(self, key: Any) -> list[Any]:

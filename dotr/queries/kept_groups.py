@@ -21,6 +21,7 @@ from operator import itemgetter
 from typing import Final
 
 from dotr.expressions import VALUES, aggregate, evaluator, order_key, write
+from dotr.expressions.decimals import quotient
 from dotr.expressions.exact_sums import ExactSum
 from dotr.expressions.operators import divide
 from dotr.expressions.sort_keys import OrderBy
@@ -137,8 +138,10 @@ class SummedValues(ValueMultiset):
     def result(self) -> Term | None:
         if self._errors or self._sum.has_overflowed:
             return super().result()
-        total = self._sum.total()
-        return write(total if not self._is_mean or not self._number or total is None else divide(total, self._number))
+        total, number = self._sum.total(), self._number
+        if not self._is_mean or not number or total is None:
+            return write(total)
+        return write(divide(total, number) if isinstance(total, float) else quotient(total, number))
 
 
 class OrderedValues(GroupValues):

@@ -14,6 +14,7 @@ from dotr.datalog.compiled_cache import CachePolicy, open_background
 from dotr.datalog.entailment import Entailment, rule_set
 from dotr.datalog.said import SaidCloser
 from dotr.datalog.sources import Sources
+from dotr.horizons.closure import HorizonClosure
 from dotr.horizons.window_closure import WindowClosure, WindowClosureView
 from dotr.joins.limits import LimitExceeded
 from dotr.languages.datalog import parse_datalog
@@ -154,3 +155,18 @@ def test_limit() -> None:
     closure.insert(1, [(f"<n{n}>", "<http://e/p>", f"<n{n + 1}>") for n in range(50)])
     with pytest.raises(LimitExceeded):
         closure.advance(0)
+
+
+def test_a_fact_that_ends_and_begins_again_between_two_points_of_a_view_is_renewed() -> None:
+    """The closure ends it at a point at which nothing begins; the view is moved over both points at once."""
+    closure = HorizonClosure([])
+    fact = ("<a>", "<p>", "<b>")
+    closure.insert(fact, 0, 1)
+    closure.advance(0)
+    view = closure.view()
+    assert view.advance(0).began == [fact]
+    assert closure.advance(2).ended == [fact]
+    closure.insert(fact, 3, 5)
+    assert closure.advance(3).began == [fact]
+    changes = view.advance(3)
+    assert (changes.began, changes.ended, changes.renewed) == ([], [], [fact])
