@@ -34,6 +34,11 @@ class IntervalRecord:
         event = RecordedInterval(start, firing.time, dict(firing.attributes), firing.graph, parts)
         self._events.setdefault(firing.time, []).append(event)
 
+    @property
+    def events(self) -> list[RecordedInterval]:
+        """All events, in the order of time."""
+        return [each for time in sorted(self._events) for each in self._events[time]]
+
     def at(self, time: Micros) -> Sequence[RecordedInterval]:
         """The events of a time in µs."""
         return self._events.get(time, ())
