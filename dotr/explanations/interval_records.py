@@ -52,7 +52,9 @@ class IntervalRecord:
     def find(
         self, time: Micros, attributes: Mapping[Variable, Term], graph: tuple[Triple, ...] | None, start: Micros | None
     ) -> RecordedInterval | None:
-        """The first event of a time that has these attributes, this graph, and this start, if it is known."""
+        """The first event of a time that has these attributes and this graph, and this start where it
+        is known.
+        """
         equal = (each for each in self.at(time) if each.attributes == attributes and each.graph == graph)
         return next((each for each in equal if start is None or each.start == start), None)
 

@@ -1,9 +1,10 @@
 """Answer to the question why a LARS file made no event of a label.
 
-Idea: the file is replayed (`dotr.explanations.firings`), and the rules that conclude the reported atom
-are taken apart: further rules, one for each part of a body, tell at each point how many rows it has
-(`dotr.explanations.lars_probes`). The point at which a rule comes furthest is explained: the item
-with which nothing is left. A conclusion that a file makes itself is taken apart in the same way.
+Idea: the file is replayed (`dotr.explanations.firings`), and the rules that conclude the reported
+atom are taken apart: further rules, one for each part of a body, tell at each point how many rows
+it has (`dotr.explanations.lars_probes`). The point at which a rule comes furthest is explained: the
+item with which nothing is left. A conclusion that a file makes itself is taken apart in the same
+way.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class PointWhyNot:
         case: the case of a rule test; empty otherwise.
         rule: the label.
         points: the number of points evaluated within what was asked; `events`: of events.
-        stops: what stops each rule, or why a row makes no event: lines, those below a rule indented.
+        stops: what stops each rule, or why a row makes no event: lines, those below a rule
+            indented.
     """
 
     case: str
