@@ -190,14 +190,22 @@ class Program(CompiledProgram):
     def __repr__(self) -> str:
         rules = _some([rule.name for rule in self.rules.rules])
         events = _some(sorted({rule.event for rule in self.rules.rules}))
-        return f"<dotr.Program: rules {rules}, which define {events};\n {self._background_text()}>"
+        units = f"; {self._units_text()}" if self.units else ""
+        return f"<dotr.Program: rules {rules}, which define {events}{units};\n {self._background_text()}>"
 
     def _repr_html_(self) -> str:
         rules = self.rules.rules
         rows = (
             [rule.name, rule.documentation, rule.event, ", ".join(dict.fromkeys(role.origin for role in roles(rule)))] for rule in rules
         )
-        return table(["rule", "meaning", "defines", "reads"], rows, len(rules)) + paragraph(self._background_text())
+        units = paragraph(self._units_text()) if self.units else ""
+        return table(["rule", "meaning", "defines", "reads"], rows, len(rules)) + units + paragraph(self._background_text())
+
+    def _units_text(self) -> str:
+        """The units that are no rules, and what they make."""
+        names = [unit.name for unit in self.units]
+        made = sorted({each.label for unit in self.units for each in unit.makes})
+        return f"units {_some(names)}, which make {_some(made)}"
 
     def _background_text(self) -> str:
         spec = self.spec

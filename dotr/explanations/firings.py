@@ -126,9 +126,10 @@ class FiringRecorder:
     horizon: Micros | None = 0
 
     @staticmethod
-    def of(replay: Replay, names: Iterable[str]) -> FiringRecorder:
-        """A recorder for rules and other units, by their names."""
+    def of(replay: Replay, names: Iterable[str], further: Sequence[StreamUnit] = ()) -> FiringRecorder:
+        """A recorder for rules and other units, by their names; `further` units run beside them."""
         units = read_units(replay.program, names)
+        units = units._replace(units=[*units.units, *further])
         program = program_of(replay.program, units)
         written = program.rules.rules
         read = {role.source.event for rule in written for role in roles(rule) if isinstance(role.source, EventSource)}

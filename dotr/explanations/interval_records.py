@@ -34,6 +34,11 @@ class IntervalRecord:
         event = RecordedInterval(start, firing.time, dict(firing.attributes), firing.graph, parts)
         self._events.setdefault(firing.time, []).append(event)
 
+    @property
+    def events(self) -> list[RecordedInterval]:
+        """All events, in the order of time."""
+        return [each for time in sorted(self._events) for each in self._events[time]]
+
     def at(self, time: Micros) -> Sequence[RecordedInterval]:
         """The events of a time in µs."""
         return self._events.get(time, ())
@@ -47,7 +52,9 @@ class IntervalRecord:
     def find(
         self, time: Micros, attributes: Mapping[Variable, Term], graph: tuple[Triple, ...] | None, start: Micros | None
     ) -> RecordedInterval | None:
-        """The first event of a time that has these attributes, this graph, and this start, if it is known."""
+        """The first event of a time that has these attributes and this graph, and this start where it
+        is known.
+        """
         equal = (each for each in self.at(time) if each.attributes == attributes and each.graph == graph)
         return next((each for each in equal if start is None or each.start == start), None)
 

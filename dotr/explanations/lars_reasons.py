@@ -62,7 +62,7 @@ class LarsReasons:
         model = record.model(held)
         proof = LarsProof(model)
         reason, leaves = proof.of_report(number, row), proof.leaves_of_report(number, row)
-        scene = _Scene(self, record, firing.time)
+        scene = _PointScene(self, record, firing.time)
         node = None if reason is None else scene.node(reason)
         gone: list[LarsNode] = []
         refuted: list[tuple[LarsNot, tuple[LarsNode, ...]]] = []
@@ -78,7 +78,7 @@ class LarsReasons:
 
 
 @dataclass(frozen=True, eq=False)
-class _Scene:
+class _PointScene:
     """The derivations of one file, as they are written down."""
 
     reasons: LarsReasons

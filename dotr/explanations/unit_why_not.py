@@ -5,17 +5,20 @@ Each kind of unit has one function that answers; a unit of another language is o
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.engine.program import CompiledProgram
-from dotr.errors.diagnostics import refuse
 from dotr.explanations.replay import Replay
 from dotr.explanations.report_failure import ReportWhyNot, why_no_report
 from dotr.explanations.why_not import Question, WhyNot, why_not
-from dotr.layout.units import StreamQuery, labels_made
+from dotr.layout.units import StreamQuery, StreamUnit, labels_made
 from dotr.model.terms import Variable
 
-UnitWhyNot: TypeAlias = WhyNot | ReportWhyNot
+if TYPE_CHECKING:  # loaded where a program has such units
+    from dotr.explanations.interval_failure import IntervalWhyNot
+    from dotr.explanations.lars_failure import PointWhyNot
+
+UnitWhyNot: TypeAlias = "WhyNot | ReportWhyNot | PointWhyNot | IntervalWhyNot"
 """An answer: `case`, `fired`, `lines()` and `to_json()`."""
 
 
@@ -29,7 +32,6 @@ def why_no_event(replay: Replay, name: str, question: Question | None = None) ->
 
     Raises:
         KeyError: there is no such rule or label.
-        Refused: the unit's language cannot be explained yet (C240).
     """
     unit = {label: unit for unit in replay.program.units for label in labels_made(unit)}.get(name)
     match unit:
@@ -38,13 +40,25 @@ def why_no_event(replay: Replay, name: str, question: Question | None = None) ->
         case StreamQuery():
             return why_no_report(replay, unit, question)
         case _:
-            hint = "dotr run, test and check know it; ask about the units that it reads."
-            raise refuse("C240", f"the events of {name} cannot be explained yet", unit.span, hint)
+            return _why_no_point_or_interval(replay, unit, name, question)
+
+
+def _why_no_point_or_interval(replay: Replay, unit: StreamUnit, name: str, question: Question | None) -> UnitWhyNot:
+    """The answer for a language that is loaded only where a program has it."""
+    from dotr.layout.lars_units import LarsUnit
+
+    if isinstance(unit, LarsUnit):
+        from dotr.explanations.lars_failure import why_no_point
+
+        return why_no_point(replay, unit, name, question)
+    from dotr.explanations.interval_failure import why_no_interval
+
+    return why_no_interval(replay, unit, name, question)
 
 
 def is_answered(program: CompiledProgram, name: str) -> bool:
-    """True for a rule, and for a label of a unit whose language explanations know."""
-    return any(rule.name == name for rule in program.rules.rules) or any(query.name == name for query in program.queries)
+    """True for a rule, and for a label of another unit."""
+    return any(rule.name == name for rule in program.rules.rules) or any(name in labels_made(unit) for unit in program.units)
 
 
 def asked_attributes(replay: Replay, name: str) -> tuple[Variable, ...]:

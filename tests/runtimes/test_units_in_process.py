@@ -174,6 +174,8 @@ def test_commands_of_the_workbench_know_units_of_other_languages(
     assert "└ from Often at 5: x :a\n  └ Often at 5: x :a " in capsys.readouterr().out
     assert main(["why", "c.yaml", "--rule", "Often", "--at", "5"]) == 0
     assert "EVENT Hot at 5: " in capsys.readouterr().out
+    assert main(["why-not", "c.yaml", "--rule", "Often"]) == 0
+    assert capsys.readouterr().out.startswith("Often: ")
     for command in (
         ["report", "-o", "r.html"],
         ["explain", "--format", "svg"],

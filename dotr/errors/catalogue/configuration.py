@@ -315,16 +315,6 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
-        "C240",
-        "A question about a unit that explanations do not know",
-        "`dotr why` and `dotr why-not` explain rules and continuous queries so far.",
-        "Ask about the rules and queries that the unit reads; a run shows what it makes.",
-        ShownMessage(
-            "heat.lars:1:1: C240 the events of Heat cannot be explained yet\n"
-            "dotr run, test and check know it; ask about the units that it reads."
-        ),
-    ),
-    ErrorCode(
         "C301",
         "There is no such file",
         "The path does not exist, or no file matches the pattern.",
