@@ -8,7 +8,7 @@ graph of a STREAM; a part of an EVENT is an event of its label.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dotr.engine.unit_runs import EventPart
 from dotr.explanations.event_reasons import ProofsByTime
@@ -97,7 +97,9 @@ class IntervalReasons:
                         for place, name in enumerate(stream.attributes)
                         if place in columns and columns[place] in bound
                     }
-                    fact = self._fact(stream, part.end, attributes) if part.start == part.end else None
+                    read = tuple([name for place, name in enumerate(stream.attributes) if place in columns])
+                    narrow = replace(stream, query=replace(stream.query, projection=read), attributes=read)
+                    fact = self._fact(narrow, part.end, attributes) if part.start == part.end else None
                     if fact is not None:
                         return fact
                 case IntervalEvents(label, None):
