@@ -164,6 +164,8 @@ LONG: Final = (
     "test_spark_run",
     "test_spark_cases",
     "test_spark_cluster",
+    "test_mixed_city",
+    "test_unit_steps",
     "test_kafka_kills",
     "test_city_over_kafka",
     "test_aarhus",

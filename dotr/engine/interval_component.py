@@ -188,7 +188,7 @@ class ComponentRun(UnitRun):
         *,
         past: bool,
     ) -> dict[int, Sequence[Arrival]]:
-        """What arrives at a member, by its reads; what is read in the past alone comes with `past`."""
+        """The arrivals at a member, by its reads; what is read in the past alone comes with `past`."""
         found: dict[int, Sequence[Arrival]] = {}
         for number, (outer, stream, now) in enumerate(reads):
             rows = [] if outer is None else list(arrivals.get(outer, ()))

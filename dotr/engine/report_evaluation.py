@@ -163,7 +163,7 @@ class ReportEvaluator:
         return said.triples
 
     def _kept(self, seen: SeenWindow) -> KeptWindow | None:
-        """What a window says, if it is kept."""
+        """The closure of a window, if it is kept."""
         if seen.kept is not None:
             self._contradictions |= dict.fromkeys(seen.kept.contradictions())
         return seen.kept
