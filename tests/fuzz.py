@@ -135,8 +135,8 @@ def _stream(suffix: str) -> Callable[[bytes], None]:
         file = InputFile("a", _file(f"a.{suffix}", data), Format(suffix), prefixes=tuple(_PREFIXES.items()), map=mapped)
         check_input(file)
         with Reader(file) as reader, Reader(file, elements=False) as scan:
-            places = [(each.offset, each.end, each.line, each.time) for each in reader.records()]
-            assert places == [(each.offset, each.end, each.line, each.time) for each in scan.records()], "the scan reads otherwise"
+            places = [(each.offset, each.end, each.line, each.judged_time) for each in reader.records()]
+            assert places == [(each.offset, each.end, each.line, each.judged_time) for each in scan.records()], "the scan reads otherwise"
 
     return read
 
