@@ -134,8 +134,11 @@ class LarsProof:
         return None if best is None else best.height
 
     def _is_leaf(self, fact: WindowFact) -> bool:
+        """True of what needs no derivation: what was inserted, and what B has, though rules conclude
+        it too: `P(:a) . P(:a) :- P(:a), :q(:b) .` derives P(:a) through itself alone.
+        """
         closure = self._closure.closure
-        return closure.is_inserted(fact) or (closure.horizon(fact) is None and fact in closure.static)
+        return closure.is_inserted(fact) or fact in closure.static
 
     # --- reasons ---
 
