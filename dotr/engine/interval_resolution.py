@@ -42,7 +42,7 @@ from dotr.model.units import UnitEvents
 
 @dataclass(frozen=True, slots=True)
 class ProgramLabels:
-    """What a unit can read by label: events that rules and other units make, and shared queries."""
+    """Labels that a unit can read: events that rules and other units make, and shared queries."""
 
     events: Mapping[Label, UnitEvents]
     shared: Mapping[Label, SharedQuery]

@@ -70,7 +70,7 @@ class _FollowedGraph:
         self._triples: Set[Triple] | None = None
 
     def difference(self, graph: SeenGraph) -> _Difference | None:
-        """What changed since the report before; None where nothing is known of that."""
+        """The changes since the report before; None where nothing is known of them."""
         triples, changes, before = graph.triples, graph.changes, self._triples
         self._triples = None
         if isinstance(triples, HeldIndex):
@@ -132,7 +132,7 @@ class KeptSolutions:
         return SolutionChanges(rows.came, rows.went, is_anew)
 
     def _changes(self, graphs: Mapping[GraphName, SeenGraph]) -> GraphChanges | None:
-        """What changed of all graphs; None where all is found anew."""
+        """The changes of all graphs; None where all is found anew."""
         differences = {name: followed.difference(graphs[name]) for name, followed in self._graphs.items()}
         if self._is_empty:
             return None

@@ -106,7 +106,7 @@ class CompiledProgram:
         return tuple(unit for unit in self.units if isinstance(unit, StreamQuery))
 
     def unit_context(self, clock: Clock) -> UnitContext:
-        """What the units of other languages than that of rules share, for a pipeline with a
+        """Settings that the units of other languages than that of rules share, for a pipeline with a
         clock."""
         from dotr.engine.unit_runs import UnitContext
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dotr.engine.kept_windows import SharedClosures
 
 UnitArrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
-"""What arrives at a unit at a moment, by the number of the read (`StreamUnit.reads`): facts in the
+"""The arrivals of a unit at a moment, by the number of the read (`StreamUnit.reads`): facts in the
 order of ties, events in that of ties, graphs and triples in the order of their rows. Reads at which
 nothing arrives are absent."""
 
@@ -162,7 +162,7 @@ class UnitRun(ABC):
 
 @dataclass(frozen=True)
 class UnitContext:
-    """What all units of a program share.
+    """Settings that all units of a program share.
 
     - `knowledge`: the background; `closing_rules`: the rules that close over it.
     - `clock`: the form of times in terms; `origin`: of windows, in µs.
