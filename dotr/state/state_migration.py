@@ -268,7 +268,7 @@ class StateMigrator:
         found: dict[tuple[int, int], _PartialState] = {}
 
         def part_of(number: int, event: StoredEvent, port: int) -> _PartialState:
-            return part_at(number, bucket_of(self._layers[number].ports[port], event.values, self._buckets))
+            return part_at(number, bucket_of(self._layers[number].ports[port], event.values, self._buckets, event.time))
 
         def part_at(number: int, target: int) -> _PartialState:
             if (number, target) not in found:

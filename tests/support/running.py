@@ -63,14 +63,14 @@ def partitioned(
     states = [[layer.start() for _ in range(buckets)] for layer in layers]
     firings: list[Firing] = []
     for time, graphs in by_time(elements).items():
-        deliveries = router.facts(program.stage_one.evaluate(merge(time, graphs)).facts)
+        deliveries = router.facts(program.stage_one.evaluate(merge(time, graphs)).facts, time)
         now: list[Firing] = []
         for number, layer in enumerate(layers):
             # Whichever partition comes first: what is above sorts what it is handed.
             for bucket, arrivals in sorted(deliveries[number].items(), reverse=True):
                 step = layer.step(states[number][bucket], time, arrivals, bucket)
                 now += step.firings
-                for above, further in enumerate(router.events(step.events, number)):
+                for above, further in enumerate(router.events(step.events, number, time)):
                     for target, ports in further.items():
                         for port, events in ports.items():
                             deliveries[above].setdefault(target, {}).setdefault(port, []).extend(events)
@@ -117,7 +117,7 @@ class Batched:
         chunks: list[list[list[tuple[Micros, dict[int, list[Arrival]]]]]] = [[[] for _ in range(buckets)] for _ in layers]
         spans = [(time, time) for time in together]
         for time, graphs in together.items():
-            for number, deliveries in enumerate(router.facts(self.program.stage_one.evaluate(merge(time, graphs)).facts)):
+            for number, deliveries in enumerate(router.facts(self.program.stage_one.evaluate(merge(time, graphs)).facts, time)):
                 for bucket, ports in deliveries.items():
                     chunks[number][bucket].append((time, ports))
         for number, layer in enumerate(layers):
@@ -127,7 +127,7 @@ class Batched:
                     step = layer.step(state, moment.time, moment.arrivals, bucket, ended=moment.ended)
                     firings += step.firings
                     self.failed += step.failed
-                    for above, further in enumerate(router.events(step.events, number)):
+                    for above, further in enumerate(router.events(step.events, number, moment.time)):
                         for target, ports in further.items():
                             chunks[above][target].append((moment.time, ports))
                 self.states[number][bucket] = state.encode()
