@@ -77,9 +77,7 @@ class GroupCounter:
 
     __slots__ = ("_counted", "_passed", "_prefix", "_rules", "after", "anchors", "by_rule", "lengths", "unreached")
 
-    def __init__(
-        self, rules: Sequence[int], steps: int, *, prefix: bool | None = None, counted: bool = False, passed: int = 0
-    ) -> None:
+    def __init__(self, rules: Sequence[int], steps: int, *, prefix: bool | None = None, counted: bool = False, passed: int = 0) -> None:
         self._rules = rules
         self._passed = passed
         self._counted = counted

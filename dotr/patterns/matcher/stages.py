@@ -30,9 +30,8 @@ from dotr.patterns.rule_templates import PositionalStage, RuleGroup, RuleTemplat
 _REMEMBERED: Final = 4096
 """Sets of rules of which the text, or the rows, are remembered."""
 
-def compile_stage_matcher(
-    group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, names: Sequence[str]
-) -> Matcher:
+
+def compile_stage_matcher(group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, names: Sequence[str]) -> Matcher:
     """Generates the matcher of a stage; `rows` are those of the group's table, `names` those of the
     layer's rules."""
     stage = group.template.stage
