@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from dotr.engine.driver import Engine, moments, partition_ticks
+from dotr.engine.driver import Engine, Moment, moments, partition_ticks
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
+from dotr.engine.stage_two import LayerResult
 from dotr.model.stream import DeadLetter, Element, Firing
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
@@ -86,11 +87,7 @@ def outputs(firings: Sequence[Firing]) -> list[Output]:
 
 def in_batches(program: CompiledProgram, elements: Sequence[Element], clock: Clock, buckets: int, cuts: Sequence[Micros]) -> list[Firing]:
     """The firings where each layer runs in so many partitions, and each batch goes through one layer after the other."""
-    run = Batched(program, clock, buckets)
-    firings: list[Firing] = []
-    for after, closed in pairwise([-LAST_MICRO, *sorted(set(cuts)), LAST_MICRO]):
-        firings += run.batch([element for element in elements if after < element.time <= closed], closed)
-    return sorted(firings, key=output_order)
+    return Batched(program, clock, buckets).run(elements, cuts)
 
 
 class Batched:
@@ -109,6 +106,16 @@ class Batched:
             [partition_ticks(program, router, number, bucket) for bucket in range(buckets)] for number in range(len(self.layers))
         ]
 
+    def run(self, elements: Sequence[Element], cuts: Sequence[Micros]) -> list[Firing]:
+        """The firings of all elements, in batches that end at the cuts."""
+        firings: list[Firing] = []
+        for after, closed in pairwise([-LAST_MICRO, *sorted(set(cuts)), LAST_MICRO]):
+            firings += self.batch([element for element in elements if after < element.time <= closed], closed)
+        return sorted(firings, key=output_order)
+
+    def stepped(self, layer: int, bucket: int, moment: Moment, result: LayerResult) -> None:
+        """Looks at what a step of a bucket has made; nothing here."""
+
     def batch(self, elements: Iterable[Element], closed: Micros) -> list[Firing]:
         """The firings of a batch up to a time."""
         together = by_time(elements)
@@ -125,6 +132,7 @@ class Batched:
                 state = layer.restore(self.states[number][bucket])
                 for moment in moments(layer, state, self._ticks[number][bucket], in_order([chunks[number][bucket]]), spans, closed):
                     step = layer.step(state, moment.time, moment.arrivals, bucket, ended=moment.ended)
+                    self.stepped(number, bucket, moment, step)
                     firings += step.firings
                     self.failed += step.failed
                     for above, further in enumerate(router.events(step.events, number, moment.time)):
