@@ -456,4 +456,15 @@ SPARK: tuple[ErrorCode, ...] = (
             "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
         ),
     ),
+    ErrorCode(
+        "S155",
+        "A worker cannot read the parsed program",
+        "The driver parses a program, and sends what its texts say to Spark's workers as JSON. A worker found a name in it "
+        "that its own release of dotr does not know: it runs another release than the driver.",
+        "Install the same release of dotr wherever Spark runs Python.",
+        ShownMessage(
+            "S155 a worker cannot read the program that the driver has parsed: 'noun of tomorrow' is the written name of no type\n"
+            "Install the same release of dotr wherever Spark runs Python."
+        ),
+    ),
 )

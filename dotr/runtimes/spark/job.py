@@ -20,6 +20,8 @@ class Job:
     """The description of a run for workers.
 
     - `program`, `inputs`: specifications as JSON.
+    - `parsed`: what the texts of the program say (`engine.parsed_program`), so that workers import
+      no parser; empty: they parse the texts.
     - `delays`: the delays of the inputs, in µs.
     - `unit`, `dated`: the format of times.
     - `layers`, `buckets`, `partitions`: the layout of the state. Without layers there is no state,
@@ -58,6 +60,7 @@ class Job:
     trigger: Micros = 0
     topics: tuple[str, ...] = ()
     paces: tuple[tuple[str, float], ...] = ()
+    parsed: str = ""
 
     @property
     def live(self) -> bool:
@@ -89,6 +92,7 @@ class Job:
                 "trigger": self.trigger,
                 **({"topics": self.topics} if self.topics else {}),
                 **({"paces": self.paces} if self.paces else {}),
+                **({"parsed": self.parsed} if self.parsed else {}),
             }
         )
 
@@ -123,6 +127,7 @@ class Job:
             trigger=data["trigger"],
             topics=tuple(data.get("topics", ())),
             paces=tuple((name, pace) for name, pace in data.get("paces", ())),
+            parsed=data.get("parsed", ""),
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:
