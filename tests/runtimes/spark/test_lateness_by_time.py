@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dotr.languages.turtle.graphs import read_turtle
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, Reason
-from dotr.model.time import Micros
+from dotr.model.terms import Triple
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.inputs import admit, range_files
-from dotr.runtimes.spark.planner import Offset, plan
-from dotr.runtimes.spark.task import Task
+from dotr.runtimes.spark.planner import END, Offset, plan
+from dotr.runtimes.spark.task import InputRange, Task
+from dotr.sources import csv_rows, json_records, ndjson
+from dotr.sources.csv_map import compile_map
+from dotr.sources.json_map import compile_map_of
+from dotr.sources.lateness import WantedTimes
 from dotr.sources.merge import merged
 from dotr.sources.reading import Reader
 from dotr.sources.records import ElementMap, Format, InputFile, Position
@@ -69,7 +75,9 @@ def in_tasks(files: list[InputFile], size: int) -> tuple[list[Element], list[Dea
     for cut in plan(scan, [file.delay for file in files], start, size):
         task = Task.of_json(Task.of_cut(start, cut, cut.time).to_json())
         for stretch in task.ranges:
-            admit(range_files(files[stretch.input], stretch, trace=False), stretch, task.after, task.until, elements, dead)
+            wanted = WantedTimes(stretch.greatest, task.after, task.until)
+            ranges = range_files(files[stretch.input], stretch, trace=False, wanted=wanted)
+            admit(ranges, stretch, task.after, task.until, elements, dead)
         start = Offset(cut.time, cut.positions)
     return elements, dead
 
@@ -117,6 +125,68 @@ def expected(records: list[tuple[str, int]], delay: int, single: bool) -> Counte
             found[Reason.UNREADABLE] += 1
         before.append(time)
     return found
+
+
+@pytest.mark.parametrize("form", [Format.NDJSON, Format.CSV, Format.JSON])
+@pytest.mark.parametrize("single", [False, True])
+def test_of_late_records_and_other_tasks_graphs_are_not_parsed(
+    form: Format, single: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = parsed_of(form, monkeypatch)
+    times = [(GOOD, 5), (GOOD, 9), (GOOD, 9), (GOOD, 7), (BROKEN, 6), (GOOD, 12), (GOOD, 11)]
+    file = written(tmp_path, 0, form, 2_000_000, single, times)
+    list(merged([file], lambda letter: None))
+    assert parsed() == ([0, 1, 5] if single else [0, 1, 2, 3, 5, 6])
+    stretch = InputRange(0, 0, 1, -LAST_MICRO, END, END)
+    found: list[Element] = []
+    wanted = WantedTimes(-LAST_MICRO, 5_000_000, 9_000_000)
+    admit(range_files(file, stretch, trace=False, wanted=wanted), stretch, 5_000_000, 9_000_000, found, [])
+    assert parsed() == ([1] if single else [1, 2, 3])
+    assert [element.time for element in found] == ([9_000_000] if single else [9_000_000, 9_000_000, 7_000_000])
+
+
+def parsed_of(form: Format, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
+    """The numbers of the records whose graphs have been parsed since the last call."""
+    found: list[int] = []
+
+    def told() -> list[int]:
+        numbers = found.copy()
+        found.clear()
+        return numbers
+
+    match form:
+        case Format.NDJSON:
+
+            def counted(document: str, text: str, *settings: object) -> tuple[Triple, ...]:
+                found.append(int(text.split()[-2]) if " " in text else -1)
+                return read_turtle(document, text)
+
+            monkeypatch.setattr(ndjson, "read_turtle", counted)
+        case Format.CSV:
+
+            def counting(spec: InputFile, header: Sequence[str]) -> Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]:
+                make = compile_map(spec, header)
+
+                def row(cells: Sequence[str]) -> tuple[tuple[Triple, ...], int]:
+                    found.append(int(cells[2]))
+                    return make(cells)
+
+                return row
+
+            monkeypatch.setattr(csv_rows, "compile_map", counting)
+        case _:
+
+            def counting_json(spec: InputFile) -> Callable[..., Any]:
+                make = compile_map_of(spec)
+
+                def item(value: Any, *others: Any) -> Any:
+                    found.append(int(value["v"]))
+                    return make(value, *others)
+
+                return item
+
+            monkeypatch.setattr(json_records, "compile_map_of", counting_json)
+    return told
 
 
 def test_a_graph_that_cannot_be_read_makes_no_instant_and_its_time_counts(tmp_path: Path) -> None:
