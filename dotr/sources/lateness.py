@@ -20,8 +20,8 @@ class WantedTimes:
     """The times of the records whose graphs are wanted, told to a reader: those of late and second
     records are not, nor those outside of a range of time.
 
-    A reader follows the greatest time itself, and leaves it here when a file has ended, for the next
-    one of the input.
+    A reader follows the greatest time itself, and leaves it here when a file has ended, for the
+    input's next one.
 
     Args:
         greatest: the greatest time before the first record, in µs since 1970.

@@ -35,6 +35,7 @@ class Job:
       another query.
     - `topics`: the Kafka inputs as JSON; their partitions follow the other inputs, in the order of
       the journal of partitions.
+    - `granule`: records of a granule of the index that tasks make; 0: the planner scans the inputs.
     - `trigger`: shortest time between batches of growing inputs, in µs.
     """
 
@@ -58,6 +59,7 @@ class Job:
     trigger: Micros = 0
     topics: tuple[str, ...] = ()
     paces: tuple[tuple[str, float], ...] = ()
+    granule: int = 0
 
     @property
     def live(self) -> bool:
@@ -89,6 +91,7 @@ class Job:
                 "trigger": self.trigger,
                 **({"topics": self.topics} if self.topics else {}),
                 **({"paces": self.paces} if self.paces else {}),
+                **({"granule": self.granule} if self.granule else {}),
             }
         )
 
@@ -123,6 +126,7 @@ class Job:
             trigger=data["trigger"],
             topics=tuple(data.get("topics", ())),
             paces=tuple((name, pace) for name, pace in data.get("paces", ())),
+            granule=data.get("granule", 0),
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:

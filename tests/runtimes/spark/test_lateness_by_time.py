@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr.languages.turtle.graphs import read_turtle
-from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
@@ -27,38 +25,10 @@ from dotr.sources.json_map import compile_map_of
 from dotr.sources.lateness import WantedTimes
 from dotr.sources.merge import merged
 from dotr.sources.reading import Reader
-from dotr.sources.records import ElementMap, Format, InputFile, Position
+from dotr.sources.records import Format, InputFile, Position
+from tests.support.judged_inputs import BROKEN, GOOD, TIMELESS, expected_reasons, written
 
 pytestmark = pytest.mark.core
-
-MAP: Final = ElementMap("t", Document("map", "<{id}> :v {v} ."))
-GOOD, BROKEN, TIMELESS = "good", "broken", "timeless"
-
-
-def text_of(form: Format, kind: str, time: int, number: int) -> str:
-    """A record: readable, with a time and an unreadable graph, or without a time."""
-    name = f"urn:x:{number}" if kind == GOOD else "no IRI"
-    match form:
-        case Format.NDJSON:
-            graph = f"<{name}> :v {number} ." if kind == GOOD else "<"
-            return json.dumps({"time": time, "graph": graph} if kind != TIMELESS else {"graph": graph})
-        case Format.CSV:
-            return f"{'soon' if kind == TIMELESS else time},{name},{number}"
-        case Format.JSON:
-            return json.dumps({"id": name, "v": number} | ({} if kind == TIMELESS else {"t": time}))
-        case Format.TRIG:
-            at = f":g{number} prov:generatedAtTime {time} . " if kind != TIMELESS else ""
-            return f":g{number} {{ :s :v {number if kind == GOOD else 'x:y'} }} {at}"
-    raise AssertionError(form)
-
-
-def written(folder: Path, number: int, form: Format, delay: Micros, single: bool, records: list[tuple[str, int]]) -> InputFile:
-    path = folder / f"{number}.txt"
-    head = {Format.CSV: ["t,id,v"], Format.TRIG: ["@prefix : <http://e/> . @prefix prov: <http://www.w3.org/ns/prov#> ."]}.get(form, [])
-    path.write_text("".join(f"{line}\n" for line in [*head, *(text_of(form, kind, time, k) for k, (kind, time) in enumerate(records))]))
-    mapped = MAP if form in (Format.CSV, Format.JSON) else None
-    name = f"in{number}"
-    return InputFile(name, str(path), form, delay=0 if single else delay, prefixes=(("", "http://e/"),), map=mapped, single=single)
 
 
 def in_tasks(files: list[InputFile], size: int) -> tuple[list[Element], list[DeadLetter]]:
@@ -106,25 +76,7 @@ def test_tasks_find_what_one_process_finds(described: list[tuple[Format, int, bo
     for number, (form, delay, single, records) in enumerate(described):
         if form is Format.TRIG:  # a broken graph may take a broken neighbour with it
             continue
-        assert Counter(each.reason for each in dead if each.input == f"in{number}") == expected(records, delay, single)
-
-
-def expected(records: list[tuple[str, int]], delay: int, single: bool) -> Counter[Reason]:
-    """The reasons of the dead letters of an input, by definition."""
-    found: Counter[Reason] = Counter()
-    before: list[int] = []
-    for kind, time in records:
-        if kind == TIMELESS:
-            found[Reason.UNREADABLE] += 1
-            continue
-        late = any(earlier - time > (0 if single else delay) for earlier in before)
-        second = single and bool(before) and time == max(before)
-        if late or second:
-            found[Reason.LATE if late else Reason.SECOND] += 1
-        elif kind == BROKEN:
-            found[Reason.UNREADABLE] += 1
-        before.append(time)
-    return found
+        assert Counter(each.reason for each in dead if each.input == f"in{number}") == expected_reasons(records, delay, single)
 
 
 @pytest.mark.parametrize("form", [Format.NDJSON, Format.CSV, Format.JSON])
