@@ -37,6 +37,7 @@ class Job:
       another query.
     - `topics`: the Kafka inputs as JSON; their partitions follow the other inputs, in the order of
       the journal of partitions.
+    - `granule`: records of a granule of the index that tasks make; 0: the planner scans the inputs.
     - `trigger`: shortest time between batches of growing inputs, in µs.
     """
 
@@ -60,7 +61,11 @@ class Job:
     trigger: Micros = 0
     topics: tuple[str, ...] = ()
     paces: tuple[tuple[str, float], ...] = ()
+<<<<<<< HEAD
     parsed: str = ""
+=======
+    granule: int = 0
+>>>>>>> ranges
 
     @property
     def live(self) -> bool:
@@ -92,7 +97,11 @@ class Job:
                 "trigger": self.trigger,
                 **({"topics": self.topics} if self.topics else {}),
                 **({"paces": self.paces} if self.paces else {}),
+<<<<<<< HEAD
                 **({"parsed": self.parsed} if self.parsed else {}),
+=======
+                **({"granule": self.granule} if self.granule else {}),
+>>>>>>> ranges
             }
         )
 
@@ -127,7 +136,11 @@ class Job:
             trigger=data["trigger"],
             topics=tuple(data.get("topics", ())),
             paces=tuple((name, pace) for name, pace in data.get("paces", ())),
+<<<<<<< HEAD
             parsed=data.get("parsed", ""),
+=======
+            granule=data.get("granule", 0),
+>>>>>>> ranges
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:

@@ -29,6 +29,7 @@ from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Tota
 from dotr.runtimes.pipeline import Pipeline, with_clock
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.display_paths import DisplayPaths
+from dotr.runtimes.spark.index_scans import granule_of
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.keys import bucket_keys
@@ -236,7 +237,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
     store = pipeline.program.store
     inputs, growing = _inputs(pipeline, layout)
     rates = pipeline.rates
-    return Job(
+    job = Job(
         program=spec.to_json(),
         parsed=ParsedProgram.of(pipeline.program).to_json(spec),
         inputs=tuple(file.to_json() for file in inputs),
@@ -259,6 +260,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         trigger=pipeline.spark.trigger_interval,
         topics=tuple(each.topics.to_json() for each in pipeline.topics),
     )
+    return job if job.live else replace(job, granule=granule_of(inputs, job.batch, tasks))
 
 
 def _journal_partitions(pipeline: Pipeline, folder: Path) -> None:
