@@ -1,7 +1,8 @@
 """Spreading of continuous queries by the subjects of their triple patterns (continuous.md, section 9).
 
-Idea: at the level NONE a bucket gets, of the elements of each time, the triples of its subjects, and
-the number of all elements, or of all their triples: policies and counts are of the whole window. At
+Idea: at the level NONE a bucket gets, of the elements of each time, the triples of its subjects,
+and the numbers of all elements and of all their triples: policies and counts are of the whole
+window. At
 SNAPSHOT a bucket gets all elements, closes the items, and keeps what these say of its subjects. The
 background is in all buckets; a solution belongs to the bucket of its subject.
 Example: of two elements of one time, `:a :v 1 . :b :v 2` and `:b :v 3`, the bucket of :b gets the

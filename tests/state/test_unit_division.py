@@ -59,7 +59,8 @@ def instants() -> list[tuple[Micros, list[tuple[Triple, ...]]]]:
     for now in range(30):
         text = f":s{now % 4} :v {now * 7 % 11} . :s{now % 3} :w {now % 5} . :t{now % 2} :at :s{now % 5} ."
         triples = read_graph(text, {"": "http://example.org/"}, 100)
-        found.append((now * 1_000_000, [FedGraph.on("http://example.org/s", each) for each in (triples[:1], triples[1:])]))
+        graphs: list[tuple[Triple, ...]] = [FedGraph.on("http://example.org/s", each) for each in (triples[:1], triples[1:])]
+        found.append((now * 1_000_000, graphs))
     return found
 
 
