@@ -31,7 +31,7 @@ from dotr.explanations.unit_text import UnitWriter, proofs_of
 from dotr.explanations.why_tree import WhyTree
 from dotr.expressions.times import format_time
 from dotr.joins.limits import LimitExceeded
-from dotr.layout.units import labels_made
+from dotr.layout.interval_components import units_by_label
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing
 from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
@@ -293,7 +293,7 @@ class WhyExplainer:
 
 def unit_names(program: CompiledProgram) -> list[str]:
     """The names of a program's units: its rules, then the others."""
-    return [*(rule.name for rule in program.rules.rules), *(label for unit in program.units for label in labels_made(unit))]
+    return [*(rule.name for rule in program.rules.rules), *units_by_label(program.units)]
 
 
 def _unchanged(proof: TripleProof) -> TripleProof:
