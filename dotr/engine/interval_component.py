@@ -30,6 +30,7 @@ from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.operator import Arrival
+from dotr.patterns.rule_counts import RuleCounts
 
 
 class _IntervalMember:
@@ -104,6 +105,11 @@ class _RuleMember:
 
     def next_due(self) -> Micros | None:
         return self._stage.next_due(self._state)
+
+    def take_counts(self) -> Mapping[str, RuleCounts]:
+        counts = self._stage.rule_counts(self._state.counter)
+        self._state.counter = self._stage.counter()
+        return counts
 
     @property
     def kept(self) -> int:
@@ -236,6 +242,10 @@ class ComponentRun(UnitRun):
                         rows += [(ordinal, each) for ordinal, each in enumerate(values, len(rows))]
                     case _:
                         pass
+
+    def take_rule_counts(self) -> Mapping[str, RuleCounts]:
+        rules = [member.take_counts() for member in self._members if isinstance(member, _RuleMember)]
+        return {name: counts for each in rules for name, counts in each.items()}
 
     # --- state ---
 

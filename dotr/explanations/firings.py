@@ -23,9 +23,10 @@ from dotr.explanations.query_records import QueryRecord, reach_of
 from dotr.explanations.recorded_layer import RecordedLayer, member_ports, recorded_ports
 from dotr.explanations.recording import program_of, read_units
 from dotr.explanations.replay import Replay, WindowElement
+from dotr.layout.interval_components import units_by_label
 from dotr.layout.layers import Layer, Layout, MadeStream
 from dotr.layout.retention import lookbacks, roles
-from dotr.layout.units import MadeGraphs, StreamQuery, StreamUnit, labels_made
+from dotr.layout.units import MadeGraphs, StreamQuery, StreamUnit
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Firing
 from dotr.model.terms import Label, Term, Triple, Variable
@@ -210,7 +211,7 @@ class FiringRecorder:
 
     def _of_units(self, firings: Iterable[Firing]) -> Iterator[UnitFiring]:
         """The firings of units other than rules, whose layers record their own."""
-        makers = {label: unit for unit in self.program.units for label in labels_made(unit)}
+        makers = units_by_label(self.program.units)
         written = {rule.name for rule in self.program.rules.rules}
         equal: Counter[tuple[Label, Micros, object, object]] = Counter()
         for firing in firings if makers else ():

@@ -17,9 +17,8 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.core
 
 BLOCK = re.compile(r"^\$ dotr (.*?)\n(.*?)(?=^\$ dotr |\Z)", re.MULTILINE | re.DOTALL)
-SHOWN = [
-    block for name in ("units.txt", "temporal.txt", "cycle.txt") for block in BLOCK.findall((Path(__file__).parent / name).read_text(encoding="utf-8"))
-]
+TEXTS = [(Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("units.txt", "temporal.txt", "cycle.txt")]
+SHOWN = [block for text in TEXTS for block in BLOCK.findall(text)]
 HERE = "tests/explanations/"
 PREFIXES = {"": "http://example.org/"}
 

@@ -15,7 +15,7 @@ from dotr.explanations.proofs import DerivedTriple, StatedTriple, TripleProof
 from dotr.explanations.reasons import IntervalReason, LarsEventReason
 from dotr.explanations.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.unit_text import proofs_of
-from dotr.explanations.why import WhyExplainer, unit_names
+from dotr.explanations.why import WhyExplainer
 from dotr.model.lars import ReportKind
 from dotr.model.stream import FedGraph
 from dotr.model.time import Clock
@@ -75,7 +75,7 @@ def lines_of(proofs: Iterator[TripleProof]) -> set[int]:
 def assert_reasons_give_events(replay: Replay, alone: Callable[[set[int]], set[tuple[object, ...]]], *, is_monotone: bool) -> None:
     """Each event has a tree; where nothing is negated, the elements named give it again."""
     explainer = WhyExplainer(replay)
-    recorder = explainer.recorder(unit_names(replay.program))
+    recorder = explainer.recorder(replay.program.unit_names)
     asked = 0
     for firings in recorder.run():
         for firing in firings[:3]:
