@@ -24,7 +24,12 @@ from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
 from dotr.joins.limits import LimitExceeded
 from dotr.languages.rule_files import RuleLanguage
+<<<<<<< HEAD
 from dotr.languages.rule_set import RuleSet
+=======
+from dotr.languages.rules import RuleCode, RuleSet, compile_rules
+from dotr.layout.interval_components import units_by_label
+>>>>>>> rest
 from dotr.layout.keys import SinglePartition
 from dotr.layout.layers import Layout, MadeStream, lay_out
 from dotr.layout.retention import roles
@@ -83,6 +88,11 @@ class CompiledProgram:
         for rule in self.rules.rules:
             variables.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
         return {label: tuple(sorted(names)) for label, names in variables.items()}
+
+    @property
+    def unit_names(self) -> tuple[str, ...]:
+        """The names of rules, then the labels that other units make."""
+        return (*(rule.name for rule in self.rules.rules), *units_by_label(self.units))
 
     @property
     def all_attributes(self) -> tuple[Variable, ...]:
