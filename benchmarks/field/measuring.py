@@ -55,6 +55,9 @@ class Effort:
     least_peer_runs: int = 3
 
 
+DEFAULT_EFFORT: Final = Effort()
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One row of a table: the same input for all systems, and how many results the definition gives.
@@ -71,7 +74,7 @@ class Case:
     own: tuple[str, ...]
     others: Mapping[str, Start] = field(default_factory=dict)
     cannot: Mapping[str, str] = field(default_factory=dict)
-    effort: Effort = Effort()
+    effort: Effort = DEFAULT_EFFORT
 
     def systems(self) -> dict[str, Start]:
         """All systems that take part, dotr first."""

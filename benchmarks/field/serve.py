@@ -19,11 +19,19 @@ from importlib import import_module
 from typing import NamedTuple
 
 
+def nothing() -> None:
+    """Prepares nothing."""
+
+
 class Prepared(NamedTuple):
-    """A work that is ready to run, and the clock of the CPU of all processes that do it."""
+    """A work that is ready to run, and the clock of the CPU of all processes that do it.
+
+    `before` is called before each run, outside the time: where a run uses up what was prepared.
+    """
 
     run: Callable[[], int]
     process: Callable[[], float] = time.process_time
+    before: Callable[[], None] = nothing
     is_one_thread: bool = True
 
 
@@ -40,6 +48,13 @@ def peak_kilobytes() -> int:
         return next((int(line.split()[1]) for line in status if line.startswith("VmHWM")), 0)
 
 
+def run_once(function: str, *arguments: str) -> int:
+    """The count of one run in this process."""
+    prepared = prepare(function, arguments)
+    prepared.before()
+    return prepared.run()
+
+
 def main() -> None:
     """Serve until standard input ends."""
     output, sys.stdout = sys.stdout, sys.stderr
@@ -50,6 +65,7 @@ def main() -> None:
     for line in sys.stdin:
         if line.strip() != "run":
             break
+        prepared.before()
         clock, process, thread = time.perf_counter(), prepared.process(), time.thread_time()
         count = prepared.run()
         thread, process, clock = time.thread_time() - thread, prepared.process() - process, time.perf_counter() - clock

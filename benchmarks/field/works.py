@@ -49,7 +49,7 @@ class Work(NamedTuple):
 
 def works() -> dict[str, Work]:
     """All works by name, in the order in which `all` runs them."""
-    from benchmarks.field import temporal_rules
+    from benchmarks.field import closing, paper, temporal_rules
 
-    found = [temporal_rules.WORK]
+    found = [temporal_rules.WORK, paper.WORK, closing.WORK]
     return {work.name: work for work in found}

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.field.measuring import ALIKE, Case, Effort, Participant, measure
 from benchmarks.field.peers import Command, Missing, ours
-from benchmarks.field.serve import prepare
+from benchmarks.field.serve import run_once
 from benchmarks.field.works import Scale, works
 
 pytestmark = pytest.mark.core
@@ -17,9 +17,7 @@ pytestmark = pytest.mark.core
 
 @pytest.mark.parametrize("name", works())
 def test_counts_are_those_of_the_definition(name: str, tmp_path: Path) -> None:
-    found = [
-        (case.name, prepare(case.own[0], case.own[1:]).run(), case.expected) for case in works()[name].cases(Scale.HUNDREDTH, tmp_path)
-    ]
+    found = [(case.name, run_once(*case.own), case.expected) for case in works()[name].cases(Scale.HUNDREDTH, tmp_path)]
     assert found
     assert [(case, count) for case, count, _ in found] == [(case, expected) for case, _, expected in found]
     assert any(expected for _, _, expected in found)
