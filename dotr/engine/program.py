@@ -24,12 +24,8 @@ from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
 from dotr.joins.limits import LimitExceeded
 from dotr.languages.rule_files import RuleLanguage
-<<<<<<< HEAD
 from dotr.languages.rule_set import RuleSet
-=======
-from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.interval_components import units_by_label
->>>>>>> rest
 from dotr.layout.keys import SinglePartition
 from dotr.layout.layers import Layout, MadeStream, lay_out
 from dotr.layout.retention import roles

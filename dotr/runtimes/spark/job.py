@@ -61,11 +61,8 @@ class Job:
     trigger: Micros = 0
     topics: tuple[str, ...] = ()
     paces: tuple[tuple[str, float], ...] = ()
-<<<<<<< HEAD
     parsed: str = ""
-=======
     granule: int = 0
->>>>>>> ranges
 
     @property
     def live(self) -> bool:
@@ -97,11 +94,8 @@ class Job:
                 "trigger": self.trigger,
                 **({"topics": self.topics} if self.topics else {}),
                 **({"paces": self.paces} if self.paces else {}),
-<<<<<<< HEAD
                 **({"parsed": self.parsed} if self.parsed else {}),
-=======
                 **({"granule": self.granule} if self.granule else {}),
->>>>>>> ranges
             }
         )
 
@@ -136,11 +130,8 @@ class Job:
             trigger=data["trigger"],
             topics=tuple(data.get("topics", ())),
             paces=tuple((name, pace) for name, pace in data.get("paces", ())),
-<<<<<<< HEAD
             parsed=data.get("parsed", ""),
-=======
             granule=data.get("granule", 0),
->>>>>>> ranges
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:
