@@ -457,6 +457,17 @@ SPARK: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "S155",
+        "A worker cannot read the parsed program",
+        "The driver parses a program, and sends what its texts say to Spark's workers as JSON. A worker found a name in it "
+        "that its own release of dotr does not know: it runs another release than the driver.",
+        "Install the same release of dotr wherever Spark runs Python.",
+        ShownMessage(
+            "S155 a worker cannot read the program that the driver has parsed: 'noun of tomorrow' is the written name of no type\n"
+            "Install the same release of dotr wherever Spark runs Python."
+        ),
+    ),
+    ErrorCode(
         "S150",
         "The times of the inputs cannot be read by tasks",
         "Bounded inputs of more than 64 MiB are scanned by tasks of Spark, which find where batches may end. Such a task has failed three "

@@ -20,6 +20,8 @@ class Job:
     """The description of a run for workers.
 
     - `program`, `inputs`: specifications as JSON.
+    - `parsed`: what the texts of the program say (`engine.parsed_program`), so that workers import
+      no parser; empty: they parse the texts.
     - `delays`: the delays of the inputs, in µs.
     - `unit`, `dated`: the format of times.
     - `layers`, `buckets`, `partitions`: the layout of the state. Without layers there is no state,
@@ -59,6 +61,7 @@ class Job:
     trigger: Micros = 0
     topics: tuple[str, ...] = ()
     paces: tuple[tuple[str, float], ...] = ()
+    parsed: str = ""
     granule: int = 0
 
     @property
@@ -91,6 +94,7 @@ class Job:
                 "trigger": self.trigger,
                 **({"topics": self.topics} if self.topics else {}),
                 **({"paces": self.paces} if self.paces else {}),
+                **({"parsed": self.parsed} if self.parsed else {}),
                 **({"granule": self.granule} if self.granule else {}),
             }
         )
@@ -126,6 +130,7 @@ class Job:
             trigger=data["trigger"],
             topics=tuple(data.get("topics", ())),
             paces=tuple((name, pace) for name, pace in data.get("paces", ())),
+            parsed=data.get("parsed", ""),
             granule=data.get("granule", 0),
         )
 

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.engine.multi_query import share_queries
+from dotr.engine.parsed_program import ParsedProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.layout.layers import lay_out
@@ -238,6 +239,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
     rates = pipeline.rates
     job = Job(
         program=spec.to_json(),
+        parsed=ParsedProgram.of(pipeline.program).to_json(spec),
         inputs=tuple(file.to_json() for file in inputs),
         delays=tuple(file.delay for file in inputs),
         unit=pipeline.clock.unit.written,
