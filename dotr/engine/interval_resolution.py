@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from dotr.expressions import query_with_lengths
 from dotr.joins.scope import certain
 from dotr.languages.rule_files import RuleLanguage
 from dotr.layout.interval_units import IntervalUnit, OperandInput
@@ -143,7 +144,7 @@ class _Resolver:
         """The unit of a query."""
         if query.where is None:
             assert isinstance(query.form, InstantAnswers)
-            self._number(UnitRead(_facts(query.form.query, query.attributes), True, query.span))
+            self._number(UnitRead(_facts(query_with_lengths(query.form.query), query.attributes), True, query.span))
             return IntervalUnit(query, tuple(self._reads), ())
         operands = tuple(tuple(self._inputs(operand, now)) for operand, now in operand_reads(query.where))
         return IntervalUnit(query, tuple(self._reads), operands)
@@ -155,7 +156,8 @@ class _Resolver:
     def _inputs(self, operand: InstantGroup | EventRead, now: bool) -> Iterator[OperandInput]:
         if isinstance(operand, InstantGroup):
             names = tuple(sorted(operand.visible))
-            yield OperandInput(self._number(UnitRead(_facts(operand.query, names), now, operand.span)), tuple(range(len(names))), False)
+            facts = _facts(query_with_lengths(operand.query), names)
+            yield OperandInput(self._number(UnitRead(facts, now, operand.span)), tuple(range(len(names))), False)
             for label, other in self._made.items():
                 if isinstance(other.form, ConstructedGraphs) and may_read(operand, other.form.template):
                     yield OperandInput(self._number(UnitRead(IntervalEvents(label, None), now, operand.span)), None, True)

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import blake2b
 from typing import Any, assert_never
 
 from dotr.engine.program import CompiledProgram
+from dotr.expressions import query_without_lengths
 from dotr.languages.datalog import parse_datalog
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
@@ -240,7 +241,9 @@ def unit_digest(unit: StreamUnit, origin: Micros) -> str:
 
 def _stream_data(stream: UnitStream) -> object:
     match stream:
-        case FactSource() | EventSource():
+        case FactSource():
+            return plain_data(replace(stream, query=query_without_lengths(stream.query)))
+        case EventSource():
             return plain_data(stream)
         case MadeGraphs(label):
             return ["made", label]
