@@ -105,6 +105,28 @@ def test_a_rule_in_a_cycle_reads_its_own_label_of_other_rules_too(other: str) ->
     assert found == ["1 Fire n=1", "2 Fire n=11", "3 Fire n=2", "4 Fire n=101", "4 Fire n=102", "4 Fire n=111"]
 
 
+@pytest.mark.parametrize(
+    ("assigned", "is_spread"),
+    [
+        ("Rise.?room", True),
+        ("COALESCE(Rise.?v + 1, 0)", True),
+        ('"all"', True),
+        ("time(Rise)", True),
+        ("sameTerm(Rise.?room, Rise.?v)", True),
+        ("Rise.?v + 1", False),
+        ("sameTerm(Rise.?v + 1, 2)", False),
+    ],
+)
+def test_an_attribute_that_a_rule_computes_without_fail_is_a_key(assigned: str, is_spread: bool) -> None:
+    """The second rule reads the event of the first one."""
+    rules = f"""define Rise = [ ?room :rose ?v ] from Temp = [ SELECT ?room ?v {{ ?room :temp ?v }} ]
+        with Rise.?room = Temp.?room, Rise.?v = Temp.?v
+        define High = [ :x :high ?k ] from Rise with High.?k = {assigned}"""
+    units = "REGISTER QUERY Q AS SELECT ?k WHERE EVENT High(?k) SEQ { ?x :acknowledged ?k } WITHIN 9 s"
+    compiled = program(units, rules)
+    assert [placed.is_spread for placed in compiled.layout.units] == [is_spread]
+
+
 DURATIONS = "1 :a :d " + " , ".join(f'"{each}"^^<http://www.w3.org/2001/XMLSchema#duration>' for each in ("PT1M", "PT70S", "PT5S", "P1M"))
 
 
