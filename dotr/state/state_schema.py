@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import blake2b
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.expressions import query_without_lengths
@@ -40,6 +40,7 @@ from dotr.layout.units import (
     noun_of,
     readings,
 )
+from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource
 from dotr.model.time import Micros
@@ -194,7 +195,7 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
         for label in labels_made(unit):
             makers.setdefault(label, []).append(unit.name)
     needs = {unit.name: {name for reading in readings(unit) for name in makers.get(reading.label, ())} for unit in every}
-    knowledge = knowledge or knowledge_digest(program)
+    knowledge = knowledge or knowledge_digests(program).meaning
     rule_states = []
     for layer in layout.layers:
         queues, firsts = layer.queues, layer.first_consumed
@@ -269,9 +270,20 @@ def _all_sources(name: str, needs: Mapping[str, set[str]]) -> set[str]:
     return sources
 
 
-def knowledge_digest(program: CompiledProgram) -> str:
-    """The digest of a program's background and of the settings that apply to all rules. Reads the
-    graphs; raises OSError."""
+class KnowledgeDigests(NamedTuple):
+    """Digests of a program's background and of the settings that apply to all rules.
+
+    - `meaning`: wherever the files are.
+    - `with_places`: that of checkpoints of earlier releases, with the file and line of each Datalog
+      rule.
+    """
+
+    meaning: str
+    with_places: str
+
+
+def knowledge_digests(program: CompiledProgram) -> KnowledgeDigests:
+    """The digests of a program's background. Reads the graphs; raises OSError."""
     spec = program.spec
     graphs = []
     for path in spec.graphs:
@@ -280,8 +292,13 @@ def knowledge_digest(program: CompiledProgram) -> str:
             while block := file.read(1 << 20):
                 digest.update(block)
         graphs.append(digest.hexdigest())
-    datalog = sorted(json.dumps(plain_data(rule)) for document in spec.datalog for rule in parse_datalog(document, spec.prefixes))
-    return digest_of([sorted(graphs), datalog, spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value])
+    rules = [rule for document in spec.datalog for rule in parse_datalog(document, spec.prefixes)]
+    settings = [spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value]
+
+    def digest_with(datalog: Iterable[DatalogRule]) -> str:
+        return digest_of([sorted(graphs), sorted(json.dumps(plain_data(rule)) for rule in datalog), *settings])
+
+    return KnowledgeDigests(digest_with(replace(rule, name="") for rule in rules), digest_with(rules))
 
 
 def digest_of(parts: Iterable[object]) -> str:
