@@ -206,7 +206,7 @@ def unit_run(unit: StreamUnit, context: UnitContext, share: BucketShare | None =
             from dotr.engine.query_run import QueryRun
             from dotr.engine.report_evaluation import ReportEvaluator
 
-            evaluator = ReportEvaluator(unit.query, context.closer, context.clock, context.limits)
+            evaluator = ReportEvaluator(unit.query, context.closer, context.clock, context.limits, share)
             return QueryRun(evaluator, context.origin, context.closures, [read.stream for read in unit.reads])
         case LarsUnit():
             from dotr.engine.lars_run import LarsRun

@@ -260,7 +260,8 @@ class StateMigrator:
         if before:
             raise StateError(f"that of {name} was divided by another key ({', '.join(before)})")
         if not isinstance(unit, IntervalUnit):
-            # A LARS file reports its own keys alone; atoms of others go with their windows.
+            # A LARS file reports its own keys alone; atoms of others go with their windows. A query takes
+            # over its share of what one partition kept.
             return dict.fromkeys(range(self._buckets), snapshot)
         from dotr.state.unit_division import divided  # loaded where a state is divided
 

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.expressions import query_without_lengths
-from dotr.languages.datalog import parse_datalog
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.lars_units import LarsUnit
@@ -292,13 +291,12 @@ def knowledge_digests(program: CompiledProgram) -> KnowledgeDigests:
             while block := file.read(1 << 20):
                 digest.update(block)
         graphs.append(digest.hexdigest())
-    rules = [rule for document in spec.datalog for rule in parse_datalog(document, spec.prefixes)]
     settings = [spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value]
 
     def digest_with(datalog: Iterable[DatalogRule]) -> str:
         return digest_of([sorted(graphs), sorted(json.dumps(plain_data(rule)) for rule in datalog), *settings])
 
-    return KnowledgeDigests(digest_with(replace(rule, name="") for rule in rules), digest_with(rules))
+    return KnowledgeDigests(digest_with(replace(rule, name="") for rule in program.own_datalog), digest_with(program.own_datalog))
 
 
 def digest_of(parts: Iterable[object]) -> str:
