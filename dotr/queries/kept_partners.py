@@ -1,8 +1,8 @@
 """OPTIONAL, MINUS and EXISTS, kept from report to report.
 
 Idea: each row of the left side has a number of *partners*, the rows of the right side that it
-meets. A row that comes to the right side gives one more to the rows that it meets, one that goes one less;
-what the pattern gives changes where a number begins or ceases to be 0.
+meets. A row that comes to the right side gives one more to the rows that it meets, one that goes
+one less; what the pattern gives changes where a number begins or ceases to be 0.
 
     left (a, 1)      without a partner, OPTIONAL gives (a, 1, -), MINUS (a, 1)
     right (a, 7) comes                  OPTIONAL gives (a, 1, 7) in its place, MINUS nothing
