@@ -153,6 +153,10 @@ class StageTwo:
         """The time of the next delayed anchor; None: there is none."""
         return self._operator.next_due(state)
 
+    def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool = False) -> None:
+        """Store what arrives at a moment after its step, for later windows and delayed anchors."""
+        self._operator.keep(state, time, arrivals, ended=ended)
+
     def step(
         self,
         state: State,

@@ -204,6 +204,18 @@ class Operator:
                 waiting.extend(present.get(port, ()))
         return matches
 
+    def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool) -> None:
+        """Stores events of a time (µs), in tie order, after its step: they are at ports at which
+        nothing arrived then, and no anchors of that time.
+        """
+        for port, events in arrivals.items():
+            stored = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
+            if self._stores[port][1]:
+                state.stores[port].add(stored)
+            for (delayed, _), number in self._delays.items():
+                if delayed == port and not ended:
+                    state.waiting[number].extend(stored)
+
     def _step_by_depth(
         self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer
     ) -> None:
