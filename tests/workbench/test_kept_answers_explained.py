@@ -43,6 +43,10 @@ KEPT = "its solutions are kept from report to report; a report costs what change
             "in full at each report, for MATCH, over parts whose solutions are kept: those of ?x ?z",
         ),
         (
+            f"SELECT ?x {WINDOW} {{ MATCH {{ EVENT <w> {{ ?x :p ?y }} }} OPTIONAL {{ WINDOW <w> {{ ?x :q ?z }} }} }}",
+            "in full at each report, for MATCH, over parts whose solutions are kept: those of ?x ?z",
+        ),
+        (
             "SELECT ?x FROM WINDOW ON :in [RANGE 10s] FROM WINDOW ON :in [RANGE 20s] { ?x :p ?y }",
             "in full at each report, for a default graph of several windows or under NOT or AGGREGATE; "
             "closed anew at each report: (default), (default)",
