@@ -190,7 +190,11 @@ class KeptCompiler:
 
     def is_large(self, pattern: Pattern, graph: GraphName) -> bool:
         """True for a pattern over the default graph alone with many solutions over the background."""
-        if graph is not None or not len(self._background.background) or any(isinstance(node, WindowBlock | MatchPattern) for node in walk(pattern)):
+        if (
+            graph is not None
+            or not len(self._background.background)
+            or any(isinstance(node, WindowBlock | MatchPattern) for node in walk(pattern))
+        ):
             return False
         return AlgebraCompiler().compile(pattern).size(self._background) > MAX_STATIC_SIZE
 

@@ -232,7 +232,7 @@ KEPT_LINES = (
     ("SELECT (AVG(?y) AS ?total)", ""),
     ("SELECT ?y (MAX(?x) AS ?total) (MIN(?x) AS ?other)", "GROUP BY ?y HAVING(COUNT(*) > 1)"),
     ("SELECT (SAMPLE(?x) AS ?total) (GROUP_CONCAT(?x) AS ?other)", ""),
-    ("SELECT (GROUP_CONCAT(?y) AS ?total) (GROUP_CONCAT(DISTINCT ?y; SEPARATOR=\"|\") AS ?other)", ""),
+    ('SELECT (GROUP_CONCAT(?y) AS ?total) (GROUP_CONCAT(DISTINCT ?y; SEPARATOR="|") AS ?other)', ""),
     ("SELECT ?x ?y", "ORDER BY ?y DESC(?x) LIMIT 2"),
     ("SELECT DISTINCT ?x", "ORDER BY ?x LIMIT 1 OFFSET 1"),
     ("ASK", ""),
