@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -36,7 +36,7 @@ from dotr.patterns.events import StoredEvent
 from dotr.patterns.matcher.emitter import event_test
 from dotr.patterns.state import StateError, StateSnapshot
 from dotr.state.segment_store import SegmentMap
-from dotr.state.state_schema import RuleState, StateOfUnit, StateSchema, state_schema
+from dotr.state.state_schema import KnowledgeDigests, RuleState, StateOfUnit, StateSchema, knowledge_digests, state_schema
 from dotr.state.unit_state import UnitSnapshot, UnitsValue
 
 
@@ -104,11 +104,14 @@ class StateChange:
         )
 
 
-def state_change(before: StateSchema, program: CompiledProgram, now: Micros, knowledge: str | None = None) -> StateChange:
-    """The change from the state of one program to another at the time `now` (µs). `knowledge` is
-    the digest of the program's background (None: it is computed)."""
+def state_change(before: StateSchema, program: CompiledProgram, now: Micros, knowledge: KnowledgeDigests | None = None) -> StateChange:
+    """The change from the state of one program to another at the time `now` (µs). `knowledge` has
+    the digests of the program's background (None: they are computed)."""
     plain = lay_out(share_queries(program.rules.rules), units=program.units)
-    required = state_schema(program, plain, knowledge)
+    knowledge = knowledge or knowledge_digests(program)
+    if before.knowledge == knowledge.with_places:
+        before = replace(before, knowledge=knowledge.meaning)
+    required = state_schema(program, plain, knowledge.meaning)
     meanings = before.meanings
     unchanged = {name for name, meaning in required.meanings.items() if meanings.get(name) == meaning}
     since = _since(plain, unchanged, before.since, now)
