@@ -50,7 +50,9 @@ from dotr.state.written_forms import FACTS, FORMS, MEMBERS, WrittenForm
 class RuleState:
     """The slots of a rule: layer, port of each role (the anchor's first), number of its first set
     of consumed events, and queue of its delayed anchors. `digest` is the digest of the rule's text,
-    `reads` names the rules that it reads from, and `since` is its start amid the stream (µs)."""
+    `reads` names the rules that it reads from, and `since` is its start amid the stream (µs).
+    `layers` are those of the roles, where they differ: consumed events and queue are in the first.
+    """
 
     name: str
     digest: str
@@ -60,15 +62,20 @@ class RuleState:
     first_consumed: int
     queue: int | None
     since: Micros | None
+    layers: tuple[int, ...] = ()
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """The layer and port of each role."""
+        return tuple(zip(self.layers or [self.layer] * len(self.ports), self.ports, strict=True))
 
     def to_json(self) -> dict[str, object]:
-        """JSON with fixed names of members."""
+        """JSON with fixed names of members: one layer, or, where there are several, the places."""
         return {
             "name": self.name,
             "text": self.digest,
             "reads": self.reads,
-            "layer": self.layer,
-            "ports": self.ports,
+            **({"places": self.places} if self.layers else {"layer": self.layer, "ports": self.ports}),
             "consumed": self.first_consumed,
             "queue": self.queue,
             "since": self.since,
@@ -76,13 +83,16 @@ class RuleState:
 
     @staticmethod
     def of_json(data: Mapping[str, Any]) -> RuleState:
-        """The inverse of `to_json`. Raises TypeError or KeyError."""
+        """The inverse of `to_json`. Raises TypeError, ValueError or KeyError."""
+        places = data.get("places")
+        layers, ports = ((data["layer"],), data["ports"]) if places is None else zip(*places, strict=True)
         return RuleState(
             name=data["name"],
             digest=data["text"],
             reads=tuple(data["reads"]),
-            layer=data["layer"],
-            ports=tuple(data["ports"]),
+            layer=layers[0],
+            ports=tuple(ports),
+            layers=() if places is None else tuple(layers),
             first_consumed=data["consumed"],
             queue=data["queue"],
             since=data["since"],
