@@ -135,7 +135,7 @@ class CompiledProgram:
         """
         if since == self.spec.since:
             return self
-        layout = lay_out(share_queries(self.rules.rules), since, self.units)
+        layout = lay_out(share_queries(self.rules.rules), since, self.units, cut=self.spec.cut)
         assert layout.streams == self.layout.streams, "the start of a rule changes no fact stream"
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
@@ -157,10 +157,12 @@ class CompiledProgram:
         """The names of the rules that read one of some fact streams."""
         required = set(streams)
         return sorted(
-            placed.rule.name
-            for layer in self.layout.layers
-            for placed in layer.rules
-            if any(layer.ports[port].stream in required for port in placed.ports)
+            {
+                placed.rule.name
+                for layer in self.layout.layers
+                for placed in layer.rules
+                if any(layer.ports[port].stream in required for _, port in placed.roles)
+            }
         )
 
     def query_label(self, streams: Iterable[int]) -> str:
@@ -168,7 +170,7 @@ class CompiledProgram:
         required = set(streams)
         for layer in self.layout.layers:
             for placed in layer.rules:
-                for role, port in zip(roles(placed.rule), placed.ports, strict=True):
+                for role, port in placed.roles:
                     if layer.ports[port].stream in required:
                         return role.origin
         return ""
@@ -284,7 +286,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         raise Refused([*problems, *refused.diagnostics]) from None
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share_queries(ruleset.rules), spec.since, units)
+    layout = lay_out(share_queries(ruleset.rules), spec.since, units, cut=spec.cut)
     try:
         stage_one = StageOne(
             knowledge,

@@ -36,6 +36,8 @@ class ProgramSpec:
     later to the time of its addition, in µs since 1970; the rule uses no older events.
     `rules` are rule files of all languages, by extension. `origin` is a time, in µs since 1970, at
     which windows of continuous queries close; `inputs` are those that a configuration declares.
+    `cut`: rules without a key for all their clauses are cut into stages, each in the bucket of a
+    key, as on Spark.
     """
 
     rules: tuple[Document, ...] = ()
@@ -50,6 +52,7 @@ class ProgramSpec:
     since: Mapping[str, Micros] = field(default_factory=dict)
     origin: Micros = 0
     inputs: tuple[InputStream, ...] = ()
+    cut: bool = False
 
     def to_json(self) -> str:
         r"""The specification as JSON.
@@ -63,6 +66,8 @@ class ProgramSpec:
             further["origin"] = self.origin
         if self.inputs:
             further["inputs"] = [[each.name, each.stream] for each in self.inputs]
+        if self.cut:
+            further["cut"] = True
         return json.dumps(
             {
                 "rules": [[document.name, document.text] for document in self.rules],
@@ -97,6 +102,7 @@ class ProgramSpec:
             data["since"],
             data.get("origin", 0),
             tuple(InputStream(name, stream) for name, stream in data.get("inputs", ())),
+            data.get("cut", False),
         )
 
     @property

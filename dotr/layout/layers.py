@@ -20,17 +20,18 @@ from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import AnyPartition, Partitioning, key_of
 from dotr.layout.placement import place_units
 from dotr.layout.retention import lookbacks, roles
+from dotr.layout.stages import BindingStream, Stage
 from dotr.layout.unit_spread import ReadSpread, read_spreads
 from dotr.layout.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, StreamUnit, UnitStream
-from dotr.model.rules import EventSource, FactSource, Rule
+from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 
-Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents
+Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents | BindingStream
 """The number of a fact stream, the label of a composite event, a stream of graphs, triples of
-instants, or events with their starts."""
+instants, events with their starts, or bindings on their way between two stages of rules."""
 
-MadeStream: TypeAlias = Label | MadeGraphs | IntervalEvents
+MadeStream: TypeAlias = Label | MadeGraphs | IntervalEvents | BindingStream
 """A stream that a unit makes."""
 
 
@@ -41,7 +42,9 @@ class Port:
     Without a key all events are in one partition, that of the number `partition`, or, with
     `spread`, in that of the hash of their values. Rules added at the time `since` (µs) read ports
     of their own, so that they find no older event. `reach`: of a unit that is spread over all
-    partitions, those to which a row goes.
+    partitions, those to which a row goes. `is_replicated`: every event goes to every bucket, with
+    one ordinal in all of them. `by_time`: with `spread`, the hash is that of values and time, but
+    for ticks.
     """
 
     stream: Stream
@@ -51,6 +54,8 @@ class Port:
     since: Micros | None = None
     partition: int = 0
     reach: ReadSpread | None = None
+    is_replicated: bool = False
+    by_time: bool = False
 
     @property
     def key_position(self) -> int | None:
@@ -60,15 +65,41 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRule:
-    """A rule in its layer, with the ports of its roles (the anchor's first).
+    """A stage of a rule in its layer, with the port of its anchors or of the bindings that enter
+    it, then those of the clauses of the stage. The ports of a rule that is not cut are those of all
+    its roles.
 
-    The events that it reads come from lower depths of the layer or from lower layers.
+    The events that it reads come from lower depths of the layer or from lower layers. In a later
+    stage the port at 0 has a `BindingStream`. A layer may hold stages of several rules, and
+    one rule at most once.
     """
 
     rule: Rule
-    split: Partitioning
+    stage: Stage
     ports: tuple[int, ...]
     depth: int
+
+    @property
+    def split(self) -> Partitioning:
+        """The partitioning of the stage."""
+        return self.stage.split
+
+    @property
+    def clause_roles(self) -> tuple[Role, ...]:
+        """The roles of the clauses of the stage, whose ports are `ports[1:]`."""
+        return tuple(clause.role for clause in self.rule.clauses[self.stage.first : self.stage.end])
+
+    @property
+    def roles(self) -> tuple[tuple[Role, int], ...]:
+        """The roles whose events the stage reads, with their ports: the anchor's in the first stage
+        alone."""
+        first = ((self.rule.anchor, self.ports[0]),) if self.stage.is_first else ()
+        return (*first, *zip(self.clause_roles, self.ports[1:], strict=True))
+
+    @property
+    def delay(self) -> Micros:
+        """The delay (µs) with which anchors wait in this stage."""
+        return self.rule.anchor.delay if self.stage.is_first else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +136,12 @@ class Layer:
     def may_fire_without_events(self) -> bool:
         """True if a delayed anchor, a report or a point makes events at a time at which none
         arrive."""
-        return bool(self.units) or any(placed.rule.anchor.delay for placed in self.rules)
+        return bool(self.units) or any(placed.delay for placed in self.rules)
 
     @property
     def acts_alone(self) -> bool:
         """The same, but for units of which it is known that they only answer what arrives."""
-        return any(_acts_alone(placed.unit) for placed in self.units) or any(placed.rule.anchor.delay for placed in self.rules)
+        return any(_acts_alone(placed.unit) for placed in self.units) or any(placed.delay for placed in self.rules)
 
     @property
     def graph_ports(self) -> frozenset[int]:
@@ -123,8 +154,8 @@ class Layer:
         """The numbers of the queues of waiting events, by port and delay (µs)."""
         found: dict[tuple[int, Micros], int] = {}
         for placed in self.rules:
-            if placed.rule.anchor.delay:
-                found.setdefault((placed.ports[0], placed.rule.anchor.delay), len(found))
+            if placed.delay:
+                found.setdefault((placed.ports[0], placed.delay), len(found))
         return found
 
     @property
@@ -219,10 +250,13 @@ def _unit_port(stream: UnitStream, numbers: Mapping[FactSource, int], partition:
     return Port(_stream_of(stream, numbers), None, False, attributes, partition=partition, reach=reach)
 
 
-def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyType({}), units: Sequence[StreamUnit] = ()) -> Layout:
+def lay_out(
+    rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyType({}), units: Sequence[StreamUnit] = (), *, cut: bool = False
+) -> Layout:
     """Places rules and other units in layers and numbers their streams and ports.
 
-    `since` has, by name, the time (µs) of each rule added to a running stream.
+    `since` has, by name, the time (µs) of each rule added to a running stream. `cut`: rules without
+    a key for all their clauses are cut into stages, unless no operator keeps state.
     """
     inside = {rule.name for unit in units if isinstance(unit, IntervalComponent) for rule in unit.rules}
     rules = [rule for rule in rules if rule.name not in inside]
@@ -254,7 +288,7 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
             )
             for role in roles(each.rule)
         )
-        layers[each.layer].append(PlacedRule(each.rule, each.split, indexes, each.depth))
+        layers[each.layer].append(PlacedRule(each.rule, Stage(0, 0, len(each.rule.clauses), each.split), indexes, each.depth))
     routes: dict[Stream, list[tuple[int, int]]] = {}
     for number, own in enumerate(ports):
         for port, index in own.items():
@@ -272,6 +306,7 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
 def _retention(ports: int, rules: Sequence[PlacedRule]) -> tuple[Micros | None, ...]:
     retention: dict[int, Micros] = {}
     for placed in rules:
-        for port, reach in list(zip(placed.ports, lookbacks(placed.rule), strict=True))[1:]:
+        reaches = lookbacks(placed.rule)[placed.stage.first + 1 : placed.stage.end + 1]
+        for port, reach in zip(placed.ports[1:], reaches, strict=True):
             retention[port] = max(retention.get(port, 0), reach.far)
     return tuple(retention.get(port) for port in range(ports))
