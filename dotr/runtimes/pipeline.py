@@ -46,7 +46,7 @@ class SparkSettings:
     `master`: None leaves it to spark-submit; `batch`: approximate number of elements of a batch;
     `restarts`: restarts of a failed query without a batch in between; `trigger`: least time in µs
     between the starts of two batches of growing inputs; `archive`: the archive of Spark's classes
-    is used.
+    is used; `buckets`: the number of buckets of the state, None: that of the cores.
     """
 
     master: str | None
@@ -56,6 +56,7 @@ class SparkSettings:
     restarts: int = 3
     trigger_interval: Micros = 0
     archive: bool = False
+    buckets: int | None = None
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,9 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
     section = settings.spark
     trigger = parse_delay(section.trigger)
-    spark = SparkSettings(section.master, targets[-1].path, section.batch, conf, section.restarts, trigger, section.archive == "auto")
+    spark = SparkSettings(
+        section.master, targets[-1].path, section.batch, conf, section.restarts, trigger, section.archive == "auto", section.buckets
+    )
     return Pipeline(
         settings.name,
         program,

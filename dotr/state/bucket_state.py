@@ -23,6 +23,7 @@ from dotr.layout.layers import Layer
 from dotr.model.time import Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.state import State
+from dotr.state.moved_state import is_moved, restore_moved
 from dotr.state.paged_state import PagedState, pages_for
 from dotr.state.segment_store import SegmentMap, append_batch, read_segments
 from dotr.state.spill_db import SpillDatabase
@@ -97,7 +98,9 @@ def load_bucket(context: BucketContext, digest: bytes, written: bytes, entries: 
         cached.pages.discard()
     if manifest is None:
         pages = context.empty_pages()
-        if written:
+        if is_moved(written):
+            pages.set_single(restore_moved(context.stage.start(), written))
+        elif written:
             pages.set_single(context.stage.restore(written))
         return LoadedBucket(pages, digest, None)
     pages = context.empty_pages(manifest.page_count)

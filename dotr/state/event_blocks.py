@@ -1,8 +1,9 @@
 """Blocks of stored events as columns, so that state moves without an object for each event.
 
-Idea: a segment of a log (`state_log.encode_events`) lists each distinct term once, and for each event its time,
-ordinal and the numbers of its terms. Its bucket is that of one term, so the terms are hashed, not the
-events; parts of a block, and the union of blocks in the order of time, are made of such lists.
+Idea: a segment of a log (`state_log.encode_events`) lists each distinct term once, and for each
+event its time, ordinal and the numbers of its terms. The bucket of an event is that of one term, so
+terms are hashed, not events; parts of a block, and the union of blocks in the order of time, are
+made of such lists.
 Example: [["<a>", "<b>"], 1, [5, 7, 9], [0, 0, 0], [0, 1, 0]] are the events (5, 0, <a>), (7, 0, <b>)
 and (9, 0, <a>); the part of the bucket of <a> is [["<a>"], 1, [5, 9], [0, 0], [0, 0]].
 Cost: linear in the events; 2 µs of CPU for an event that is read, divided, united and written again.
@@ -143,7 +144,9 @@ def united(blocks: Sequence[EventBlock], tie_order: Callable[[AttributeValues], 
         return whole
     order = sorted(range(len(whole.times)), key=whole.times.__getitem__)
     first: dict[tuple[Micros, int], int] = {}
-    for place, moment in zip(order, zip(map(whole.times.__getitem__, order), map(whole.ordinals.__getitem__, order), strict=True), strict=True):
+    for place, moment in zip(
+        order, zip(map(whole.times.__getitem__, order), map(whole.ordinals.__getitem__, order), strict=True), strict=True
+    ):
         first.setdefault(moment, place)
     whole = whole.chosen(list(first.values()))
     return whole if tie_order is None else whole.chosen(_in_tie_order(whole, tie_order))

@@ -58,7 +58,7 @@ class MovedState(NamedTuple):
 
     def encode(self) -> bytes:
         """The lines of a file; `decode` tests their beginning."""
-        lines = [[list(line for block in log for line in lines_of(block)) for log in logs] for logs in (self.events, self.waiting)]
+        lines = [[[line for block in log for line in lines_of(block)] for log in logs] for logs in (self.events, self.waiting)]
         head = {
             "moved": FORM,
             "passed": self.passed,

@@ -17,14 +17,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.languages.datalog import parse_datalog
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.lars_units import LarsUnit
-from dotr.layout.layers import Layout
+from dotr.layout.layers import Layer, Layout, PlacedRule, Port
+from dotr.layout.stages import BindingStream
 from dotr.layout.unit_spread import unit_key_names
 from dotr.layout.units import (
     FedGraphs,
@@ -44,6 +45,15 @@ from dotr.model.rules import EventSource, FactSource
 from dotr.model.time import Micros
 from dotr.queries.canonical_query import canonical
 from dotr.state.written_forms import FACTS, FORMS, MEMBERS, WrittenForm
+
+ANY_PARTITION: Final = -1
+"""In the place of the key of a port: an event is in the partition of its values."""
+
+EVERY_PARTITION: Final = -2
+"""In the place of the key of a port: an event is in every partition."""
+
+NOTHING_KEPT: Final = -3
+"""In the place of the key of a port at which bindings arrive: none of them is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +150,8 @@ class StateOfUnit:
 class StateSchema:
     """The schema of a program's state. `knowledge` is the digest of the background and of the
     settings that apply to all rules. `keys` gives for each port of each layer the attribute that
-    keys it (None: one partition; -1: any partition). `units` are those of other languages than that
-    of rules."""
+    keys it (None: one partition; `ANY_PARTITION`, `EVERY_PARTITION`; `NOTHING_KEPT`). `units` are
+    those of other languages than that of rules."""
 
     knowledge: str
     rules: tuple[RuleState, ...]
@@ -163,8 +173,14 @@ class StateSchema:
     def is_of_whole_programs(self) -> bool:
         """True for the schema of a program with queries whose state was kept as one value, which
         lists no units: some port is of no rule."""
-        of_rules = {(rule.layer, port) for rule in self.rules for port in rule.ports}
-        return not self.units and len(of_rules) < sum(map(len, self.keys))
+        of_rules = {place for rule in self.rules for place in rule.places}
+        return not self.units and len(of_rules) < sum(key != NOTHING_KEPT for keys in self.keys for key in keys)
+
+    @property
+    def has_places(self) -> bool:
+        """True if the roles of some rule are in several layers, or events in every partition, which
+        earlier releases cannot read."""
+        return any(rule.layers for rule in self.rules) or any(key == EVERY_PARTITION for keys in self.keys for key in keys)
 
     @property
     def since(self) -> dict[str, Micros]:
@@ -204,16 +220,31 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
             makers.setdefault(label, []).append(unit.name)
     needs = {unit.name: {name for reading in readings(unit) for name in makers.get(reading.label, ())} for unit in every}
     knowledge = knowledge or knowledge_digest(program)
-    rule_states = []
+    stages: dict[str, list[tuple[Layer, PlacedRule, int]]] = {}
     for layer in layout.layers:
-        queues, firsts = layer.queues, layer.first_consumed
-        for placed, first in zip(layer.rules, firsts, strict=False):
-            name = placed.rule.name
-            upstream = _all_sources(name, needs)
-            queue = queues[placed.ports[0], placed.rule.anchor.delay] if placed.rule.anchor.delay else None
-            since = layer.ports[placed.ports[0]].since
-            rule_states.append(RuleState(name, digests[name], tuple(sorted(upstream)), layer.number, placed.ports, first, queue, since))
-    keys = tuple(tuple(-1 if port.spread else port.key_position for port in layer.ports) for layer in layout.layers)
+        for placed, consumed in zip(layer.rules, layer.first_consumed, strict=False):
+            stages.setdefault(placed.rule.name, []).append((layer, placed, consumed))
+    rule_states = []
+    for name, of_rule in stages.items():
+        of_rule.sort(key=lambda each: each[1].stage.number)
+        (layer, placed, consumed), *_ = of_rule
+        places = [(here.number, port) for here, stage, _ in of_rule for _, port in stage.roles]
+        layers = tuple(number for number, _ in places)
+        queue = layer.queues[placed.ports[0], placed.delay] if placed.delay else None
+        rule_states.append(
+            RuleState(
+                name,
+                digests[name],
+                tuple(sorted(_all_sources(name, needs))),
+                layer.number,
+                tuple(port for _, port in places),
+                consumed,
+                queue,
+                layer.ports[placed.ports[0]].since,
+                layers if len(set(layers)) > 1 else (),
+            )
+        )
+    keys = tuple(tuple(map(_written_key, layer.ports)) for layer in layout.layers)
     units = [
         StateOfUnit(
             placed.unit.name,
@@ -228,6 +259,15 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
         for placed in layer.units
     ]
     return StateSchema(knowledge, tuple(rule_states), keys, tuple(units))
+
+
+def _written_key(port: Port) -> int | None:
+    """The key of a port, as it is written down."""
+    if isinstance(port.stream, BindingStream):
+        return NOTHING_KEPT
+    if port.is_replicated:
+        return EVERY_PARTITION
+    return ANY_PARTITION if port.spread else port.key_position
 
 
 def unit_digest(unit: StreamUnit, origin: Micros) -> str:

@@ -17,7 +17,7 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.time import Clock, Micros, Unit
 from dotr.monitoring.progress import InputProgress
 from dotr.patterns.events import StoredEvent
-from dotr.patterns.state import StateError, StateSnapshot
+from dotr.patterns.state import StateError
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.keys import bucket_keys
 from dotr.runtimes.spark.planner import END, InputPosition
@@ -27,6 +27,7 @@ from dotr.runtimes.spark.state_moves import moved_states
 from dotr.runtimes.spark.totals_file import StoredTotals, read_totals
 from dotr.sources.kafka.journal import PartitionJournal
 from dotr.sources.message_segments import RECEIVED, last_place, spool_folder
+from dotr.state.moved_state import blocks_of_state
 from dotr.state.state_log import Manifest
 from dotr.state.state_log import live_events as events_that_count
 from dotr.state.unit_state import UnitsValue
@@ -227,8 +228,8 @@ class _StateCounter:
             return self._add_units(layer, units)
         manifest = Manifest.decode(written)
         if manifest is None:
-            for port, events in enumerate(StateSnapshot.decode(written).events):
-                self._count(layer, port, events)
+            for port, blocks in enumerate(blocks_of_state(written, ()).events):
+                self._count(layer, port, (event for block in blocks for event in block.events()))
         return manifest
 
     def _add_units(self, layer: int, value: UnitsValue) -> Manifest | None:
