@@ -14,6 +14,7 @@ from dotr.datalog.compiled_cache import CachePolicy, StoreFile, open_background
 from dotr.datalog.entailment import rule_set
 from dotr.datalog.inconsistencies import visible_premises
 from dotr.datalog.loading import load_graphs
+from dotr.engine.cut_rules import stage_two_of
 from dotr.engine.multi_query import share_queries
 from dotr.engine.router import Router
 from dotr.engine.spec import Inconsistent, ProgramSpec
@@ -96,7 +97,7 @@ class CompiledProgram:
         with without_collection():
             limits = self.spec.limits
             return tuple(
-                StageTwo(layer, self.attributes, clock, read, limits, counted)
+                stage_two_of(layer)(layer, self.attributes, clock, read, limits, counted)
                 for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             )
 

@@ -129,9 +129,15 @@ class StageTwo:
     ) -> None:
         self._layer = layer
         self._limits = limits
-        self._operator = Operator(layer, attributes, clock, limits, counted)
+        self._operator = self._compiled(layer, attributes, clock, limits, counted)
         self._names = [placed.rule.name for placed in layer.rules]
         self._writers = _RuleWriters(layer, attributes, above)
+
+    def _compiled(
+        self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, limits: Limits, counted: Set[str]
+    ) -> Operator:
+        """The operator of the layer."""
+        return Operator(layer, attributes, clock, limits, counted)
 
     def start(self) -> State:
         """The state of a partition before the first instant."""
@@ -147,7 +153,7 @@ class StageTwo:
 
     def rule_counts(self, counter: LayerCounter) -> dict[str, RuleCounts]:
         """The counts by the name of the rule, of those rules that have found anything."""
-        return {name: counts for name, counts in counter.counts(self._names).items() if counts.anchors or counts.events}
+        return {name: counts for name, counts in counter.counts(self._names).items() if counts.anchors or counts.events or counts.furthest}
 
     def next_due(self, state: State) -> Micros | None:
         """The time of the next delayed anchor; None: there is none."""
@@ -224,7 +230,7 @@ class StageTwo:
 
     def _dead_letter(self, time: Micros, failure: RuleFailure | LimitExcess) -> DeadLetter:
         placed = self._layer.rules[failure.rule]
-        rule, names = placed.rule, self._layer.ports[placed.ports[0]].attributes
+        rule, names = placed.rule, placed.rule.anchor.source.attributes
         attributes = {name: term for name, term in zip(names, failure.anchor.values, strict=True) if term is not None}
         line, _ = rule.span.line_column
         if isinstance(failure, RuleFailure):

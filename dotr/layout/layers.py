@@ -10,15 +10,16 @@ Invariant: rules of a layer are ordered so that every event is complete before a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
+from dotr.layout.bindings import StagePorts, binding_streams
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import AnyPartition, Partitioning, key_of
-from dotr.layout.placement import place_units
+from dotr.layout.placement import Placement, place_units
 from dotr.layout.retention import lookbacks, roles
 from dotr.layout.stages import BindingStream, Stage
 from dotr.layout.unit_spread import ReadSpread, read_spreads
@@ -260,8 +261,13 @@ def lay_out(
     """
     inside = {rule.name for unit in units if isinstance(unit, IntervalComponent) for rule in unit.rules}
     rules = [rule for rule in rules if rule.name not in inside]
+    uncut = _lay_out(rules, since, units, cut=False)
+    return _lay_out(rules, since, units, cut=True) if cut and uncut.stateful_operators else uncut
+
+
+def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence[StreamUnit], *, cut: bool) -> Layout:
     numbers = _stream_numbers(rules, units)
-    all_places = place_units(rules, units)
+    all_places = place_units(rules, units, cut=cut)
     places = all_places.rules
     ports: list[dict[Port, int]] = [{} for _ in range(max([0, *(p.layer for p in places), *all_places.units.values()]) + 1)]
     placed_units: list[list[PlacedUnit]] = [[] for _ in ports]
@@ -272,23 +278,20 @@ def lay_out(
         to_read = zip(unit.reads, reaches or repeat(None), strict=False)
         read = tuple(own.setdefault(_unit_port(each.stream, numbers, partition, reach), len(own)) for each, reach in to_read)
         placed_units[number].append(PlacedUnit(unit, read, partition, reaches is not None))
-    layers: list[list[PlacedRule]] = [[] for _ in ports]
+    in_order: list[StagePorts] = []
     for each in sorted(places, key=lambda p: (p.layer, p.depth, p.rule.name)):
         own = ports[each.layer]
-        indexes = tuple(
-            own.setdefault(
-                Port(
-                    _stream_of(role.source, numbers),
-                    key_of(each.split, role),
-                    isinstance(each.split, AnyPartition),
-                    role.source.attributes,
-                    since.get(each.rule.name),
-                ),
-                len(own),
-            )
-            for role in roles(each.rule)
-        )
-        layers[each.layer].append(PlacedRule(each.rule, Stage(0, 0, len(each.rule.clauses), each.split), indexes, each.depth))
+        role_ports = [_role_port(each, role, numbers, since.get(each.rule.name)) for role in each.stage.roles_of(each.rule)]
+        in_order.append(StagePorts(each, tuple([own.setdefault(port, len(own)) for port in role_ports])))
+    layers: list[list[PlacedRule]] = [[] for _ in ports]
+    entering = _entering_streams(in_order)
+    for placed, read in in_order:
+        name, stage, own = placed.rule.name, placed.stage, ports[placed.layer]
+        enters, leaves = entering.get((name, stage.number)), entering.get((name, stage.number + 1))
+        if enters is not None:
+            port = Port(enters, enters.key.name, False, enters.names)
+            read = (own.setdefault(port, len(own)), *read)
+        layers[placed.layer].append(PlacedRule(placed.rule, replace(stage, enters=enters, leaves=leaves), read, placed.depth))
     routes: dict[Stream, list[tuple[int, int]]] = {}
     for number, own in enumerate(ports):
         for port, index in own.items():
@@ -301,6 +304,29 @@ def lay_out(
         ),
         {stream: tuple(targets) for stream, targets in routes.items()},
     )
+
+
+def _role_port(placed: Placement, role: Role, numbers: Mapping[FactSource, int], since: Micros | None) -> Port:
+    """The port of a role of a stage."""
+    is_replicated = role.label in placed.stage.replicated
+    is_spread = isinstance(placed.stage.split, AnyPartition) and not is_replicated
+    return Port(
+        _stream_of(role.source, numbers),
+        key_of(placed.stage.split, role),
+        is_spread,
+        role.source.attributes,
+        since,
+        is_replicated=is_replicated,
+        by_time=is_spread and bool(placed.rule.clauses),
+    )
+
+
+def _entering_streams(placed: Sequence[StagePorts]) -> Mapping[tuple[str, int], BindingStream]:
+    """The stream that enters each later stage, by the name of the rule and the stage's number."""
+    by_rule: dict[str, list[StagePorts]] = {}
+    for each in placed:
+        by_rule.setdefault(each.placed.rule.name, []).append(each)
+    return binding_streams([stages for stages in by_rule.values() if len(stages) > 1])
 
 
 def _retention(ports: int, rules: Sequence[PlacedRule]) -> tuple[Micros | None, ...]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dotr.layout.keys import Partitioning
+from dotr.model.rules import Role, Rule
 from dotr.model.terms import Label, Variable
 
 
@@ -180,3 +181,14 @@ class Stage:
     def is_whole(self) -> bool:
         """True if the stage is the only one of its rule."""
         return self.is_first and self.is_last
+
+    def roles_of(self, rule: Rule) -> tuple[Role, ...]:
+        """The roles whose events the stage of a rule reads: the anchor's in the first stage, and
+        those of its clauses."""
+        own = tuple(clause.role for clause in rule.clauses[self.first : self.end])
+        return (rule.anchor, *own) if self.number == 0 else own
+
+
+def whole_stage(rule: Rule, split: Partitioning) -> Stage:
+    """The only stage of a rule that is not cut."""
+    return Stage(0, 0, len(rule.clauses), split)

@@ -89,24 +89,24 @@ class EventBlock(NamedTuple):
             return self
         return EventBlock(self.terms, self.times[first:], self.ordinals[first:], [column[first:] for column in self.columns])
 
-    def buckets(self, key: int | None, bucket_of: Callable[[AttributeValues], int]) -> Sequence[int]:
+    def buckets(self, key: int | None, bucket_of: Callable[[AttributeValues, Micros], int]) -> Sequence[int]:
         """The bucket of each event.
 
         Args:
             key: the place of the term that decides on it; None: the values of the whole event do.
-            bucket_of: the bucket of a row.
+            bucket_of: the bucket of a row, at a time in µs.
 
-        >>> EventBlock(["<a>", "<b>"], [5, 7, 9], [0, 0, 0], [[0, 1, 0]]).buckets(0, lambda row: len(row[0]) + (row[0] == "<b>"))
+        >>> EventBlock(["<a>", "<b>"], [5, 7, 9], [0, 0, 0], [[0, 1, 0]]).buckets(0, lambda row, time: len(row[0]) + (row[0] == "<b>"))
         [3, 4, 3]
         """
         if key is None:
-            return list(map(bucket_of, self.rows()))
+            return list(map(bucket_of, self.rows(), self.times))
         column = self.columns[key]
         found: dict[int, int] = {}
         for number in dict.fromkeys(column):
             row: list[Term | None] = [None] * len(self.columns)
             row[key] = self.terms[number]
-            found[number] = bucket_of(tuple(row))
+            found[number] = bucket_of(tuple(row), self.times[0])
         return list(map(found.__getitem__, column))
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dotr.engine.multi_query import movable_filters, share_queries
 from dotr.engine.program import CompiledProgram
-from dotr.engine.router import bucket_of
+from dotr.engine.router import bucket_of, own_test
 from dotr.layout.event_order import AttributeValues, tie_key
 from dotr.layout.layers import Layer, Layout, PlacedRule, lay_out
 from dotr.layout.retention import lookbacks, roles
@@ -351,13 +351,16 @@ class StateMigrator:
             return
         port = self._layers[target.layer].ports[target.port]
         if port.is_replicated:
-            yield from ((number, block) for number in range(self._buckets))
+            passes = own_test(self._layers[target.layer], target.port) if self._buckets > 1 else None
+            if passes is not None:
+                block = block.chosen([at for at, values in enumerate(block.rows()) if passes(values)])
+            yield from ((number, block) for number in range(self._buckets) if block.times)
             return
         if (port.key is None and not port.spread) or self._buckets == 1:
-            yield bucket_of(port, (), self._buckets) if self._buckets > 1 else 0, block
+            yield port.partition % self._buckets, block
             return
         by_bucket: dict[int, list[int]] = {}
-        for at, number in enumerate(block.buckets(port.key_position, lambda row: bucket_of(port, row, self._buckets))):
+        for at, number in enumerate(block.buckets(port.key_position, lambda row, time: bucket_of(port, row, self._buckets, time))):
             by_bucket.setdefault(number, []).append(at)
         for number, places in sorted(by_bucket.items()):
             yield number, block if len(places) == len(block.times) else block.chosen(places)

@@ -210,7 +210,7 @@ class BucketResults:
         if failed:
             self._failed.extend(failed)
         if events and not self._last:
-            for number, deliveries in enumerate(self._router.events(events, self._layer)):
+            for number, deliveries in enumerate(self._router.events(events, self._layer, time)):
                 for target, ports in deliveries.items():
                     self._above.setdefault((number, target), []).append((time, ports))
 
