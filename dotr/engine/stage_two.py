@@ -241,9 +241,9 @@ class StageTwo:
             shown = {name: term for name, term in attributes.items() if not isinstance(source, FactSource) or name in source.reported}
             anchor = f"{rule.anchor.label} {json.dumps(shown, ensure_ascii=False)}"
             most = f"{limits.probes:,} candidates tried" if failure.probes else f"{limits.matches:,} matches of a branch"
-            clause = _described(rule.clauses[failure.place - 1])
+            clause = described_clause(rule.clauses[failure.place - 1])
             reason, text = Reason.LIMIT, rule.name
-            why = f"rule {rule.name} goes over a limit at its anchor {anchor}: more than {most}, at the clause {clause}"
+            why = f"rule {rule.name} goes over a limit at its anchor {anchor}: more than {most}{AT_THE_CLAUSE}{clause}"
         return DeadLetter(reason, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
 
     def _write(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
@@ -321,7 +321,11 @@ class _ChunkWriter:
                 raise EmissionFailed(error) from error
 
 
-def _described(clause: Clause) -> str:
+AT_THE_CLAUSE: Final = ", at the clause "
+"""What stands before the clause in the reason of a dead letter of a limit."""
+
+
+def described_clause(clause: Clause) -> str:
     """A clause in the syntax of the rule language, without its window."""
     label = clause.role.label
     match clause:

@@ -118,14 +118,7 @@ class Operator:
         self._composite_labels = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
 
     def _numbered(self, number: int) -> NumberedRule:
-        """A rule of the layer, with the ports of the roles of its stage."""
-        placed = self.layer.rules[number]
-        stage, attributes = placed.stage, self._attributes[placed.rule.event]
-        if number not in self._stages:
-            return number, placed.rule, placed.ports, attributes
-        before, after = (-1,) * stage.first, (-1,) * (len(placed.rule.clauses) - stage.end)
-        anchor = placed.ports[0] if stage.is_first else -1
-        return number, placed.rule, (anchor, *before, *placed.ports[1:], *after), attributes
+        return numbered_rule(number, self.layer, self._attributes[self.layer.rules[number].rule.event])
 
     def _source_of(self, template: RuleTemplate) -> int:
         """The port (below 0: the queue) of the anchors, or of the bindings that enter a stage."""
@@ -341,6 +334,16 @@ class Operator:
             return [PortStore(retention or 0, len(specs), each) for retention, specs, each in kept]
 
         return SingleRule(rule, matcher, indexes, stores)
+
+
+def numbered_rule(number: int, layer: Layer, attributes: tuple[Variable, ...]) -> NumberedRule:
+    """A rule of a layer by its number, with the ports of the roles of its stage and the attributes
+    of its composite event."""
+    placed = layer.rules[number]
+    stage = placed.stage
+    before, after = (-1,) * stage.first, (-1,) * (len(placed.rule.clauses) - stage.end)
+    anchor = placed.ports[0] if stage.is_first else -1
+    return number, placed.rule, (anchor, *before, *placed.ports[1:], *after), attributes
 
 
 def positional_stage(placed: PlacedRule, layer: Layer) -> PositionalStage | None:

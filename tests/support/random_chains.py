@@ -15,14 +15,16 @@ from dotr.model.terms import Triple
 HEADER: Final = "PREFIX : <http://e/>\n" + "".join(
     f"query {label} = [ SELECT ?k ?v ?w WHERE {{ ?x a :{label} ; :k ?k ; :v ?v . OPTIONAL {{ ?x :w ?w }} }} ]\n" for label in "ABCD"
 )
+KINDS: Final = ("each", "each", "last", "first", "last 2", "not", "count", "max", "sum")
 NAMES: Final = ("k", "v", "w")
 SECOND: Final = 1_000_000
 
 
 class ChainMaker:
-    """A maker of random rules; `seed` decides everything."""
+    """A maker of random rules; `seed` decides everything. `kinds`: the clauses to choose from."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, kinds: Sequence[str] = KINDS) -> None:
+        self.kinds = kinds
         self.random = random.Random(seed)
         self.choose = self.random.choice
 
@@ -38,7 +40,7 @@ class ChainMaker:
         positive.append("N0")
         for number in range(1, self.choose([2, 3, 3, 4, 4])):
             label, of = f"N{number}", self.choose(readable)
-            kind = self.choose(["each", "each", "last", "first", "last 2", "not", "count", "max", "sum"])
+            kind = self.choose(self.kinds)
             terms = self.bracket(bound, number, keyed=self.random.random() < 0.75, results=results)
             scope = f"within {self.choose(['4 s', '[0, 6 s]', '[1 s, 9 s]'])} from {self.choose(positive)}"
             if kind in ("not", "count", "max", "sum") and len(positive) > 1 and self.random.random() < 0.4:

@@ -116,6 +116,8 @@ class _StageEmitter(RuleMatcherEmitter):
         assert stage is not None, "a stage of a rule"
         self._stage = stage
         self._sizes: list[tuple[str, bool]] = []
+        self._written: set[int] = set()
+        self._alive: set[str] = set()
         self.sizes_travel = stage.leaves is not None and BranchSize() in stage.leaves.columns
         if stage.enters is not None:
             self.start = "binding"
@@ -152,15 +154,29 @@ class _StageEmitter(RuleMatcherEmitter):
         each row, where rows choose differently."""
         if not self.sizes_travel or self.exact:
             return
+        self._write_before_loop(place)
         self.line(f"b{place} = {f'sizes_of(picked{place})' if per_rule else f'len(picked{place})'}")
         self._sizes.append((f"b{place}", per_rule))
+
+    def _write_before_loop(self, place: int) -> None:
+        """Assigns the texts that are the same in every turn of the loop over a clause's events:
+        `x<place>` and `y<place>` of the time and ordinal of the events before, `alive<rows>` of the
+        rules."""
+        for other in range(self._stage.first if self._stage.enters is not None else 0, place):
+            if self.template.is_positive(other) and other not in self._written:
+                self.line(f"x{other}, y{other} = str(t{other}), str(o{other})")
+                self._written.add(other)
+        leaves, rows = self._stage.leaves, self.active_rows
+        if leaves is not None and AliveRules() in leaves.columns and rows is not None and rows not in self._alive:
+            self.line(f"alive_{rows} = alive(tuple(map(number, {rows})))")
+            self._alive.add(rows)
 
     def emit_match(self) -> None:
         """Appends the match; or the row of the binding, where a further stage follows.
 
         Of the rules 0 to 2 of the stream, all alive, with the event of one clause:
 
-            found.append(new(Matched, (rows1[0][0], 0, (e0,), (alive(tuple(map(number, rows1))), str(t0), str(o0), v0[0], str(t1), …))))
+            found.append(new(Matched, (rows1[0][0], 0, (e0,), (alive_rows1, str(b1), x0, y0, v0[0], str(t1), …))))
         """
         leaves = self._stage.leaves
         if leaves is None:
@@ -176,7 +192,9 @@ class _StageEmitter(RuleMatcherEmitter):
                 self._send(leaves, "some[0][0]", "alive(tuple(map(number, some)))", "size")
             self.limit_group()
         else:
-            self._send(leaves, f"{self.active_rows}[0][0]", f"alive(tuple(map(number, {self.active_rows})))", self._size(""))
+            rows = self.active_rows
+            alive = f"alive_{rows}" if rows in self._alive else f"alive(tuple(map(number, {rows})))"
+            self._send(leaves, f"{rows}[0][0]", alive, self._size(""))
             self.limit_group()
 
     def _size(self, row: str) -> str:
@@ -195,9 +213,9 @@ class _StageEmitter(RuleMatcherEmitter):
             case BranchSize():
                 return f"str({size})"
             case BoundTime(place):
-                return f"str(t{place})"
+                return f"x{place}" if place in self._written else f"str(t{place})"
             case BoundOrdinal(place):
-                return f"str(o{place})"
+                return f"y{place}" if place in self._written else f"str(o{place})"
             case BoundValue(place, name):
                 return f"v{place}[{self.template.roles[place].attributes.index(name)}]"
             case AggregatedValue(place):
