@@ -18,6 +18,7 @@ from dotr.engine.cut_rules import stage_two_of
 from dotr.engine.multi_query import share_queries
 from dotr.engine.router import Router
 from dotr.engine.spec import Inconsistent, ProgramSpec
+from dotr.engine.spread_warnings import spread_warnings
 from dotr.engine.stage_one import StageOne, StaticLimitExceeded, plan_source
 from dotr.engine.stage_two import StageTwo
 from dotr.engine.static_answers import StaticAnswers
@@ -28,7 +29,6 @@ from dotr.languages.allowances import Silenced, allowances, without_allowed
 from dotr.languages.datalog import parse_datalog
 from dotr.languages.rule_files import RuleLanguage
 from dotr.languages.rules import RuleCode, RuleSet, compile_rules
-from dotr.layout.keys import SinglePartition
 from dotr.layout.layers import Layout, MadeStream, lay_out
 from dotr.layout.retention import roles
 from dotr.layout.units import IntervalEvents, MadeGraphs, StreamQuery, StreamUnit
@@ -287,7 +287,8 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         raise Refused([*problems, *refused.diagnostics]) from None
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share_queries(ruleset.rules), spec.since, units, cut=spec.cut)
+    shared_rules = share_queries(ruleset.rules)
+    layout = lay_out(shared_rules, spec.since, units, cut=spec.cut)
     try:
         stage_one = StageOne(
             knowledge,
@@ -301,7 +302,11 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     except StaticLimitExceeded as over:
         raise Refused([*problems, _over_background(layout, ruleset, over)]) from None
     knowledge.limit_to(spec.limits.triples)
-    further = [*static_queries, *_idle_ticks(layout, stage_one), *single_partitions(layout, ruleset.diagnostics)]
+    further = [
+        *static_queries,
+        *_idle_ticks(layout, stage_one),
+        *spread_warnings(layout if spec.cut else lay_out(shared_rules, spec.since, units, cut=True), ruleset.diagnostics),
+    ]
     if asked := [unit for unit in units if isinstance(unit, StreamQuery)]:
         from dotr.engine.query_warnings import query_warnings
 
@@ -426,26 +431,4 @@ def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
         for layer in layout.layers
         for placed in layer.rules
         if isinstance(source := placed.rule.anchor.source, FactSource) and source.period is not None and source not in ticking
-    ]
-
-
-def single_partitions(layout: Layout, found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """A warning for each rule that runs on one core: none where no rule has state, since instants
-    are then spread over the cores, and none for a rule in which `found` has an untied clause, which
-    is the reason.
-    """
-    if not layout.stateful_operators:
-        return []
-    untied = [warning.span for warning in found if warning.code == RuleCode.UNTIED and warning.span is not None]
-    return [
-        Diagnostic(
-            "D502",
-            f"rule {placed.rule.name} cannot be partitioned and runs on one core: {placed.split.reason}",
-            placed.rule.anchor.span,
-            "It can where every clause has an equality with an attribute of a label bound before, all tied to one of the anchor's.",
-            Severity.WARNING,
-        )
-        for layer in layout.layers
-        for placed in layer.rules
-        if isinstance(placed.split, SinglePartition) and not any(placed.rule.span.contains(span) for span in untied)
     ]

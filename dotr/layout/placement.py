@@ -137,10 +137,14 @@ class _Placer:
         (rule,) = rules
         split = partitioning(rule, self._carried_by_makers(rule))
         if self._cut and isinstance(split, SinglePartition):
-            placed = self._consuming_stage(rule) if set(rule.consuming) - {rule.anchor.label} else self._best_chain(rule)
+            consumed = sorted(set(rule.consuming) - {rule.anchor.label})
+            placed = self._consuming_stage(rule) if consumed else self._best_chain(rule)
             if placed:
                 self._add(placed)
                 return
+            split = SinglePartition(
+                f"no attribute of {rule.anchor.label} is equated with one of every label that it consumes ({', '.join(consumed)})"
+            )
         self._place_together(rules, {rule.name: whole_stage(rule, split)})
 
     def _place_together(self, rules: Sequence[Rule], stages: Mapping[str, Stage]) -> None:
@@ -194,13 +198,11 @@ class _Placer:
 
     def _best_chain(self, rule: Rule) -> tuple[Placement, ...]:
         """The chain of stages whose first key gives the lowest last layer, then the longest first
-        stage, then one that the makers of the anchor carry, then the least name; none where all
-        is in one partition."""
+        stage, then one that the makers of the anchor carry, then the least name."""
         keys, carried = RuleKeys.of(rule), self._carried_by_makers(rule)
         firsts = [(name, keys.stage(0, 0, (rule.anchor.label, name))) for name in keys.anchor_keys()]
         chains = [(name, self._chain(keys, first)) for name, first in firsts or [("", keys.spread_stage())]]
-        _, best = min(chains, key=lambda each: (each[1][-1].layer, -each[1][0].stage.end, each[0] not in carried, each[0]))
-        return () if len(best) == 1 and isinstance(best[0].stage.split, SinglePartition) else best
+        return min(chains, key=lambda each: (each[1][-1].layer, -each[1][0].stage.end, each[0] not in carried, each[0]))[1]
 
     def _chain(self, keys: RuleKeys, first: Stage) -> tuple[Placement, ...]:
         """The stages of a rule from the first one on. A later stage takes of the keys of its first

@@ -101,8 +101,8 @@ class _Rules:
             return []
         return [self.choose.choice(["?v > BOUND", "?v >= BOUND", "?v = BOUND", "?v != 1", "?k < 2"])]
 
-    def clause(self, number: int, bound: Sequence[tuple[str, Sequence[str]]], own_event: str) -> _Clause:
-        """A clause; `bound` are the labels bound before, with their attributes."""
+    def clause(self, number: int, bound: Sequence[tuple[str, Sequence[str]]], results: Sequence[str], own_event: str) -> _Clause:
+        """A clause; `bound` are the labels bound before, with their attributes, `results` the variables of aggregates."""
         choose = self.choose
         label, filters = f"C{number}", self.own_filter(0.25)
         tied = [(name, attributes) for name, attributes in bound if attributes]
@@ -111,6 +111,8 @@ class _Rules:
             equality = [f"?{choose.choice('kklv')}", f"{other}.?{choose.choice(attributes)}"]
             choose.shuffle(equality)
             filters.append(" = ".join(equality))
+        if results and choose.random() < 0.3:
+            filters.append(f"?{choose.choice('kv')} = {choose.choice(results)}")
         if tied and choose.random() < 0.15:
             other, attributes = choose.choice(tied)
             filters.append(f"?{choose.choice('kv')} {choose.choice(['<', '<=', '!='])} {other}.?{choose.choice(attributes)}")
@@ -143,7 +145,7 @@ class _Rules:
         bound: list[tuple[str, Sequence[str]]] = [("A0", attributes)]
         clauses: list[_Clause] = []
         for place in range(1, choose.choice([1, 2, 2, 3, 3, 4]) + 1):
-            clauses.append(self.clause(place, bound, event))
+            clauses.append(self.clause(place, bound, [each.value for each in clauses if each.value], event))
             if clauses[-1].positive:
                 bound.append((clauses[-1].label, ATTRIBUTES))
         values = [f"{label}.?{name}" for label, names in bound for name in names] + [each.value for each in clauses if each.value] or ["1"]
