@@ -267,6 +267,12 @@ class SparkSection(Section):
         description="the number of parts of the state; without it that of the cores, to which the state moves at a start where there are "
         "more, or at most half as many",
     )
+    groups: int = Field(
+        default=1,
+        gt=0,
+        description="the number of groups into which rules are dealt, so that one hot key uses as many cores; an event is kept in each "
+        "group that reads it",
+    )
     conf: dict[str, str | int | bool] = Field(default={}, description="Spark's own configuration")
 
     @field_validator("trigger")

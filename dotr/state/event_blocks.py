@@ -4,9 +4,9 @@ Idea: a segment of a log (`state_log.encode_events`) lists each distinct term on
 event its time, ordinal and the numbers of its terms. The bucket of an event is that of one term, so
 terms are hashed, not events; parts of a block, and the union of blocks in the order of time, are
 made of such lists.
-Example: [["<a>", "<b>"], 1, [5, 7, 9], [0, 0, 0], [0, 1, 0]] are the events (5, 0, <a>), (7, 0, <b>)
-and (9, 0, <a>); the part of the bucket of <a> is [["<a>"], 1, [5, 9], [0, 0], [0, 0]].
-Cost: linear in the events; 2 µs of CPU for an event that is read, divided, united and written again.
+Example: [["<a>", "<b>"], 1, [5, 7, 9], [0, 0, 0], [0, 1, 0]] are the events (5, 0, <a>),
+(7, 0, <b>) and (9, 0, <a>); the part of the bucket of <a> is [["<a>"], 1, [5, 9], [0, 0], [0, 0]].
+Cost: linear in the events.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class StateChange:
     def moves(self) -> bool:
         """True if the state has to be rewritten, since its places have changed."""
         before, after = self.before, self.after
-        return (before.rules, before.keys, before.units) != (after.rules, after.keys, after.units)
+        return (before.rules, before.keys, before.units, before.groups) != (after.rules, after.keys, after.units, after.groups)
 
     @property
     def knowledge_warning(self) -> str | None:
@@ -112,13 +112,13 @@ class StateChange:
 def state_change(before: StateSchema, program: CompiledProgram, now: Micros, knowledge: str | None = None) -> StateChange:
     """The change from the state of one program to another at the time `now` (µs). `knowledge` is
     the digest of the program's background (None: it is computed)."""
-    rules, cut = share_queries(program.rules.rules), program.spec.cut
-    plain = lay_out(rules, units=program.units, cut=cut)
+    rules, cut, groups = share_queries(program.rules.rules), program.spec.cut, program.spec.groups
+    plain = lay_out(rules, units=program.units, cut=cut, groups=groups)
     required = state_schema(program, plain, knowledge)
     meanings = before.meanings
     unchanged = {name for name, meaning in required.meanings.items() if meanings.get(name) == meaning}
     since = _since(plain, unchanged, before.since, now)
-    after = state_schema(program, lay_out(rules, since, program.units, cut=cut), required.knowledge)
+    after = state_schema(program, lay_out(rules, since, program.units, cut=cut, groups=groups), required.knowledge)
     verdicts = [_verdict(each, before, after, unchanged) for each in after.every]
     now_there = {each.name for each in after.every}
     dropped = [

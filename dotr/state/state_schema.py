@@ -151,12 +151,14 @@ class StateSchema:
     """The schema of a program's state. `knowledge` is the digest of the background and of the
     settings that apply to all rules. `keys` gives for each port of each layer the attribute that
     keys it (None: one partition; `ANY_PARTITION`, `EVERY_PARTITION`; `NOTHING_KEPT`). `units` are
-    those of other languages than that of rules."""
+    those of other languages than that of rules. `groups` has `Port.group` of each port; empty where
+    there is one group."""
 
     knowledge: str
     rules: tuple[RuleState, ...]
     keys: tuple[tuple[int | None, ...], ...]
     units: tuple[StateOfUnit, ...] = ()
+    groups: tuple[tuple[tuple[int, int], ...], ...] = ()
 
     @property
     def meanings(self) -> dict[str, tuple[str, ...]]:
@@ -180,7 +182,7 @@ class StateSchema:
     def has_places(self) -> bool:
         """True if the roles of some rule are in several layers, or events in every partition, which
         earlier releases cannot read."""
-        return any(rule.layers for rule in self.rules) or any(key == EVERY_PARTITION for keys in self.keys for key in keys)
+        return bool(self.groups) or any(rule.layers for rule in self.rules) or any(EVERY_PARTITION in keys for keys in self.keys)
 
     @property
     def since(self) -> dict[str, Micros]:
@@ -190,7 +192,8 @@ class StateSchema:
     def to_json(self) -> dict[str, object]:
         """JSON with fixed names of members."""
         units = {"units": tuple(unit.to_json() for unit in self.units)} if self.units else {}
-        return {"knowledge": self.knowledge, "rules": tuple(rule.to_json() for rule in self.rules), "keys": self.keys, **units}
+        groups = {"groups": self.groups} if self.groups else {}
+        return {"knowledge": self.knowledge, "rules": tuple(rule.to_json() for rule in self.rules), "keys": self.keys, **units, **groups}
 
     @staticmethod
     def of_json(data: Mapping[str, object]) -> StateSchema:
@@ -203,6 +206,7 @@ class StateSchema:
             rules=tuple(map(RuleState.of_json, plain["rules"])),
             keys=keys,
             units=tuple(map(StateOfUnit.of_json, plain.get("units", ()))),
+            groups=tuple(tuple((number, count) for number, count in ports) for ports in plain.get("groups", ())),
         )
 
 
@@ -258,7 +262,9 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
         for layer in layout.layers
         for placed in layer.units
     ]
-    return StateSchema(knowledge, tuple(rule_states), keys, tuple(units))
+    groups = tuple(tuple(port.group for port in layer.ports) for layer in layout.layers)
+    has_groups = any(number for ports in groups for number, _ in ports)
+    return StateSchema(knowledge, tuple(rule_states), keys, tuple(units), groups if has_groups else ())
 
 
 def _written_key(port: Port) -> int | None:

@@ -54,7 +54,7 @@ def moved_through(seed: int, background: str) -> str:
     choose = random.Random(seed)
     cuts = sorted(choose.sample(range(1, len(instants)), k=min(len(instants) - 1, choose.randint(1, 4))))
     widths = [choose.choice([1, 2, 3, 8]) for _ in range(len(cuts) + 1)]
-    cut = ProgramSpec(spec.rules, graphs=spec.graphs, cut=True)
+    cut = ProgramSpec(spec.rules, graphs=spec.graphs, cut=True, groups=choose.choice([1, 1, 2, 3]))
     assert through(cut, instants, cuts, widths, seed) == firings, (seed, widths, made.rules)
     return "staged" if any(placed.stage.number for layer in compile_program(cut).layout.layers for placed in layer.rules) else "whole"
 

@@ -47,13 +47,14 @@ class ReadPosition:
 
 @dataclass(frozen=True, slots=True)
 class StoredPort:
-    """Stored events of a port, and the number of distinct keys among them (None: the port has no
-    key)."""
+    """Stored events of a port, the number of distinct keys among them (None: the port has no key),
+    and the number of those that are copies of others in another bucket."""
 
     layer: int
     label: str
     events: int
     keys: int | None
+    copies: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +218,7 @@ class _StateCounter:
         self._logs: dict[Manifest, list[str]] = {}
         self._events: dict[tuple[int, int], int] = {}
         self._keys: dict[tuple[int, int], set[str | None]] = {}
+        self._buckets = status.layout.buckets
         self._values = self._written = 0
 
     def add_value(self, layer: int, written: bytes) -> Manifest | None:
@@ -262,13 +264,14 @@ class _StateCounter:
 
     def summary(self) -> StoredSummary:
         """The counts, by layer and label."""
-        counts: dict[tuple[int, str], tuple[int, int | None]] = {place: (held, None) for place, held in self._held.items() if held}
+        counts: dict[tuple[int, str], tuple[int, int | None, int]] = {place: (held, None, 0) for place, held in self._held.items() if held}
         for (layer, index), events in self._events.items():
             port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
             name = (layer, f"port {index}" if port is None else port.label)
-            so_far, other = counts.get(name, (0, None))
+            so_far, other, copies = counts.get(name, (0, None, 0))
+            copies += 0 if port is None else port.copies(events, self._buckets)
             keys = self._keys.get((layer, index))
-            counts[name] = so_far + events, other if keys is None else len(keys) + (other or 0)
+            counts[name] = so_far + events, other if keys is None else len(keys) + (other or 0), copies
         return StoredSummary(
             self._values, self._written, tuple(StoredPort(layer, label, *each) for (layer, label), each in sorted(counts.items()))
         )

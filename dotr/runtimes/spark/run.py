@@ -152,7 +152,9 @@ def _run_on_spark(
         if pipeline.program.store is not None:
             _ship_background(pipeline.program.store, session.sparkContext)
         since = layout.holdings.since if layout.holdings else {}
-        layers = lay_out(share_queries(pipeline.program.rules.rules), since, pipeline.program.units).layers
+        layers = lay_out(
+            share_queries(pipeline.program.rules.rules), since, pipeline.program.units, cut=True, groups=settings.groups
+        ).layers
         spark_progress = SparkProgress(layers, checkpoint, on_progress, reception.connections)
         if change is not None and moves:
             show("moving the state to where the changed rules look for it" if change.moves else "moving the state to other buckets")
