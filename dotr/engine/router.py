@@ -130,6 +130,11 @@ def spread(reach: ReadSpread, arrivals: Sequence[Arrival], buckets: int) -> dict
     """
     if reach.is_everywhere:
         return {number: list(arrivals) for number in range(buckets)}
+    if reach.is_divided:
+        from dotr.layout.query_spread import element_shares  # loaded where a query is spread
+
+        ordinal = arrivals[0][0]
+        return {number: [(ordinal, row)] for number, row in enumerate(element_shares([row for _, row in arrivals], buckets))}
     found: dict[int, list[Arrival]] = {}
     for arrival in arrivals:
         for number in {bucket(key, buckets) for key in reach.keys(arrival[1])}:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.engine.items import graph_row
@@ -29,6 +30,7 @@ from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import InstantiateTemplate
+from dotr.patterns.event_store import PortStore
 from dotr.patterns.events import Match, StoredEvent
 from dotr.patterns.operator import Arrival, Arrivals, Operator
 from dotr.patterns.rule_counts import LayerCounter, RuleCounts
@@ -139,9 +141,10 @@ class StageTwo:
         """The operator of the layer."""
         return Operator(layer, attributes, clock, limits, counted)
 
-    def start(self) -> State:
-        """The state of a partition before the first instant."""
-        return self._operator.start()
+    def start(self, borrowed: Mapping[int, PortStore] = MappingProxyType({})) -> State:
+        """The state of a partition before the first instant; `borrowed` are stores, by port, that
+        another state owns."""
+        return self._operator.start(borrowed)
 
     def restore(self, written: bytes) -> State:
         """The state that `State.encode` wrote; raises `StateError`."""
@@ -158,6 +161,10 @@ class StageTwo:
     def next_due(self, state: State) -> Micros | None:
         """The time of the next delayed anchor; None: there is none."""
         return self._operator.next_due(state)
+
+    def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool = False) -> None:
+        """Store what arrives at a moment after its step, for later windows and delayed anchors."""
+        self._operator.keep(state, time, arrivals, ended=ended)
 
     def step(
         self,

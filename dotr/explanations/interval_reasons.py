@@ -53,9 +53,7 @@ class IntervalReasons:
 
     def of(self, firing: UnitFiring) -> IntervalReason:
         """The reasons of an event."""
-        record = self.recorder.intervals.get(firing.label)
-        if record is None:
-            return IntervalReason(firing, None, firing.time, (), ())
+        record = self.recorder.intervals[firing.label]
         unit, query = record.unit, record.unit.query
         found = record.find(firing.time, firing.attributes, firing.graph, firing.start)
         if query.where is None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from operator import length_hint
-from typing import NamedTuple, TypeAlias
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
 
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.joins.limits import LIMITS, Limits
@@ -37,6 +38,9 @@ Arrival: TypeAlias = tuple[int, AttributeValues]
 
 Arrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
 """The arrivals of one instant by port; the facts of a port in tie order."""
+
+
+_NOTHING_BORROWED: Final[Mapping[int, PortStore]] = MappingProxyType({})
 
 
 class _CompiledGroup(NamedTuple):
@@ -138,9 +142,13 @@ class Operator:
                 complete[last[port.stream] + 1 if port.stream in last else 0].append((number, port.stream))
         return complete
 
-    def start(self) -> State:
-        """The state before the first instant."""
-        stores = [PortStore(*store, remember) for store, remember in zip(self._stores, self._inserts, strict=True)]
+    def start(self, borrowed: Mapping[int, PortStore] = _NOTHING_BORROWED) -> State:
+        """The state before the first instant; `borrowed` are stores, by port, that another state
+        owns."""
+        stores = [
+            borrowed[port] if port in borrowed else PortStore(*store, remember)
+            for port, (store, remember) in enumerate(zip(self._stores, self._inserts, strict=True))
+        ]
         indexes = [[stores[port].indexes[index] for port, index in group.indexes] for group in self._groups]
         return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays), self.counter())
 
@@ -211,6 +219,18 @@ class Operator:
             for (port, _), waiting in zip(self._delays, state.waiting, strict=True):
                 waiting.extend(present.get(port, ()))
         return matches
+
+    def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool) -> None:
+        """Stores events of a time (µs), in tie order, after its step: they are at ports at which
+        nothing arrived then, and no anchors of that time.
+        """
+        for port, events in arrivals.items():
+            stored = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
+            if self._stores[port][1]:
+                state.stores[port].add(stored)
+            for (delayed, _), number in self._delays.items():
+                if delayed == port and not ended:
+                    state.waiting[number].extend(stored)
 
     def _step_by_depth(
         self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer
@@ -333,7 +353,7 @@ class Operator:
             kept = zip(self.layer.retention, specs_of_port, inserts, strict=True)
             return [PortStore(retention or 0, len(specs), each) for retention, specs, each in kept]
 
-        return SingleRule(rule, matcher, indexes, stores)
+        return SingleRule(rule, matcher, indexes, stores, self.layer.rules[rule].rule.anchor.delay)
 
 
 def numbered_rule(number: int, layer: Layer, attributes: tuple[Variable, ...]) -> NumberedRule:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dotr.errors.fallbacks import error_line
+from dotr.model.time import Micros
 from dotr.patterns.event_store import KeyIndex, PortStore
 from dotr.patterns.events import EnteringBinding, SearchStart, StoredEvent, anchor_of
 from dotr.patterns.match_buffer import MatchBuffer
@@ -43,13 +44,14 @@ class LimitExcess(NamedTuple):
 
 
 class SingleRule(NamedTuple):
-    """A rule compiled by itself: its number, the (port, index) of each clause, and a factory of
-    its ports' stores."""
+    """A rule compiled by itself: its number, the (port, index) of each clause, a factory of its
+    ports' stores, and the delay (µs) of its anchors."""
 
     rule: int
     matcher: Matcher
     indexes: tuple[tuple[int, int], ...]
     stores: Callable[[], list[PortStore]]
+    delay: Micros
 
 
 def match_exactly(
@@ -95,9 +97,11 @@ def isolate_rules(
             continue
         own_start = start._replace(rows=single.matcher.rows) if isinstance(start, EnteringBinding) else start
         stores = single.stores()
+        now = anchor_of(start).time + single.delay
         for store, events in zip(stores, state.stores, strict=True):
             for event in events:
-                store.add([event])
+                if event.time <= now:  # what is stored once for several pages may be later
+                    store.add([event])
         indexes = [stores[port].indexes[index] for port, index in single.indexes]
         mark, own = len(buffer.matches), single.matcher.counter()
         try:

@@ -16,6 +16,7 @@ from dotr.languages.turtle.nesting import OPENING, TextLimitExceeded, check_json
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros, Unit
 from dotr.sources.json_records import reason_text
+from dotr.sources.lateness import ALL_TIMES, WantedTimes
 from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damaged, skip_line
 from dotr.sources.records import InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.sources.times import parse_date_time, parse_integer
@@ -23,11 +24,12 @@ from dotr.sources.times import parse_date_time, parse_integer
 _BOM: Final = "\ufeff"
 
 
-def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
-    """Records from a position on; `elements`: with their elements."""
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
+    """Records from a position on; `elements`: with their elements, as far as they are wanted."""
     offset, line = position
     before, unit, nesting, limit = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting, spec.record
     decode = json.JSONDecoder().decode
+    greatest, lowest, until, distance = wanted.greatest, wanted.lowest(spec), wanted.until, wanted.distance(spec)
     line -= 1
     end = offset
     try:
@@ -51,7 +53,12 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                     check_json_nesting(text, nesting)
                 data = decode(text if offset else text.removeprefix(_BOM))
                 time = _time(data, unit)
-                if not elements:
+                is_wanted = elements and lowest < time <= until
+                if time > greatest:
+                    greatest = time
+                    if time - distance > lowest:
+                        lowest = time - distance
+                if not is_wanted:
                     yield Record(offset, end, line, time, None, raw)
                     continue
                 graph = data.get("graph")
@@ -67,6 +74,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                     yield Record(offset, end, line, None, None, raw, reason_text(error), time)
             else:
                 yield Record(offset, end, line, time, element, raw)
+        wanted.greatest = greatest
         if broken := damage(lines):
             raise broken
     except DAMAGED as error:

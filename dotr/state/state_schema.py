@@ -20,7 +20,6 @@ from hashlib import blake2b
 from typing import Any, Final, assert_never
 
 from dotr.engine.program import CompiledProgram
-from dotr.languages.datalog import parse_datalog
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.lars_units import LarsUnit
@@ -333,7 +332,7 @@ def knowledge_digest(program: CompiledProgram) -> str:
             while block := file.read(1 << 20):
                 digest.update(block)
         graphs.append(digest.hexdigest())
-    datalog = sorted(json.dumps(plain_data(rule)) for document in spec.datalog for rule in parse_datalog(document, spec.prefixes))
+    datalog = sorted(json.dumps(plain_data(rule)) for rule in program.own_datalog)
     return digest_of([sorted(graphs), datalog, spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value])
 
 

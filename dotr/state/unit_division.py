@@ -16,12 +16,13 @@ from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import bucket
 from dotr.layout.lars_units import LarsUnit
 from dotr.layout.unit_spread import unit_key_names
-from dotr.layout.units import StreamUnit
+from dotr.layout.units import StreamQuery, StreamUnit
 from dotr.model.time import Clock
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.intervals.tree import PatternTree
 from dotr.patterns.state import StateError
 from dotr.state.lars_division import LarsDivision, united_lars
+from dotr.state.query_division import divided_query, united_query
 from dotr.state.unit_state import UnitSnapshot
 
 
@@ -43,6 +44,8 @@ def divided_unit(
     match unit:
         case IntervalUnit():
             return divided(unit, state, context.clock, context.limits, buckets)
+        case StreamQuery():
+            return divided_query(state, buckets)
         case LarsUnit():
             return LarsDivision(unit, context).divided(state, buckets, bucket_before)
         case _:
@@ -51,7 +54,13 @@ def divided_unit(
 
 def united_unit(unit: StreamUnit, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
     """The state of a bucket of a unit as that of its parts, which have different keys."""
-    return united_lars(parts) if isinstance(unit, LarsUnit) else united(parts)
+    match unit:
+        case StreamQuery():
+            return united_query(parts)
+        case LarsUnit():
+            return united_lars(parts)
+        case _:
+            return united(parts)
 
 
 def united(parts: Sequence[UnitSnapshot]) -> UnitSnapshot:

@@ -92,6 +92,19 @@ def test_rules_and_units_depend_on_each_other_through_the_past() -> None:
     assert found == ["1 Hot n=1", "2 Fire n=1", "3 Hot n=2", "4 Hot n=3", "5 Fire n=3"]
 
 
+@pytest.mark.parametrize("other", ["and not Hot within (0, 3 s] from Note", ""], ids=["in the cycle", "outside"])
+def test_a_rule_in_a_cycle_reads_its_own_label_of_other_rules_too(other: str) -> None:
+    rules = f"""query Calm = [ SELECT ?y ?k {{ ?y :calm ?k }} ]
+        rule A define Fire = [ :x :fired ?n ]
+        from Calm and each Fire as Old within 10 s from Calm and not Hot within (0, 1 s] from Calm with Fire.?n = Calm.?k + Old.?n
+        rule B define Fire = [ :x :fired ?n ]
+        from Note = [ SELECT ?y ?k {{ ?y :note ?k }} ] {other} with Fire.?n = Note.?k"""
+    compiled = program("REGISTER QUERY Hot AS SELECT ?n WHERE EVENT Fire SEQ { ?x :hot ?n } WITHIN 5 s", rules)
+    assert [placed.unit.name for placed in compiled.layout.units] == ["A+B+Hot" if other else "A+Hot"]
+    found, _ = run(compiled, "1 :x :note 1 | 2 :y :calm 10 | 3 :x :note 2 | 4 :y :calm 100")
+    assert found == ["1 Fire n=1", "2 Fire n=11", "3 Fire n=2", "4 Fire n=101", "4 Fire n=102", "4 Fire n=111"]
+
+
 def test_labels_are_read_in_all_languages() -> None:
     units = "REGISTER STREAM Up AS CONSTRUCT { ?c :rose ?q } WHERE { ?c :price ?p } SEQ EVENT Dear(?c, ?q) FILTER(?q > ?p) WITHIN 9 s"
     rules = """define Dear = [ ?c :dear ?q ] from Price = [ SELECT ?c ?q { ?c :price ?q FILTER(?q > 1) } ]

@@ -91,7 +91,7 @@ def test_a_hundred_rules_alike_are_one_binding() -> None:
     ]
     queries = "".join(f"query {label} = [ SELECT ?k ?v ?w WHERE {{ ?x a :{label} ; :k ?k ; :v ?v ; :w ?w }} ]\n" for label in "ABC")
     _, cut = programs("PREFIX : <http://e/>\n" + queries + "\n".join(rules))
-    first, last = cut.layout.layers
+    _, last = cut.layout.layers
     assert len({port.stream for port in last.ports if isinstance(port.stream, BindingStream)}) == 1
 
     def report(label: str, v: int) -> tuple[tuple[str, str, str], ...]:

@@ -176,7 +176,8 @@ class _StageEmitter(RuleMatcherEmitter):
 
         Of the rules 0 to 2 of the stream, all alive, with the event of one clause:
 
-            found.append(new(Matched, (rows1[0][0], 0, (e0,), (alive_rows1, str(b1), x0, y0, v0[0], str(t1), …))))
+            row = (alive_rows1, str(b1), x0, y0, v0[0], str(t1), …)
+            found.append(new(Matched, (rows1[0][0], 0, (e0,), row)))
         """
         leaves = self._stage.leaves
         if leaves is None:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.engine.multi_query import share_queries
+from dotr.engine.parsed_program import ParsedProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.layout.layers import lay_out
@@ -28,6 +29,7 @@ from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Tota
 from dotr.runtimes.pipeline import Pipeline, with_clock
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.display_paths import DisplayPaths
+from dotr.runtimes.spark.index_scans import granule_of
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.keys import bucket_keys
@@ -270,8 +272,9 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
     store = pipeline.program.store
     inputs, growing = _inputs(pipeline, layout)
     rates = pipeline.rates
-    return Job(
+    job = Job(
         program=spec.to_json(),
+        parsed=ParsedProgram.of(pipeline.program).to_json(spec),
         inputs=tuple(file.to_json() for file in inputs),
         delays=tuple(file.delay for file in inputs),
         unit=pipeline.clock.unit.written,
@@ -292,6 +295,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         trigger=pipeline.spark.trigger_interval,
         topics=tuple(each.topics.to_json() for each in pipeline.topics),
     )
+    return job if job.live else replace(job, granule=granule_of(inputs, job.batch, tasks))
 
 
 def _journal_partitions(pipeline: Pipeline, folder: Path) -> None:

@@ -57,7 +57,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
     program = program_of(job)
     opened = TaskInputs(job, task)
     for stretch in task.ranges:
-        files = opened.files(stretch, trace=program.stage_one.may_reject or bool(program.units))
+        files = opened.files(stretch, trace=program.stage_one.may_reject or bool(program.units), times=(task.after, task.until))
         admit(files, stretch, task.after, task.until, elements, dead_letters)
     elements.sort(key=itemgetter(0))
     fed = program.layout.fed_streams
