@@ -49,7 +49,7 @@ class Work(NamedTuple):
 
 def works() -> dict[str, Work]:
     """All works by name, in the order in which `all` runs them."""
-    from benchmarks.field import closing, paper, temporal_rules
+    from benchmarks.field import closing, paper, temporal_rules, windows
 
-    found = [temporal_rules.WORK, paper.WORK, closing.WORK]
+    found = [temporal_rules.WORK, windows.WORK, paper.WORK, closing.WORK]
     return {work.name: work for work in found}
