@@ -160,4 +160,5 @@ WORK: Final = Work(
     packages=("dotr",),
     minutes=5,
     cases=cases,
+    headlines=("default scenario, 2,000 graphs", "default scenario, 10 graphs", "default scenario, 2 graphs", "default scenario"),
 )

@@ -168,4 +168,5 @@ WORK: Final = Work(
     packages=("dotr/windows", "dotr/horizons", "dotr/queries", "dotr/engine", "dotr/languages/continuous"),
     minutes=4,
     cases=cases,
+    headlines=("RANGE 600 STEP 300", "RANGE 600 STEP 300, static join"),
 )
