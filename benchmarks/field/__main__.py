@@ -40,7 +40,7 @@ def run(work: Work, scale: Scale, folder: Path, command: str, only: str = "") ->
     for case in work.cases(scale, inputs):
         if only not in case.name:
             continue
-        say(f" {case.name}: {case.units:,} {case.unit}s, {case.expected:,} results by definition")
+        say(f" {case.name}: {case.units:,} times one {case.unit}, {case.expected:,} results by definition")
         cases.append(results.case_result(case, measure(case, say)))
     result = results.Result(
         work=work.name,
