@@ -2,8 +2,9 @@
 
     python -m benchmarks.stages [--instants 3000] [--plan stages] [--plan whole] [--master 'local[1]'] [--master 'local[2]']
 
-Each anchor has some 100 candidates under the first key, and each of these some 100 under the second, which few pass: nearly all work is that of stage two, in process too
-(`--plan process` says which part). Figures are from the second batch on, when all worker processes run. CPU is of the whole process tree.
+Each anchor has some 100 candidates under the first key, and each of these some 100 under the second, which few pass: nearly
+all work is that of stage two (`--plan process` says which part of it). Figures are from the second batch on, when all worker
+processes run. CPU is of the whole process tree.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -49,10 +49,8 @@ def write_project(folder: Path, instants: int) -> Path:
     with (folder / "stream.ndjson").open("w") as stream:
         for second in range(instants):
             kinds = ["Order", *["Offer"] * KEYS, *["Sale"] * KEYS]
-            triples = [
-                f":x{number} a :{kind} ; :shop {choose.randrange(KEYS)} ; :good {choose.randrange(KEYS)} ; :price {choose.randrange(4000)} ."
-                for number, kind in enumerate(kinds)
-            ]
+            about = [(f":x{number} a :{kind}", choose.randrange(KEYS), choose.randrange(KEYS)) for number, kind in enumerate(kinds)]
+            triples = [f"{each} ; :shop {shop} ; :good {good} ; :price {choose.randrange(4000)} ." for each, shop, good in about]
             stream.write(json.dumps({"time": second, "graph": " ".join(triples)}) + "\n")
     config = folder / "stages.yaml"
     config.write_text(
@@ -102,16 +100,14 @@ def on_spark(config: Path, master: str, *, cut: bool) -> float:
     def read(totals: Totals) -> None:
         readings.append((time.perf_counter(), clock.read(), totals))
 
-    run_query: Callable[..., None] = getattr(runtime, "run_query")  # noqa: B009
     runtime.run_spark(made, read)
-    setattr(runtime, "run_query", run_query)  # noqa: B010
     begun = [each for each in readings if each[2].instants]
     (first, first_cpu, warm), (end, end_cpu, totals) = begun[0], begun[-1]
     number = totals.instants - warm.instants
-    name = f"{'stages' if cut else 'one partition'}, {master}"
+    cpu = end_cpu - first_cpu
     say(
-        f"{name}: {totals.events:,} events; {number / (end - first):,.0f} instants a second, {(end_cpu - first_cpu) / number * 1e3:.2f} ms of CPU an instant, "
-        f"{(end_cpu - first_cpu) / (end - first):.2f} cores busy"
+        f"{'stages' if cut else 'one partition'}, {master}: {totals.events:,} events; {number / (end - first):,.0f} instants a second, "
+        f"{cpu / number * 1e3:.2f} ms of CPU an instant, {cpu / (end - first):.2f} cores busy"
     )
     return number / (end - first)
 
