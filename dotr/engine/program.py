@@ -146,7 +146,7 @@ class CompiledProgram:
         """
         if since == self.spec.since:
             return self
-        layout = lay_out(share_queries(self.rules.rules), since, self.units, cut=self.spec.cut)
+        layout = lay_out(share_queries(self.rules.rules), since, self.units, cut=self.spec.cut, groups=self.spec.groups)
         assert layout.streams == self.layout.streams, "the start of a rule changes no fact stream"
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
@@ -301,7 +301,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
     shared_rules = share_queries(ruleset.rules)
-    layout = lay_out(shared_rules, spec.since, units, cut=spec.cut)
+    layout = lay_out(shared_rules, spec.since, units, cut=spec.cut, groups=spec.groups)
     try:
         stage_one = _stage_one(spec, knowledge, layout, static)
         static_queries = _static_queries(ruleset, stage_one, static)

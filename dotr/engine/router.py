@@ -145,6 +145,8 @@ def spread(reach: ReadSpread, arrivals: Sequence[Arrival], buckets: int) -> dict
 def bucket_of(port: Port, values: AttributeValues, buckets: int, time: Micros | None) -> int:
     """The bucket of an event at a port, of a time in µs; without a time, of a tick."""
     if port.spread:
-        return bucket_of_values(values, buckets, time if port.by_time else None)
-    position = port.key_position
-    return port.partition % buckets if position is None else bucket(values[position], buckets)
+        number = bucket_of_values(values, buckets, time if port.by_time else None)
+    else:
+        position = port.key_position
+        number = port.partition % buckets if position is None else bucket(values[position], buckets)
+    return (number + port.shift(buckets)) % buckets if port.group[0] else number

@@ -37,7 +37,7 @@ class ProgramSpec:
     `rules` are rule files of all languages, by extension. `origin` is a time, in µs since 1970, at
     which windows of continuous queries close; `inputs` are those that a configuration declares.
     `cut`: rules without a key for all their clauses are cut into stages, each in the bucket of a
-    key, as on Spark.
+    key, as on Spark. `groups`: the rules of a layer are dealt into so many groups.
     """
 
     rules: tuple[Document, ...] = ()
@@ -53,6 +53,7 @@ class ProgramSpec:
     origin: Micros = 0
     inputs: tuple[InputStream, ...] = ()
     cut: bool = False
+    groups: int = 1
 
     def to_json(self) -> str:
         r"""The specification as JSON.
@@ -68,6 +69,8 @@ class ProgramSpec:
             further["inputs"] = [[each.name, each.stream] for each in self.inputs]
         if self.cut:
             further["cut"] = True
+        if self.groups > 1:
+            further["groups"] = self.groups
         return json.dumps(
             {
                 "rules": [[document.name, document.text] for document in self.rules],
@@ -103,6 +106,7 @@ class ProgramSpec:
             data.get("origin", 0),
             tuple(InputStream(name, stream) for name, stream in data.get("inputs", ())),
             data.get("cut", False),
+            data.get("groups", 1),
         )
 
     @property

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
 from dotr.layout.bindings import StagePorts, binding_streams
+from dotr.layout.groups import dealt_groups
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import AnyPartition, Partitioning, SinglePartition, key_of
@@ -45,7 +46,7 @@ class Port:
     of their own, so that they find no older event. `reach`: of a unit that is spread over all
     partitions, those to which a row goes. `is_replicated`: every event goes to every bucket, with
     one ordinal in all of them. `by_time`: with `spread`, the hash is that of values and time, but
-    for ticks.
+    for ticks. `group`: the number of the group of rules that reads it, and that of all groups.
     """
 
     stream: Stream
@@ -57,11 +58,17 @@ class Port:
     reach: ReadSpread | None = None
     is_replicated: bool = False
     by_time: bool = False
+    group: tuple[int, int] = (0, 1)
 
     @property
     def key_position(self) -> int | None:
         """The position of the key among the attributes."""
         return None if self.key is None else self.attributes.index(self.key)
+
+    def shift(self, buckets: int) -> int:
+        """The distance between the bucket of a key and that of an event at this port."""
+        number, groups = self.group
+        return number * buckets // groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,21 +259,27 @@ def _unit_port(stream: UnitStream, numbers: Mapping[FactSource, int], partition:
 
 
 def lay_out(
-    rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyType({}), units: Sequence[StreamUnit] = (), *, cut: bool = False
+    rules: Sequence[Rule],
+    since: Mapping[str, Micros] = MappingProxyType({}),
+    units: Sequence[StreamUnit] = (),
+    *,
+    cut: bool = False,
+    groups: int = 1,
 ) -> Layout:
     """Places rules and other units in layers and numbers their streams and ports.
 
     `since` has, by name, the time (µs) of each rule added to a running stream. `cut`: rules without
-    a key for all their clauses are cut into stages, unless no operator keeps state.
+    a key for all their clauses are cut into stages, unless no operator keeps state. `groups`: the
+    rules of a layer are dealt into so many groups (`dotr.layout.groups`).
     """
     inside = {rule.name for unit in units if isinstance(unit, IntervalComponent) for rule in unit.rules}
     rules = [rule for rule in rules if rule.name not in inside]
-    uncut = _lay_out(rules, since, units, cut=False)
+    uncut = _lay_out(rules, since, units, cut=False, groups=groups)
     has_one_place = any(isinstance(placed.split, SinglePartition) for layer in uncut.layers for placed in layer.rules)
-    return _lay_out(rules, since, units, cut=True) if cut and has_one_place and uncut.stateful_operators else uncut
+    return _lay_out(rules, since, units, cut=True, groups=groups) if cut and has_one_place and uncut.stateful_operators else uncut
 
 
-def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence[StreamUnit], *, cut: bool) -> Layout:
+def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence[StreamUnit], *, cut: bool, groups: int) -> Layout:
     numbers = _stream_numbers(rules, units)
     all_places = place_units(rules, units, cut=cut)
     places = all_places.rules
@@ -280,9 +293,11 @@ def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence
         read = tuple(own.setdefault(_unit_port(each.stream, numbers, partition, reach), len(own)) for each, reach in to_read)
         placed_units[number].append(PlacedUnit(unit, read, partition, reaches is not None))
     in_order: list[StagePorts] = []
+    dealt = dealt_groups(places, groups)
     for each in sorted(places, key=lambda p: (p.layer, p.depth, p.rule.name)):
         own = ports[each.layer]
-        role_ports = [_role_port(each, role, numbers, since.get(each.rule.name)) for role in each.stage.roles_of(each.rule)]
+        group = dealt.get((each.layer, each.rule.name), 0), groups
+        role_ports = [_role_port(each, role, numbers, since.get(each.rule.name), group) for role in each.stage.roles_of(each.rule)]
         in_order.append(StagePorts(each, tuple([own.setdefault(port, len(own)) for port in role_ports])))
     layers: list[list[PlacedRule]] = [[] for _ in ports]
     entering = _entering_streams(in_order)
@@ -290,7 +305,7 @@ def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence
         name, stage, own = placed.rule.name, placed.stage, ports[placed.layer]
         enters, leaves = entering.get((name, stage.number)), entering.get((name, stage.number + 1))
         if enters is not None:
-            port = Port(enters, enters.key.name, False, enters.names)
+            port = Port(enters, enters.key.name, False, enters.names, group=(dealt.get((placed.layer, name), 0), groups))
             read = (own.setdefault(port, len(own)), *read)
         layers[placed.layer].append(PlacedRule(placed.rule, replace(stage, enters=enters, leaves=leaves), read, placed.depth))
     routes: dict[Stream, list[tuple[int, int]]] = {}
@@ -307,7 +322,7 @@ def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence
     )
 
 
-def _role_port(placed: Placement, role: Role, numbers: Mapping[FactSource, int], since: Micros | None) -> Port:
+def _role_port(placed: Placement, role: Role, numbers: Mapping[FactSource, int], since: Micros | None, group: tuple[int, int]) -> Port:
     """The port of a role of a stage."""
     is_replicated = role.label in placed.stage.replicated
     is_spread = isinstance(placed.stage.split, AnyPartition) and not is_replicated
@@ -319,6 +334,7 @@ def _role_port(placed: Placement, role: Role, numbers: Mapping[FactSource, int],
         since,
         is_replicated=is_replicated,
         by_time=is_spread and bool(placed.rule.clauses),
+        group=(0, 1) if is_replicated else group,
     )
 
 
