@@ -7,15 +7,23 @@ clause that stands first in the rule counts, as it does in one piece.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 from dotr.engine.stage_two import AT_THE_CLAUSE, described_clause
+from dotr.layout.layers import Layout
 from dotr.model.rules import Rule
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Micros
 
 _OF_RULES: Final = (Reason.LIMIT, Reason.FAILED)
+
+
+def cut_rules(layout: Layout) -> list[Rule]:
+    """The rules of a layout that are cut into stages."""
+    return [placed.rule for layer in layout.layers for placed in layer.rules if placed.stage.is_last and not placed.stage.is_whole]
 
 
 def one_an_anchor(letters: Iterable[DeadLetter], rules: Sequence[Rule]) -> list[DeadLetter]:
@@ -53,3 +61,14 @@ def one_an_anchor(letters: Iterable[DeadLetter], rules: Sequence[Rule]) -> list[
             position[key] = known[0], place
             kept[known[0]] = letter
     return kept
+
+
+def one_an_anchor_of_each(letters: Iterable[DeadLetter], rules: Sequence[Rule]) -> Iterator[DeadLetter]:
+    """Dead letters of one batch that are sorted by input, of which those of each of some rules tell
+    of an anchor once. The letters of one rule at a time are in memory."""
+    inputs = {f"rule {rule.name}" for rule in rules}
+    for source, together in groupby(letters, attrgetter("input")):
+        if source in inputs:
+            yield from one_an_anchor(together, rules)
+        else:
+            yield from together

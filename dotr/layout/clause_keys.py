@@ -11,7 +11,7 @@ keys ?r, of the class of A.?r, and ?p, of the class of B.?q.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -62,6 +62,13 @@ class RuleKeys:
         first clause with a key."""
         first = next((keys for keys in self.of_clause if keys), ())
         return sorted({key.equality_class[1] for key in first if key.equality_class[0] == self.rule.anchor.label})
+
+    def stage_from(self, number: int, place: int, key: ClauseKey) -> Stage:
+        """The later stage that begins with a clause, under one of its keys."""
+        stage = self.stage(number, place, key.equality_class)
+        assert isinstance(stage.split, KeyedPartitions)
+        keyed = {**stage.split.attribute, self.rule.clauses[place].role.label: key.attribute}
+        return replace(stage, split=KeyedPartitions(MappingProxyType(keyed)))
 
     def stage(self, number: int, first: int, equality_class: LabelledVariable, end: int | None = None) -> Stage:
         """The stage under an equality class that begins with a clause and goes on as long as there

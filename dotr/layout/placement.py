@@ -212,7 +212,7 @@ class _Placer:
         while (place := chain[-1].stage.end) < len(rule.clauses):
             source, options = rule.clauses[place].role.source, []
             for key in keys.of_clause[place]:
-                stage = keys.stage(len(chain), place, key.equality_class)
+                stage = keys.stage_from(len(chain), place, key)
                 layer = max(chain[-1].layer + 2, self._lowest_layer(rule, stage))
                 options.append((((layer, source, key.attribute) not in self._keyed, key.attribute, key.value), stage, layer, key.value))
             _, stage, layer, value = min(options, key=lambda option: option[0])

@@ -53,6 +53,11 @@ class EnteringBinding(NamedTuple):
     size: int
     bound: tuple[StoredEvent | Term | None, ...]
 
+    @property
+    def values(self) -> AttributeValues:
+        """The attributes of the anchor."""
+        return self.anchor.values
+
 
 SearchStart: TypeAlias = StoredEvent | EnteringBinding
 """What a search of matches begins with: an anchor, or a binding that enters a stage."""

@@ -83,7 +83,6 @@ class Operator:
         self._delays = layer.queues
         stages = {number: positional_stage(placed, layer) for number, placed in enumerate(layer.rules)}
         self._stages = {number: stage for number, stage in stages.items() if stage is not None}
-        names = self._names = [placed.rule.name for placed in layer.rules]
         depths = 1 + max((placed.depth for placed in layer.rules), default=0)
         self._groups: list[_CompiledGroup] = []
         self._anchored: list[dict[int, list[int]]] = [{} for _ in range(depths)]
@@ -96,7 +95,7 @@ class Operator:
                 if layer.rules[rule_group.numbers[0]].rule.name in counted:
                     matcher = compile_matcher(rule_group, consumed, clock, limits, counted=True)
                 else:
-                    matcher = compile_matcher(rule_group, consumed, clock, limits, names=names)
+                    matcher = compile_matcher(rule_group, consumed, clock, limits)
                 indexes = [
                     (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))
                     for step, spec in zip(rule_group.template.own_clauses, matcher.index_specs, strict=True)
@@ -334,7 +333,7 @@ class Operator:
 
     def _compile_single(self, rule: int) -> SingleRule:
         (group,) = group_rules([self._numbered(rule)], self._stages)
-        matcher = compile_matcher(group, [self._first_consumed[rule]], self._clock, self._limits, names=self._names)
+        matcher = compile_matcher(group, [self._first_consumed[rule]], self._clock, self._limits)
         specs_of_port: list[dict[IndexSpec, int]] = [{} for _ in self.layer.ports]
         indexes = tuple(
             (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))

@@ -170,11 +170,13 @@ class RuleTemplate:
 
 @dataclass(frozen=True, slots=True)
 class RuleGroup:
-    """Rules of one template: their numbers in the layer, and the row of constants of each."""
+    """Rules of one template: their numbers in the layer, the row of constants of each, and their
+    names."""
 
     template: RuleTemplate
     numbers: tuple[int, ...]
     table: tuple[tuple[Term, ...], ...]
+    names: tuple[str, ...] = ()
 
 
 NumberedRule: TypeAlias = tuple[int, Rule, tuple[int, ...], tuple[Variable, ...]]
@@ -191,10 +193,11 @@ def group_rules(numbered: Sequence[NumberedRule], stages: Mapping[int, Positiona
     for number, rule, ports, attributes in numbered:
         template, constants = normal_form(rule, ports, attributes, stages.get(number))
         rows_of_template.setdefault(template, []).append((number, constants))
-    return [_group(template, rows) for template, rows in rows_of_template.items()]
+    names = {number: rule.name for number, rule, *_ in numbered}
+    return [_group(template, rows, names) for template, rows in rows_of_template.items()]
 
 
-def _group(template: RuleTemplate, rows: Sequence[tuple[int, tuple[Term, ...]]]) -> RuleGroup:
+def _group(template: RuleTemplate, rows: Sequence[tuple[int, tuple[Term, ...]]], names: Mapping[int, str]) -> RuleGroup:
     """The group of a template, with the columns of one distinct value substituted."""
     columns: dict[tuple[Term, ...], int] = {}
     substitution: dict[Expression, Expression] = {}
@@ -204,7 +207,8 @@ def _group(template: RuleTemplate, rows: Sequence[tuple[int, tuple[Term, ...]]])
         else:
             substitution[_constant(place)] = _constant(columns.setdefault(column, len(columns)))
     table = tuple(zip(*columns, strict=True)) if columns else tuple(() for _ in rows)
-    return RuleGroup(_substitute(template, substitution), tuple(number for number, _ in rows), table)
+    numbers = tuple(number for number, _ in rows)
+    return RuleGroup(_substitute(template, substitution), numbers, table, tuple(names[number] for number in numbers))
 
 
 def _constant(column: int) -> Attribute:

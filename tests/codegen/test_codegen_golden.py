@@ -161,7 +161,7 @@ def cut_matcher(stage: int) -> Matcher:
     numbered = [numbered_rule(number, layer, ("v",)) for number in range(len(layer.rules))]
     stages = {number: each for number, placed in enumerate(layer.rules) if (each := positional_stage(placed, layer)) is not None}
     (alike,) = group_rules(numbered, stages)
-    return compile_matcher(alike, [0] * 3, Clock(), names=[placed.rule.name for placed in layer.rules])
+    return compile_matcher(alike, [0] * 3, Clock())
 
 
 def stage_that_sends() -> Callable[..., Any]:

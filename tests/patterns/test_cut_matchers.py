@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -15,11 +16,15 @@ from dotr.engine.limit_letters import one_an_anchor
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
+from dotr.errors.fallbacks import EXPECTED
 from dotr.joins.limits import Limits
 from dotr.layout.stages import BindingStream
 from dotr.model.places import Document
-from dotr.model.stream import Element
+from dotr.model.stream import Element, Reason
 from dotr.model.time import LAST_MICRO, Clock
+from dotr.patterns import operator
+from dotr.patterns.events import EnteringBinding, SearchStart
+from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from tests.patterns.test_patterns_limits import in_parts, limited, ran
 from tests.patterns.test_rule_counts import counts_of, summaries
 from tests.support.properties import EXAMPLES
@@ -81,6 +86,65 @@ def test_limits_and_counts_of_cut_rules(seed: int) -> None:
         assert counted(cut, elements, buckets) == expected
 
 
+@pytest.mark.parametrize("copies", [1, 3])
+def test_a_binding_that_fails_twice_is_one_dead_letter(copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule and anchor are named, once; the other branches of the anchor stand, and so do rules alike."""
+    rules = [
+        f"""rule R{number} define E{number} = [ dotr_id :v ?v ] from A as One [ FILTER(?v > {number}) ]
+        and each B as Two [ FILTER(?k = One.?k) ] within 5 s from One and last C as Three [ FILTER(?w = Two.?v) ] within 5 s from Two
+        with E{number}.?v = Two.?v"""
+        for number in range(copies)
+    ]
+    monkeypatch.setenv(EXPECTED, "all")
+    monkeypatch.setattr(operator, "compile_matcher", hostile_at_bound(13))
+    _, cut = programs(HEADER_OF_THREE + "\n".join(rules))
+    elements = [report(1, "C", v=0, w=w) for w in (11, 12, 13)] + [report(2, "B", v=v) for v in (11, 12, 13, 13)] + [report(3, "A", v=70)]
+    for buckets in (1, 2, 3):
+        firings, letters = in_parts(cut, elements, buckets, [])
+        assert Counter(firing.rule for firing in firings) == {f"R{number}": 2 for number in range(copies)}
+        assert sorted(letter.input for letter in letters) == [f"rule R{number}" for number in range(copies)]
+        assert {letter.reason for letter in letters} == {Reason.FAILED}
+        assert all(json.loads(letter.text) == {"event": "One", "attributes": VALUES_OF_ANCHOR} for letter in letters)
+        assert all("ZeroDivisionError: hostile" in letter.why for letter in letters)
+
+
+def hostile_at_bound(value: int) -> Callable[..., Matcher]:
+    """Matchers fail at a binding that has an event with the value."""
+
+    def compiling(*arguments: object) -> Matcher:
+        matcher = compile_matcher(*arguments)  # type: ignore[arg-type]
+
+        def find(starts: Iterable[SearchStart], *rest: object) -> None:
+            def watched() -> Iterator[SearchStart]:
+                for start in starts:
+                    yield start
+                    if isinstance(start, EnteringBinding) and f'"{value}"' in repr(start.bound):
+                        raise ZeroDivisionError("hostile")
+
+            matcher.find(watched(), *rest)  # type: ignore[arg-type]
+
+        return replace(matcher, find=find)
+
+    return compiling
+
+
+HEADER_OF_THREE = "PREFIX : <http://e/>\n" + "".join(
+    f"query {label} = [ SELECT ?k ?v ?w WHERE {{ ?x a :{label} ; :k ?k ; :v ?v ; :w ?w }} ]\n" for label in "ABC"
+)
+VALUES_OF_ANCHOR = {
+    "k": "<http://e/i>",
+    "v": '"70"^^<http://www.w3.org/2001/XMLSchema#integer>',
+    "w": '"0"^^<http://www.w3.org/2001/XMLSchema#integer>',
+}
+
+
+def report(time: int, label: str, *, v: int, w: int = 0) -> Element:
+    """A report of one event."""
+    values = {"k": "<http://e/i>", **{name: f'"{n}"^^<http://www.w3.org/2001/XMLSchema#integer>' for name, n in (("v", v), ("w", w))}}
+    about = (("_:0", f"<http://e/{name}>", value) for name, value in values.items())
+    return Element(time, (("_:0", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", f"<http://e/{label}>"), *about))
+
+
 def test_a_hundred_rules_alike_are_one_binding() -> None:
     """Rules alike up to constants send one row for all of them that the binding satisfies."""
     rules = [
@@ -89,18 +153,12 @@ def test_a_hundred_rules_alike_are_one_binding() -> None:
         with E{number}.?v = Three.?v"""
         for number in range(100)
     ]
-    queries = "".join(f"query {label} = [ SELECT ?k ?v ?w WHERE {{ ?x a :{label} ; :k ?k ; :v ?v ; :w ?w }} ]\n" for label in "ABC")
-    _, cut = programs("PREFIX : <http://e/>\n" + queries + "\n".join(rules))
+    _, cut = programs(HEADER_OF_THREE + "\n".join(rules))
     _, last = cut.layout.layers
     assert len({port.stream for port in last.ports if isinstance(port.stream, BindingStream)}) == 1
 
-    def report(label: str, v: int) -> tuple[tuple[str, str, str], ...]:
-        values = {"k": "<http://e/i>", "v": f'"{v}"^^<http://www.w3.org/2001/XMLSchema#integer>', "w": "<http://e/j>"}
-        about = (("_:0", f"<http://e/{name}>", value) for name, value in values.items())
-        return (("_:0", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", f"<http://e/{label}>"), *about)
-
     batched = Batched(cut, Clock(), 2)
-    elements = [Element(1, report("C", 5)), Element(2, report("B", 7)), Element(2, report("B", 8)), Element(3, report("A", 70))]
+    elements = [report(1, "C", v=5), report(2, "B", v=7), report(2, "B", v=8), report(3, "A", v=70)]
     layer = batched.layers[0]
     sent: list[str | None] = []
     step = layer.step

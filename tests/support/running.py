@@ -11,13 +11,14 @@ from itertools import pairwise
 from dotr.engine.driver import Engine, Moment, moments, partition_ticks
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
-from dotr.engine.stage_two import LayerResult
+from dotr.engine.stage_two import LayerResult, StageTwo
 from dotr.model.stream import DeadLetter, Element, Firing
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
 from dotr.patterns.operator import Arrival
 from dotr.patterns.rule_counts import RuleCounts, added_counts
+from dotr.patterns.state import State
 from dotr.runtimes.spark.bucket_steps import in_order
 from tests.oracle.program import ReportedFact, Result
 from tests.oracle.temporal import Output
@@ -116,6 +117,9 @@ class Batched:
     def stepped(self, layer: int, bucket: int, moment: Moment, result: LayerResult) -> None:
         """Looks at what a step of a bucket has made; nothing here."""
 
+    def finished(self, number: int, bucket: int, layer: StageTwo, state: State) -> None:
+        """Looks at the state of a bucket at the end of a batch; nothing here."""
+
     def batch(self, elements: Iterable[Element], closed: Micros) -> list[Firing]:
         """The firings of a batch up to a time."""
         together = by_time(elements)
@@ -138,6 +142,7 @@ class Batched:
                     for above, further in enumerate(router.events(step.events, number, moment.time)):
                         for target, ports in further.items():
                             chunks[above][target].append((moment.time, ports))
+                self.finished(number, bucket, layer, state)
                 self.states[number][bucket] = state.encode()
                 self.rule_counts = added_counts(self.rule_counts, layer.rule_counts(state.counter))
         return firings

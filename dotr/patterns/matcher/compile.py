@@ -124,12 +124,9 @@ class Matcher:
         return 1 if self.may_branch else max(1, many // len(self.rows))
 
 
-def compile_matcher(
-    group: RuleGroup, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS, *, counted: bool = False, names: Sequence[str] = ()
-) -> Matcher:
+def compile_matcher(group: RuleGroup, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS, *, counted: bool = False) -> Matcher:
     """Generates the matcher of a group; `consumed` has for each rule the number of its first
     consumed set. `counted`: the matcher of a single rule counts the bindings left after each step.
-    `names`: those of the layer's rules, by number, where the group is of a stage.
     """
     assert not counted or len(group.numbers) == 1, "bindings are counted for a single rule"
     rows = rows_of(group, consumed)
@@ -137,7 +134,7 @@ def compile_matcher(
         from dotr.patterns.matcher.stages import compile_stage_matcher  # where a rule is cut
 
         assert not counted, "bindings are counted in process, where no rule is cut"
-        return compile_stage_matcher(group, rows, clock, limits, names)
+        return compile_stage_matcher(group, rows, clock, limits)
     return RuleMatcherEmitter(group, rows, clock, limits, counted=counted).matcher(
         cache(lambda: RuleMatcherEmitter(group, rows, clock, limits, exact=True, counted=counted).exact_function())
     )

@@ -13,7 +13,7 @@ travels, so that it is limited as in one piece; rules of which the products diff
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, Final, assert_never
@@ -31,16 +31,20 @@ _REMEMBERED: Final = 4096
 """Sets of rules of which the text, or the rows, are remembered."""
 
 
-def compile_stage_matcher(group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, names: Sequence[str]) -> Matcher:
-    """Generates the matcher of a stage; `rows` are those of the group's table, `names` those of the
-    layer's rules."""
+def compile_stage_matcher(group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits) -> Matcher:
+    """Generates the matcher of a stage; `rows` are those of the group's table."""
     stage = group.template.stage
     assert stage is not None, "a stage of a rule"
     alone = replace(group, template=stage_alone(group.template))
-    emitter = _StageEmitter(alone, rows, clock, limits, names)
-    matcher = emitter.matcher(cache(lambda: _StageEmitter(alone, rows, clock, limits, names, exact=True).exact_function()))
-    decode = None if stage.enters is None else compile_decoder(group.template, stage.enters, emitter.rows, names)
+    emitter = _StageEmitter(alone, rows, clock, limits)
+    matcher = emitter.matcher(cache(lambda: _StageEmitter(alone, rows, clock, limits, exact=True).exact_function()))
+    decode = None if stage.enters is None else compile_decoder(group.template, stage.enters, emitter.rows, _names_of(group))
     return replace(matcher, decode=decode, sends=stage.leaves is not None, passed=stage.first - 1)
+
+
+def _names_of(group: RuleGroup) -> Mapping[int, str]:
+    """The names of a group's rules by their numbers in the layer."""
+    return dict(zip(group.numbers, group.names, strict=True))
 
 
 def _bound_places(template: RuleTemplate, stage: PositionalStage) -> list[int]:
@@ -49,7 +53,7 @@ def _bound_places(template: RuleTemplate, stage: PositionalStage) -> list[int]:
     return [place for place in range(1, stage.first) if template.is_positive(place) or template.is_aggregate(place)]
 
 
-def compile_decoder(template: RuleTemplate, enters: BindingStream, rows: Sequence[TableRow], names: Sequence[str]) -> DecodeBindings:
+def compile_decoder(template: RuleTemplate, enters: BindingStream, rows: Sequence[TableRow], names: Mapping[int, str]) -> DecodeBindings:
     """Generates the reader of the bindings that enter a stage.
 
     For a positive clause before the stage, whose event has the attributes ?park and ?v, of which
@@ -108,9 +112,7 @@ class _StageEmitter(RuleMatcherEmitter):
     group's function, and whether such a number is one for each row.
     """
 
-    def __init__(
-        self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, names: Sequence[str], *, exact: bool = False
-    ) -> None:
+    def __init__(self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool = False) -> None:
         super().__init__(group, rows, clock, limits, exact=exact)
         stage = group.template.stage
         assert stage is not None, "a stage of a rule"
@@ -125,7 +127,7 @@ class _StageEmitter(RuleMatcherEmitter):
                 self._product = "n0"
                 self._sizes.append(("n0", False))
         if stage.leaves is not None and AliveRules() in stage.leaves.columns:
-            self.globals["alive"] = _text_of_rules(stage.leaves, names)
+            self.globals["alive"] = _text_of_rules(stage.leaves, _names_of(group))
         if self.sizes_travel:
             self.globals["sizes_of"] = _sizes_of
 
@@ -225,7 +227,7 @@ class _StageEmitter(RuleMatcherEmitter):
                 assert_never(column)
 
 
-def _text_of_rules(leaves: BindingStream, names: Sequence[str]) -> Callable[[tuple[int, ...]], str]:
+def _text_of_rules(leaves: BindingStream, names: Mapping[int, str]) -> Callable[[tuple[int, ...]], str]:
     """A function from rules, by their numbers in the layer, to the text that names them among the
     rules of a stream."""
     number_of = {name: number for number, name in enumerate(leaves.rules)}

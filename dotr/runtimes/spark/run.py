@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dotr.datalog.compiled_store import CompiledStore
+from dotr.engine.limit_letters import cut_rules
 from dotr.engine.multi_query import share_queries
 from dotr.engine.parsed_program import ParsedProgram
 from dotr.engine.spec import ProgramSpec
@@ -173,6 +174,7 @@ def _run_on_spark(
             layout.first,
             spark_progress.batch_written,
             pipeline.dead_letter_warnings,
+            cut_rules(pipeline.program.layout),
         )
 
         first = FirstBatchProgress(session, checkpoint, show)

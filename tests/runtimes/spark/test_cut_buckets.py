@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 
+from dotr.engine.limit_letters import cut_rules
+from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
-from dotr.model.stream import Element
+from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Clock
+from dotr.monitoring.totals import Totals
 from dotr.patterns import event_store
+from dotr.runtimes.spark.rows import RowKind, encode_dead_letters, encode_totals
+from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.worker import BucketCache
 from dotr.state import bucket_state, paged_state, shared_stores
 from tests.patterns.test_cut_matchers import MOST, example, seeds
@@ -46,6 +52,28 @@ def test_logs_and_pages_change_nothing(seed: int) -> None:
     instants = list(by_time(elements).items())
     for buckets in (1, 2, 3):
         assert outputs(in_layers(cut.spec, instants, cuts_of(maker, elements), buckets, seed)) == expected
+
+
+def letter(anchor: str, clause: str) -> DeadLetter:
+    why = f"rule R goes over a limit at its anchor One {anchor}: more than 5 matches of a branch, at the clause {clause}"
+    return DeadLetter(Reason.LIMIT, "rule R", "r.dotr", 6, 3, "R", why)
+
+
+def test_the_sink_tells_of_an_anchor_once() -> None:
+    """At the clause that stands first in the rule, in whichever buckets its branches were; so it is counted."""
+    text = """rule R define E = [ :one :v ?v ] from A as One and each B as Two [ FILTER(?k = One.?k) ] within 9 s from One
+    and each C as Three [ FILTER(?w = Two.?v) ] within 9 s from Two with E.?v = Three.?v"""
+    rules = cut_rules(compile_program(ProgramSpec((Document("r.dotr", HEADER + text),), cut=True)).layout)
+    assert [rule.name for rule in rules] == ["R"]
+    here = [letter("{1}", "each Three"), letter("{2}", "each Three")]
+    there = [letter("{1}", "each Two"), letter("{2}", "each Three"), DeadLetter(Reason.LATE, "in", "a.csv", 1, 2, "x", "late")]
+    written: list[DeadLetter] = []
+    sink = Sink(lambda number, firings, letters: written.extend(letters), lambda totals: None, lambda each: each, Clock(), cut_rules=rules)
+    rows = [(RowKind.DEAD, encode_dead_letters(letters)) for letters in (here, there)]
+    rows.append((RowKind.COUNTS, encode_totals(Totals(dead_letters={Reason.LIMIT: 4, Reason.LATE: 1}))))
+    sink.process(0, rows)
+    assert Counter(written) == Counter([letter("{1}", "each Two"), letter("{2}", "each Three"), there[-1]])
+    assert sink.totals.dead_letters == {Reason.LIMIT: 2, Reason.LATE: 1}
 
 
 REPLICATED = """rule R define E = [ :one :v ?v ] from A as One and each B as Two [ FILTER(?k = One.?k) ] within 9 s from One
