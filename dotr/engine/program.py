@@ -361,7 +361,7 @@ def compile_parsed(spec: ProgramSpec, parsed: ParsedProgram, keeping: CachePolic
     BOUNDS.characters = LONGEST_TEXT
     closed = open_background(spec.sources, parsed.closing_rules, keeping)
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share_queries(parsed.rules), spec.since, parsed.units, cut=spec.cut)
+    layout = lay_out(share_queries(parsed.rules), spec.since, parsed.units, cut=spec.cut, groups=spec.groups)
     stage_one = _stage_one(spec, closed.knowledge, layout, static)
     closed.knowledge.limit_to(spec.limits.triples)
     static.write()

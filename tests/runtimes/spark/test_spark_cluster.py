@@ -66,7 +66,7 @@ class Submitted:
         command = [
             str(SPARK_HOME / "bin/spark-submit"), "--master", url, "--archives", f"{folder / 'env.tar.gz'}#env",
             "--conf", "spark.executor.memory=700m", "--py-files", str(folder / "dist/dotr.zip"), str(folder / "dist/run_dotr.py"),
-            *arguments(folder / "spark", "--set", "spark.batch=1200"),
+            *arguments(folder / "spark", "--set", "spark.batch=900"),
         ]  # fmt: skip
         given = clean_environment(
             {"PYSPARK_PYTHON": "./env/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable, "XDG_CACHE_HOME": "/proc/self/cwd/cache"}
