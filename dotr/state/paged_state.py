@@ -149,6 +149,11 @@ class PagedState:
             counts[port] = count
         return counts
 
+    @property
+    def has_shared_ports(self) -> bool:
+        """True if the events of some ports are in no page."""
+        return self._shared is not None
+
     def share(self, port: int, time: Micros, arrivals: Sequence[tuple[int, AttributeValues]], after: Micros) -> bool:
         """Store what arrives at a replicated port in a batch of times later than `after` (µs), if
         the port is one; False: it is for a page."""

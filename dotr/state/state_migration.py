@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -37,7 +37,16 @@ from dotr.patterns.state import StateError, StateSnapshot
 from dotr.state.event_blocks import EventBlock, united
 from dotr.state.moved_state import MovedState
 from dotr.state.segment_store import SegmentMap
-from dotr.state.state_schema import ANY_PARTITION, EVERY_PARTITION, RuleState, StateOfUnit, StateSchema, state_schema
+from dotr.state.state_schema import (
+    ANY_PARTITION,
+    EVERY_PARTITION,
+    KnowledgeDigests,
+    RuleState,
+    StateOfUnit,
+    StateSchema,
+    knowledge_digests,
+    state_schema,
+)
 from dotr.state.unit_state import NO_SEGMENTS, UnitSnapshot, UnitsValue
 
 if TYPE_CHECKING:  # loaded where a program has units
@@ -109,12 +118,15 @@ class StateChange:
         )
 
 
-def state_change(before: StateSchema, program: CompiledProgram, now: Micros, knowledge: str | None = None) -> StateChange:
-    """The change from the state of one program to another at the time `now` (µs). `knowledge` is
-    the digest of the program's background (None: it is computed)."""
+def state_change(before: StateSchema, program: CompiledProgram, now: Micros, knowledge: KnowledgeDigests | None = None) -> StateChange:
+    """The change from the state of one program to another at the time `now` (µs). `knowledge` has
+    the digests of the program's background (None: they are computed)."""
     rules, cut, groups = share_queries(program.rules.rules), program.spec.cut, program.spec.groups
     plain = lay_out(rules, units=program.units, cut=cut, groups=groups)
-    required = state_schema(program, plain, knowledge)
+    knowledge = knowledge or knowledge_digests(program)
+    if before.knowledge == knowledge.with_places:
+        before = replace(before, knowledge=knowledge.meaning)
+    required = state_schema(program, plain, knowledge.meaning)
     meanings = before.meanings
     unchanged = {name for name, meaning in required.meanings.items() if meanings.get(name) == meaning}
     since = _since(plain, unchanged, before.since, now)

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import blake2b
-from typing import Any, Final, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
 from dotr.engine.program import CompiledProgram
+from dotr.expressions import query_without_lengths
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.lars_units import LarsUnit
@@ -39,6 +40,7 @@ from dotr.layout.units import (
     noun_of,
     readings,
 )
+from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource
 from dotr.model.time import Micros
@@ -222,7 +224,7 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
         for label in labels_made(unit):
             makers.setdefault(label, []).append(unit.name)
     needs = {unit.name: {name for reading in readings(unit) for name in makers.get(reading.label, ())} for unit in every}
-    knowledge = knowledge or knowledge_digest(program)
+    knowledge = knowledge or knowledge_digests(program).meaning
     stages: dict[str, list[tuple[Layer, PlacedRule, int]]] = {}
     for layer in layout.layers:
         for placed, consumed in zip(layer.rules, layer.first_consumed, strict=False):
@@ -295,7 +297,9 @@ def unit_digest(unit: StreamUnit, origin: Micros) -> str:
 
 def _stream_data(stream: UnitStream) -> object:
     match stream:
-        case FactSource() | EventSource():
+        case FactSource():
+            return plain_data(replace(stream, query=query_without_lengths(stream.query)))
+        case EventSource():
             return plain_data(stream)
         case MadeGraphs(label):
             return ["made", label]
@@ -321,9 +325,20 @@ def _all_sources(name: str, needs: Mapping[str, set[str]]) -> set[str]:
     return sources
 
 
-def knowledge_digest(program: CompiledProgram) -> str:
-    """The digest of a program's background and of the settings that apply to all rules. Reads the
-    graphs; raises OSError."""
+class KnowledgeDigests(NamedTuple):
+    """Digests of a program's background and of the settings that apply to all rules.
+
+    - `meaning`: wherever the files are.
+    - `with_places`: that of checkpoints of earlier releases, with the file and line of each Datalog
+      rule.
+    """
+
+    meaning: str
+    with_places: str
+
+
+def knowledge_digests(program: CompiledProgram) -> KnowledgeDigests:
+    """The digests of a program's background. Reads the graphs; raises OSError."""
     spec = program.spec
     graphs = []
     for path in spec.graphs:
@@ -332,8 +347,12 @@ def knowledge_digest(program: CompiledProgram) -> str:
             while block := file.read(1 << 20):
                 digest.update(block)
         graphs.append(digest.hexdigest())
-    datalog = sorted(json.dumps(plain_data(rule)) for rule in program.own_datalog)
-    return digest_of([sorted(graphs), datalog, spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value])
+    settings = [spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value]
+
+    def digest_with(datalog: Iterable[DatalogRule]) -> str:
+        return digest_of([sorted(graphs), sorted(json.dumps(plain_data(rule)) for rule in datalog), *settings])
+
+    return KnowledgeDigests(digest_with(replace(rule, name="") for rule in program.own_datalog), digest_with(program.own_datalog))
 
 
 def digest_of(parts: Iterable[object]) -> str:

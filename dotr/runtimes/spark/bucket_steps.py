@@ -170,11 +170,11 @@ def _moments_by_page(
 ) -> Mapping[int, list[tuple[Micros, PortArrivals, bool]]]:
     """The arrivals by page; those at replicated ports, which all pages read, are stored at once."""
     moments_by_page: dict[int, list[tuple[Micros, PortArrivals, bool]]] = {}
-    page_of = pages.page_of
+    page_of, shares = pages.page_of, pages.has_shared_ports
     for time, arrivals in instants:
         here: dict[int, PortArrivals] = {}
         for port, events in arrivals.items():
-            if pages.share(port, time, events, after):
+            if shares and pages.share(port, time, events, after):
                 continue
             for event in events:
                 page = page_of(port, event[1])
