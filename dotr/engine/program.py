@@ -151,6 +151,14 @@ class CompiledProgram:
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
     @property
+    def in_one_piece(self) -> CompiledProgram:
+        """The program whose rules are neither cut into stages nor dealt into groups; it shares the
+        closed background and stage one.
+        """
+        layout = lay_out(share_queries(self.rules.rules), self.spec.since, self.units)
+        return replace(self, spec=replace(self.spec, cut=False, groups=1), layout=layout)
+
+    @property
     def events_read_above(self) -> list[frozenset[MadeStream]]:
         """For each layer the composite events, and the streams of their graphs, that higher layers
         read.
