@@ -206,6 +206,12 @@ class Layout:
         return len(self.layers) if has_state else 0
 
     @property
+    def may_be_cut(self) -> bool:
+        """True if operators keep state, and some rule has one partition."""
+        in_one = any(isinstance(placed.split, SinglePartition) for layer in self.layers for placed in layer.rules)
+        return in_one and self.stateful_operators > 0
+
+    @property
     def units(self) -> tuple[PlacedUnit, ...]:
         """The units of other languages than that of rules, of all layers."""
         return tuple(placed for layer in self.layers for placed in layer.units)
@@ -275,8 +281,7 @@ def lay_out(
     inside = {rule.name for unit in units if isinstance(unit, IntervalComponent) for rule in unit.rules}
     rules = [rule for rule in rules if rule.name not in inside]
     uncut = _lay_out(rules, since, units, cut=False, groups=groups)
-    has_one_place = any(isinstance(placed.split, SinglePartition) for layer in uncut.layers for placed in layer.rules)
-    return _lay_out(rules, since, units, cut=True, groups=groups) if cut and has_one_place and uncut.stateful_operators else uncut
+    return _lay_out(rules, since, units, cut=True, groups=groups) if cut and uncut.may_be_cut else uncut
 
 
 def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence[StreamUnit], *, cut: bool, groups: int) -> Layout:
