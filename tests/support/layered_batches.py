@@ -21,7 +21,7 @@ from dotr.runtimes.spark.stage_one_task import ChunkRouter
 from dotr.runtimes.spark.worker import BucketCache, process_batch
 from dotr.state.moved_state import MovedState, blocks_of_state
 from dotr.state.state_migration import StateMigrator, merge_blocks, merge_units, state_change
-from dotr.state.state_schema import state_schema
+from dotr.state.state_schema import KnowledgeDigests, state_schema
 from dotr.state.unit_state import UnitsValue
 
 Instants: TypeAlias = Sequence[tuple[Micros, Sequence[tuple[Triple, ...]]]]
@@ -123,7 +123,7 @@ def in_layers(spec: ProgramSpec, instants: Instants, cuts: Sequence[int], bucket
 def moved_to(run: LayeredRun, buckets: int, now: Micros, spec: ProgramSpec | None = None) -> LayeredRun:
     """A run whose state was moved to so many buckets at a time, as a start on Spark moves it; `spec`: of other rules."""
     before = state_schema(run.program, knowledge="k")
-    change = state_change(before, run.program if spec is None else compile_program(spec), now, "k")
+    change = state_change(before, run.program if spec is None else compile_program(spec), now, KnowledgeDigests("k", "k"))
     moved = LayeredRun(replace(spec or run.program.spec, since=change.since), buckets, run.seed)
     clock = Clock(moved.program.spec.unit)
     migrator = StateMigrator(change.before, change.after, moved.program, clock, buckets, run.job.buckets)
