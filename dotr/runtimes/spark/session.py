@@ -25,7 +25,7 @@ import dotr
 from dotr.errors.diagnostics import refuse
 from dotr.runtimes.spark.class_archive import ClassArchive, archive_folder, spark_home
 from dotr.runtimes.spark.java import java_version_text
-from dotr.runtimes.spark.jvm_errors import silence_py4j
+from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, silence_py4j
 from dotr.runtimes.spark.width import is_allocated_dynamically
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
@@ -116,6 +116,18 @@ def cores(context: SparkContext) -> int:
             if registered != executors:
                 executors, changed = registered, now
             time.sleep(0.1)
+        return _task_slots(context)
+    return context.defaultParallelism
+
+
+def _task_slots(context: SparkContext) -> int:
+    """The number of tasks that the executors of a cluster run at a time. Spark's default parallelism is
+    never below two, also on one core; where the JVM does not tell more, it is taken."""
+    with suppress(*JVM_ERRORS):
+        spark = context._jsc.sc()
+        slots = int(spark.maxNumConcurrentTasks(spark.resourceProfileManager().defaultResourceProfile()))
+        if slots:
+            return slots
     return context.defaultParallelism
 
 
