@@ -10,10 +10,15 @@ which imports those as it needs them.
 from __future__ import annotations
 
 import gc
+from typing import Final
 
+import pyspark
 from pyspark.daemon import manager
 
 from dotr.runtimes.spark import pandas_probe
+
+_WITHOUT_PANDAS: Final = (4, 3)
+"""The oldest release of PySpark whose stateful operators are known to need no pandas."""
 
 
 def import_engine() -> None:
@@ -31,5 +36,6 @@ def import_engine() -> None:
 
 if __name__ == "__main__":
     import_engine()
-    pandas_probe.OWN_WORKERS.append(True)
+    if tuple(map(int, pyspark.__version__.split(".")[:2])) >= _WITHOUT_PANDAS:
+        pandas_probe.OWN_WORKERS.append(True)
     manager()

@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -106,6 +107,7 @@ def _unpacked_home(master: str | None) -> Path | None:
         return None
 
 
+@cache
 def _convert_without_pandas() -> None:
     """Let PySpark see whether a value is NumPy's without loading NumPy.
 
