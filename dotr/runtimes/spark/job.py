@@ -37,6 +37,7 @@ class Job:
       another query.
     - `topics`: the Kafka inputs as JSON; their partitions follow the other inputs, in the order of
       the journal of partitions.
+    - `granule`: records of a granule of the index that tasks make; 0: the planner scans the inputs.
     - `trigger`: shortest time between batches of growing inputs, in µs.
     """
 
@@ -61,6 +62,7 @@ class Job:
     topics: tuple[str, ...] = ()
     paces: tuple[tuple[str, float], ...] = ()
     parsed: str = ""
+    granule: int = 0
 
     @property
     def live(self) -> bool:
@@ -93,6 +95,7 @@ class Job:
                 **({"topics": self.topics} if self.topics else {}),
                 **({"paces": self.paces} if self.paces else {}),
                 **({"parsed": self.parsed} if self.parsed else {}),
+                **({"granule": self.granule} if self.granule else {}),
             }
         )
 
@@ -128,6 +131,7 @@ class Job:
             topics=tuple(data.get("topics", ())),
             paces=tuple((name, pace) for name, pace in data.get("paces", ())),
             parsed=data.get("parsed", ""),
+            granule=data.get("granule", 0),
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:

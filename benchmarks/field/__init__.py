@@ -1,0 +1,1 @@
+"""Benchmarks against other systems: works, peers, measuring, results."""

@@ -1,0 +1,120 @@
+"""Closure of an ontology and its instances under OWL 2 RL, from a file of N-Triples.
+
+`benchmarks/closing.py` measures the same closures without reading. Systems differ in the axioms,
+reflexive triples and types of literals that they add, so what is compared is the number of triples
+that say something of the data: their subject is a name of the ontology, and so are their predicate
+or, where this is rdf:type, their class.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from benchmarks.closing import INVERSE, nemo_rules, ontology
+from benchmarks.closure import DOMAIN, PREFIX, RANGE, SUBCLASS, SUBPROPERTY
+from benchmarks.field.measuring import Case, Effort, Start
+from benchmarks.field.peers import python
+from benchmarks.field.works import Scale, Work
+from dotr.model.terms import OWL, RDF_TYPE, Triple, iri
+
+PEERS: Final = "benchmarks.field.closing_peers"
+
+
+def says_something(subject: str, predicate: str, thing: str) -> bool:
+    """True for a triple that says something of the data, given as texts of N-Triples."""
+    name = "<" + PREFIX
+    return subject.startswith(name) and (predicate.startswith(name) or (predicate == RDF_TYPE and thing.startswith(name)))
+
+
+def by_definition(given: Iterable[Triple]) -> int:
+    """Number of such triples in the least set closed under the rows of OWL 2 RL that these data need."""
+    closed, waiting = set[Triple](), list(given)
+    above: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for subject, predicate, thing in waiting:
+        above[predicate, subject].append(thing)
+        if predicate == INVERSE:
+            above[predicate, thing].append(subject)
+    transitive = {subject for subject, predicate, thing in waiting if (predicate, thing) == (RDF_TYPE, iri(OWL + "TransitiveProperty"))}
+    after: dict[tuple[str, str], set[str]] = defaultdict(set)
+    before: dict[tuple[str, str], set[str]] = defaultdict(set)
+    while waiting:
+        triple = subject, predicate, thing = waiting.pop()
+        if triple in closed:
+            continue
+        closed.add(triple)
+        if predicate == RDF_TYPE:
+            waiting += [(subject, RDF_TYPE, each) for each in above[SUBCLASS, thing]]
+            continue
+        waiting += [(subject, each, thing) for each in above[SUBPROPERTY, predicate]]
+        waiting += [(subject, RDF_TYPE, each) for each in above[DOMAIN, predicate]]
+        waiting += [(thing, RDF_TYPE, each) for each in above[RANGE, predicate]]
+        waiting += [(thing, each, subject) for each in above[INVERSE, predicate]]
+        if predicate in transitive:
+            after[predicate, subject].add(thing)
+            before[predicate, thing].add(subject)
+            waiting += [(subject, predicate, each) for each in after[predicate, thing]]
+            waiting += [(each, predicate, thing) for each in before[predicate, subject]]
+    return sum(says_something(*triple) for triple in closed)
+
+
+def ours(path: str, rules: str) -> Callable[[], int]:
+    """dotr's closure in bulk."""
+    from dotr.datalog.background import close_background, without_collection
+    from dotr.datalog.entailment import Entailment, rule_set
+    from dotr.datalog.loading import load_graphs
+
+    def run() -> int:
+        with without_collection():
+            closed = close_background(load_graphs([path]), rule_set(Entailment.OWL2RL))
+        count = 0
+        for predicate, triples in closed.by_predicate.items():
+            if predicate.startswith("<" + PREFIX) or predicate == RDF_TYPE:
+                count += sum(says_something(*triple) for triple in triples)
+        return count
+
+    return run
+
+
+def cases(scale: Scale, folder: Path) -> Iterator[Case]:
+    """Closures small enough for owlrl, and larger ones without it."""
+    once = Effort(warm_runs=4, warm_seconds=30)
+    for size, largest in ((2_000, True), (10_000, False), (300_000, False)):
+        if scale is not Scale.FULL and size == 300_000:
+            continue
+        size = max(200, size // 10) if scale is Scale.HUNDREDTH else size
+        triples = ontology(size)
+        path = folder / f"given-{size}.nt"
+        path.write_text("".join(f"{s} {p} {o} .\n" for s, p, o in triples), encoding="utf-8")
+        (folder / "nemo.rules").write_text("\n".join(nemo_rules(ontology(100))), encoding="utf-8")
+        arguments = (str(path), str(folder / "nemo.rules"))
+        others: dict[str, Start] = {
+            "nemo": partial(python, ["nemo-python"], f"{PEERS}:nemo", *arguments),
+            "reasonable": partial(python, ["reasonable", "rdflib"], f"{PEERS}:reasonable", *arguments),
+        }
+        if largest:
+            others["owlrl"] = partial(python, ["owlrl", "rdflib"], f"{PEERS}:owlrl", *arguments)
+        yield Case(
+            name=f"{len(triples):,} triples",
+            parameters={"triples": len(triples)},
+            unit="given triple",
+            units=len(triples),
+            expected=by_definition(triples),
+            own=("benchmarks.field.closing:ours", *arguments),
+            others=others,
+            effort=once,
+        )
+
+
+WORK: Final = Work(
+    name="closing",
+    title="Closure under OWL 2 RL, from N-Triples",
+    packages=("dotr/datalog", "dotr/joins", "dotr/codegen", "dotr/store"),
+    minutes=3,
+    cases=cases,
+    axis="triples",
+    headlines=("2,215 triples", "10,215 triples", "300,215 triples"),
+)

@@ -1,0 +1,74 @@
+"""The machine, versions, and commit that a result belongs to."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.field.peers import ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a figure depends on but the program."""
+
+    processor: str
+    cores: int
+    memory_gigabytes: float
+    system: str
+    python: str
+    java: str
+    node: str
+
+
+def this_machine() -> Machine:
+    """The machine that this process runs on."""
+    models = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return Machine(
+        processor=models[0] if models else platform.machine(),
+        cores=os.cpu_count() or 1,
+        memory_gigabytes=round(memory, 1),
+        system=platform.platform(),
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        java=_first_line("java", "-version"),
+        node=_first_line("node", "--version"),
+    )
+
+
+def load() -> list[float]:
+    """Runnable processes on the average of 1, 5 and 15 minutes."""
+    return [round(each, 2) for each in os.getloadavg()]
+
+
+def commit() -> str:
+    """The commit that is checked out, and whether tracked files of the program differ from it."""
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "dotr")
+    return git("rev-parse", "HEAD") + ("+changes" if changed else "")
+
+
+def git(*arguments: str) -> str:
+    """The output of a git command, empty where it fails."""
+    done = subprocess.run(("git", *arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def is_stale(measured_at: str, packages: Sequence[str]) -> bool:
+    """True if one of the packages was changed after the commit of a result, or that commit is not known here."""
+    last = git("log", "-1", "--format=%H", "--", *packages)
+    if not last or "+" in measured_at:
+        return True
+    done = subprocess.run(("git", "merge-base", "--is-ancestor", last, measured_at), cwd=ROOT, stderr=subprocess.DEVNULL)
+    return done.returncode != 0
+
+
+def _first_line(program: str, option: str) -> str:
+    if shutil.which(program) is None:
+        return "none"
+    done = subprocess.run((program, option), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.stdout.partition("\n")[0].strip()

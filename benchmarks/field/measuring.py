@@ -1,0 +1,249 @@
+"""Measuring of systems that take turns: cold, warm, count against the definition.
+
+A system is a process (`serve.py`, or a driver of a peer). Cold is the CPU of its process from its
+start to the end of its first run. It is warm when three runs in a row differ by less than 5 %; the
+repeats of all systems are then interleaved. A system whose count differs once from the definition has
+no time.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from benchmarks.field.peers import Command, Missing, ours
+
+OURS: Final = "dotr"
+ALIKE: Final = 1.05
+"""How many times the shortest of three runs the longest may take in a system that is warm."""
+
+Start = Callable[[], Command]
+"""Fetches what a system needs and tells how it is started; raises `Missing`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """One run: seconds of CPU of the working thread (None: there are several) and of all its processes, and of the clock."""
+
+    thread: float | None
+    process: float
+    clock: float
+
+    @property
+    def work(self) -> float:
+        """Seconds of the working thread, or of the process where there are several."""
+        return self.process if self.thread is None else self.thread
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How often a case is run.
+
+    A system runs three times at least before the repeats, a peer `least_peer_runs` times; `warm_runs`
+    and, once these are done, `warm_seconds` of the CPU of its process end the warm-up.
+    """
+
+    repeats: int = 5
+    warm_runs: int = 20
+    warm_seconds: float = 15.0
+    least_peer_runs: int = 3
+
+
+DEFAULT_EFFORT: Final = Effort()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row of a table: the same input for all systems, and how many results the definition gives.
+
+    `units` is the number of events, elements or graphs that a figure is divided by; `own` is what
+    `serve.py` runs of dotr, `others` how the peers are started, and `cannot` why others are left out.
+    """
+
+    name: str
+    parameters: Mapping[str, str | int]
+    unit: str
+    units: int
+    expected: int
+    own: tuple[str, ...]
+    others: Mapping[str, Start] = field(default_factory=dict)
+    cannot: Mapping[str, str] = field(default_factory=dict)
+    effort: Effort = DEFAULT_EFFORT
+
+    def systems(self) -> dict[str, Start]:
+        """All systems that take part, dotr first."""
+        return {OURS: lambda: ours(*self.own), **self.others}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A system in a case. `reason` says why it has no time: it is missing, cannot say the work, or gives another count."""
+
+    system: str
+    reason: str | None = None
+    cold: Repeat | None = None
+    warm_up: tuple[Repeat, ...] = ()
+    is_warm: bool = False
+    repeats: tuple[Repeat, ...] = ()
+    peak_megabytes: float = 0.0
+
+
+class _Wrong(Exception):
+    """A system that gives another count, or none."""
+
+
+class Participant:
+    """A system in a process of its own."""
+
+    def __init__(self, name: str, command: Command, folder: Path) -> None:
+        self.name = name
+        self.peak = 0
+        self.warm_up: list[Repeat] = []
+        self.repeats: list[Repeat] = []
+        self.is_warm = False
+        self.cold: Repeat | None = None
+        self._errors = (folder / f"{name.replace('/', ' ')}.err").open("w+", encoding="utf-8")
+        self._began = time.perf_counter()
+        self._process = subprocess.Popen(
+            command.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, cwd=Path(__file__).parents[2]
+        )
+
+    def wait_until_ready(self) -> None:
+        """Returns when the work is prepared."""
+        self._answer()
+
+    def run(self, expected: int) -> Repeat:
+        """One run, whose count has to be right."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write("run\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise _Wrong(self._failure()) from None
+        found = self._answer()
+        if found["count"] != expected:
+            raise _Wrong(f"wrong: {found['count']:,.0f} of {expected:,}")
+        self.peak = max(self.peak, int(found["peak"] or 0))
+        thread, process, clock, total = found["thread"], found["process"], found["clock"], found["total"]
+        assert process is not None
+        assert clock is not None
+        assert total is not None
+        if self.cold is None:
+            self.cold = Repeat(None, total, time.perf_counter() - self._began)
+        return Repeat(thread, process, clock)
+
+    def warm(self, expected: int, effort: Effort) -> None:
+        """Runs until three runs in a row are alike, or there is no more time."""
+        least = max(3, 3 if self.name == OURS else effort.least_peer_runs)
+        while (
+            not self.is_warm and (len(self.warm_up) < least or self._used() < effort.warm_seconds) and len(self.warm_up) < effort.warm_runs
+        ):
+            self.warm_up.append(self.run(expected))
+            last = [repeat.work for repeat in self.warm_up[-3:]]
+            self.is_warm = len(self.warm_up) >= least and max(last) < ALIKE * min(last)
+
+    def _used(self) -> float:
+        return sum(repeat.process for repeat in self.warm_up)
+
+    def stop(self) -> None:
+        """Ends the process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.close()
+            self._process.wait(20)
+        except (subprocess.TimeoutExpired, BrokenPipeError):
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._errors.close()
+
+    def measured(self, reason: str | None = None) -> Measured:
+        if reason is not None:
+            return Measured(self.name, reason)
+        return Measured(self.name, None, self.cold, tuple(self.warm_up), self.is_warm, tuple(self.repeats), round(self.peak / 1024, 1))
+
+    def _answer(self) -> dict[str, float | None]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                found: dict[str, float | None] = json.loads(line)
+                return found
+        raise _Wrong(self._failure())
+
+    def _failure(self) -> str:
+        self._process.wait()
+        self._errors.seek(0)
+        lines = [line.strip() for line in self._errors if line.strip() and not line.startswith((" ", "\t"))]
+        errors = [line for line in lines if "Error" in line or "Exception" in line] or lines or [""]
+        return f"failed: {errors[-1][:200]}"
+
+
+def measure(case: Case, say: Callable[[str], None]) -> list[Measured]:
+    """All systems of a case, in turns."""
+    results: dict[str, Measured] = {name: Measured(name, f"cannot say it: {why}") for name, why in case.cannot.items()}
+    running: list[Participant] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, start in case.systems().items():
+            try:
+                running.append(participant := Participant(name, start(), Path(folder)))
+            except Missing as missing:
+                results[name] = Measured(name, f"missing: {missing}")
+                continue
+            _try(participant, running, results, lambda each: _warm(each, case))
+        for _ in range(case.effort.repeats):
+            for participant in running:
+                _try(participant, running, results, lambda each: each.repeats.append(each.run(case.expected)))
+        for participant in running:
+            participant.stop()
+            results[participant.name] = participant.measured()
+    found = [results[name] for name in (*case.systems(), *case.cannot)]
+    for each in found:
+        say(f"  {each.system:<24} {describe(each, case)}")
+    return found
+
+
+def _warm(participant: Participant, case: Case) -> None:
+    participant.wait_until_ready()
+    participant.warm(case.expected, case.effort)
+
+
+def _try(participant: Participant, running: list[Participant], results: dict[str, Measured], do: Callable[[Participant], None]) -> None:
+    try:
+        do(participant)
+    except _Wrong as wrong:
+        running.remove(participant)
+        participant.stop()
+        results[participant.name] = participant.measured(str(wrong))
+
+
+def describe(measured: Measured, case: Case) -> str:
+    """A line on a system in a case."""
+    if measured.reason is not None:
+        return measured.reason
+    assert measured.cold is not None
+    low, middle, high = spread([repeat.work for repeat in measured.repeats])
+    scale = 1e6 / case.units
+    warm = f"{'' if measured.is_warm else 'not '}warm after {len(measured.warm_up)}"
+    return (
+        f"{middle * scale:9.2f} µs of CPU, one {case.unit} ({low * scale:.2f} to {high * scale:.2f}; {warm}), "
+        f"cold {measured.cold.process:.2f} s, {measured.peak_megabytes:.0f} MB"
+    )
+
+
+def spread(values: Sequence[float]) -> tuple[float, float, float]:
+    """Least, median and greatest.
+
+    >>> spread([3.0, 1.0, 2.0])
+    (1.0, 2.0, 3.0)
+    """
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return ordered[0], median, ordered[-1]

@@ -1,0 +1,86 @@
+"""One system in a process of its own, which runs its work again at each line "run" of standard input.
+
+    python -m benchmarks.field.serve MODULE:FUNCTION ARGUMENT…
+
+The function prepares the work and returns what runs it once and gives its count. The answer to each
+line is a JSON object: count, seconds of CPU of the working thread and of the whole process, of the
+clock, CPU of the process since it began, and its peak of memory in kilobytes. Peers written in Java
+and JavaScript answer alike (`drivers/`). Imports nothing but the standard library: it also runs under
+the interpreters that hold other systems.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import NamedTuple
+
+
+def nothing() -> None:
+    """Prepares nothing."""
+
+
+class Prepared(NamedTuple):
+    """A work that is ready to run, and the clock of the CPU of all processes that do it.
+
+    `before` is called before each run, outside the time: where a run uses up what was prepared.
+    """
+
+    run: Callable[[], int]
+    process: Callable[[], float] = time.process_time
+    before: Callable[[], None] = nothing
+    is_one_thread: bool = True
+
+
+def prepare(function: str, arguments: tuple[str, ...]) -> Prepared:
+    """What `MODULE:FUNCTION` makes of its arguments."""
+    module, _, name = function.partition(":")
+    found = getattr(import_module(module), name)(*arguments)
+    return found if isinstance(found, Prepared) else Prepared(found)
+
+
+def peak_kilobytes() -> int:
+    """The most memory that this process has held."""
+    with open("/proc/self/status", encoding="utf-8") as status:
+        return next((int(line.split()[1]) for line in status if line.startswith("VmHWM")), 0)
+
+
+def run_once(function: str, *arguments: str) -> int:
+    """The count of one run in this process."""
+    prepared = prepare(function, arguments)
+    prepared.before()
+    return prepared.run()
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    output, sys.stdout = sys.stdout, sys.stderr
+    function, *arguments = sys.argv[1:]
+    prepared = prepare(function, tuple(arguments))
+    output.write(json.dumps({"ready": sys.version.split()[0]}) + "\n")
+    output.flush()
+    for line in sys.stdin:
+        if line.strip() != "run":
+            break
+        prepared.before()
+        clock, process, thread = time.perf_counter(), prepared.process(), time.thread_time()
+        count = prepared.run()
+        thread, process, clock = time.thread_time() - thread, prepared.process() - process, time.perf_counter() - clock
+        found = {
+            "count": count,
+            "thread": thread if prepared.is_one_thread else None,
+            "process": process,
+            "clock": clock,
+            "total": prepared.process(),
+            "peak": peak_kilobytes(),
+        }
+        output.write(json.dumps(found) + "\n")
+        output.flush()
+
+
+if __name__ == "__main__":
+    # The module that works import, not the copy of it that runs under the name __main__.
+    import_module("benchmarks.field.serve").main()

@@ -1,0 +1,137 @@
+"""Rules "A and last (each) B of the room within 30 s" with own thresholds: events in memory to matches.
+
+One event a second, 20 % A, in five rooms; rule n takes A and B whose value is n at least.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from benchmarks.field.measuring import Case, Effort
+from benchmarks.field.peers import ESPER_4, ESPER_9, FLINK, SIDDHI, JavaPeer, java
+from benchmarks.field.works import Scale, Work
+
+WITHIN: Final = 30
+_SIZES: Final = {1: 200_000, 10: 100_000, 100: 20_000, 1_000: 2_000}
+"""Events of a run by number of rules."""
+
+
+class Reading(NamedTuple):
+    """An event: seconds, A or B, room and value."""
+
+    second: int
+    kind: str
+    room: int
+    value: int
+
+
+def readings(size: int) -> Iterator[Reading]:
+    """The same events at each call."""
+    choose = random.Random(1)
+    for second in range(size):
+        kind = "A" if choose.random() < 0.2 else "B"
+        yield Reading(second, kind, choose.randrange(5), choose.randrange(100, 1000))
+
+
+def by_definition(events: list[Reading], rules: int, each: bool) -> int:
+    """Number of matches: for each rule and A, the B of the room in (0, 30 s] before it, all or the last."""
+    count = 0
+    before: dict[int, list[Reading]] = defaultdict(list)
+    for event in events:
+        if event.kind == "B":
+            before[event.room].append(event)
+            continue
+        near = [other for other in before[event.room][-WITHIN:] if event.second - WITHIN <= other.second < event.second]
+        for threshold in range(rules):
+            if event.value >= threshold:
+                found = sum(other.value >= threshold for other in near)
+                count += found if each else min(found, 1)
+    return count
+
+
+def ours(path: str, rules: str, form: str) -> Callable[[], int]:
+    """Stage two of dotr, from facts of interest to matches."""
+    from benchmarks.patterns import SECOND, number, program, query, room, streams
+    from dotr.engine.router import Router
+
+    layout, operator = program(query("A") + query("B") + "".join(rule(n, form) for n in range(int(rules))))
+    names, router = streams(layout), Router(layout)
+    instants = [
+        (event.second * SECOND, {names[event.kind]: [(room(event.room), number(event.value))]}) for event in read_readings(Path(path))
+    ]
+
+    def run() -> int:
+        state, matches = operator.start(), 0
+        for now, facts in instants:
+            arrivals = router.facts(facts)[0].get(0)
+            if arrivals:
+                matches += len(operator.step(state, now, arrivals))
+        return matches
+
+    return run
+
+
+def rule(threshold: int, form: str) -> str:
+    """One rule in the language of dotr; `form` is `last` or `each`."""
+    return f"""rule R{threshold} define C{threshold} = [ dotr_id1 :v ?v ] from A [ FILTER(?v >= {threshold}) ]
+        and {form} B [ FILTER(?v >= {threshold} && ?room = A.?room) ] within {WITHIN} s from A with C{threshold}.?v = A.?v\n"""
+
+
+def read_readings(path: Path) -> Iterator[Reading]:
+    """The events of a file of tab-separated values."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        second, kind, place, value = line.split("\t")
+        yield Reading(int(second), kind, int(place), int(value))
+
+
+def write_readings(path: Path, size: int) -> list[Reading]:
+    """Writes the events, and returns them."""
+    events = list(readings(size))
+    path.write_text("".join("\t".join(map(str, event)) + "\n" for event in events), encoding="utf-8")
+    return events
+
+
+def cases(scale: Scale, folder: Path) -> Iterator[Case]:
+    """1 to 1,000 rules with `last`, 1 to 100 with `each`; Flink and fewer events in a case of its own."""
+    if scale is Scale.QUICK:
+        yield from (case(folder, 10, form, 40_000, (ESPER_9, SIDDHI), Effort(least_peer_runs=8)) for form in ("last", "each"))
+        return
+    for form, numbers in (("last", (1, 10, 100, 1_000)), ("each", (1, 10, 100))):
+        for rules in numbers[: 3 if scale is Scale.HUNDREDTH else None]:
+            old = (ESPER_4,) if rules <= 10 else ()
+            yield case(folder, rules, form, scale.of(_SIZES[rules]), (ESPER_9, SIDDHI, *old), Effort(least_peer_runs=8))
+    for rules in (1, 10):
+        yield case(folder, rules, "last", scale.of(20_000), (FLINK,), Effort(least_peer_runs=3, warm_runs=6), "a run is a job: ")
+
+
+def case(folder: Path, rules: int, form: str, size: int, peers: tuple[JavaPeer, ...], effort: Effort, title: str = "") -> Case:
+    """One number of rules."""
+    path = folder / f"events-{size}.tsv"
+    events = write_readings(path, size)
+    arguments = (str(path), str(rules), form)
+    return Case(
+        name=f"{title}{rules:,} rule{'s' if rules > 1 else ''}, {form}",
+        parameters={"rules": rules, "form": form, "events": size},
+        unit="event",
+        units=size,
+        expected=by_definition(events, rules, form == "each"),
+        own=("benchmarks.field.temporal_rules:ours", *arguments),
+        others={peer.name: partial(java, peer, *arguments) for peer in peers},
+        effort=effort,
+    )
+
+
+WORK: Final = Work(
+    name="field",
+    title="Rules A and last or each B within 30 s, own thresholds: events in memory to matches",
+    packages=("dotr/patterns", "dotr/layout", "dotr/engine/router.py", "dotr/codegen", "dotr/expressions"),
+    minutes=7,
+    cases=cases,
+    axis="rules",
+    headlines=("1 rule, last", "10 rules, last", "10 rules, each", "100 rules, last", "a run is a job: 1 rule, last"),
+)

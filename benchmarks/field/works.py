@@ -1,0 +1,57 @@
+"""What can be measured: each work names its cases and the packages whose speed it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.field.measuring import Case
+
+
+class Scale(Enum):
+    """Size of a work: for `all`, for `quick`, and for the test that only counts."""
+
+    FULL = "full"
+    QUICK = "quick"
+    HUNDREDTH = "hundredth"
+
+    def of(self, full: int, quick: int | None = None) -> int:
+        """A size at this scale.
+
+        >>> Scale.HUNDREDTH.of(20_000), Scale.QUICK.of(20_000), Scale.FULL.of(20_000)
+        (200, 4000, 20000)
+        """
+        match self:
+            case Scale.FULL:
+                return full
+            case Scale.QUICK:
+                return quick or max(1, full // 5)
+            case Scale.HUNDREDTH:
+                return max(1, full // 100)
+
+
+class Work(NamedTuple):
+    """A benchmark: `cases` makes its input in a folder and yields one case after the other.
+
+    `packages` are the paths whose change makes a result stale; `minutes` are those of a quiet machine
+    with two cores; `axis` names the parameter that the plot has from left to right, if there is one, and `headlines` the cases that the
+    README shows.
+    """
+
+    name: str
+    title: str
+    packages: tuple[str, ...]
+    minutes: float
+    cases: Callable[[Scale, Path], Iterator[Case]]
+    axis: str | None = None
+    headlines: tuple[str, ...] = ()
+
+
+def works() -> dict[str, Work]:
+    """All works by name, in the order in which `all` runs them."""
+    from benchmarks.field import closing, growth, paper, temporal_rules, windows
+
+    found = [temporal_rules.WORK, windows.WORK, paper.WORK, closing.WORK, growth.WORK]
+    return {work.name: work for work in found}
