@@ -137,7 +137,7 @@ def _named(time: Micros, triples: tuple[Triple, ...], counts: dict[bytes, int]) 
 
 
 def _prefix(time: Micros, triples: tuple[Triple, ...], counts: dict[bytes, int]) -> str:
-    """What the names of an element's blank nodes begin with; `counts` numbers equal elements."""
+    """The begin of the names of an element's blank nodes; `counts` numbers equal elements."""
     text = "\n".join(map(" ".join, triples))
     digest = blake2b(f"{time} {text}".encode(), digest_size=12)
     key = digest.digest()
