@@ -8,15 +8,17 @@ Cost: for each EVENT, its items times their solutions; for SEQ, the pairs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, assert_never
 
 from dotr.model.algebra import Bgp, Const, Filter, Pattern, Slot, TriplePattern, is_hidden
 from dotr.model.intervals import Edge, EventPattern, MatchBlock, Ordered, Outermost, PlainGroup, SequencePolicy
-from dotr.model.terms import Term, Triple
+from dotr.model.terms import Term, Triple, Variable
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.model.traverse import in_scope
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
+from dotr.queries.kept_changes import NO_TRIPLES
 from dotr.queries.matching import Bindings, Solution
 from dotr.queries.operators import EMPTY, AlgebraOperator
 from dotr.store.triples import TripleIndex
@@ -91,12 +93,30 @@ class MatchEvaluator:
             case _:
                 assert_never(events)
 
-    def _plain(
-        self, group: PlainGroup, bound: Bindings, before: Micros, items: Items, used: frozenset[MatchedTriple]
-    ) -> list[EventMapping]:
+    def names_of(self, group: PlainGroup) -> Sequence[Variable]:
+        """The variables that the mappings of an EVENT bind, sorted."""
+        names = {name for name in in_scope(group.pattern) if not is_hidden(name)}
+        return sorted(names if group.time is None else names | {group.time})
+
+    def bindings_of(self, group: PlainGroup, time: Micros, triples: TripleIndex) -> Iterator[Solution]:
+        """The bindings of the mappings of an EVENT over one item."""
+        graph = Graph(NO_TRIPLES, triples)
+        for solution in self._operator(group).solutions(graph, EMPTY, EMPTY):
+            bindings = {name: term for name, term in solution.items() if not is_hidden(name)}
+            if group.time is not None:
+                bindings[group.time] = self._time_term(time)
+            yield bindings
+
+    def _operator(self, group: PlainGroup) -> AlgebraOperator:
         operator = self._operators.get(group)
         if operator is None:
             operator = self._operators[group] = AlgebraCompiler().compile(group.pattern)
+        return operator
+
+    def _plain(
+        self, group: PlainGroup, bound: Bindings, before: Micros, items: Items, used: frozenset[MatchedTriple]
+    ) -> list[EventMapping]:
+        operator = self._operator(group)
         patterns = _triple_patterns(group.pattern)
         found: list[EventMapping] = []
         for time, triples in items[group.window]:
