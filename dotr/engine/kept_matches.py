@@ -1,10 +1,10 @@
 """MATCH blocks whose mappings are kept from report to report (continuous.md, section 11).
 
-Idea: an EVENT has rows, one for each solution over an item, with the item's time; an item that comes
-brings its rows, one that goes takes them along. A plain SEQ is a join of rows by the variables that
-both have, where the left one ends before the right one begins. So a block of plain SEQs is a kept
-operator like others. FIRST, LAST, the policies of SEQ and CONSUMING choose among all mappings of a
-report: these blocks are evaluated at each report (`match_blocks`).
+Idea: an EVENT has rows, one for each solution over an item, with the item's time; an item that
+comes brings its rows, one that goes takes them along. A plain SEQ is a join of rows by the
+variables that both have, where the left one ends before the right one begins. So a block of plain
+SEQs is a kept operator like others. FIRST, LAST, the policies of SEQ and CONSUMING choose among all
+mappings of a report: these blocks are evaluated at each report (`match_blocks`).
 Example: `EVENT <w> { ?x :a 1 } SEQ EVENT <w> { ?x :b 1 }` has the rows (x, 3) and (x, 5) on both
 sides; of these pairs the left (x, 3) comes before the right (x, 5).
 Cost: the items of the window are looked through; rows that came or went, and their pairs.
@@ -27,8 +27,8 @@ from dotr.store.triples import TripleIndex
 
 
 class EventRows(KeptOperator):
-    """The solutions of an EVENT over the items of its window. The last term of a row is the item's time,
-    as a text whose order is that of times.
+    """The solutions of an EVENT over the items of its window. The last term of a row is the item's
+    time, as a text whose order is that of times.
     """
 
     __slots__ = ("_came", "_known", "_went", "evaluator", "group", "size")
@@ -43,8 +43,8 @@ class EventRows(KeptOperator):
         self.size = 0
 
     def move(self, items: Iterable[MatchedItem]) -> None:
-        """Takes in the items of a report, before its changes are asked for. An item whose index is that
-        of the report before is the same.
+        """Takes in the items of a report, before its changes are asked for. An item whose index is
+        that of the report before is the same.
         """
         before, self._known = self._known, {}
         for time, triples in items:
