@@ -457,17 +457,6 @@ SPARK: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
-        "S155",
-        "A worker cannot read the parsed program",
-        "The driver parses a program, and sends what its texts say to Spark's workers as JSON. A worker found a name in it "
-        "that its own release of dotr does not know: it runs another release than the driver.",
-        "Install the same release of dotr wherever Spark runs Python.",
-        ShownMessage(
-            "S155 a worker cannot read the program that the driver has parsed: 'noun of tomorrow' is the written name of no type\n"
-            "Install the same release of dotr wherever Spark runs Python."
-        ),
-    ),
-    ErrorCode(
         "S150",
         "The times of the inputs cannot be read by tasks",
         "Bounded inputs of more than 64 MiB are scanned by tasks of Spark, which find where batches may end. Such a task has failed three "
@@ -488,6 +477,17 @@ SPARK: tuple[ErrorCode, ...] = (
         ShownMessage(
             "S151 the index out/checkpoint/index/0-3.json is not made: the process that lets tasks scan has been silent for 120 s\n"
             "The same command goes on from the checkpoint."
+        ),
+    ),
+    ErrorCode(
+        "S155",
+        "A worker cannot read the parsed program",
+        "The driver parses a program, and sends what its texts say to Spark's workers as JSON. A worker found a name in it "
+        "that its own release of dotr does not know: it runs another release than the driver.",
+        "Install the same release of dotr wherever Spark runs Python.",
+        ShownMessage(
+            "S155 a worker cannot read the program that the driver has parsed: 'noun of tomorrow' is the written name of no type\n"
+            "Install the same release of dotr wherever Spark runs Python."
         ),
     ),
 )
