@@ -1,10 +1,11 @@
 """The command `benchmarks/run`.
 
 benchmarks/run NAME…     set up peers in out/benchmarks, measure, write benchmarks/results
-benchmarks/run all       each work that `all` has not measured at this commit; can be interrupted
+benchmarks/run all       each work that was not measured at this commit yet; can be interrupted
 benchmarks/run quick     small sizes, five minutes; writes out/benchmarks/quick
 benchmarks/run stale     results that are older than the last change of what they measure
-benchmarks/run tables    writes the tables of README.md and docs/performance.md from the results
+benchmarks/run flame     a flame graph of the run in process, into benchmarks/results/profile
+benchmarks/run tables    the tables of README.md and docs/performance.md, from the results
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.field import machine, results, tables
+from benchmarks.field import flame, machine, pages, results, tables
 from benchmarks.field.measuring import measure
-from benchmarks.field.peers import OUT
+from benchmarks.field.peers import OUT, ROOT
 from benchmarks.field.plots import plot
 from benchmarks.field.works import Scale, Work, works
 
@@ -39,7 +40,7 @@ def run(work: Work, scale: Scale, folder: Path, command: str, only: str = "") ->
     for case in work.cases(scale, inputs):
         if only not in case.name:
             continue
-        say(f" {case.name}: {case.units:,} {case.unit}s, {case.expected:,} results by definition")
+        say(f" {case.name}: {case.units:,} times one {case.unit}, {case.expected:,} results by definition")
         cases.append(results.case_result(case, measure(case, say)))
     result = results.Result(
         work=work.name,
@@ -82,6 +83,13 @@ def run_all(names: dict[str, Work], again: bool) -> None:
             say(f"{work.name}: was measured at this commit, {found.date}")
             continue
         run(work, Scale.FULL, results.RESULTS, f"benchmarks/run {work.name}")
+        rewrite_pages()
+
+
+def rewrite_pages() -> None:
+    """Makes the tables of the pages anew."""
+    for page in pages.rewrite():
+        say(f"{page.relative_to(ROOT)}: tables made anew")
 
 
 def main() -> int:
@@ -91,9 +99,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="benchmarks/run", description=f"{__doc__}\nworks:\n{listed}", formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="+", choices=[*known, "all", "quick", "stale", "tables"], metavar="NAME")
+    parser.add_argument("names", nargs="+", choices=[*known, "all", "quick", "flame", "stale", "tables"], metavar="NAME")
     parser.add_argument("--again", action="store_true", help="with all: measure anew what was measured at this commit")
     parser.add_argument("--only", default="", metavar="TEXT", help="the cases whose name has this text; writes out/benchmarks/quick")
+    parser.add_argument("--keep", action="store_true", help="with --small: write benchmarks/results all the same")
     parser.add_argument("--small", action="store_true", help="the sizes of quick; writes out/benchmarks/quick")
     options = parser.parse_args()
     for name in options.names:
@@ -103,12 +112,14 @@ def main() -> int:
             case "quick":
                 for work in known.values():
                     run(work, Scale.QUICK, OUT / "quick", "benchmarks/run quick")
+            case "flame":
+                say("  ".join(f"{step} {share} %" for step, share in flame.profile().items()))
             case "stale":
                 return stale()
             case "tables":
-                say("not yet")
+                rewrite_pages()
             case _:
-                folder = OUT / "quick" if options.small or options.only else results.RESULTS
+                folder = OUT / "quick" if (options.small and not options.keep) or options.only else results.RESULTS
                 command = f"benchmarks/run {name}{' --small' if options.small else ''}{f' --only {options.only!r}' if options.only else ''}"
                 run(known[name], Scale.QUICK if options.small else Scale.FULL, folder, command, options.only)
     return 0

@@ -82,4 +82,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    # The module that works import, not the copy of it that runs under the name __main__.
+    import_module("benchmarks.field.serve").main()

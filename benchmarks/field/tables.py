@@ -93,7 +93,7 @@ NOTES = (
 def page(result: Result) -> str:
     """The Markdown file of a result."""
     expected = grid(
-        ["case", "units", "results by definition"], [[c.name, f"{c.units:,} {c.unit}s", f"{c.expected:,}"] for c in result.cases]
+        ["case", "unit", "units", "results by definition"], [[c.name, c.unit, f"{c.units:,}", f"{c.expected:,}"] for c in result.cases]
     )
     return (
         f"# {result.title}\n\n{provenance(result)}\n\n{comparison(result)}\n{NOTES}\n\n![{result.work}]({result.work}.svg)\n\n"

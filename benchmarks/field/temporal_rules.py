@@ -133,4 +133,5 @@ WORK: Final = Work(
     minutes=7,
     cases=cases,
     axis="rules",
+    headlines=("1 rule, last", "10 rules, last", "10 rules, each", "100 rules, last", "a run is a job: 1 rule, last"),
 )

@@ -36,7 +36,8 @@ class Work(NamedTuple):
     """A benchmark: `cases` makes its input in a folder and yields one case after the other.
 
     `packages` are the paths whose change makes a result stale; `minutes` are those of a quiet machine
-    with two cores; `axis` names the parameter that the plot has from left to right, if there is one.
+    with two cores; `axis` names the parameter that the plot has from left to right, if there is one, and `headlines` the cases that the
+    README shows.
     """
 
     name: str
@@ -45,11 +46,12 @@ class Work(NamedTuple):
     minutes: float
     cases: Callable[[Scale, Path], Iterator[Case]]
     axis: str | None = None
+    headlines: tuple[str, ...] = ()
 
 
 def works() -> dict[str, Work]:
     """All works by name, in the order in which `all` runs them."""
-    from benchmarks.field import closing, paper, temporal_rules
+    from benchmarks.field import closing, growth, paper, temporal_rules, windows
 
-    found = [temporal_rules.WORK, paper.WORK, closing.WORK]
+    found = [temporal_rules.WORK, windows.WORK, paper.WORK, closing.WORK, growth.WORK]
     return {work.name: work for work in found}

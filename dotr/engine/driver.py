@@ -286,7 +286,7 @@ class Engine:
                 step = self._units[number].step(time, arrivals or {}, self._is_fed)
                 firings += step.firings
                 self.failed += step.failed
-                self._deliver(step, number, deliveries)
+                self._deliver(time, step, number, deliveries)
                 continue
             if not arrivals:
                 if not self._timed or layer.next_due(self._states[number]) != time:
@@ -297,15 +297,15 @@ class Engine:
             if step.failed:
                 self.failed += step.failed
             if step.events:
-                self._deliver(step, number, deliveries)
+                self._deliver(time, step, number, deliveries)
         if len(firings) > 1:
             firings.sort(key=output_order)
         return firings
 
-    def _deliver(self, step: LayerResult, number: int, deliveries: list[Deliveries]) -> None:
+    def _deliver(self, time: Micros, step: LayerResult, number: int, deliveries: list[Deliveries]) -> None:
         """Add what a layer has made to what arrives at the layers above."""
         if step.events and number + 1 < len(self._layers):
-            for above, further in enumerate(self._router.events(step.events, number)):
+            for above, further in enumerate(self._router.events(step.events, number, time)):
                 for port, events in further.get(0, {}).items():
                     deliveries[above].setdefault(0, {}).setdefault(port, []).extend(events)
 

@@ -14,6 +14,7 @@ from dotr.datalog.compiled_cache import CachePolicy, StoreFile, open_background
 from dotr.datalog.entailment import rule_set
 from dotr.datalog.inconsistencies import visible_premises
 from dotr.datalog.loading import load_graphs
+from dotr.engine.cut_rules import stage_two_of
 from dotr.engine.multi_query import share_queries
 from dotr.engine.router import Router
 from dotr.engine.spec import Inconsistent, ProgramSpec
@@ -26,7 +27,6 @@ from dotr.joins.limits import LimitExceeded
 from dotr.languages.rule_files import RuleLanguage
 from dotr.languages.rule_set import RuleSet
 from dotr.layout.interval_components import units_by_label
-from dotr.layout.keys import SinglePartition
 from dotr.layout.layers import Layout, MadeStream, lay_out
 from dotr.layout.retention import roles
 from dotr.layout.units import IntervalEvents, MadeGraphs, StreamQuery, StreamUnit
@@ -102,7 +102,7 @@ class CompiledProgram:
         with without_collection():
             limits = self.spec.limits
             return tuple(
-                StageTwo(layer, self.attributes, clock, read, limits, counted)
+                stage_two_of(layer)(layer, self.attributes, clock, read, limits, counted)
                 for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             )
 
@@ -146,7 +146,7 @@ class CompiledProgram:
         """
         if since == self.spec.since:
             return self
-        layout = lay_out(share_queries(self.rules.rules), since, self.units)
+        layout = lay_out(share_queries(self.rules.rules), since, self.units, cut=self.spec.cut, groups=self.spec.groups)
         assert layout.streams == self.layout.streams, "the start of a rule changes no fact stream"
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
@@ -168,10 +168,12 @@ class CompiledProgram:
         """The names of the rules that read one of some fact streams."""
         required = set(streams)
         return sorted(
-            placed.rule.name
-            for layer in self.layout.layers
-            for placed in layer.rules
-            if any(layer.ports[port].stream in required for port in placed.ports)
+            {
+                placed.rule.name
+                for layer in self.layout.layers
+                for placed in layer.rules
+                if any(layer.ports[port].stream in required for _, port in placed.roles)
+            }
         )
 
     def query_label(self, streams: Iterable[int]) -> str:
@@ -179,7 +181,7 @@ class CompiledProgram:
         required = set(streams)
         for layer in self.layout.layers:
             for placed in layer.rules:
-                for role, port in zip(roles(placed.rule), placed.ports, strict=True):
+                for role, port in placed.roles:
                     if layer.ports[port].stream in required:
                         return role.origin
         return ""
@@ -298,14 +300,21 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         raise Refused([*problems, *refused.diagnostics]) from None
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share_queries(ruleset.rules), spec.since, units)
+    shared_rules = share_queries(ruleset.rules)
+    layout = lay_out(shared_rules, spec.since, units, cut=spec.cut, groups=spec.groups)
     try:
         stage_one = _stage_one(spec, knowledge, layout, static)
         static_queries = _static_queries(ruleset, stage_one, static)
     except StaticLimitExceeded as over:
         raise Refused([*problems, _over_background(layout, ruleset, over)]) from None
     knowledge.limit_to(spec.limits.triples)
-    further = [*static_queries, *_idle_ticks(layout, stage_one), *single_partitions(layout, ruleset.diagnostics)]
+    from dotr.engine.spread_warnings import spread_warnings
+
+    further = [
+        *static_queries,
+        *_idle_ticks(layout, stage_one),
+        *spread_warnings(layout if spec.cut else lay_out(shared_rules, spec.since, units, cut=True), ruleset.diagnostics),
+    ]
     if asked := [unit for unit in units if isinstance(unit, StreamQuery)]:
         from dotr.engine.query_warnings import query_warnings
 
@@ -352,7 +361,7 @@ def compile_parsed(spec: ProgramSpec, parsed: ParsedProgram, keeping: CachePolic
     BOUNDS.characters = LONGEST_TEXT
     closed = open_background(spec.sources, parsed.closing_rules, keeping)
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share_queries(parsed.rules), spec.since, parsed.units)
+    layout = lay_out(share_queries(parsed.rules), spec.since, parsed.units, cut=spec.cut)
     stage_one = _stage_one(spec, closed.knowledge, layout, static)
     closed.knowledge.limit_to(spec.limits.triples)
     static.write()
@@ -477,28 +486,4 @@ def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
         for layer in layout.layers
         for placed in layer.rules
         if isinstance(source := placed.rule.anchor.source, FactSource) and source.period is not None and source not in ticking
-    ]
-
-
-def single_partitions(layout: Layout, found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """A warning for each rule that runs on one core: none where no rule has state, since instants
-    are then spread over the cores, and none for a rule in which `found` has an untied clause, which
-    is the reason.
-    """
-    from dotr.languages.rules.codes import RuleCode
-
-    if not layout.stateful_operators:
-        return []
-    untied = [warning.span for warning in found if warning.code == RuleCode.UNTIED and warning.span is not None]
-    return [
-        Diagnostic(
-            "D502",
-            f"rule {placed.rule.name} cannot be partitioned and runs on one core: {placed.split.reason}",
-            placed.rule.anchor.span,
-            "It can where every clause has an equality with an attribute of a label bound before, all tied to one of the anchor's.",
-            Severity.WARNING,
-        )
-        for layer in layout.layers
-        for placed in layer.rules
-        if isinstance(placed.split, SinglePartition) and not any(placed.rule.span.contains(span) for span in untied)
     ]

@@ -35,7 +35,7 @@ from dotr.windows.content import ContentRange, TimedElement, WindowContent, Wind
 from dotr.windows.reports import WindowReports
 
 _NOTHING: Final = UnitResult([])
-_SHARES: Final = "shares"
+SHARES: Final = "shares"
 """The form of a state whose logs have shares of elements."""
 
 
@@ -287,7 +287,7 @@ class QueryRun(UnitRun):
                 self.is_stopped,
                 list(self._last.rows()),
                 [sorted(used) for used in self.used],
-                *([_SHARES] if self._share is not None and self._share.is_divided else []),
+                *([SHARES] if self._share is not None and self._share.is_divided else []),
             ]
         )
 
@@ -295,7 +295,7 @@ class QueryRun(UnitRun):
         """Go on from `to_json` and the elements of each window."""
         windows, self.passed, self.is_stopped, before, used, *form = json.loads(text)
         share = self._share
-        if form not in ([], [_SHARES]) or (form and (share is None or not share.is_divided)):
+        if form not in ([], [SHARES]) or (form and (share is None or not share.is_divided)):
             raise ValueError(f"it is in the form {form}")
         for each, (content, reported), kept in zip(self.windows, windows, entries, strict=True):
             each.reported = ContentRange(*reported)

@@ -2,9 +2,8 @@
 
 Idea: at the level NONE a bucket gets, of the elements of each time, the triples of its subjects,
 and the numbers of all elements and of all their triples: policies and counts are of the whole
-window. At
-SNAPSHOT a bucket gets all elements, closes the items, and keeps what these say of its subjects. The
-background is in all buckets; a solution belongs to the bucket of its subject.
+window. At SNAPSHOT a bucket gets all elements, closes the items, and keeps what these say of its
+subjects. The background is in all buckets; a solution belongs to the bucket of its subject.
 Example: of two elements of one time, `:a :v 1 . :b :v 2` and `:b :v 3`, the bucket of :b gets the
 row `2 3 :b :v 2 :b :v 3`: two elements with three triples, of which two are its own.
 """

@@ -84,7 +84,7 @@ with Echo.?x = Temp.?x, Echo.?v = Temp.?v""",
     config = Path("bms.yaml").read_text()
     Path("bms.yaml").write_text(config.replace("bms.dotr]", "bms.dotr, a.lars, a.epsparql, a.rspql]"))
     lines = said(capsys, "--rules")[1:]
-    assert lines == ["Rule Echo: 3 anchors, 1 event.", "Values: 1 event.", "Hot: 2 events.", "Cool: 2 events.", "Rise: 2 events."]
+    assert lines == ["Rule Echo: 3 anchors, 1 event.", "Values: 1 event.", "Hot: 2 events.", "Cool: 1 event.", "Rise: 2 events."]
     write(RULES, ["b:r b:value 20 ."])
     Path("bms.yaml").write_text(Path("bms.yaml").read_text().replace("bms.dotr]", "bms.dotr, a.lars]"))
     assert said(capsys)[-2:] == [f"{label} never came. dotr why-not bms.yaml --rule {label}" for label in ("Hot", "Cool")]

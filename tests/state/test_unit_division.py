@@ -21,7 +21,7 @@ from dotr.outputs import output_order
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.state import StateError
 from dotr.state.state_migration import StateMigrator, merge_units, state_change
-from dotr.state.state_schema import StateSchema, state_schema
+from dotr.state.state_schema import KnowledgeDigests, StateSchema, state_schema
 from dotr.state.unit_state import UnitsValue
 from tests.support.layered_batches import LayeredRun, MemoryStore
 
@@ -85,7 +85,7 @@ def test_old_state_moves_to_the_buckets_of_its_keys() -> None:
     assert {firing.rule for firing in expected} == {"Rise", "Both", "Pair", "Any", "Gone", "Calm", "Few3", "Sums", "Old", "Changed"}
 
     before = in_one_partition(state_schema(program, knowledge="k"))
-    change = state_change(before, program, stream[cut - 1][0], "k")
+    change = state_change(before, program, stream[cut - 1][0], KnowledgeDigests("k", "k"))
     assert change.moves
     assert {str(each).partition(" ")[2] for each in change.verdicts if each.moved} == {
         f"{name} keeps its state, in another layer or under another key" for name in SPREAD

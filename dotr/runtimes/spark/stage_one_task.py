@@ -142,9 +142,8 @@ class ChunkRouter:
 
     def add(self, time: Micros, facts: InstantFacts, items: StreamItems) -> None:
         """Route the facts of an instant, and what it brings to units."""
-        for buckets, deliveries in zip(
-            self._arrivals, self._deliver(with_items(facts.facts, items) if items else facts.facts), strict=True
-        ):
+        every = with_items(facts.facts, items) if items else facts.facts
+        for buckets, deliveries in zip(self._arrivals, self._deliver(every, time), strict=True):
             for bucket, ports in deliveries.items():
                 buckets.setdefault(bucket, []).append((time, ports))
 

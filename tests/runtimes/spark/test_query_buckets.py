@@ -127,14 +127,24 @@ def test_random_queries_in_any_buckets(seed: int) -> None:
         compare(seed, f"{folder}/kb.ttl")
 
 
-def compare(seed: int, path: str) -> None:
-    files, chance = programs(seed)
+def query_spec(seed: int, path: str) -> tuple[ProgramSpec, Instants]:
+    """The program of a seed, and instants; its background is written to a path."""
+    spec, chance = _spec(programs(seed), path)
+    return spec, instants_of(chance)
+
+
+def _spec(made: tuple[dict[str, str], random.Random], path: str) -> tuple[ProgramSpec, random.Random]:
+    files, chance = made
     with open(path, "w") as file:
         file.write("@prefix : <http://example.org/> . " + BACKGROUND)
     datalog = (Document("k.dlog", DATALOG),) if chance.random() < 0.5 else ()
     documents = tuple(Document(name, text) for name, text in files.items() if text)
-    spec = ProgramSpec(documents, datalog, (path,), Entailment.NONE, prefixes=PREFIXES)
+    return ProgramSpec(documents, datalog, (path,), Entailment.NONE, prefixes=PREFIXES), chance
 
+
+def compare(seed: int, path: str) -> None:
+    files, chance = programs(seed)
+    spec, _ = _spec((files, chance), path)
     program = compile_program(spec)
     assert {placed.unit.name for placed in program.layout.units if placed.is_spread} == {f"Q{number}" for number in range(6)}
     instants = instants_of(chance)

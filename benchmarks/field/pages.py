@@ -1,0 +1,110 @@
+"""Tables of README.md and docs/performance.md, made from the results.
+
+A table stands between `<!-- table NAME -->` and `<!-- end of table -->`; NAME is a work, `speed` (the
+headlines of all works, with what the scripts beside them measured before), or `scripts` (these alone).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from benchmarks.field.peers import ROOT
+from benchmarks.field.results import RESULTS, CaseResult, Result, SystemResult, all_results
+from benchmarks.field.tables import comparison, grid, provenance, span
+
+PAGES: Final = (ROOT / "README.md", ROOT / "docs" / "performance.md")
+SCRIPTS: Final = RESULTS / "scripts" / "figures.json"
+_BLOCK: Final = re.compile(r"(?P<begin><!-- table (?P<name>\w+) -->\n).*?(?P<end><!-- end of table -->)", re.DOTALL)
+
+Tables = Mapping[str, Callable[[], str]]
+
+
+def tables(results: Mapping[str, Result], headlines: Mapping[str, tuple[str, ...]]) -> Tables:
+    """All tables by name."""
+    works: dict[str, Callable[[], str]] = {name: (lambda result=result: _table(result)) for name, result in results.items()}  # type: ignore[misc]
+    return {**works, "speed": lambda: speed(results, headlines), "scripts": scripts}
+
+
+def rewritten(text: str, tables: Tables) -> str:
+    """A page with its tables made anew; a table whose work has no result stays as it is.
+
+    >>> print(rewritten("a\\n<!-- table x -->\\nold\\n<!-- end of table -->\\n", {"x": lambda: "new\\n"}))
+    a
+    <!-- table x -->
+    new
+    <!-- end of table -->
+    <BLANKLINE>
+    """
+
+    def made(found: re.Match[str]) -> str:
+        table = tables.get(found["name"])
+        return found[0] if table is None else f"{found['begin']}{table()}{found['end']}"
+
+    return _BLOCK.sub(made, text)
+
+
+def names(text: str) -> list[str]:
+    """Names of the tables of a page."""
+    return [found["name"] for found in _BLOCK.finditer(text)]
+
+
+def without_tables(text: str) -> str:
+    """A page without its tables."""
+    return _BLOCK.sub("", text)
+
+
+def present_tables() -> Tables:
+    """Tables of the results that are in the repository."""
+    from benchmarks.field.works import works
+
+    return tables({result.work: result for result in all_results()}, {work.name: work.headlines for work in works().values()})
+
+
+def rewrite() -> list[Path]:
+    """Makes the tables of all pages anew; the pages that have changed."""
+    made, changed = present_tables(), []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        if (new := rewritten(text, made)) != text:
+            page.write_text(new, encoding="utf-8")
+            changed.append(page)
+    return changed
+
+
+def _table(result: Result) -> str:
+    return f"\n{comparison(result)}\n{provenance(result)} Source: `benchmarks/results/{result.work}.json`.\n\n"
+
+
+def speed(results: Mapping[str, Result], headlines: Mapping[str, tuple[str, ...]]) -> str:
+    """A row for each headline: dotr, and whoever was measured beside it."""
+    shown = [
+        (result, case) for name, cases in headlines.items() if (result := results.get(name)) for case in result.cases if case.name in cases
+    ]
+    rows = [[f"{case.name} (`benchmarks/run {result.work}`)", _own(case), _others(case)] for result, case in shown]
+    found = grid(["benchmark", "dotr, µs of CPU", "others in the same run, µs of CPU"], rows)
+    runs = dict.fromkeys(f"{each.work} {each.date}, load {each.load_before[0]} to {each.load_after[0]}" for each, _ in shown)
+    made = f"Made from `benchmarks/results`: {'; '.join(runs)}."
+    return f"\n{found}\nMedians, with the least and the greatest of the repeats; ᵖ: of all threads. {made}\n\n"
+
+
+def _own(case: CaseResult) -> str:
+    own = case.systems[0]
+    return f"{_figure(own)}, one {case.unit}"
+
+
+def _others(case: CaseResult) -> str:
+    return "; ".join(f"{each.system} {_figure(each)}" for each in case.systems[1:]) or "–"
+
+
+def _figure(system: SystemResult) -> str:
+    return (system.reason or "–") if system.work is None else span(system.work) + ("" if system.thread else " ᵖ")
+
+
+def scripts() -> str:
+    """What the scripts of `benchmarks/` printed, in other runs and at other hours."""
+    found: list[list[str]] = json.loads(SCRIPTS.read_text(encoding="utf-8"))
+    return f"\n{grid(['benchmark', 'measured', 'target'], found)}\nSource: `benchmarks/results/scripts/figures.json`.\n\n"

@@ -1,0 +1,55 @@
+"""Tables of docs/performance.md and of the README: each is what benchmarks/results says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.field import pages
+from benchmarks.field.results import RESULTS, Figures, all_results
+from benchmarks.field.tables import number
+
+pytestmark = pytest.mark.core
+PERFORMANCE = pages.PAGES[1]
+_TABLE = re.compile(r"^\|", re.MULTILINE)
+_PAGE_OF_PROSE = 600
+"""Words on a printed page, about."""
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+def test_tables_are_made_from_the_results(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert pages.names(text), "a page with tables from results"
+    assert set(pages.names(text)) <= {*pages.present_tables()}, "each table has a result"
+    assert pages.rewritten(text, pages.present_tables()) == text, "run benchmarks/run tables"
+
+
+def test_every_table_of_the_page_is_made_from_results() -> None:
+    assert not _TABLE.search(pages.without_tables(PERFORMANCE.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+def test_every_figure_stands_rounded_in_a_json_file(page: Path) -> None:
+    known: set[str] = set()
+    for result in all_results():
+        raw = json.loads((RESULTS / f"{result.work}.json").read_text(encoding="utf-8"))
+        for case in raw["cases"]:
+            for system in case["systems"]:
+                for name in ("thread", "process", "clock"):
+                    figures = system[name] and Figures(**system[name])
+                    known |= {f"{number(figures.median)} ({number(figures.least)}–{number(figures.greatest)})"} if figures else set()
+    tables = "".join(line for line in page.read_text(encoding="utf-8").splitlines(keepends=True) if line.startswith("|"))
+    found = set(re.findall(r"[\d.,]+ \([\d.,]+–[\d.,]+\)", tables))
+    assert found
+    assert found <= known
+
+
+def test_the_page_is_two_pages_of_prose_and_names_what_is_there() -> None:
+    text = pages.without_tables(PERFORMANCE.read_text(encoding="utf-8"))
+    assert len(text.split()) <= 2 * _PAGE_OF_PROSE
+    for plot in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
+        assert (PERFORMANCE.parent / plot).is_file(), plot
+    assert len(re.findall(r"!\[[^]]*\]\(", text)) >= 3
