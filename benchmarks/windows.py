@@ -80,6 +80,13 @@ QUERIES: Final[dict[str, Asked]] = {
     "AVG by group": Asked("RSTREAM", "SELECT ?room (AVG(?v) AS ?mean)", PLACED, "GROUP BY ?room", goal=20),
     "MAX by group, HAVING": Asked("ISTREAM", "SELECT ?room (MAX(?v) AS ?most)", PLACED, "GROUP BY ?room HAVING(COUNT(*) > 9)"),
     "a join with OPTIONAL": Asked("ISTREAM", "SELECT ?seen ?v", f"{SEEN} OPTIONAL {{ WINDOW <w> {{ ?sensor :off ?k }} }}"),
+    "readings OPTIONAL rooms": Asked(
+        "ISTREAM", "SELECT ?sensor ?v ?room", "WINDOW <w> { ?sensor :shows ?v } OPTIONAL { WINDOW <w> { ?sensor :in ?room } }"
+    ),
+    "readings MINUS rooms": Asked("ISTREAM", "SELECT ?sensor ?v", "WINDOW <w> { ?sensor :shows ?v MINUS { ?sensor :in ?room } }"),
+    "readings NOT EXISTS room": Asked(
+        "ISTREAM", "SELECT ?sensor ?v", "WINDOW <w> { ?sensor :shows ?v FILTER NOT EXISTS { ?sensor :in ?room } }"
+    ),
     "a join with LIMIT 10": Asked("ISTREAM", "SELECT ?seen ?v", SEEN, "ORDER BY ?v LIMIT 10"),
 }
 

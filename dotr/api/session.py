@@ -182,10 +182,10 @@ class Session:
         >>> "graph 1 of advance(10)" in session.why(fire).text
         True
         """
-        from dotr.explanations.why import WhyExplainer, unit_names
+        from dotr.explanations.why import WhyExplainer
 
         explainer, time = WhyExplainer(self.replay()), self._moment(event.time)
-        if event.rule in unit_names(self._program):
+        if event.rule in self._program.unit_names:
             recorder = explainer.recorder([event.rule])
             for firings in recorder.run(time):
                 for firing in firings:
@@ -228,11 +228,10 @@ class Session:
         R: 1 anchor, 0 after HighTemp
         """
         from dotr.explanations.unit_why_not import asked_attributes, why_no_event
-        from dotr.explanations.why import unit_names
         from dotr.explanations.why_not import Question
 
         replay = self.replay()
-        names = unit_names(self._program)
+        names = self._program.unit_names
         if rule not in names:
             raise SessionError(f"there is no rule {rule}. {did_you_mean(rule, names) or 'The program has ' + ', '.join(names) + '.'}")
         moment = None if at is None else self._moment(at)

@@ -64,7 +64,7 @@ def execute(options: argparse.Namespace) -> int:
                 stack.enter_context(serve_metrics(config.settings.metrics.prometheus, figures.read, place))
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=stack.enter_context(OutputLocks()))
             figures.clock, dead_letters = pipeline.clock, pipeline.dead_letters
-            figures.rules = tuple(rule.name for rule in pipeline.program.rules.rules)
+            figures.rules = pipeline.program.unit_names
             print_notices([*pipeline.program.notices, *pipeline.notices], print_message)
             warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
             if warnings and not options.quiet:

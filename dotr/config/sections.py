@@ -261,6 +261,18 @@ class SparkSection(Section):
         default="auto",
         description="an archive of Spark's classes in the user's cache, which starts the JVM faster from the third run on; never: none",
     )
+    buckets: int | None = Field(
+        default=None,
+        gt=0,
+        description="the number of parts of the state; without it that of the cores, to which the state moves at a start where there are "
+        "more, or at most half as many",
+    )
+    groups: int = Field(
+        default=1,
+        gt=0,
+        description="the number of groups into which rules are dealt, so that one hot key uses as many cores; an event is kept in each "
+        "group that reads it",
+    )
     conf: dict[str, str | int | bool] = Field(default={}, description="Spark's own configuration")
 
     @field_validator("trigger")

@@ -34,7 +34,7 @@ from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs.writing import output_order
 from dotr.patterns.operator import Arrival
-from dotr.patterns.rule_counts import RuleCounts
+from dotr.patterns.rule_counts import RuleCounts, added_counts
 from dotr.patterns.state import State
 
 if TYPE_CHECKING:  # loaded where a program has a query
@@ -174,6 +174,7 @@ class Engine:
         self._router = program.router()
         self._states = [layer.start() for layer in self._layers]
         self._units = program.unit_layers(clock)
+        self._unit_counts: dict[str, RuleCounts] = {}
         self._feeders = feeders(program.layout) if self._units else {}
         self._fed_streams = program.layout.fed_streams
         self._timed = program.acts_alone
@@ -285,7 +286,7 @@ class Engine:
                 step = self._units[number].step(time, arrivals or {}, self._is_fed)
                 firings += step.firings
                 self.failed += step.failed
-                self._deliver(step, number, deliveries)
+                self._deliver(time, step, number, deliveries)
                 continue
             if not arrivals:
                 if not self._timed or layer.next_due(self._states[number]) != time:
@@ -296,15 +297,15 @@ class Engine:
             if step.failed:
                 self.failed += step.failed
             if step.events:
-                self._deliver(step, number, deliveries)
+                self._deliver(time, step, number, deliveries)
         if len(firings) > 1:
             firings.sort(key=output_order)
         return firings
 
-    def _deliver(self, step: LayerResult, number: int, deliveries: list[Deliveries]) -> None:
+    def _deliver(self, time: Micros, step: LayerResult, number: int, deliveries: list[Deliveries]) -> None:
         """Add what a layer has made to what arrives at the layers above."""
         if step.events and number + 1 < len(self._layers):
-            for above, further in enumerate(self._router.events(step.events, number)):
+            for above, further in enumerate(self._router.events(step.events, number, time)):
                 for port, events in further.get(0, {}).items():
                     deliveries[above].setdefault(0, {}).setdefault(port, []).extend(events)
 
@@ -332,9 +333,15 @@ class Engine:
 
     @property
     def rule_counts(self) -> dict[str, RuleCounts]:
-        """The counts so far by the name of the rule, of those rules that have found anything."""
+        """The counts so far by the name of the rule, or the label of another unit's events, of those
+        that have found anything.
+        """
         layers = zip(self._layers, self._states, strict=True)
-        return {name: counts for layer, state in layers for name, counts in layer.rule_counts(state.counter).items()}
+        counted = {name: counts for layer, state in layers for name, counts in layer.rule_counts(state.counter).items()}
+        for units in self._units.values():
+            for each in units.units:
+                self._unit_counts = added_counts(self._unit_counts, each.take_counts())
+        return {**self._unit_counts, **counted}
 
     def encode(self, now: Micros) -> list[bytes]:
         """The state of each layer, as `restore` takes it, without the events that no instant after

@@ -10,7 +10,8 @@ Source: ep-sparql.md, section 4; semantics.md, section 8.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from dotr.engine.interval_run import IntervalRun
@@ -21,7 +22,7 @@ from dotr.joins.limits import Limits
 from dotr.layout.event_order import sort_by_tie, tie_key
 from dotr.layout.interval_components import IntervalComponent, Member, label_read, member_reads
 from dotr.layout.interval_units import IntervalUnit
-from dotr.layout.layers import lay_out
+from dotr.layout.layers import Layout, lay_out
 from dotr.layout.units import IntervalEvents, UnitStream
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import DeadLetter, Firing
@@ -29,6 +30,7 @@ from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.operator import Arrival
+from dotr.patterns.rule_counts import RuleCounts
 
 
 class _IntervalMember:
@@ -58,19 +60,28 @@ class _IntervalMember:
 
 
 class _RuleMember:
-    """A rule in a component: a layer with one rule."""
+    """A rule in a component: a layer with one rule.
+
+    A rule may read its own events, and others of that label. All are kept together, as those of
+    other labels are, so the layer makes events of a label that it does not read.
+    """
 
     def __init__(self, rule: Rule, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, limits: Limits) -> None:
-        layout = lay_out([rule])
-        (layer,) = layout.layers
-        self._ports = layer.ports
-        self._queues = layer.queues
+        made = f"{rule.event} of {rule.name}"
+        self.rule = rule
+        self.layout = lay_out([replace(rule, event=made)])
+        (layer,) = self.layout.layers
+        self.attributes = {**attributes, made: attributes[rule.event]}
         self._places = layer.rules[0].ports
-        self._stage = StageTwo(layer, attributes, clock, frozenset(), limits)
+        self._stage = StageTwo(layer, self.attributes, clock, frozenset(), limits)
         self._state = self._stage.start()
         self._stored: set[int] = set()
-        self._own = rule.event
         self._is_ended = False
+
+    def step_by(self, stage: StageTwo) -> None:
+        """Step the rule by another layer that is made of `layout`."""
+        self._stage = stage
+        self._state = stage.start()
 
     def new(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
         here: dict[int, list[Arrival]] = {}
@@ -80,17 +91,13 @@ class _RuleMember:
         if not here and self.next_due() != time:
             return _NOTHING
         result = self._stage.step(self._state, time, here, ended=self._is_ended)
-        return UnitResult(result.firings, result.failed)
+        return UnitResult([firing._replace(event=self.rule.event) for firing in result.firings], result.failed)
 
     def keep(self, time: Micros, arrivals: UnitArrivals) -> Sequence[DeadLetter]:
-        for port, rows in {self._places[read]: rows for read, rows in arrivals.items()}.items():
-            stream = self._ports[port].stream
-            if port not in self._stored and stream != self._own:
-                events = [StoredEvent(time, ordinal, values) for ordinal, values in rows]
-                self._state.stores[port].add(events)
-                for (waiting_port, _), number in self._queues.items():
-                    if waiting_port == port and not self._is_ended:
-                        self._state.waiting[number].extend(events)
+        late = {self._places[read]: rows for read, rows in arrivals.items()}
+        late = {port: rows for port, rows in late.items() if port not in self._stored}
+        if late:
+            self._stage.keep(self._state, time, late, ended=self._is_ended)
         return ()
 
     def end(self) -> None:
@@ -98,6 +105,11 @@ class _RuleMember:
 
     def next_due(self) -> Micros | None:
         return self._stage.next_due(self._state)
+
+    def take_counts(self) -> Mapping[str, RuleCounts]:
+        counts = self._stage.rule_counts(self._state.counter)
+        self._state.counter = self._stage.counter()
+        return counts
 
     @property
     def kept(self) -> int:
@@ -136,6 +148,14 @@ class ComponentRun(UnitRun):
                         streams += [] if stream in streams else [stream]
                     case _:
                         pass
+
+    def step_rule_by(self, rule: Rule, make: Callable[[Layout, Mapping[Label, tuple[Variable, ...]]], StageTwo]) -> None:
+        """Step a rule by another layer, that of its layout and of the attributes of labels; before the
+        first moment.
+        """
+        for member in self._members:
+            if isinstance(member, _RuleMember) and member.rule == rule:
+                member.step_by(make(member.layout, member.attributes))
 
     @property
     def runs(self) -> Mapping[Label, IntervalRun]:
@@ -188,11 +208,15 @@ class ComponentRun(UnitRun):
         *,
         past: bool,
     ) -> dict[int, Sequence[Arrival]]:
-        """The arrivals at a member, by its reads; what is read in the past alone comes with `past`."""
+        """The arrivals at a member, by its reads. Of a label that members make, what is read in the past
+        comes with `past`, whole.
+        """
         found: dict[int, Sequence[Arrival]] = {}
         for number, (outer, stream, now) in enumerate(reads):
+            if stream is not None and not (now or past):
+                continue
             rows = [] if outer is None else list(arrivals.get(outer, ()))
-            if stream is not None and (now or past):
+            if stream is not None:
                 rows += made.get(stream, ())
                 if isinstance(stream, EventSource):
                     names = stream.attributes
@@ -218,6 +242,10 @@ class ComponentRun(UnitRun):
                         rows += [(ordinal, each) for ordinal, each in enumerate(values, len(rows))]
                     case _:
                         pass
+
+    def take_rule_counts(self) -> Mapping[str, RuleCounts]:
+        rules = [member.take_counts() for member in self._members if isinstance(member, _RuleMember)]
+        return {name: counts for each in rules for name, counts in each.items()}
 
     # --- state ---
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from dotr.engine.items import row_graph
+from dotr.expressions import query_with_lengths
 from dotr.joins.limits import Limits
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.interval_units import OperandInput
@@ -80,7 +81,7 @@ class OperandSolutions:
         """The solutions of the plain group over each of some constructed graphs alone."""
         assert isinstance(self._operand, InstantGroup)
         if self._matcher is None:
-            self._matcher = AlgebraCompiler().compile(self._operand.query)
+            self._matcher = AlgebraCompiler().compile(query_with_lengths(self._operand.query))
         found: list[IntervalSolution] = []
         for _, row in rows:
             start, triples = int(row[0] or 0), row_graph(row[1:])

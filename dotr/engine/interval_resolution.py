@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Final, assert_never
 
+from dotr.expressions import query_with_lengths
 from dotr.joins.scope import certain
 from dotr.languages.rule_files import RuleLanguage
 from dotr.layout.interval_units import IntervalUnit, OperandInput
 from dotr.layout.retention import positive_roles
 from dotr.layout.units import IntervalEvents, UnitRead
-from dotr.model.algebra import Attribute, Select
+from dotr.model.algebra import Attribute, Call, Const, Expression, Select, TimeOf
 from dotr.model.intervals import (
     Alternatives,
     Chain,
@@ -38,6 +39,9 @@ from dotr.model.intervals import (
 from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery
 from dotr.model.terms import Label, Variable
 from dotr.model.units import UnitEvents
+
+_TOTAL: Final = frozenset(("SAMETERM", "ISIRI", "ISBLANK", "ISLITERAL"))
+"""Functions that have a value wherever their arguments have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,33 +65,57 @@ def resolve_intervals(queries: Sequence[TemporalQuery], labels: ProgramLabels) -
 
 def _with_certain(queries: Sequence[TemporalQuery], labels: ProgramLabels) -> list[TemporalQuery]:
     """The queries whose EVENTs say which variables are always bound."""
-    known = {label: _certain_elsewhere(each, labels.rules) for label, each in labels.events.items()}
+    known = {label: frozenset(each.attributes) for label, each in labels.events.items() if _is_of_lars(each)}
     known |= {label: frozenset(certain(query.query)) for label, query in labels.shared.items()}
     known |= {query.label: frozenset[Variable]() for query in queries}
+    of_rules = {rule.event for rule in labels.rules}
     current = list(queries)
     while True:
         current = [_filled(query, known) for query in current]
         found = {query.label: _certain_attributes(query) for query in current}
-        if all(known[label] == names for label, names in found.items()):
+        for label in of_rules:
+            of_label = _certain_of_rules(label, labels.rules, known)
+            found[label] = found[label] & of_label if label in found else of_label
+        if all(known.get(label) == names for label, names in found.items()):
             return current
         known |= found
 
 
-def _certain_elsewhere(events: UnitEvents, rules: Sequence[Rule]) -> frozenset[Variable]:
-    """The attributes that every event has: of a LARS file all of them, the variables of an atom."""
-    is_lars = RuleLanguage.of(events.span.document.name) is RuleLanguage.LARS
-    return frozenset(events.attributes) if is_lars else _certain_of_rules(events.label, rules)
+def _is_of_lars(events: UnitEvents) -> bool:
+    """True for events of a LARS file: each has all attributes, the variables of an atom."""
+    return RuleLanguage.of(events.span.document.name) is RuleLanguage.LARS
 
 
-def _certain_of_rules(label: Label, rules: Sequence[Rule]) -> frozenset[Variable]:
-    """The attributes that every event of rules has: copies of attributes that every fact has."""
+def _certain_of_rules(label: Label, rules: Sequence[Rule], known: Mapping[Label, frozenset[Variable]]) -> frozenset[Variable]:
+    """The attributes that every event of rules has: copies of attributes that every fact or event has,
+    and what is computed without fail.
+    """
     found: list[frozenset[Variable]] = []
     for rule in rules:
         if rule.event == label:
-            facts = {role.label: certain(role.source.query) for role in positive_roles(rule) if isinstance(role.source, FactSource)}
-            copies = [(each.variable, each.expression) for each in rule.assignments]
-            found.append(frozenset(v for v, e in copies if isinstance(e, Attribute) and e.name in facts.get(e.label, ())))
+            bound = {
+                role.label: certain(role.source.query) if isinstance(role.source, FactSource) else known.get(role.source.event, frozenset())
+                for role in positive_roles(rule)
+            }
+            found.append(frozenset(each.variable for each in rule.assignments if _never_errs(each.expression, bound)))
     return frozenset.intersection(*found) if found else frozenset()
+
+
+def _never_errs(expression: Expression, bound: Mapping[Label, frozenset[Variable]]) -> bool:
+    """True where an expression has a value for every match; `bound`: the attributes that every event
+    of a label has.
+    """
+    match expression:
+        case Const() | TimeOf():
+            return True
+        case Attribute(label, name):
+            return name in bound.get(label, ())
+        case Call("COALESCE", arguments):
+            return any(_never_errs(each, bound) for each in arguments)
+        case Call(function, arguments):
+            return function in _TOTAL and all(_never_errs(each, bound) for each in arguments)
+        case _:
+            return False
 
 
 def _certain_attributes(query: TemporalQuery) -> frozenset[Variable]:
@@ -143,7 +171,7 @@ class _Resolver:
         """The unit of a query."""
         if query.where is None:
             assert isinstance(query.form, InstantAnswers)
-            self._number(UnitRead(_facts(query.form.query, query.attributes), True, query.span))
+            self._number(UnitRead(_facts(query_with_lengths(query.form.query), query.attributes), True, query.span))
             return IntervalUnit(query, tuple(self._reads), ())
         operands = tuple(tuple(self._inputs(operand, now)) for operand, now in operand_reads(query.where))
         return IntervalUnit(query, tuple(self._reads), operands)
@@ -155,7 +183,8 @@ class _Resolver:
     def _inputs(self, operand: InstantGroup | EventRead, now: bool) -> Iterator[OperandInput]:
         if isinstance(operand, InstantGroup):
             names = tuple(sorted(operand.visible))
-            yield OperandInput(self._number(UnitRead(_facts(operand.query, names), now, operand.span)), tuple(range(len(names))), False)
+            facts = _facts(query_with_lengths(operand.query), names)
+            yield OperandInput(self._number(UnitRead(facts, now, operand.span)), tuple(range(len(names))), False)
             for label, other in self._made.items():
                 if isinstance(other.form, ConstructedGraphs) and may_read(operand, other.form.template):
                     yield OperandInput(self._number(UnitRead(IntervalEvents(label, None), now, operand.span)), None, True)

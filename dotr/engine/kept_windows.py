@@ -11,7 +11,7 @@ and 11).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import Final, TypeVar
@@ -159,11 +159,13 @@ Member = TypeVar("Member", bound=KeptWindow)
 class SharedClosures:
     """The closures of the windows of a program's continuous queries, by stream, level and ends.
 
-    `closer`: closes items, and has the background, the rules and the limit of triples.
+    - `closer`: closes items, and has the background, the rules and the limit of triples.
+    - `owns`: tells the subjects of which windows have what items say; None: all.
     """
 
     def __init__(self, closer: SaidCloser) -> None:
         self.closer = closer
+        self.owns: Callable[[Term], bool] | None = None
         self._closures: dict[Hashable, list[SharedClosure]] = {}
         self._arrived: dict[Hashable, tuple[Micros, Sequence[tuple[Triple, ...]]]] = {}
 

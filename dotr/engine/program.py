@@ -14,6 +14,7 @@ from dotr.datalog.compiled_cache import CachePolicy, StoreFile, open_background
 from dotr.datalog.entailment import rule_set
 from dotr.datalog.inconsistencies import visible_premises
 from dotr.datalog.loading import load_graphs
+from dotr.engine.cut_rules import stage_two_of
 from dotr.engine.multi_query import share_queries
 from dotr.engine.router import Router
 from dotr.engine.spec import Inconsistent, ProgramSpec
@@ -23,11 +24,9 @@ from dotr.engine.static_answers import StaticAnswers
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
 from dotr.joins.limits import LimitExceeded
-from dotr.languages.allowances import Silenced, allowances, without_allowed
-from dotr.languages.datalog import parse_datalog
 from dotr.languages.rule_files import RuleLanguage
-from dotr.languages.rules import RuleCode, RuleSet, compile_rules
-from dotr.layout.keys import SinglePartition
+from dotr.languages.rule_set import RuleSet
+from dotr.layout.interval_components import units_by_label
 from dotr.layout.layers import Layout, MadeStream, lay_out
 from dotr.layout.retention import roles
 from dotr.layout.units import IntervalEvents, MadeGraphs, StreamQuery, StreamUnit
@@ -43,10 +42,12 @@ from dotr.queries import QueryPlan, plan
 _MAX_CONTRADICTIONS: Final = 10
 """Contradictions of the background that are reported, at most."""
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # parsers are loaded where a program is compiled from its text
     from dotr.datalog.compiled_store import CompiledStore
+    from dotr.engine.parsed_program import ParsedProgram
     from dotr.engine.unit_layer import UnitLayer
     from dotr.engine.unit_runs import UnitContext
+    from dotr.languages.allowances import Silenced
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,9 @@ class CompiledProgram:
 
     `warnings` are those of its files, `silenced` those that comments allow. `store` is the mapped
     background (None: it is in memory); `store_made`: the store was compiled in this call; `notices`
-    are remarks on the store. `units` are those of other languages than that of rules; for these,
-    `closing_rules` are the rules that close their windows: those of the background. `traced`: units
-    tell the parts of their events, for explanations.
+    are remarks on the store. `units` are those of other languages than that of rules.
+    `closing_rules` are the rules of the entailment and of Datalog files, which close background,
+    instants and windows. `traced`: units tell the parts of their events, for explanations.
     """
 
     spec: ProgramSpec
@@ -85,6 +86,11 @@ class CompiledProgram:
         return {label: tuple(sorted(names)) for label, names in variables.items()}
 
     @property
+    def unit_names(self) -> tuple[str, ...]:
+        """The names of rules, then the labels that other units make."""
+        return (*(rule.name for rule in self.rules.rules), *units_by_label(self.units))
+
+    @property
     def all_attributes(self) -> tuple[Variable, ...]:
         """The attributes that some composite event can have, sorted."""
         return tuple(sorted({name for names in self.attributes.values() for name in names}))
@@ -96,9 +102,14 @@ class CompiledProgram:
         with without_collection():
             limits = self.spec.limits
             return tuple(
-                StageTwo(layer, self.attributes, clock, read, limits, counted)
+                stage_two_of(layer)(layer, self.attributes, clock, read, limits, counted)
                 for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             )
+
+    @property
+    def own_datalog(self) -> tuple[DatalogRule, ...]:
+        """The closing rules of the program's own Datalog files."""
+        return tuple(rule for rule in self.closing_rules if not rule.of_rule_set)
 
     @property
     def queries(self) -> tuple[StreamQuery, ...]:
@@ -135,7 +146,7 @@ class CompiledProgram:
         """
         if since == self.spec.since:
             return self
-        layout = lay_out(share_queries(self.rules.rules), since, self.units)
+        layout = lay_out(share_queries(self.rules.rules), since, self.units, cut=self.spec.cut, groups=self.spec.groups)
         assert layout.streams == self.layout.streams, "the start of a rule changes no fact stream"
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
@@ -157,10 +168,12 @@ class CompiledProgram:
         """The names of the rules that read one of some fact streams."""
         required = set(streams)
         return sorted(
-            placed.rule.name
-            for layer in self.layout.layers
-            for placed in layer.rules
-            if any(layer.ports[port].stream in required for port in placed.ports)
+            {
+                placed.rule.name
+                for layer in self.layout.layers
+                for placed in layer.rules
+                if any(layer.ports[port].stream in required for _, port in placed.roles)
+            }
         )
 
     def query_label(self, streams: Iterable[int]) -> str:
@@ -168,7 +181,7 @@ class CompiledProgram:
         required = set(streams)
         for layer in self.layout.layers:
             for placed in layer.rules:
-                for role, port in zip(roles(placed.rule), placed.ports, strict=True):
+                for role, port in placed.roles:
                     if layer.ports[port].stream in required:
                         return role.origin
         return ""
@@ -261,6 +274,9 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     """Compile a specification; raises `Refused` with every problem of every file. `keeping`: the
     cache of compiled backgrounds (None: in the user's cache folder), or the store to use.
     """
+    from dotr.languages.allowances import allowances, without_allowed
+    from dotr.languages.datalog import parse_datalog
+
     BOUNDS.characters = LONGEST_TEXT
     ruleset, units, found = _compile_units(spec) if spec.has_units else _compile_rules_alone(spec)
     allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
@@ -277,28 +293,28 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         except Refused as refused:
             problems += refused.diagnostics
         raise Refused(problems)
-    closing_rules = [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog]
+    closing_rules = (*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog)
     try:
         closed = open_background(spec.sources, closing_rules, keeping or CachePolicy.default())
     except Refused as refused:
         raise Refused([*problems, *refused.diagnostics]) from None
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share_queries(ruleset.rules), spec.since, units)
+    shared_rules = share_queries(ruleset.rules)
+    layout = lay_out(shared_rules, spec.since, units, cut=spec.cut, groups=spec.groups)
     try:
-        stage_one = StageOne(
-            knowledge,
-            layout.streams,
-            static.answers,
-            rejects=spec.inconsistent is Inconsistent.REJECT,
-            limits=spec.limits,
-            triples=layout.instant_triples,
-        )
+        stage_one = _stage_one(spec, knowledge, layout, static)
         static_queries = _static_queries(ruleset, stage_one, static)
     except StaticLimitExceeded as over:
         raise Refused([*problems, _over_background(layout, ruleset, over)]) from None
     knowledge.limit_to(spec.limits.triples)
-    further = [*static_queries, *_idle_ticks(layout, stage_one), *single_partitions(layout, ruleset.diagnostics)]
+    from dotr.engine.spread_warnings import spread_warnings
+
+    further = [
+        *static_queries,
+        *_idle_ticks(layout, stage_one),
+        *spread_warnings(layout if spec.cut else lay_out(shared_rules, spec.since, units, cut=True), ruleset.diagnostics),
+    ]
     if asked := [unit for unit in units if isinstance(unit, StreamQuery)]:
         from dotr.engine.query_warnings import query_warnings
 
@@ -327,11 +343,57 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         store_made=closed.is_new,
         notices=closed.warnings,
         units=units,
-        closing_rules=tuple(closing_rules) if units else (),
+        closing_rules=closing_rules,
+    )
+
+
+def compile_parsed(spec: ProgramSpec, parsed: ParsedProgram, keeping: CachePolicy | StoreFile) -> CompiledProgram:
+    """Compile a program that another process has parsed and checked, without its warnings.
+
+    Args:
+        spec: the specification, of which the texts are not read.
+        parsed: what its texts say.
+        keeping: the cache of compiled backgrounds, or the store to use.
+
+    Raises:
+        Refused: the background cannot be read or closed.
+    """
+    BOUNDS.characters = LONGEST_TEXT
+    closed = open_background(spec.sources, parsed.closing_rules, keeping)
+    static = StaticAnswers(spec, closed.store)
+    layout = lay_out(share_queries(parsed.rules), spec.since, parsed.units, cut=spec.cut)
+    stage_one = _stage_one(spec, closed.knowledge, layout, static)
+    closed.knowledge.limit_to(spec.limits.triples)
+    static.write()
+    return CompiledProgram(
+        spec,
+        RuleSet(parsed.rules, parsed.queries, (), parsed.prefixes),
+        closed.knowledge,
+        layout,
+        stage_one,
+        warnings=(),
+        store=closed.store,
+        store_made=closed.is_new,
+        notices=closed.warnings,
+        units=parsed.units,
+        closing_rules=parsed.closing_rules,
+    )
+
+
+def _stage_one(spec: ProgramSpec, knowledge: Knowledge, layout: Layout, static: StaticAnswers) -> StageOne:
+    return StageOne(
+        knowledge,
+        layout.streams,
+        static.answers,
+        rejects=spec.inconsistent is Inconsistent.REJECT,
+        limits=spec.limits,
+        triples=layout.instant_triples,
     )
 
 
 def _compile_rules_alone(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], list[Diagnostic]]:
+    from dotr.languages.rules import compile_rules
+
     ruleset = compile_rules(spec.rule_documents, spec.prefixes)
     return ruleset, (), [*ruleset.diagnostics]
 
@@ -339,6 +401,7 @@ def _compile_rules_alone(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, 
 def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], list[Diagnostic]]:
     """The rules and the other units of a specification, with the problems of their files."""
     from dotr.engine.units import facts_of, label_problems, read_unit_files, resolve_units
+    from dotr.languages.rules import RuleCode, compile_rules
 
     files = read_unit_files(spec)
     made = [events for each in files for events in each.events]
@@ -423,26 +486,4 @@ def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
         for layer in layout.layers
         for placed in layer.rules
         if isinstance(source := placed.rule.anchor.source, FactSource) and source.period is not None and source not in ticking
-    ]
-
-
-def single_partitions(layout: Layout, found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """A warning for each rule that runs on one core: none where no rule has state, since instants
-    are then spread over the cores, and none for a rule in which `found` has an untied clause, which
-    is the reason.
-    """
-    if not layout.stateful_operators:
-        return []
-    untied = [warning.span for warning in found if warning.code == RuleCode.UNTIED and warning.span is not None]
-    return [
-        Diagnostic(
-            "D502",
-            f"rule {placed.rule.name} cannot be partitioned and runs on one core: {placed.split.reason}",
-            placed.rule.anchor.span,
-            "It can where every clause has an equality with an attribute of a label bound before, all tied to one of the anchor's.",
-            Severity.WARNING,
-        )
-        for layer in layout.layers
-        for placed in layer.rules
-        if isinstance(placed.split, SinglePartition) and not any(placed.rule.span.contains(span) for span in untied)
     ]

@@ -30,10 +30,13 @@ from dotr.model.time import Micros
 from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import CompiledTemplate
 from dotr.patterns.events import StoredEvent
+from dotr.patterns.operator import Arrival
 from dotr.windows.content import ContentRange, TimedElement, WindowContent, WindowLimitExceeded
 from dotr.windows.reports import WindowReports
 
 _NOTHING: Final = UnitResult([])
+SHARES: Final = "shares"
+"""The form of a state whose logs have shares of elements."""
 
 
 class SeenContent(NamedTuple):
@@ -64,6 +67,9 @@ class QueryRun(UnitRun):
       what tells the stream of each window from others.
     - `ended`: the last instant, once it is known; `is_done`: the last report is over.
     - `watch`: what reads along, in explanations alone.
+
+    Where the evaluator has the share of a bucket, the windows have the bucket's shares of elements,
+    and the events are those of the bucket's subjects.
     """
 
     def __init__(
@@ -71,8 +77,11 @@ class QueryRun(UnitRun):
     ) -> None:
         self.query: ContinuousQuery = evaluator.query
         self._evaluator = evaluator
+        self._share = evaluator.share
         self.windows = [WindowReports(WindowContent(window, origin), origin) for window in self.query.windows]
         self._closures = SharedClosures(evaluator.closer) if closures is None else closures
+        if self._share is not None:
+            self._closures.owns = self._share.has
         self._streams = streams or [window.stream for window in self.query.windows]
         contents = [each.content for each in self.windows]
         self._kept = kept_windows(self.query, contents, self._streams, self._closures)
@@ -142,9 +151,8 @@ class QueryRun(UnitRun):
             return _NOTHING
         self.passed = time
         for number, arrived in arrivals.items():
-            graphs = self._closures.elements(self._streams[number], time, arrived)
             try:
-                self.windows[number].content.add(time, graphs)
+                self._add(time, number, arrived)
             except WindowLimitExceeded:
                 return self._stop(time, number)
         if self.watch is not None:
@@ -155,6 +163,17 @@ class QueryRun(UnitRun):
         for each in self.windows:
             each.content.expire(time)
         return result
+
+    def _add(self, time: Micros, number: int, arrived: Sequence[Arrival]) -> None:
+        """Add what arrives at a window."""
+        content, stream = self.windows[number].content, self._streams[number]
+        if self._share is None or not self._share.is_divided:
+            content.add(time, self._closures.elements(stream, time, arrived))
+            return
+        came = self._share.arrived(row for _, row in arrived)
+        if came.triples:
+            self._closures.elements(stream, time, [(0, graph_row(came.triples))])
+        content.add_share(time, came.triples, came.elements, came.size)
 
     def _report(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
         reporting = [each for number, each in enumerate(self.windows) if each.reports(time, arrived=bool(arrivals.get(number)))]
@@ -207,6 +226,8 @@ class QueryRun(UnitRun):
             if kept is not None:
                 kept.leave()
         name = window.name or "the default window"
+        if self._share is not None and not self._share.is_first:
+            return _NOTHING
         why = f"the window {name} of {self.query.label} holds more than LIMIT {window.extent.limit}: the query reports no more"
         return UnitResult([], [self._dead_letter(Reason.LIMIT, time, why)])
 
@@ -248,7 +269,9 @@ class QueryRun(UnitRun):
         return [len(each.content) for each in self.windows]
 
     def entries(self, after: Micros | None = None) -> list[list[StoredEvent]]:
-        """The elements of each window, a log each."""
+        """The elements of each window, or the bucket's shares of them, a log each."""
+        if self._share is not None and self._share.is_divided:
+            return [self._share.entries(each.content, after) for each in self.windows]
         return [[StoredEvent(time, 0, graph_row(triples)) for time, triples in each.content.later(after)] for each in self.windows]
 
     def oldest(self) -> list[Micros | None]:
@@ -264,16 +287,27 @@ class QueryRun(UnitRun):
                 self.is_stopped,
                 list(self._last.rows()),
                 [sorted(used) for used in self.used],
+                *([SHARES] if self._share is not None and self._share.is_divided else []),
             ]
         )
 
     def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
         """Go on from `to_json` and the elements of each window."""
-        windows, self.passed, self.is_stopped, before, used = json.loads(text)
+        windows, self.passed, self.is_stopped, before, used, *form = json.loads(text)
+        share = self._share
+        if form not in ([], [SHARES]) or (form and (share is None or not share.is_divided)):
+            raise ValueError(f"it is in the form {form}")
         for each, (content, reported), kept in zip(self.windows, windows, entries, strict=True):
-            each.content.restore(content, [TimedElement(time, row_graph(row)) for time, _, row in kept])
             each.reported = ContentRange(*reported)
+            if share is None or not share.is_divided:
+                each.content.restore(content, [TimedElement(time, row_graph(row)) for time, _, row in kept])
+            elif form:
+                share.restore(each.content, content, kept)
+            else:
+                each.reported = share.take_over(each.content, content, kept, each.reported)
         self._closures.forget()
+        if share is not None:
+            before = share.own_rows(before)
         self._last.restore(tuple(row) for row in before)
         self._solutions.clear()
         self.used = tuple(

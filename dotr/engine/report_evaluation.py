@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
@@ -23,6 +23,7 @@ from dotr.engine.shared_closure import KeptWindow, WindowChanges
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
 from dotr.joins.limits import Limits
+from dotr.layout.unit_spread import BucketShare
 from dotr.model.continuous import AskForm, ContinuousQuery, ContinuousWindow, EntailmentLevel, Level, StreamLevel
 from dotr.model.intervals import plain_groups
 from dotr.model.terms import XSD, Term, Triple
@@ -34,6 +35,9 @@ from dotr.queries.operators import EMPTY
 from dotr.queries.report_graph import ReportGraph
 from dotr.store.triples import TripleIndex
 from dotr.windows.content import TimedElement, WindowContent, WindowView
+
+if TYPE_CHECKING:
+    from dotr.engine.query_shares import QueryShare
 
 SolutionRow = tuple[Term | None, ...]
 """The terms of a solution in the order of the query's projection."""
@@ -91,10 +95,12 @@ class SeenWindow:
 
 
 class ReportEvaluator:
-    """A compiled continuous query."""
+    """A compiled continuous query; `share`: that of a bucket, None for the whole query."""
 
-    def __init__(self, query: ContinuousQuery, closer: SaidCloser, clock: Clock, limits: Limits) -> None:
+    def __init__(self, query: ContinuousQuery, closer: SaidCloser, clock: Clock, limits: Limits, share: BucketShare | None = None) -> None:
         self.query = query
+        self.share = None if share is None else _share_of(query, share)
+        self._select = query.query if self.share is None else self.share.selected(query.query)
         self._closer = closer
         self._limits = limits
         self._matches = [MatchEvaluator(block, partial(time_term, clock=clock)) for block in query.matches]
@@ -119,10 +125,10 @@ class ReportEvaluator:
     def kept_solutions(self) -> KeptSolutions:
         """New solutions, of which nothing is known yet."""
         graphs = followed_graphs(self.query, self._closer.rules)
-        return KeptSolutions(kept_plan(self.query.query, graphs, self._limits, self._closer.knowledge.background), self._limits)
+        return KeptSolutions(kept_plan(self._select, graphs, self._limits, self._closer.knowledge.background), self._limits)
 
     def evaluate(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
-        """Ω at a report.
+        """Ω at a report, or that of the bucket.
 
         Args:
             windows: what each window of the query has.
@@ -132,6 +138,13 @@ class ReportEvaluator:
         Raises:
             LimitExceeded: the windows, or the solutions, go over a limit.
         """
+        answer = self._evaluated(windows, used, kept)
+        if self.share is None:
+            return answer
+        told = answer.contradictions if self.share.is_first else ()
+        return ReportAnswer(self.share.own_changes(answer.rows), told, answer.used)
+
+    def _evaluated(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
         self._contradictions.clear()
         named = {window.name: (window, seen) for window, seen in zip(self.query.windows, windows, strict=True) if window.name is not None}
         graphs: dict[GraphName, SeenGraph] = {name: self._leveled(window.block_level, seen) for name, (window, seen) in named.items()}
@@ -151,7 +164,7 @@ class ReportEvaluator:
         if isinstance(self.query.form, AskForm):
             rows: list[SolutionRow] = [(_BOOLEANS[bool(solutions)],)]
         else:
-            rows = [tuple([solution.get(name) for name in self.query.query.projection]) for solution in solutions]
+            rows = [tuple([solution.get(name) for name in self._select.projection]) for solution in solutions]
         now_used = tuple(
             gone | {triple for each in found for triple in each.used} if block.consuming else gone
             for block, found, gone in zip(self.query.matches, mappings, used, strict=True)
@@ -243,6 +256,12 @@ class ReportEvaluator:
                 if triple not in model.background:
                     delta.add(triple)
         return _DefaultGraph(SeenGraph(delta, model.background), model.removed)
+
+
+def _share_of(query: ContinuousQuery, share: BucketShare) -> QueryShare:
+    from dotr.engine.query_shares import QueryShare  # loaded where a query is spread
+
+    return QueryShare(query, share)
 
 
 class _DefaultGraph(NamedTuple):

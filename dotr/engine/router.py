@@ -1,19 +1,25 @@
 """Routing table from fact streams and composite events to the ports of the layers.
 
 In one process every port gets all its events. Partitioned, an event goes to the bucket of its key's
-value; events of a layer that the same layer reads stay in their bucket. What a unit reads may go to
-several buckets, or to all (`dotr.layout.unit_spread`).
+value, a replicated one to every bucket; events of a layer that the same layer reads stay in their
+bucket. What a unit reads may go to several buckets, or to all (`dotr.layout.unit_spread`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Final, TypeAlias
 
+from dotr.engine.prefilter import weakest_filter
+from dotr.expressions import condition
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.keys import bucket, bucket_of_values
-from dotr.layout.layers import Layout, MadeStream, Port, Stream
+from dotr.layout.layers import Layer, Layout, MadeStream, Port, Stream
 from dotr.layout.unit_spread import ReadSpread
+from dotr.model.algebra import Call, Expression, Var
+from dotr.model.time import Micros
+from dotr.model.traverse import parameters_of
 from dotr.patterns.operator import Arrival
 
 Facts: TypeAlias = Mapping[Stream, Sequence[AttributeValues]] | Mapping[int, Sequence[AttributeValues]]
@@ -37,9 +43,12 @@ class Router:
             stream: tuple((layer, port, layout.layers[layer].ports[port]) for layer, port in targets)
             for stream, targets in layout.routes.items()
         }
+        replicated = ((layer, port) for layer in layout.layers for port, each in enumerate(layer.ports) if each.is_replicated)
+        self._tests = {(layer.number, port): own_test(layer, port) for layer, port in replicated} if buckets > 1 else {}
 
-    def facts(self, facts: Facts) -> list[Deliveries]:
-        """The deliveries of an instant's facts to each layer's partitions."""
+    def facts(self, facts: Facts, time: Micros | None = None) -> list[Deliveries]:
+        """The deliveries of the facts of an instant, at a time in µs, to each layer's partitions;
+        without a time, of ticks, which are spread by their values alone."""
         deliveries: list[Deliveries] = [{} for _ in range(self.layers)]
         if self.buckets == 1:
             for stream, rows in facts.items():
@@ -51,17 +60,18 @@ class Router:
                         deliveries[layer][0] = {port: arrivals}
             return deliveries
         for stream, rows in facts.items():
-            self._deliver(stream, list(enumerate(rows)), 0, deliveries)
+            self._deliver(stream, list(enumerate(rows)), 0, deliveries, time)
         return deliveries
 
-    def events(self, events: Iterable[tuple[MadeStream, Arrival]], layer: int) -> list[Deliveries]:
-        """The deliveries of the composite events of layer `layer` to the layers above."""
+    def events(self, events: Iterable[tuple[MadeStream, Arrival]], layer: int, time: Micros) -> list[Deliveries]:
+        """The deliveries of the composite events and bindings that layer `layer` makes at a time
+        (µs) to the layers above."""
         deliveries: list[Deliveries] = [{} for _ in range(self.layers)]
         for label, arrival in events:
-            self._deliver(label, [arrival], layer + 1, deliveries)
+            self._deliver(label, [arrival], layer + 1, deliveries, time)
         return deliveries
 
-    def _deliver(self, stream: Stream, arrivals: list[Arrival], lowest: int, deliveries: list[Deliveries]) -> None:
+    def _deliver(self, stream: Stream, arrivals: list[Arrival], lowest: int, deliveries: list[Deliveries], time: Micros | None) -> None:
         for layer, port, keyed in self._routes.get(stream, ()):
             if layer < lowest:
                 continue
@@ -72,9 +82,43 @@ class Router:
                 for number, own in spread(keyed.reach, arrivals, self.buckets).items():
                     deliveries[layer].setdefault(number, {}).setdefault(port, []).extend(own)
                 continue
+            if keyed.is_replicated:
+                test = self._tests[layer, port]
+                own = arrivals if test is None else [each for each in arrivals if test(each[1])]
+                for number in range(self.buckets) if own else ():
+                    deliveries[layer].setdefault(number, {}).setdefault(port, []).extend(own)
+                continue
             for arrival in arrivals:
-                number = bucket_of(keyed, arrival[1], self.buckets)
+                number = bucket_of(keyed, arrival[1], self.buckets, time)
                 deliveries[layer].setdefault(number, {}).setdefault(port, []).append(arrival)
+
+
+def own_test(layer: Layer, port: int) -> Callable[[AttributeValues], bool] | None:
+    """The test that an event at a replicated port passes if it satisfies the constraints on itself
+    alone of some role that reads the port; None where all events pass. Of many such roles only
+    what all of them imply is tested."""
+    conditions: dict[tuple[Expression, ...], None] = {}
+    for placed in layer.rules:
+        for role, read in placed.roles:
+            if read == port:
+                alone = (each for each in role.constraints if all(isinstance(part, Var) for part in parameters_of([each])))
+                conditions[tuple(alone)] = None
+    if () in conditions:
+        return None
+    both = [reduce(lambda left, right: Call("&&", (left, right)), each) for each in conditions]
+    if len(both) > _MOST_CONDITIONS:
+        both = list(weakest_filter([[each] for each in both]).conditions)
+        whole = reduce(lambda left, right: Call("&&", (left, right)), both) if both else None
+    else:
+        whole = reduce(lambda left, right: Call("||", (left, right)), both)
+    if whole is None:
+        return None
+    test = condition(whole, tuple(map(Var, layer.ports[port].attributes)))
+    return lambda values: test(*values)
+
+
+_MOST_CONDITIONS: Final = 16
+"""The number of conditions that are tested one by one."""
 
 
 def spread(reach: ReadSpread, arrivals: Sequence[Arrival], buckets: int) -> dict[int, list[Arrival]]:
@@ -86,6 +130,11 @@ def spread(reach: ReadSpread, arrivals: Sequence[Arrival], buckets: int) -> dict
     """
     if reach.is_everywhere:
         return {number: list(arrivals) for number in range(buckets)}
+    if reach.is_divided:
+        from dotr.layout.query_spread import element_shares  # loaded where a query is spread
+
+        ordinal = arrivals[0][0]
+        return {number: [(ordinal, row)] for number, row in enumerate(element_shares([row for _, row in arrivals], buckets))}
     found: dict[int, list[Arrival]] = {}
     for arrival in arrivals:
         for number in {bucket(key, buckets) for key in reach.keys(arrival[1])}:
@@ -93,9 +142,11 @@ def spread(reach: ReadSpread, arrivals: Sequence[Arrival], buckets: int) -> dict
     return found
 
 
-def bucket_of(port: Port, values: AttributeValues, buckets: int) -> int:
-    """The bucket of an event at a port."""
+def bucket_of(port: Port, values: AttributeValues, buckets: int, time: Micros | None) -> int:
+    """The bucket of an event at a port, of a time in µs; without a time, of a tick."""
     if port.spread:
-        return bucket_of_values(values, buckets)
-    position = port.key_position
-    return port.partition % buckets if position is None else bucket(values[position], buckets)
+        number = bucket_of_values(values, buckets, time if port.by_time else None)
+    else:
+        position = port.key_position
+        number = port.partition % buckets if position is None else bucket(values[position], buckets)
+    return (number + port.shift(buckets)) % buckets if port.group[0] else number

@@ -261,7 +261,7 @@ class SharedClosure:
         closer = self._registry.closer
         lowest = closer.knowledge.lowest_stratum if self.level is EntailmentLevel.GRAPH else None
         rules, background = (closer.rules, None) if lowest is None else lowest
-        self._closure = WindowClosure(self.level, closer.knowledge, rules, closer.limit, background, self._begins())
+        self._closure = WindowClosure(self.level, closer.knowledge, rules, closer.limit, background, self._begins(), self._registry.owns)
         self._begin = -LAST_MICRO
         here = [each for each in caller.content.elements if each.time == time] if caller in self.members else []
         self._pending = [(each.time, (each.triples,)) for each in (*longest, *here)]

@@ -36,6 +36,8 @@ class ProgramSpec:
     later to the time of its addition, in µs since 1970; the rule uses no older events.
     `rules` are rule files of all languages, by extension. `origin` is a time, in µs since 1970, at
     which windows of continuous queries close; `inputs` are those that a configuration declares.
+    `cut`: rules without a key for all their clauses are cut into stages, each in the bucket of a
+    key, as on Spark. `groups`: the rules of a layer are dealt into so many groups.
     """
 
     rules: tuple[Document, ...] = ()
@@ -50,6 +52,8 @@ class ProgramSpec:
     since: Mapping[str, Micros] = field(default_factory=dict)
     origin: Micros = 0
     inputs: tuple[InputStream, ...] = ()
+    cut: bool = False
+    groups: int = 1
 
     def to_json(self) -> str:
         r"""The specification as JSON.
@@ -63,6 +67,10 @@ class ProgramSpec:
             further["origin"] = self.origin
         if self.inputs:
             further["inputs"] = [[each.name, each.stream] for each in self.inputs]
+        if self.cut:
+            further["cut"] = True
+        if self.groups > 1:
+            further["groups"] = self.groups
         return json.dumps(
             {
                 "rules": [[document.name, document.text] for document in self.rules],
@@ -97,6 +105,8 @@ class ProgramSpec:
             data["since"],
             data.get("origin", 0),
             tuple(InputStream(name, stream) for name, stream in data.get("inputs", ())),
+            data.get("cut", False),
+            data.get("groups", 1),
         )
 
     @property

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.engine.items import graph_row
@@ -29,6 +30,7 @@ from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import InstantiateTemplate
+from dotr.patterns.event_store import PortStore
 from dotr.patterns.events import Match, StoredEvent
 from dotr.patterns.operator import Arrival, Arrivals, Operator
 from dotr.patterns.rule_counts import LayerCounter, RuleCounts
@@ -129,13 +131,20 @@ class StageTwo:
     ) -> None:
         self._layer = layer
         self._limits = limits
-        self._operator = Operator(layer, attributes, clock, limits, counted)
+        self._operator = self._compiled(layer, attributes, clock, limits, counted)
         self._names = [placed.rule.name for placed in layer.rules]
         self._writers = _RuleWriters(layer, attributes, above)
 
-    def start(self) -> State:
-        """The state of a partition before the first instant."""
-        return self._operator.start()
+    def _compiled(
+        self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, limits: Limits, counted: Set[str]
+    ) -> Operator:
+        """The operator of the layer."""
+        return Operator(layer, attributes, clock, limits, counted)
+
+    def start(self, borrowed: Mapping[int, PortStore] = MappingProxyType({})) -> State:
+        """The state of a partition before the first instant; `borrowed` are stores, by port, that
+        another state owns."""
+        return self._operator.start(borrowed)
 
     def restore(self, written: bytes) -> State:
         """The state that `State.encode` wrote; raises `StateError`."""
@@ -147,11 +156,15 @@ class StageTwo:
 
     def rule_counts(self, counter: LayerCounter) -> dict[str, RuleCounts]:
         """The counts by the name of the rule, of those rules that have found anything."""
-        return {name: counts for name, counts in counter.counts(self._names).items() if counts.anchors or counts.events}
+        return {name: counts for name, counts in counter.counts(self._names).items() if counts.anchors or counts.events or counts.furthest}
 
     def next_due(self, state: State) -> Micros | None:
         """The time of the next delayed anchor; None: there is none."""
         return self._operator.next_due(state)
+
+    def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool = False) -> None:
+        """Store what arrives at a moment after its step, for later windows and delayed anchors."""
+        self._operator.keep(state, time, arrivals, ended=ended)
 
     def step(
         self,
@@ -224,7 +237,7 @@ class StageTwo:
 
     def _dead_letter(self, time: Micros, failure: RuleFailure | LimitExcess) -> DeadLetter:
         placed = self._layer.rules[failure.rule]
-        rule, names = placed.rule, self._layer.ports[placed.ports[0]].attributes
+        rule, names = placed.rule, placed.rule.anchor.source.attributes
         attributes = {name: term for name, term in zip(names, failure.anchor.values, strict=True) if term is not None}
         line, _ = rule.span.line_column
         if isinstance(failure, RuleFailure):
@@ -235,9 +248,9 @@ class StageTwo:
             shown = {name: term for name, term in attributes.items() if not isinstance(source, FactSource) or name in source.reported}
             anchor = f"{rule.anchor.label} {json.dumps(shown, ensure_ascii=False)}"
             most = f"{limits.probes:,} candidates tried" if failure.probes else f"{limits.matches:,} matches of a branch"
-            clause = _described(rule.clauses[failure.place - 1])
+            clause = described_clause(rule.clauses[failure.place - 1])
             reason, text = Reason.LIMIT, rule.name
-            why = f"rule {rule.name} goes over a limit at its anchor {anchor}: more than {most}, at the clause {clause}"
+            why = f"rule {rule.name} goes over a limit at its anchor {anchor}: more than {most}{AT_THE_CLAUSE}{clause}"
         return DeadLetter(reason, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
 
     def _write(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
@@ -315,7 +328,11 @@ class _ChunkWriter:
                 raise EmissionFailed(error) from error
 
 
-def _described(clause: Clause) -> str:
+AT_THE_CLAUSE: Final = ", at the clause "
+"""What stands before the clause in the reason of a dead letter of a limit."""
+
+
+def described_clause(clause: Clause) -> str:
     """A clause in the syntax of the rule language, without its window."""
     label = clause.role.label
     match clause:

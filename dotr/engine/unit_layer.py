@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
@@ -26,6 +27,7 @@ from dotr.model.terms import Label, Variable
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.operator import Arrival, Arrivals
+from dotr.patterns.rule_counts import RuleCounts
 from dotr.patterns.state import StateError
 from dotr.store.triples import is_hidden
 
@@ -79,6 +81,7 @@ class UnitPort:
             each.label: (each.attributes if each.label in above else None, MadeGraphs(each.label) in above) for each in placed.unit.makes
         }
         self._is_read_above = any(names is not None or graphs for names, graphs in self._read_above.values())
+        self._made: Counter[Label] = Counter()
         self._intervals: dict[Label, list[IntervalEvents]] = {}
         for stream in above:
             if isinstance(stream, IntervalEvents) and stream.label in self._read_above:
@@ -94,10 +97,21 @@ class UnitPort:
                 for number in self._reads[port]:
                     here[number] = arrived
         result = self.run.step(time, here, is_fed=is_fed)
+        if result.firings:
+            if len(self._read_above) == 1:
+                self._made[result.firings[0].rule] += len(result.firings)
+            else:
+                self._made.update(firing.rule for firing in result.firings)
         events = self._events(result.firings) if result.firings and self._is_read_above else []
         if self._intervals:
             events += self._with_starts(time, result)
         return UnitStep(result.firings, events, result.failed, self._contradicted(time, result))
+
+    def take_counts(self) -> dict[str, RuleCounts]:
+        """The counts since the last call: events by label, and those of rules within the unit."""
+        counts = {**{label: RuleCounts(events=made) for label, made in self._made.items()}, **self.run.take_rule_counts()}
+        self._made.clear()
+        return counts
 
     def is_due(self, time: Micros, arrivals: Arrivals) -> bool:
         """True if the unit is to be stepped at a time."""

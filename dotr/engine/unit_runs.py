@@ -29,6 +29,7 @@ from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.operator import Arrival
+from dotr.patterns.rule_counts import RuleCounts
 
 if TYPE_CHECKING:
     from dotr.datalog.said import SaidCloser
@@ -145,6 +146,10 @@ class UnitRun(ABC):
         Raises ValueError, TypeError or KeyError where the text is of another form.
         """
 
+    def take_rule_counts(self) -> Mapping[str, RuleCounts]:
+        """The counts, since the last call, of rules that are stepped within the unit."""
+        return {}
+
     def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
         """The entries of each log that are kept now and are later than a time in µs (None: all),
         in the order of time; the number of logs is fixed. Rows of one log may differ in length."""
@@ -201,7 +206,7 @@ def unit_run(unit: StreamUnit, context: UnitContext, share: BucketShare | None =
             from dotr.engine.query_run import QueryRun
             from dotr.engine.report_evaluation import ReportEvaluator
 
-            evaluator = ReportEvaluator(unit.query, context.closer, context.clock, context.limits)
+            evaluator = ReportEvaluator(unit.query, context.closer, context.clock, context.limits, share)
             return QueryRun(evaluator, context.origin, context.closures, [read.stream for read in unit.reads])
         case LarsUnit():
             from dotr.engine.lars_run import LarsRun

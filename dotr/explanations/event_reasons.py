@@ -98,14 +98,16 @@ class EventReasons:
         final = next((each for each in evaluation.final if _is_bound_as(each.binding, firing)), None)
         sources: dict[Label, SourceReason] = {}
         for role in positive_roles(rule):
-            source = self._source(role, firing.events[role.label])
+            source = self._source(rule, role, firing.events[role.label])
             if source is not None:
                 sources[role.label] = source
         return FiringReason(firing, evaluation, clauses, () if final is None else final.conditions, sources)
 
     def _evaluator(self, rule: Rule) -> RuleEvaluator:
         replay = self.recorder.replay
-        return RuleEvaluator(rule, self.recorder.history, ConsumedEvents(), replay.clock, replay.program.rules.places.get(rule.name))
+        return RuleEvaluator(
+            rule, self.recorder.history_of(rule), ConsumedEvents(), replay.clock, replay.program.rules.places.get(rule.name)
+        )
 
     def _consume(self, evaluator: RuleEvaluator, until: NamedFiring) -> None:
         """Note what earlier firings of the rule have used up."""
@@ -138,10 +140,10 @@ class EventReasons:
                     yield each
                     break
 
-    def _source(self, role: Role, event: RecordedEvent) -> SourceReason | None:
+    def _source(self, rule: Rule, role: Role, event: RecordedEvent) -> SourceReason | None:
         if isinstance(role.source, FactSource):
             return self.proofs.fact(event, role.source)
-        made = self.recorder.made(event)
+        made = self.recorder.made(event, rule)
         return None if made is None else self.follow(made)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dotr.engine.driver import Engine
@@ -19,12 +20,13 @@ from dotr.engine.query_run import QueryRun
 from dotr.engine.stage_two import EmitFirings, LayerResult
 from dotr.explanations.history import History, RecordedEvent
 from dotr.explanations.query_records import QueryRecord, reach_of
-from dotr.explanations.recorded_layer import RecordedLayer
+from dotr.explanations.recorded_layer import RecordedLayer, member_ports, recorded_ports
 from dotr.explanations.recording import program_of, read_units
 from dotr.explanations.replay import Replay, WindowElement
-from dotr.layout.layers import MadeStream
+from dotr.layout.interval_components import units_by_label
+from dotr.layout.layers import Layer, Layout, MadeStream
 from dotr.layout.retention import lookbacks, roles
-from dotr.layout.units import MadeGraphs, StreamQuery, StreamUnit, labels_made
+from dotr.layout.units import MadeGraphs, StreamQuery, StreamUnit
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Firing
 from dotr.model.terms import Label, Term, Triple, Variable
@@ -113,6 +115,7 @@ class FiringRecorder:
         records: what came to each query, and its reports, by label.
         lars: the points of each LARS file, by the file's name.
         intervals: the events of each unit of EP-SPARQL, by label.
+        inner: the events that each rule within a component of EP-SPARQL has seen, by its name.
         horizon: how far back in µs the windows of all units together reach; None: without a bound.
     """
 
@@ -123,6 +126,7 @@ class FiringRecorder:
     records: dict[Label, QueryRecord] = field(default_factory=dict)
     lars: dict[str, LarsRecord] = field(default_factory=dict)
     intervals: dict[Label, IntervalRecord] = field(default_factory=dict)
+    inner: dict[str, History] = field(default_factory=dict)
     horizon: Micros | None = 0
 
     @staticmethod
@@ -159,13 +163,13 @@ class FiringRecorder:
         """
         done: list[AnyFiring] = []
         program = self.program
-        layers = [_FiringLayer(self, number, read, done) for number, read in enumerate(program.events_read_above)]
+        layers = [_FiringLayer.of(self, number, read, done) for number, read in enumerate(program.events_read_above)]
         engine = Engine(program, self.replay.clock, layers)
         for name, run in engine.unit_runs.items():
             if isinstance(run, QueryRun):
                 run.watch = self.records[name]
             else:
-                self._watch(name, run)
+                self._watch(name, run, done)
         since_forgotten = 0
         for instant in self.replay.instants():
             if until is not None and instant.time > until:
@@ -186,7 +190,7 @@ class FiringRecorder:
                 done += self._of_units(firings)
                 yield from self._take(done)
 
-    def _watch(self, name: str, run: UnitRun) -> None:
+    def _watch(self, name: str, run: UnitRun, done: list[AnyFiring]) -> None:
         """Watch a unit of a language that is loaded only where a program has one."""
         from dotr.engine.interval_component import ComponentRun
         from dotr.engine.interval_run import IntervalRun
@@ -200,13 +204,15 @@ class FiringRecorder:
             case ComponentRun():
                 for label, member in run.runs.items():
                     member.watch = self.intervals[label]
+                for rule in run.unit.rules:
+                    run.step_rule_by(rule, partial(_FiringLayer.of_member, self, done, rule))
             case _:
                 pass
 
     def _of_units(self, firings: Iterable[Firing]) -> Iterator[UnitFiring]:
         """The firings of units other than rules, whose layers record their own."""
-        makers = {label: unit for unit in self.program.units for label in labels_made(unit)}
-        written = {placed.rule.name for layer in self.program.layout.layers for placed in layer.rules}
+        makers = units_by_label(self.program.units)
+        written = {rule.name for rule in self.program.rules.rules}
         equal: Counter[tuple[Label, Micros, object, object]] = Counter()
         for firing in firings if makers else ():
             unit = makers.get(firing.rule) or (None if firing.rule in written else makers.get(firing.event))
@@ -227,23 +233,29 @@ class FiringRecorder:
             done.clear()
 
     def _count(self) -> int:
-        return self.history.count() + sum(record.count() for record in self.records.values())
+        histories = sum(history.count() for history in (self.history, *self.inner.values()))
+        return histories + sum(record.count() for record in self.records.values())
 
     def _forget(self, before: Micros) -> None:
-        self.history.forget(before)
+        for history in (self.history, *self.inner.values()):
+            history.forget(before)
         for record in self.records.values():
             record.forget(before)
         for name, firings in self.firings.items():
             self.firings[name] = [each for each in firings if each.time >= before]
 
-    def made(self, event: RecordedEvent) -> AnyFiring | None:
-        """The firing that made a composite event; None where it is forgotten."""
+    def history_of(self, rule: Rule) -> History:
+        """The events that a rule has seen."""
+        return self.inner.get(rule.name, self.history)
+
+    def made(self, event: RecordedEvent, reader: Rule) -> AnyFiring | None:
+        """The firing that made a composite event that a rule has read; None where it is forgotten."""
         for each in self._at(str(event.stream), event.time):
             match each:
-                case NamedFiring():
+                case NamedFiring() if each.rule.name not in self.inner and reader.name not in self.inner:
                     if self.history.find(event.stream, each.time, each.ordinal) == event:
                         return each
-                case UnitFiring():
+                case _:
                     if each.attributes == event.attributes:
                         return each
         return None
@@ -299,13 +311,54 @@ def _fresh_names(firing: Firing, known: Iterable[Term | None]) -> tuple[Term, ..
 
 
 class _FiringLayer(RecordedLayer):
-    """A layer that records what arrives at it, and its firings."""
+    """A layer that records what arrives at it, and its firings.
 
-    def __init__(self, recorder: FiringRecorder, number: int, above: frozenset[MadeStream], done: list[AnyFiring]) -> None:
-        super().__init__(recorder.program, recorder.history, number, above, recorder.replay.clock)
-        self._above = above
+    Args:
+        recorder: the recorder.
+        done: takes the firings.
+        history, layer, recorded, above, attributes: as those of `RecordedLayer`.
+        rules: the rules of the layer as they are written.
+        keeps_graphs: all firings are kept with their graphs.
+    """
+
+    def __init__(
+        self,
+        recorder: FiringRecorder,
+        done: list[AnyFiring],
+        history: History,
+        layer: Layer,
+        recorded: Mapping[int, int | Label],
+        above: frozenset[MadeStream],
+        attributes: Mapping[Label, tuple[Variable, ...]],
+        rules: Sequence[Rule],
+        *,
+        keeps_graphs: bool = False,
+    ) -> None:
+        super().__init__(recorder.program, history, layer, recorded, above, recorder.replay.clock, attributes)
+        self._graphs_of = {rule.event for rule in rules if keeps_graphs or MadeGraphs(rule.event) in above}
+        self._as_written = rules
         self._done = done
         self._written: list[tuple[Match, Firing]] = []
+
+    @staticmethod
+    def of(recorder: FiringRecorder, number: int, above: frozenset[MadeStream], done: list[AnyFiring]) -> _FiringLayer:
+        """A layer of the program, by its number."""
+        program, history = recorder.program, recorder.history
+        recorded, layer = recorded_ports(program, number, history.labels), program.layout.layers[number]
+        rules = [placed.rule for placed in layer.rules]
+        return _FiringLayer(recorder, done, history, layer, recorded, above, program.attributes, rules)
+
+    @staticmethod
+    def of_member(
+        recorder: FiringRecorder, done: list[AnyFiring], rule: Rule, layout: Layout, attributes: Mapping[Label, tuple[Variable, ...]]
+    ) -> _FiringLayer:
+        """The layer of a rule within a component, with a history of its own."""
+        (layer,) = layout.layers
+        labels = {port.stream: port.attributes for port in layer.ports if isinstance(port.stream, str)}
+        history = recorder.inner[rule.name] = History({source: number for number, source in enumerate(layout.streams)}, labels)
+        return _FiringLayer(
+            recorder, done, history, layer, member_ports(layout, history), frozenset(), attributes, [rule], keeps_graphs=True
+        )
 
     def step(
         self,
@@ -334,6 +387,6 @@ class _FiringLayer(RecordedLayer):
         return result
 
     def _firing(self, match: Match, firing: Firing) -> NamedFiring:
-        rule, events = self.rules[match.rule], self.bound_events(match)
-        graph = firing.graph if MadeGraphs(rule.event) in self._above else None
+        rule, events = self._as_written[match.rule], self.bound_events(match)
+        graph = firing.graph if rule.event in self._graphs_of else None
         return NamedFiring(rule, firing.time, match.ordinal, events, dict(firing.attributes), _fresh_names(firing, match.values), graph)

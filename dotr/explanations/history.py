@@ -76,9 +76,13 @@ class History:
         """The stream of a source; raises `KeyError` for a query that is not recorded."""
         match source:
             case FactSource():
-                return self._numbers[source]
+                return self.number_of(source)
             case EventSource(event, _):
                 return event
+
+    def number_of(self, source: FactSource) -> int:
+        """The number of the stream of a query; raises `KeyError` for one that is not recorded."""
+        return self._numbers[source]
 
     @property
     def labels(self) -> list[str]:

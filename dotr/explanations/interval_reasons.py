@@ -15,6 +15,7 @@ from dotr.explanations.event_reasons import ProofsByTime
 from dotr.explanations.firings import AnyFiring, FiringRecorder, UnitFiring
 from dotr.explanations.history import RecordedEvent
 from dotr.explanations.reasons import IntervalReason, PartReason, SourceReason, UnitReason
+from dotr.expressions import query_with_lengths
 from dotr.layout.interval_units import IntervalUnit, OperandInput
 from dotr.layout.units import IntervalEvents
 from dotr.model.intervals import (
@@ -53,9 +54,7 @@ class IntervalReasons:
 
     def of(self, firing: UnitFiring) -> IntervalReason:
         """The reasons of an event."""
-        record = self.recorder.intervals.get(firing.label)
-        if record is None:
-            return IntervalReason(firing, None, firing.time, (), ())
+        record = self.recorder.intervals[firing.label]
         unit, query = record.unit, record.unit.query
         found = record.find(firing.time, firing.attributes, firing.graph, firing.start)
         if query.where is None:
@@ -134,7 +133,7 @@ class IntervalReasons:
     def _graphs(self, label: str, operand: InstantGroup, part: EventPart, bound: Mapping[Variable, Term]) -> Iterator[AnyFiring]:
         """The events of a STREAM in whose graph a plain group has a solution."""
         record = self.recorder.intervals.get(label)
-        matcher = AlgebraCompiler().compile(operand.query)
+        matcher = AlgebraCompiler().compile(query_with_lengths(operand.query))
         if record is None:
             return
         for each in record.at(part.end):

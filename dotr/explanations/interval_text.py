@@ -64,9 +64,6 @@ class IntervalWriter:
             "name": firing.names[0][1:-1] if firing.names else None,
             "attributes": {name: self._reasons.terms.text(term) for name, term in firing.attributes.items()},
         }
-        if query is None:
-            text = f"{self._headline(firing)}; by a rule that depends on units of EP-SPARQL"
-            return WhyTree(ReasonKind.EVENT, text, _place(firing.unit.span), fields=fields)
         children = [self._part(each) for each in reason.parts]
         for operand, operator in reason.absent:
             text = f"{_shortened(operand.span)}: absent, which {operator.value} allows"

@@ -214,14 +214,14 @@ class IntervalReason:
 
     Attributes:
         firing: the event.
-        query: its QUERY or STREAM; None of an event of a rule that depends on one.
+        query: its QUERY or STREAM.
         start: of its interval, in µs since 1970.
         parts: its parts, in the order of the text.
         absent: operands of which it has no part, with the operator that lets it be so.
     """
 
     firing: UnitFiring
-    query: TemporalQuery | None
+    query: TemporalQuery
     start: Micros
     parts: tuple[PartReason, ...]
     absent: tuple[tuple[InstantGroup | EventRead, TemporalOperator], ...]

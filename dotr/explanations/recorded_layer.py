@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stage_two import StageTwo
 from dotr.explanations.history import History, RecordedEvent
 from dotr.layout.event_order import AttributeValues
-from dotr.layout.layers import MadeStream
+from dotr.layout.layers import Layer, Layout, MadeStream
 from dotr.layout.retention import positive_roles
 from dotr.layout.units import labels_made
-from dotr.model.terms import Label
+from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.events import Match
 from dotr.patterns.operator import Arrivals
+from dotr.patterns.state import State
+
+
+def recorded_ports(program: CompiledProgram, number: int, labels: Collection[Label]) -> dict[int, int | Label]:
+    """The ports of a layer whose arrivals it records: those of facts, and of events that units other
+    than rules make, of which it is the first layer of rules to read them.
+
+    Args:
+        program: the program.
+        number: the number of the layer.
+        labels: those of the events that are recorded.
+    """
+    layout = program.layout
+    of_units = {label for unit in program.units for label in labels_made(unit)}.intersection(labels)
+    of_rules = {layer.number for layer in layout.layers if layer.rules}
+    found: dict[int, int | Label] = {}
+    for port, each in enumerate(layout.layers[number].ports):
+        if isinstance(each.stream, int) or each.stream in of_units:
+            assert isinstance(each.stream, int | str)
+            first = next((target for target in layout.routes[each.stream] if target[0] in of_rules), None)
+            if first == (number, port):
+                found[port] = each.stream
+    return found
+
+
+def member_ports(layout: Layout, history: History) -> dict[int, int | Label]:
+    """The ports of the layer of a rule within a component, each with its stream in a history: all that
+    the rule sees arrives there.
+    """
+    (layer,) = layout.layers
+    found: dict[int, int | Label] = {}
+    for port, each in enumerate(layer.ports):
+        assert isinstance(each.stream, int | str)
+        found[port] = each.stream if isinstance(each.stream, str) else history.number_of(layout.streams[each.stream])
+    return found
 
 
 class RecordedLayer(StageTwo):
@@ -23,9 +58,10 @@ class RecordedLayer(StageTwo):
     Args:
         program: the program that is run.
         history: takes the events.
-        number: the number of the layer in the program's layout.
+        layer: the layer; `recorded` are the ports whose arrivals it records.
         above: the labels of events that layers above read.
         clock: the form of times in the output.
+        attributes: the names of the attributes of composite events, by label.
         counted: the names of rules whose bindings are counted.
     """
 
@@ -33,25 +69,25 @@ class RecordedLayer(StageTwo):
         self,
         program: CompiledProgram,
         history: History,
-        number: int,
+        layer: Layer,
+        recorded: Mapping[int, int | Label],
         above: frozenset[MadeStream],
         clock: Clock,
+        attributes: Mapping[Label, tuple[Variable, ...]],
         counted: Set[str] = frozenset(),
     ) -> None:
-        layer = program.layout.layers[number]
-        super().__init__(layer, program.attributes, clock, above, program.spec.limits, counted)
+        super().__init__(layer, attributes, clock, above, program.spec.limits, counted)
         self.history = history
         self.rules = [placed.rule for placed in layer.rules]
         self._labels = [[role.label for role in positive_roles(rule)] for rule in self.rules]
         self._streams = [[history.stream_of(role.source) for role in positive_roles(rule)] for rule in self.rules]
-        routes = program.layout.routes
-        of_units = {label for unit in program.units for label in labels_made(unit)} & set(history.labels)
-        self._recorded_ports: dict[int, int | Label] = {
-            port: each.stream
-            for port, each in enumerate(layer.ports)
-            if (isinstance(each.stream, int) or each.stream in of_units) and routes[each.stream][0] == (number, port)
-        }
+        self._recorded_ports = recorded
         self._recorded_labels = {rule.event for rule in self.rules} & set(history.labels)
+
+    def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool = False) -> None:
+        """Store what arrives after the step of a moment, and record it."""
+        self.record_arrivals(time, arrivals)
+        super().keep(state, time, arrivals, ended=ended)
 
     def record_arrivals(self, time: Micros, arrivals: Arrivals) -> None:
         """Record the facts, and the events of units other than rules, that arrive at a time, of

@@ -10,25 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, NamedTuple
 
 from dotr.engine.driver import Engine, close_instant
+from dotr.engine.interval_component import ComponentRun
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import Inconsistent
 from dotr.engine.stage_one import StageOne
 from dotr.engine.stage_two import EmitFirings, LayerResult
 from dotr.engine.static_answers import StaticAnswers
 from dotr.explanations.history import History, RecordedEvent
-from dotr.explanations.recorded_layer import RecordedLayer
+from dotr.explanations.recorded_layer import RecordedLayer, member_ports, recorded_ports
 from dotr.explanations.replay import RejectedElement, Replay
 from dotr.explanations.unfiltered_queries import UnfilteredSource, unfiltered_sources
 from dotr.layout.event_order import AttributeValues
-from dotr.layout.layers import MadeStream, lay_out
+from dotr.layout.interval_components import IntervalComponent
+from dotr.layout.layers import Layer, Layout, MadeStream, lay_out
 from dotr.layout.retention import roles
 from dotr.layout.units import MadeGraphs, ProgramUnit, StreamUnit, labels_made, readings
 from dotr.model.rules import EventSource, FactSource, Rule, Source
 from dotr.model.stream import DeadLetter
-from dotr.model.terms import Label
+from dotr.model.terms import Label, Variable
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.events import Match
 from dotr.patterns.operator import Arrival, Arrivals
@@ -82,7 +85,9 @@ def read_units(program: CompiledProgram, names: Iterable[str]) -> ReadUnits:
         read = {reading.label for unit in units if unit.name in needed for reading in readings(unit)}
         further = {unit.name for unit in units if not read.isdisjoint(labels_made(unit))} - needed
         if not further:
-            return ReadUnits([rule for rule in rules if rule.name in needed], [unit for unit in others if unit.name in needed])
+            read_others = [unit for unit in others if unit.name in needed]
+            needed |= {rule.name for unit in read_others if isinstance(unit, IntervalComponent) for rule in unit.rules}
+            return ReadUnits([rule for rule in rules if rule.name in needed], read_others)
         needed |= further
 
 
@@ -152,9 +157,8 @@ class Recorder:
         instant.
         """
         done: list[Step] = []
-        program, clock = self.program, self.replay.clock
-        layers = [_RecordingLayer(self, number, read, done.append) for number, read in enumerate(program.events_read_above)]
-        engine = Engine(program, clock, layers)
+        program = self.program
+        engine = self._engine(done.append)
         unread = [stream for stream in range(len(program.layout.streams)) if stream not in program.layout.routes]
         for instant in self.replay.instants(on_reject):
             if on_instant is not None and instant.graphs:
@@ -179,6 +183,18 @@ class Recorder:
                 yield from done
                 done.clear()
 
+    def _engine(self, done: Callable[[Step], None]) -> Engine:
+        """An engine whose layers record; where the rule is within a component, its own layer alone."""
+        program, clock = self.program, self.replay.clock
+        component = next((unit for unit in program.units if isinstance(unit, IntervalComponent) and self.rule in unit.rules), None)
+        if component is None:
+            return Engine(program, clock, [_RecordingLayer.of(self, number, done) for number in range(len(program.layout.layers))])
+        engine = Engine(program, clock)
+        run = engine.unit_runs[component.name]
+        assert isinstance(run, ComponentRun)
+        run.step_rule_by(self.rule, partial(_RecordingLayer.of_member, self, done))
+        return engine
+
     def _note_failures(self, failed: list[DeadLetter]) -> None:
         name = f"rule {self.rule.name}"
         if len(self.failed) < _MOST_FAILURES:
@@ -190,20 +206,49 @@ _MOST_FAILURES: Final = 1_000
 
 
 class _RecordingLayer(RecordedLayer):
-    """A layer that records what arrives at it and what its rules make; it writes no graphs."""
+    """A layer that records what arrives at it and what its rules make; it writes graphs only where a
+    unit reads them, and firings only where `keeps_firings`.
+    """
 
-    def __init__(self, recorder: Recorder, number: int, above: frozenset[MadeStream], done: Callable[[Step], None]) -> None:
-        asked = recorder.rule
-        super().__init__(recorder.program, recorder.history, number, above, recorder.replay.clock, frozenset([asked.name]))
+    def __init__(
+        self,
+        recorder: Recorder,
+        done: Callable[[Step], None],
+        layer: Layer,
+        recorded: Mapping[int, int | Label],
+        above: frozenset[MadeStream],
+        attributes: Mapping[Label, tuple[Variable, ...]],
+        *,
+        keeps_firings: bool = False,
+    ) -> None:
+        asked, clock = recorder.rule, recorder.replay.clock
+        super().__init__(recorder.program, recorder.history, layer, recorded, above, clock, attributes, frozenset([asked.name]))
         self._above = above
+        self._keeps_firings = keeps_firings
         self._makes_graphs = any(isinstance(each, MadeGraphs) for each in above)
         self._done = done
         self._asked = asked
         self._anchors = recorder.history.stream_of(asked.anchor.source)
-        self._number = self.rules.index(asked) if asked in self.rules else None
+        self._number = next((number for number, rule in enumerate(self.rules) if rule.name == asked.name), None)
         self._counted = (0, (0,) * (len(asked.clauses) + (asked.condition is not None) + 1))
         self._ended_at = LAST_MICRO
         self._matches: list[Match] = []
+
+    @staticmethod
+    def of(recorder: Recorder, number: int, done: Callable[[Step], None]) -> _RecordingLayer:
+        """A layer of the program, by its number."""
+        program = recorder.program
+        recorded, layer = recorded_ports(program, number, recorder.history.labels), program.layout.layers[number]
+        return _RecordingLayer(recorder, done, layer, recorded, program.events_read_above[number], program.attributes)
+
+    @staticmethod
+    def of_member(
+        recorder: Recorder, done: Callable[[Step], None], layout: Layout, attributes: Mapping[Label, tuple[Variable, ...]]
+    ) -> _RecordingLayer:
+        """The layer of the rule within a component."""
+        (layer,) = layout.layers
+        recorded = member_ports(layout, recorder.history)
+        return _RecordingLayer(recorder, done, layer, recorded, frozenset(), attributes, keeps_firings=True)
 
     def step(
         self,
@@ -228,6 +273,8 @@ class _RecordingLayer(RecordedLayer):
     def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
         """The composite events of matches, with graphs only where a unit reads them."""
         self._matches += matched
+        if self._keeps_firings:
+            return super().write_firings(time, matched, repeats)
         if self._makes_graphs:
             return LayerResult([], super().write_firings(time, matched, repeats).events)
         events: list[tuple[MadeStream, Arrival]] = []
@@ -262,4 +309,4 @@ class _RecordingLayer(RecordedLayer):
         raise AssertionError("a rule that is counted has a group of its own")
 
     def _firing(self, time: Micros, match: Match) -> RecordedFiring:
-        return RecordedFiring(self.rules[match.rule], time, self.bound_events(match), match.values)
+        return RecordedFiring(self._asked, time, self.bound_events(match), match.values)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from functools import cache
 from typing import Final, assert_never
 
+from dotr.expressions import without_lengths
 from dotr.languages.name_characters import NameCharacters, name_characters
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
 from dotr.model.rules import Between, Window
@@ -143,6 +144,8 @@ def expression_text(expression: Expression, prefixes: Prefixes) -> str:
             return f"time({label})"
         case Exists(_, negated):
             return "NOT EXISTS { … }" if negated else "EXISTS { … }"
+        case Call(function, _) if function.startswith("length "):
+            return expression_text(without_lengths(expression), prefixes)
         case Call(function, arguments):
             return _call(function, [_operand(argument, function, prefixes) for argument in arguments], prefixes)
         case _:
@@ -156,6 +159,7 @@ def brief_text(expression: Expression, prefixes: Prefixes) -> str:
     >>> brief_text(Call(">=", (Call("-", (a, b)), c)), {}), brief_text(Call("-", (a, Call("-", (b, c)))), {})
     ('?a - ?b >= ?c', '?a - (?b - ?c)')
     """
+    expression = without_lengths(expression)
     if not isinstance(expression, Call) or expression.function not in _PRECEDENCE:
         return expression_text(expression, prefixes)
     function = expression.function
@@ -167,6 +171,7 @@ def brief_text(expression: Expression, prefixes: Prefixes) -> str:
 
 def _bracketed(expression: Expression, least: int, prefixes: Prefixes) -> str:
     """Text of an operand, in parentheses if its operator binds less than `least`."""
+    expression = without_lengths(expression)
     text = brief_text(expression, prefixes)
     if not isinstance(expression, Call):
         return text
@@ -188,6 +193,7 @@ def constraint_text(expression: Expression, aggregates: Collection[Label], prefi
 
 
 def _operand(argument: Expression, around: str, prefixes: Prefixes) -> str:
+    argument = without_lengths(argument)
     text = expression_text(argument, prefixes)
     infix = isinstance(argument, Call) and _is_infix(argument.function) and argument.function != around
     return f"({text})" if infix and (_is_infix(around) or around in ("!", "UNARY-", "UNARY+")) else text

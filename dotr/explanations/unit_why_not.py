@@ -11,7 +11,8 @@ from dotr.engine.program import CompiledProgram
 from dotr.explanations.replay import Replay
 from dotr.explanations.report_failure import ReportWhyNot, why_no_report
 from dotr.explanations.why_not import Question, WhyNot, why_not
-from dotr.layout.units import StreamQuery, StreamUnit, labels_made
+from dotr.layout.interval_components import units_by_label
+from dotr.layout.units import StreamQuery, StreamUnit
 from dotr.model.terms import Variable
 
 if TYPE_CHECKING:  # loaded where a program has such units
@@ -33,7 +34,7 @@ def why_no_event(replay: Replay, name: str, question: Question | None = None) ->
     Raises:
         KeyError: there is no such rule or label.
     """
-    unit = {label: unit for unit in replay.program.units for label in labels_made(unit)}.get(name)
+    unit = units_by_label(replay.program.units).get(name)
     match unit:
         case None:
             return why_not(replay, name, question)
@@ -58,7 +59,7 @@ def _why_no_point_or_interval(replay: Replay, unit: StreamUnit, name: str, quest
 
 def is_answered(program: CompiledProgram, name: str) -> bool:
     """True for a rule, and for a label of another unit."""
-    return any(rule.name == name for rule in program.rules.rules) or any(name in labels_made(unit) for unit in program.units)
+    return any(rule.name == name for rule in program.rules.rules) or name in units_by_label(program.units)
 
 
 def asked_attributes(replay: Replay, name: str) -> tuple[Variable, ...]:

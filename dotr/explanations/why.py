@@ -31,7 +31,6 @@ from dotr.explanations.unit_text import UnitWriter, proofs_of
 from dotr.explanations.why_tree import WhyTree
 from dotr.expressions.times import format_time
 from dotr.joins.limits import LimitExceeded
-from dotr.layout.units import labels_made
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing
 from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
@@ -150,7 +149,7 @@ class WhyExplainer:
             return self._answer(question)
 
     def _answer(self, question: EventQuestion) -> EventAnswer:
-        units = unit_names(self.program)
+        units = self.program.unit_names
         if question.name is not None and question.rule is None and len(units) > _MOST_TOGETHER:
             made = self._maker(f"<{question.name}>")
             if made is None:
@@ -289,11 +288,6 @@ class WhyExplainer:
     def _places(self, time: Micros) -> Sequence[ElementPlace]:
         instant = self._remembered.instant(time)
         return () if instant is None else instant.places
-
-
-def unit_names(program: CompiledProgram) -> list[str]:
-    """The names of a program's units: its rules, then the others."""
-    return [*(rule.name for rule in program.rules.rules), *(label for unit in program.units for label in labels_made(unit))]
 
 
 def _unchanged(proof: TripleProof) -> TripleProof:

@@ -23,7 +23,7 @@ from dotr.explanations.rule_evaluation import RuleEvaluator
 from dotr.explanations.survey import REACH, Asked, Survey
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.waiting_anchors import WaitingAnchors, waiting_anchors
-from dotr.layout.units import labels_made
+from dotr.layout.interval_components import units_by_label
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.stream import Reason
 from dotr.model.terms import Label, Term, Variable
@@ -243,7 +243,7 @@ class _Inquiry:
         found = replace(found, waiting=waiting, late=late.result(), unit=self._unit(survey))
         if self._recorder.failed:
             found = replace(found, remarks=self._failures())
-        units = {label for unit in self._replay.program.units for label in labels_made(unit)}
+        units = units_by_label(self._replay.program.units)
         if (
             not instants.number
             and not funnel.anchors
@@ -260,7 +260,7 @@ class _Inquiry:
     def _is_of_unit(self, role: Role) -> bool:
         """True where a unit other than a rule makes the events of a role, also at times without an
         instant."""
-        made = {label for unit in self._replay.program.units for label in labels_made(unit)}
+        made = units_by_label(self._replay.program.units)
         return isinstance(role.source, EventSource) and role.source.event in made
 
     def _failures(self) -> tuple[str, ...]:

@@ -1,7 +1,16 @@
 """Values of RDF terms, and the evaluator of SPARQL's expressions for both stages and for Datalog."""
 
 from dotr.expressions.aggregates import AGGREGATES, aggregate
-from dotr.expressions.compile import Parameter, condition, conjunction, evaluator, with_lengths
+from dotr.expressions.compile import (
+    Parameter,
+    condition,
+    conjunction,
+    evaluator,
+    query_with_lengths,
+    query_without_lengths,
+    with_lengths,
+    without_lengths,
+)
 from dotr.expressions.sort_keys import equality_key, order_key, sort_key
 from dotr.expressions.values import VALUES, write
 
@@ -15,7 +24,10 @@ __all__ = [
     "equality_key",
     "evaluator",
     "order_key",
+    "query_with_lengths",
+    "query_without_lengths",
     "sort_key",
     "with_lengths",
+    "without_lengths",
     "write",
 ]

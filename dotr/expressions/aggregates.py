@@ -113,10 +113,10 @@ def sample(terms: Terms, distinct: bool = False) -> Term | None:
 
 
 def group_concat(terms: Terms, distinct: bool = False, separator: str = " ") -> Term | None:
-    """GROUP_CONCAT of the terms' texts, in code point order of the terms.
+    """GROUP_CONCAT of the terms' texts, in code point order of the terms: literals before IRIs.
 
-    >>> group_concat(['"b"', '"a"@en', '"b"'], separator=","), group_concat([])
-    ('"a,b,b"', '""')
+    >>> group_concat(['"b"', '"a"@en', '"b"'], separator=","), group_concat([]), group_concat(["<a>", '"b"'])
+    ('"a,b,b"', '""', '"b a"')
     """
     if any(term is None or not (is_literal(term) or is_iri(term)) for term in terms):
         return None

@@ -26,9 +26,9 @@ from dotr.expressions.functions import FUNCTIONS, ArgumentForm, Function
 from dotr.expressions.membership import ConstantSet
 from dotr.expressions.operators import SAME, to_double
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, VALUES, read, write
-from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
+from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Select, TimeOf, Var, is_chain
 from dotr.model.terms import FALSE, TRUE, XSD, Term, is_literal, is_triple, literal
-from dotr.model.traverse import conjuncts, operands, transform
+from dotr.model.traverse import conjuncts, operands, transform, with_changed_expressions
 
 Parameter: TypeAlias = Var | Attribute | TimeOf | Exists
 """A parameter of an expression. The argument for an `Exists` is TRUE or FALSE, with NOT already
@@ -120,17 +120,48 @@ def with_lengths(expression: Expression) -> Expression:
     >>> with_lengths(Call("<", (Var("a"), Var("b")))), with_lengths(Call("<", (Var("a"), Const('"1"'))))
     (Call(function='length <', arguments=(Var(name='a'), Var(name='b'))), Call(function='<', arguments=(Var(name='a'), Const(term='"1"'))))
     """
+    return transform(expression, _by_length)
 
-    def change(part: Expression) -> Expression:
-        match part:
-            case Call(("<" | ">" | "<=" | ">=") as function, arguments) if not any(
-                isinstance(each, Const) and not isinstance(read(each.term), Duration) for each in arguments
-            ):
-                return Call(f"length {function}", arguments)
-            case _:
-                return part
 
-    return transform(expression, change)
+def without_lengths(expression: Expression) -> Expression:
+    """An expression as it is written: the inverse of `with_lengths`.
+
+    >>> without_lengths(Call("length <", (Var("a"), Var("b"))))
+    Call(function='<', arguments=(Var(name='a'), Var(name='b')))
+    """
+    return transform(expression, _as_written)
+
+
+def query_with_lengths(query: Select) -> Select:
+    """A query all of whose comparisons also order durations without months."""
+    changed = with_changed_expressions(query, _by_length)
+    assert isinstance(changed, Select)
+    return changed
+
+
+def query_without_lengths(query: Select) -> Select:
+    """A query as it is written: the inverse of `query_with_lengths`."""
+    changed = with_changed_expressions(query, _as_written)
+    assert isinstance(changed, Select)
+    return changed
+
+
+def _by_length(part: Expression) -> Expression:
+    match part:
+        case Call(("<" | ">" | "<=" | ">=") as function, arguments) if not any(
+            isinstance(each, Const) and not isinstance(read(each.term), Duration) for each in arguments
+        ):
+            return Call(f"length {function}", arguments)
+        case _:
+            return part
+
+
+def _as_written(part: Expression) -> Expression:
+    match part:
+        case Call(function, arguments) if function.startswith("length "):
+            return Call(function.removeprefix("length "), arguments)
+        case _:
+            return part
 
 
 class _ExpressionWriter:

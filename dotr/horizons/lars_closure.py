@@ -417,6 +417,11 @@ class LarsClosure:
     # --- state ---
 
     @property
+    def log_rows(self) -> Sequence[AtomRows]:
+        """The rows of the atoms of each log."""
+        return [each.rows for each in self._logged]
+
+    @property
     def logs(self) -> Sequence[AtomsByPoint]:
         """The atoms that windows reach, as logs; the file alone decides how many."""
         return self._to_write()[1]

@@ -23,7 +23,7 @@ Cost: what comes and goes (`dotr.horizons.closure`); anew, that of the content.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from dotr.datalog.background import Knowledge
@@ -38,7 +38,7 @@ from dotr.horizons.views import ClosureView
 from dotr.joins.limits import LIMITS
 from dotr.model.continuous import EntailmentLevel
 from dotr.model.datalog import DatalogRule
-from dotr.model.terms import Triple
+from dotr.model.terms import Term, Triple
 from dotr.model.time import Micros
 from dotr.store.triples import TripleIndex, is_hidden
 from dotr.windows.extents import TimeSeries
@@ -69,7 +69,8 @@ class WindowClosure:
     which the content is inserted again. `background`: another background, closed under the rules,
     than all of it: that of the lowest stratum. `begins`: the times after which all contents begin,
     if they are known: items between two of them leave together, so they get one horizon. `limit`:
-    the greatest number of triples said. Raises `ValueError` where it is not kept.
+    the greatest number of triples said. `owns`: the subjects of which it has what items say at
+    SNAPSHOT; None: all. Raises `ValueError` where it is not kept.
 
     >>> from dotr.model.algebra import Const, TriplePattern, Var
     >>> at, inside = (TriplePattern(Var("a"), Const(name), Var("b")) for name in ("<at>", "<in>"))
@@ -94,11 +95,13 @@ class WindowClosure:
         limit: int = LIMITS.triples,
         background: TripleIndex | None = None,
         begins: TimeSeries | None = None,
+        owns: Callable[[Term], bool] | None = None,
     ) -> None:
         if not is_kept(rules, level):
             raise ValueError("rules with NOT or AGGREGATE: the background may lose conclusions, close the content anew")
         self.background: Final = knowledge.background if background is None else background
         self._begins: Final = begins
+        self._owns: Final = owns
         self._has_unseen: Final = any(rule.of_rule_set or not rule.head for rule in rules)
         self._closer: Final = SaidCloser(knowledge, rules, limit) if level is EntailmentLevel.SNAPSHOT else None
         has_rules = level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW)
@@ -163,7 +166,7 @@ class WindowClosure:
             return triples
         said = self._closer.close(triples)
         self._item_contradictions += [(time, each) for each in said.contradictions]
-        return list(said.triples)
+        return list(said.triples) if self._owns is None else [each for each in said.triples if self._owns(each[0])]
 
     def said_by(self, triples: Iterable[Triple], begin: Micros) -> SaidItem:
         """V(triples | B and the items of the content after `begin`), the triples being in the content.

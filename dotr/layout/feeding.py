@@ -47,7 +47,7 @@ def feeders(layout: Layout) -> Mapping[str, tuple[Feeder, ...]]:
         for layer in layout.layers:
             for rule in layer.rules:
                 anchor = rule.rule.anchor
-                if rule.rule.event != label:
+                if rule.rule.event != label or not rule.stage.is_first:
                     continue
                 if anchor.delay:
                     yield DelayedAnchors(layer.number, layer.queues[rule.ports[0], anchor.delay])

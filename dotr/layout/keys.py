@@ -9,7 +9,7 @@ join, and a bucket of rooms is a partition of the state.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from dotr.layout.event_order import AttributeValues, LabelledVariable, equated_p
 from dotr.model.algebra import Attribute
 from dotr.model.rules import Choose, Role, Rule
 from dotr.model.terms import Label, Term, Variable
+from dotr.model.time import Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +79,7 @@ def keyed_partitions(rule: Rule) -> Mapping[Variable, KeyedPartitions]:
     """
     positive = [clause.role for clause in rule.clauses if isinstance(clause, Choose)]
     others = [clause.role for clause in rule.clauses if not isinstance(clause, Choose)]
-    group: dict[LabelledVariable, LabelledVariable] = {}
-
-    def root(node: LabelledVariable) -> LabelledVariable:
-        while node in group:
-            node = group[node]
-        return node
-
-    for role in positive:
-        for name, other in equated_pairs(role.constraints):
-            here, there = root((role.label, name)), root((other.label, other.name))
-            if here != there:
-                group[here] = there
+    root = equality_roots(rule)
     tied: dict[Variable, KeyedPartitions] = {}
     for name in rule.anchor.source.attributes:
         key = root((rule.anchor.label, name))
@@ -102,6 +92,28 @@ def keyed_partitions(rule: Rule) -> Mapping[Variable, KeyedPartitions]:
         if len(chosen) == len(rule.clauses) + 1:
             tied[name] = KeyedPartitions(MappingProxyType(chosen))
     return tied
+
+
+def equality_roots(rule: Rule) -> Callable[[LabelledVariable], LabelledVariable]:
+    """The first member of the equality class of an attribute.
+
+    Positive clauses tie: each attribute of one to the first that it is equated with, so every class
+    has one member that is tied to no earlier one.
+    """
+    tied_to: dict[LabelledVariable, LabelledVariable] = {}
+
+    def root(node: LabelledVariable) -> LabelledVariable:
+        while node in tied_to:
+            node = tied_to[node]
+        return node
+
+    for clause in rule.clauses:
+        if isinstance(clause, Choose):
+            for name, other in equated_pairs(clause.role.constraints):
+                here, there = root((clause.role.label, name)), root((other.label, other.name))
+                if here != there:
+                    tied_to[here] = there
+    return root
 
 
 def _first(names: Iterable[Variable]) -> list[Variable]:
@@ -119,8 +131,8 @@ def carried_keys(rule: Rule, split: KeyedPartitions) -> frozenset[Variable]:
 
 
 def key_of(split: Partitioning, role: Role) -> Variable | None:
-    """The attribute that keys a role's events; None without a key."""
-    return split.attribute[role.label] if isinstance(split, KeyedPartitions) else None
+    """The attribute that keys a role's events; None without a key, or where the role is replicated."""
+    return split.attribute.get(role.label) if isinstance(split, KeyedPartitions) else None
 
 
 def bucket(value: Term | None, buckets: int) -> int:
@@ -133,6 +145,8 @@ def bucket(value: Term | None, buckets: int) -> int:
     return 0 if value is None else zlib.crc32(equality_key(value).encode()) % buckets
 
 
-def bucket_of_values(values: AttributeValues, buckets: int) -> int:
-    """The bucket of an event that may be in any partition: a hash of its values."""
-    return zlib.crc32(repr(values).encode()) % buckets
+def bucket_of_values(values: AttributeValues, buckets: int, time: Micros | None = None) -> int:
+    """The bucket of an event that may be in any partition: a hash of its values, and of its time
+    (µs) where one is given."""
+    spread_by = values if time is None else (time, *values)
+    return zlib.crc32(repr(spread_by).encode()) % buckets

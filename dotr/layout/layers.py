@@ -10,27 +10,30 @@ Invariant: rules of a layer are ordered so that every event is complete before a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
+from dotr.layout.bindings import StagePorts, binding_streams
+from dotr.layout.groups import dealt_groups
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import AnyPartition, Partitioning, key_of
-from dotr.layout.placement import place_units
+from dotr.layout.placement import Placement, place_units
 from dotr.layout.retention import lookbacks, roles
+from dotr.layout.stages import BindingStream, Stage
 from dotr.layout.unit_spread import ReadSpread, read_spreads
 from dotr.layout.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, StreamUnit, UnitStream
-from dotr.model.rules import EventSource, FactSource, Rule
+from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 
-Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents
+Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents | BindingStream
 """The number of a fact stream, the label of a composite event, a stream of graphs, triples of
-instants, or events with their starts."""
+instants, events with their starts, or bindings on their way between two stages of rules."""
 
-MadeStream: TypeAlias = Label | MadeGraphs | IntervalEvents
+MadeStream: TypeAlias = Label | MadeGraphs | IntervalEvents | BindingStream
 """A stream that a unit makes."""
 
 
@@ -41,7 +44,9 @@ class Port:
     Without a key all events are in one partition, that of the number `partition`, or, with
     `spread`, in that of the hash of their values. Rules added at the time `since` (µs) read ports
     of their own, so that they find no older event. `reach`: of a unit that is spread over all
-    partitions, those to which a row goes.
+    partitions, those to which a row goes. `is_replicated`: every event goes to every bucket, with
+    one ordinal in all of them. `by_time`: with `spread`, the hash is that of values and time, but
+    for ticks. `group`: the number of the group of rules that reads it, and that of all groups.
     """
 
     stream: Stream
@@ -51,24 +56,58 @@ class Port:
     since: Micros | None = None
     partition: int = 0
     reach: ReadSpread | None = None
+    is_replicated: bool = False
+    by_time: bool = False
+    group: tuple[int, int] = (0, 1)
 
     @property
     def key_position(self) -> int | None:
         """The position of the key among the attributes."""
         return None if self.key is None else self.attributes.index(self.key)
 
+    def shift(self, buckets: int) -> int:
+        """The distance between the bucket of a key and that of an event at this port."""
+        number, groups = self.group
+        return number * buckets // groups
+
 
 @dataclass(frozen=True, slots=True)
 class PlacedRule:
-    """A rule in its layer, with the ports of its roles (the anchor's first).
+    """A stage of a rule in its layer, with the port of its anchors or of the bindings that enter
+    it, then those of the clauses of the stage. The ports of a rule that is not cut are those of all
+    its roles.
 
-    The events that it reads come from lower depths of the layer or from lower layers.
+    The events that it reads come from lower depths of the layer or from lower layers. In a later
+    stage the port at 0 has a `BindingStream`. A layer may hold stages of several rules, and
+    one rule at most once.
     """
 
     rule: Rule
-    split: Partitioning
+    stage: Stage
     ports: tuple[int, ...]
     depth: int
+
+    @property
+    def split(self) -> Partitioning:
+        """The partitioning of the stage."""
+        return self.stage.split
+
+    @property
+    def clause_roles(self) -> tuple[Role, ...]:
+        """The roles of the clauses of the stage, whose ports are `ports[1:]`."""
+        return tuple(clause.role for clause in self.rule.clauses[self.stage.first : self.stage.end])
+
+    @property
+    def roles(self) -> tuple[tuple[Role, int], ...]:
+        """The roles whose events the stage reads, with their ports: the anchor's in the first stage
+        alone."""
+        first = ((self.rule.anchor, self.ports[0]),) if self.stage.is_first else ()
+        return (*first, *zip(self.clause_roles, self.ports[1:], strict=True))
+
+    @property
+    def delay(self) -> Micros:
+        """The delay (µs) with which anchors wait in this stage."""
+        return self.rule.anchor.delay if self.stage.is_first else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +144,12 @@ class Layer:
     def may_fire_without_events(self) -> bool:
         """True if a delayed anchor, a report or a point makes events at a time at which none
         arrive."""
-        return bool(self.units) or any(placed.rule.anchor.delay for placed in self.rules)
+        return bool(self.units) or any(placed.delay for placed in self.rules)
 
     @property
     def acts_alone(self) -> bool:
         """The same, but for units of which it is known that they only answer what arrives."""
-        return any(_acts_alone(placed.unit) for placed in self.units) or any(placed.rule.anchor.delay for placed in self.rules)
+        return any(_acts_alone(placed.unit) for placed in self.units) or any(placed.delay for placed in self.rules)
 
     @property
     def graph_ports(self) -> frozenset[int]:
@@ -123,8 +162,8 @@ class Layer:
         """The numbers of the queues of waiting events, by port and delay (µs)."""
         found: dict[tuple[int, Micros], int] = {}
         for placed in self.rules:
-            if placed.rule.anchor.delay:
-                found.setdefault((placed.ports[0], placed.rule.anchor.delay), len(found))
+            if placed.delay:
+                found.setdefault((placed.ports[0], placed.delay), len(found))
         return found
 
     @property
@@ -219,15 +258,29 @@ def _unit_port(stream: UnitStream, numbers: Mapping[FactSource, int], partition:
     return Port(_stream_of(stream, numbers), None, False, attributes, partition=partition, reach=reach)
 
 
-def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyType({}), units: Sequence[StreamUnit] = ()) -> Layout:
+def lay_out(
+    rules: Sequence[Rule],
+    since: Mapping[str, Micros] = MappingProxyType({}),
+    units: Sequence[StreamUnit] = (),
+    *,
+    cut: bool = False,
+    groups: int = 1,
+) -> Layout:
     """Places rules and other units in layers and numbers their streams and ports.
 
-    `since` has, by name, the time (µs) of each rule added to a running stream.
+    `since` has, by name, the time (µs) of each rule added to a running stream. `cut`: rules without
+    a key for all their clauses are cut into stages, unless no operator keeps state. `groups`: the
+    rules of a layer are dealt into so many groups (`dotr.layout.groups`).
     """
     inside = {rule.name for unit in units if isinstance(unit, IntervalComponent) for rule in unit.rules}
     rules = [rule for rule in rules if rule.name not in inside]
+    uncut = _lay_out(rules, since, units, cut=False, groups=groups)
+    return _lay_out(rules, since, units, cut=True, groups=groups) if cut and uncut.stateful_operators else uncut
+
+
+def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence[StreamUnit], *, cut: bool, groups: int) -> Layout:
     numbers = _stream_numbers(rules, units)
-    all_places = place_units(rules, units)
+    all_places = place_units(rules, units, cut=cut)
     places = all_places.rules
     ports: list[dict[Port, int]] = [{} for _ in range(max([0, *(p.layer for p in places), *all_places.units.values()]) + 1)]
     placed_units: list[list[PlacedUnit]] = [[] for _ in ports]
@@ -238,23 +291,22 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
         to_read = zip(unit.reads, reaches or repeat(None), strict=False)
         read = tuple(own.setdefault(_unit_port(each.stream, numbers, partition, reach), len(own)) for each, reach in to_read)
         placed_units[number].append(PlacedUnit(unit, read, partition, reaches is not None))
-    layers: list[list[PlacedRule]] = [[] for _ in ports]
+    in_order: list[StagePorts] = []
+    dealt = dealt_groups(places, groups)
     for each in sorted(places, key=lambda p: (p.layer, p.depth, p.rule.name)):
         own = ports[each.layer]
-        indexes = tuple(
-            own.setdefault(
-                Port(
-                    _stream_of(role.source, numbers),
-                    key_of(each.split, role),
-                    isinstance(each.split, AnyPartition),
-                    role.source.attributes,
-                    since.get(each.rule.name),
-                ),
-                len(own),
-            )
-            for role in roles(each.rule)
-        )
-        layers[each.layer].append(PlacedRule(each.rule, each.split, indexes, each.depth))
+        group = dealt.get((each.layer, each.rule.name), 0), groups
+        role_ports = [_role_port(each, role, numbers, since.get(each.rule.name), group) for role in each.stage.roles_of(each.rule)]
+        in_order.append(StagePorts(each, tuple([own.setdefault(port, len(own)) for port in role_ports])))
+    layers: list[list[PlacedRule]] = [[] for _ in ports]
+    entering = _entering_streams(in_order)
+    for placed, read in in_order:
+        name, stage, own = placed.rule.name, placed.stage, ports[placed.layer]
+        enters, leaves = entering.get((name, stage.number)), entering.get((name, stage.number + 1))
+        if enters is not None:
+            port = Port(enters, enters.key.name, False, enters.names, group=(dealt.get((placed.layer, name), 0), groups))
+            read = (own.setdefault(port, len(own)), *read)
+        layers[placed.layer].append(PlacedRule(placed.rule, replace(stage, enters=enters, leaves=leaves), read, placed.depth))
     routes: dict[Stream, list[tuple[int, int]]] = {}
     for number, own in enumerate(ports):
         for port, index in own.items():
@@ -269,9 +321,34 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
     )
 
 
+def _role_port(placed: Placement, role: Role, numbers: Mapping[FactSource, int], since: Micros | None, group: tuple[int, int]) -> Port:
+    """The port of a role of a stage."""
+    is_replicated = role.label in placed.stage.replicated
+    is_spread = isinstance(placed.stage.split, AnyPartition) and not is_replicated
+    return Port(
+        _stream_of(role.source, numbers),
+        key_of(placed.stage.split, role),
+        is_spread,
+        role.source.attributes,
+        since,
+        is_replicated=is_replicated,
+        by_time=is_spread and bool(placed.rule.clauses),
+        group=(0, 1) if is_replicated else group,
+    )
+
+
+def _entering_streams(placed: Sequence[StagePorts]) -> Mapping[tuple[str, int], BindingStream]:
+    """The stream that enters each later stage, by the name of the rule and the stage's number."""
+    by_rule: dict[str, list[StagePorts]] = {}
+    for each in placed:
+        by_rule.setdefault(each.placed.rule.name, []).append(each)
+    return binding_streams([stages for stages in by_rule.values() if len(stages) > 1])
+
+
 def _retention(ports: int, rules: Sequence[PlacedRule]) -> tuple[Micros | None, ...]:
     retention: dict[int, Micros] = {}
     for placed in rules:
-        for port, reach in list(zip(placed.ports, lookbacks(placed.rule), strict=True))[1:]:
+        reaches = lookbacks(placed.rule)[placed.stage.first + 1 : placed.stage.end + 1]
+        for port, reach in zip(placed.ports[1:], reaches, strict=True):
             retention[port] = max(retention.get(port, 0), reach.far)
     return tuple(retention.get(port) for port in range(ports))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dotr.layout.keys import UnitKey
 from dotr.model.algebra import (
+    Bgp,
     Exists,
     Extend,
     Filter,
     Group,
     Join,
+    LeftJoin,
     MatchPattern,
     Minus,
     PathPattern,
@@ -21,6 +23,7 @@ from dotr.model.algebra import (
     Select,
     TermPattern,
     TriplePattern,
+    Union,
     Values,
     Var,
     WindowBlock,
@@ -72,11 +75,18 @@ def _reason(query: ContinuousQuery) -> str:
     subject = _subject(select)
     if subject is None:
         return "its triple patterns do not all have one variable as subject"
+    # What is on the left of OPTIONAL may have partners of other subjects, unless its own is bound.
+    sides = [select.pattern, *(node.left for node in nodes if isinstance(node, LeftJoin))]
+    if not all(map(_binds, sides)):
+        return f"some solutions of a part of its pattern need no triple of ?{subject}"
     groups = [node for node in nodes if isinstance(node, Group)]
     if any(subject not in [key.name for _, key in group.keys if isinstance(key, Var)] for group in groups):
         return f"its aggregates are not grouped by ?{subject}"
-    projected = isinstance(query.form, ConstructForm) or subject in select.projection
-    if not projected and (select.distinct or query.relation is not RelationToStream.RSTREAM):
+    if (
+        not isinstance(query.form, ConstructForm)
+        and subject not in select.projection
+        and (select.distinct or query.relation is not RelationToStream.RSTREAM)
+    ):
         return f"DISTINCT, ISTREAM and DSTREAM compare solutions, and ?{subject} is not projected"
     return ""
 
@@ -98,3 +108,42 @@ def _subject(select: Select) -> Variable | None:
         return None
     (subject,) = subjects
     return subject.name if isinstance(subject, Var) and not is_hidden(subject.name) else None
+
+
+def _binds(pattern: Pattern) -> bool:
+    """True if triple patterns bind the subject in every solution."""
+    match pattern:
+        case Bgp(patterns):
+            return bool(patterns)
+        case Join(left, right):
+            return _binds(left) or _binds(right)
+        case Union(left, right):
+            return _binds(left) and _binds(right)
+        case LeftJoin(inner) | Filter(inner) | Extend(inner) | Group(inner) | WindowBlock(_, inner):
+            return _binds(inner)
+        case _:
+            return False
+
+
+def partition_reason(query: ContinuousQuery) -> str:
+    """The reason for which a query has one partition; empty where it has a part in each.
+
+    CONSTRUCT has a key, but its events are one graph of the solutions of all subjects.
+    """
+    if isinstance(query.form, ConstructForm):
+        return query_key(query).reason or "CONSTRUCT makes one graph of the solutions of all subjects"
+    return query_key(query).reason
+
+
+def key_column(query: ContinuousQuery) -> Variable | None:
+    """The variable that holds the key where the WHERE group and its aggregates are evaluated; None for a
+    query without a key.
+
+    It is the subject, or what GROUP BY calls it.
+    """
+    subject = query_key(query).variable
+    groups = [node for node in walk(query.query) if isinstance(node, Group)]
+    if subject is None or not groups:
+        return subject
+    (group,) = groups
+    return next(name for name, key in group.keys if isinstance(key, Var) and key.name == subject)

@@ -6,7 +6,7 @@ which an operand is matched, goes to all buckets, and each takes its own solutio
 Example: `{ ?a :knows ?b } SEQ { ?b :knows ?c }` has the key ?b, and both groups read one stream of
 rows (subject, object): a row goes to the bucket of its object, for the first group, and to that of
 its subject, for the second.
-Source: ep-sparql.md, section 5; lars.md, section 4.
+Source: ep-sparql.md, section 5; lars.md, section 4; continuous.md, section 9.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ class ReadSpread(NamedTuple):
     - `is_everywhere`: a row goes to all buckets.
     - `objects`: not None of triples: those of these predicates are keyed by their objects, all
       others by their subjects.
+    - `is_divided`: a row is an element, of which each bucket gets its share (`query_spread`).
     """
 
     places: tuple[int, ...]
     is_everywhere: bool
     objects: frozenset[Term] | None = None
+    is_divided: bool = False
 
     def keys(self, row: AttributeValues) -> Collection[Term | None]:
         """The keys of a row that does not go everywhere.
@@ -75,8 +77,13 @@ def unit_key_names(unit: StreamUnit) -> tuple[str, ...]:
     predicates of a LARS file with their places; empty: the unit has one partition.
     """
     match unit:
-        case StreamQuery() | IntervalComponent():
+        case IntervalComponent():
             return ()
+        case StreamQuery(query):
+            from dotr.layout.query_keys import partition_reason, query_key  # loaded where a program has a query
+
+            key = query_key(query).variable
+            return () if key is None or partition_reason(query) else (key,)
         case IntervalUnit(query):
             from dotr.layout.interval_keys import operand_keys  # loaded where a program has such a unit
 
@@ -93,8 +100,12 @@ def read_spreads(unit: StreamUnit) -> Sequence[ReadSpread] | None:
     partition.
     """
     match unit:
-        case StreamQuery() | IntervalComponent():
+        case IntervalComponent():
             return None
+        case StreamQuery():
+            from dotr.layout.query_spread import query_spreads
+
+            return query_spreads(unit)
         case IntervalUnit():
             from dotr.layout.interval_spread import interval_spreads  # loaded where a program has such a unit
 

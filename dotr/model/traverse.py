@@ -9,6 +9,7 @@ Cost: linear in the nodes. `walk`, `subexpressions` and `operands` are iterative
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TypeAlias, assert_never, overload
 
 from dotr.model.algebra import (
@@ -242,6 +243,48 @@ def _arguments(aggregates: tuple[tuple[Variable, AggregateCall], ...]) -> Iterat
     for _, call in aggregates:
         if call.argument is not None:
             yield call.argument
+
+
+def with_changed_expressions(pattern: Pattern, change: Callable[[Expression], Expression]) -> Pattern:
+    """Return the pattern with `change` applied to every part of its expressions, as `transform` does;
+    also inside EXISTS.
+
+    >>> def constant(part: Expression) -> Expression:
+    ...     return Const('"5"') if part == Var("x") else part
+    >>> with_changed_expressions(Filter(Bgp(()), (Call("<", (Var("x"), Var("y"))),)), constant).conditions
+    (Call(function='<', arguments=(Const(term='"5"'), Var(name='y'))),)
+    """
+
+    def whole(inner: Pattern) -> Pattern:
+        return with_changed_expressions(inner, change)
+
+    def leaf(part: Expression) -> Expression:
+        return change(Exists(whole(part.pattern), part.negated) if isinstance(part, Exists) else part)
+
+    def changed(expression: Expression) -> Expression:
+        return transform(expression, leaf)
+
+    match pattern:
+        case Bgp() | Values() | MatchPattern():
+            return pattern
+        case Join(left, right) | Union(left, right) | Minus(left, right):
+            return replace(pattern, left=whole(left), right=whole(right))
+        case LeftJoin(left, right, condition):
+            return LeftJoin(whole(left), whole(right), None if condition is None else changed(condition))
+        case Filter(inner, conditions):
+            return Filter(whole(inner), tuple(map(changed, conditions)))
+        case Extend(inner, variable, expression):
+            return Extend(whole(inner), variable, changed(expression))
+        case WindowBlock(window, inner):
+            return WindowBlock(window, whole(inner))
+        case Group(inner, keys, aggregates):
+            calls = [(name, call if call.argument is None else replace(call, argument=changed(call.argument))) for name, call in aggregates]
+            return Group(whole(inner), tuple([(name, changed(key)) for name, key in keys]), tuple(calls))
+        case Select():
+            order = tuple([replace(key, expression=changed(key.expression)) for key in pattern.order])
+            return replace(pattern, pattern=whole(pattern.pattern), order=order)
+        case _:
+            assert_never(pattern)
 
 
 # --- variables ---

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dotr.layout.layers import Layer
-from dotr.layout.retention import roles
 from dotr.layout.units import noun_of
 from dotr.model.terms import Label
 from dotr.model.time import LAST_MICRO, Micros
@@ -122,8 +121,10 @@ def port_labels(layers: Sequence[Layer]) -> tuple[tuple[str, ...], ...]:
 def _labels(layer: Layer) -> tuple[str, ...]:
     origins: list[set[Label]] = [set() for _ in layer.ports]
     for placed in layer.rules:
-        for role, port in zip(roles(placed.rule), placed.ports, strict=True):
+        for role, port in placed.roles:
             origins[port].add(role.origin)
+        if placed.stage.enters is not None:
+            origins[placed.ports[0]].add(f"bindings of {placed.rule.name}")
     for unit in layer.units:
         for port in unit.ports:
             origins[port].add(f"{noun_of(unit.unit)} {unit.unit.name}")

@@ -1,4 +1,6 @@
-"""Lines of a run's summary about its rules: those that never fired, and where they stopped."""
+"""Lines of a run's summary about its units: rules that never fired, and where they stopped; labels of
+other units that never came.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from typing import Final, assert_never
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.anchor_explanation import step_names
 from dotr.explanations.rendering import term_text
+from dotr.layout.interval_components import units_by_label
 from dotr.model.rules import EventSource, FactSource, Rule, Source
 from dotr.model.terms import Prefixes, Term
 from dotr.monitoring.display import count_text
@@ -22,12 +25,13 @@ MOST_LINES: Final = 10
 
 
 def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
-    """Lines about rules without an event: ten at most, the others counted.
+    """Lines about rules and labels of other units without an event: ten at most of each, the others
+    counted.
 
     Args:
         totals: those of the run; on Spark, of all runs from the checkpoint's beginning.
         config: the path of the configuration as the user wrote it, for the suggested command.
-        every: a line for every rule instead.
+        every: a line for every rule and label instead.
     """
     rules = program.rules.rules if every else [rule for rule in program.rules.rules if not _counts(totals, rule).events]
     shown = rules if every else rules[:MOST_LINES]
@@ -35,6 +39,22 @@ def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: 
     lines = [_line(rule, _counts(totals, rule), explained, config) for rule in shown]
     if len(rules) > len(shown):
         lines.append(f"{len(rules) - len(shown)} more {_verb(len(rules) - len(shown))} never fired: --rules shows every rule.")
+    return lines + _unit_lines(program, totals, config, every=every)
+
+
+def _unit_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
+    """Lines about the events of units other than rules, by label."""
+    counts = {label: totals.rules.get(label, RuleCounts()).events for label in units_by_label(program.units)}
+    labels = [label for label, events in counts.items() if every or not events]
+    shown = labels if every else labels[:MOST_LINES]
+    lines = [
+        f"{label}: {count_text(counts[label], 'event')}."
+        if counts[label]
+        else f"{label} never came. dotr why-not {shlex.quote(config)} --rule {shlex.quote(label)}"
+        for label in shown
+    ]
+    if len(labels) > len(shown):
+        lines.append(f"{len(labels) - len(shown)} more labels never came: --rules shows every one.")
     return lines
 
 

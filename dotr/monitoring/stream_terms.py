@@ -15,7 +15,6 @@ from typing import Final, assert_never
 
 from dotr.datalog.entailment import Entailment
 from dotr.engine.program import CompiledProgram
-from dotr.languages.datalog import parse_datalog
 from dotr.model.algebra import (
     Alternative,
     Bgp,
@@ -103,15 +102,13 @@ class TermDependencies:
         self._background = program.knowledge.background
         self._derivations: list[_Derivation] = []
         self._derives_all = False
-        spec = program.spec
-        for document in spec.datalog:
-            for rule in parse_datalog(document, spec.prefixes):
-                heads = [term_of(head) for head in rule.head]
-                body = [term_of(item) for item in rule.body if isinstance(item, TriplePattern)]
-                if None in heads:
-                    self._derives_all = True
-                self._derivations.append(_Derivation(tuple(filter(None, heads)), tuple(filter(None, body))))
-        if spec.entailment is not Entailment.NONE:
+        for rule in program.own_datalog:
+            heads = [term_of(head) for head in rule.head]
+            body = [term_of(item) for item in rule.body if isinstance(item, TriplePattern)]
+            if None in heads:
+                self._derives_all = True
+            self._derivations.append(_Derivation(tuple(filter(None, heads)), tuple(filter(None, body))))
+        if program.spec.entailment is not Entailment.NONE:
             self._derivations += self._of_schema()
         self._by_head: dict[Term, list[_Derivation]] = {}
         for derivation in self._derivations:

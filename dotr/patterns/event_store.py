@@ -208,6 +208,12 @@ class PortStore:
             self.expire(now)
         self._insert(self.indexes, events, horizon)
 
+    def keep(self, events: Sequence[StoredEvent], first: Micros) -> None:
+        """Stores the events of one time and expires nothing that a moment from `first` (µs) on can
+        read."""
+        self.log.extend(events)
+        self._insert(self.indexes, events, first - self.retention)
+
     def expire(self, now: Micros) -> None:
         """Removes the events that no instant from `now` (µs) on can read.
 
@@ -234,3 +240,26 @@ class PortStore:
 
     def __len__(self) -> int:
         return len(self.log)
+
+
+class BorrowedStore(PortStore):
+    """A store that another one owns, which adds and expires its events: matchers read its runs, and
+    no event of it belongs to the state that borrows it."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: PortStore) -> None:
+        super().__init__(owner.retention, 0, owner._insert)
+        self.indexes = owner.indexes
+        self._owner = owner
+
+    def add(self, events: Sequence[StoredEvent]) -> None:
+        raise AssertionError("the owner stores events")
+
+    extend = add
+
+    def expire(self, now: Micros) -> None:
+        """The owner expires events."""
+
+    def __iter__(self) -> Iterator[StoredEvent]:
+        return iter(self._owner)

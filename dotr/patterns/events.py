@@ -5,10 +5,13 @@ Hot paths construct both with `tuple.__new__`, which takes a third of the time o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 from dotr.layout.event_order import AttributeValues
+from dotr.model.terms import Term
 from dotr.model.time import Micros
+from dotr.patterns.rule_search import TableRow
 
 
 class StoredEvent(NamedTuple):
@@ -35,3 +38,31 @@ class Match(NamedTuple):
     ordinal: int
     bound: tuple[StoredEvent, ...]
     values: AttributeValues
+
+
+class EnteringBinding(NamedTuple):
+    """A binding that enters a stage of rules.
+
+    `rows` are those of the rules that it satisfies so far, `size` is the product of the numbers of
+    events chosen on its way (1 where no clause may choose several), and `bound` has the event or
+    the value of each later positive role or aggregate of the stages before.
+    """
+
+    anchor: StoredEvent
+    rows: Sequence[TableRow]
+    size: int
+    bound: tuple[StoredEvent | Term | None, ...]
+
+    @property
+    def values(self) -> AttributeValues:
+        """The attributes of the anchor."""
+        return self.anchor.values
+
+
+SearchStart: TypeAlias = StoredEvent | EnteringBinding
+"""What a search of matches begins with: an anchor, or a binding that enters a stage."""
+
+
+def anchor_of(start: SearchStart) -> StoredEvent:
+    """The anchor of the matches that a search may find."""
+    return start.anchor if isinstance(start, EnteringBinding) else start

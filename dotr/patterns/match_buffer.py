@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from dotr.layout.event_order import AttributeValues
 from dotr.model.terms import Label
-from dotr.patterns.events import Match, StoredEvent
+from dotr.patterns.events import Match, SearchStart
 
 EmitMatches: TypeAlias = Callable[[list[Match]], None]
 """Receives a list of matches; the list is cleared after the call."""
@@ -57,11 +57,11 @@ class MatchBuffer:
                     self.events.setdefault(event, []).append((ordinal, values))
             self._collected = len(self.matches)
 
-    def until_full(self, anchors: Iterable[StoredEvent]) -> Iterable[StoredEvent]:
+    def until_full(self, anchors: Iterable[SearchStart]) -> Iterable[SearchStart]:
         """The anchors, up to the one at which the buffer is full."""
         return anchors if self._emit is None else self._until_many(anchors)
 
-    def _until_many(self, anchors: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
+    def _until_many(self, anchors: Iterable[SearchStart]) -> Iterator[SearchStart]:
         matches = self.matches
         for anchor in anchors:
             yield anchor

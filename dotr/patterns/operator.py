@@ -13,23 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from operator import length_hint
-from typing import NamedTuple, TypeAlias
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
 
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.joins.limits import LIMITS, Limits
 from dotr.layout.event_order import AttributeValues, tie_key
-from dotr.layout.layers import Layer
+from dotr.layout.layers import Layer, PlacedRule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.event_store import IndexSpec, PortStore, compile_insert
-from dotr.patterns.events import Match, StoredEvent
+from dotr.patterns.events import Match, SearchStart, StoredEvent, anchor_of
 from dotr.patterns.match_buffer import FLUSH_SIZE, EmitMatches, MatchBuffer
 from dotr.patterns.matcher.candidates import AnchorLimitExceeded
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.patterns.matcher.emitter import event_test, table_finder
 from dotr.patterns.rule_counts import LayerCounter
 from dotr.patterns.rule_failures import LimitExcess, RuleFailure, SingleRule, isolate_rules, match_exactly
-from dotr.patterns.rule_templates import group_rules
+from dotr.patterns.rule_templates import NumberedRule, PositionalStage, RuleTemplate, group_rules
 from dotr.patterns.state import State
 
 Arrival: TypeAlias = tuple[int, AttributeValues]
@@ -37,6 +38,9 @@ Arrival: TypeAlias = tuple[int, AttributeValues]
 
 Arrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
 """The arrivals of one instant by port; the facts of a port in tie order."""
+
+
+_NOTHING_BORROWED: Final[Mapping[int, PortStore]] = MappingProxyType({})
 
 
 class _CompiledGroup(NamedTuple):
@@ -77,16 +81,14 @@ class Operator:
         specs_of_port: list[dict[IndexSpec, int]] = [{} for _ in layer.ports]
         *first_consumed, self._consumed_sets = self._first_consumed = layer.first_consumed
         self._delays = layer.queues
+        stages = {number: positional_stage(placed, layer) for number, placed in enumerate(layer.rules)}
+        self._stages = {number: stage for number, stage in stages.items() if stage is not None}
         depths = 1 + max((placed.depth for placed in layer.rules), default=0)
         self._groups: list[_CompiledGroup] = []
         self._anchored: list[dict[int, list[int]]] = [{} for _ in range(depths)]
         for depth in range(depths):
-            rules = [
-                (number, placed.rule, placed.ports, attributes[placed.rule.event])
-                for number, placed in enumerate(layer.rules)
-                if placed.depth == depth
-            ]
-            groups = group_rules([each for each in rules if each[1].name not in counted])
+            rules = [self._numbered(number) for number, placed in enumerate(layer.rules) if placed.depth == depth]
+            groups = group_rules([each for each in rules if each[1].name not in counted], self._stages)
             groups += [group for each in rules if each[1].name in counted for group in group_rules([each])]
             for rule_group in groups:
                 consumed = [first_consumed[number] for number in rule_group.numbers]
@@ -96,10 +98,9 @@ class Operator:
                     matcher = compile_matcher(rule_group, consumed, clock, limits)
                 indexes = [
                     (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))
-                    for step, spec in zip(rule_group.template.clauses, matcher.index_specs, strict=True)
+                    for step, spec in zip(rule_group.template.own_clauses, matcher.index_specs, strict=True)
                 ]
-                anchor = rule_group.template.anchor
-                source = -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
+                source = self._source_of(rule_group.template)
                 self._anchored[depth].setdefault(source, []).append(len(self._groups))
                 self._groups.append(_CompiledGroup(matcher, source, tuple(indexes), rule_group.numbers))
         self._finds = [group.matcher.find for group in self._groups]
@@ -119,6 +120,16 @@ class Operator:
         read = {port.stream for port in layer.ports}
         self._composite_labels = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
 
+    def _numbered(self, number: int) -> NumberedRule:
+        return numbered_rule(number, self.layer, self._attributes[self.layer.rules[number].rule.event])
+
+    def _source_of(self, template: RuleTemplate) -> int:
+        """The port (below 0: the queue) of the anchors, or of the bindings that enter a stage."""
+        anchor = template.anchor
+        if template.stage is not None and template.stage.enters is not None:
+            return template.stage.port
+        return -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
+
     def _completion(self, depths: int) -> list[list[tuple[int, Label]]]:
         """The event ports that are complete before each depth, and after the last."""
         last: dict[Label, int] = {}
@@ -130,9 +141,13 @@ class Operator:
                 complete[last[port.stream] + 1 if port.stream in last else 0].append((number, port.stream))
         return complete
 
-    def start(self) -> State:
-        """The state before the first instant."""
-        stores = [PortStore(*store, remember) for store, remember in zip(self._stores, self._inserts, strict=True)]
+    def start(self, borrowed: Mapping[int, PortStore] = _NOTHING_BORROWED) -> State:
+        """The state before the first instant; `borrowed` are stores, by port, that another state
+        owns."""
+        stores = [
+            borrowed[port] if port in borrowed else PortStore(*store, remember)
+            for port, (store, remember) in enumerate(zip(self._stores, self._inserts, strict=True))
+        ]
         indexes = [[stores[port].indexes[index] for port, index in group.indexes] for group in self._groups]
         return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays), self.counter())
 
@@ -204,6 +219,18 @@ class Operator:
                 waiting.extend(present.get(port, ()))
         return matches
 
+    def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool) -> None:
+        """Stores events of a time (µs), in tie order, after its step: they are at ports at which
+        nothing arrived then, and no anchors of that time.
+        """
+        for port, events in arrivals.items():
+            stored = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
+            if self._stores[port][1]:
+                state.stores[port].add(stored)
+            for (delayed, _), number in self._delays.items():
+                if delayed == port and not ended:
+                    state.waiting[number].extend(stored)
+
     def _step_by_depth(
         self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer
     ) -> None:
@@ -227,7 +254,7 @@ class Operator:
             buffer.collect_events()
 
     def _run_group(
-        self, number: int, anchors: Sequence[StoredEvent], remaining: Iterator[StoredEvent], state: State, buffer: MatchBuffer
+        self, number: int, anchors: Sequence[SearchStart], remaining: Iterator[SearchStart], state: State, buffer: MatchBuffer
     ) -> None:
         """Evaluates a group at the remaining anchors and flushes the buffer when it is full."""
         find, indexes, counter = self._finds[number], state.indexes[number], state.counter.groups[number]
@@ -243,8 +270,8 @@ class Operator:
     def _resume(
         self,
         number: int,
-        anchors: Sequence[StoredEvent],
-        remaining: Iterator[StoredEvent],
+        anchors: Sequence[SearchStart],
+        remaining: Iterator[SearchStart],
         before: int,
         error: Exception,
         state: State,
@@ -257,8 +284,8 @@ class Operator:
     def _retry_anchor(
         self,
         number: int,
-        anchors: Sequence[StoredEvent],
-        remaining: Iterator[StoredEvent],
+        anchors: Sequence[SearchStart],
+        remaining: Iterator[SearchStart],
         before: int,
         error: Exception,
         state: State,
@@ -266,16 +293,17 @@ class Operator:
     ) -> None:
         """Retries the anchor at which a group failed; `before` is the number of matches before
         the group."""
-        anchor, matches = anchors[len(anchors) - length_hint(remaining) - 1], buffer.matches
+        start, matches = anchors[len(anchors) - length_hint(remaining) - 1], buffer.matches
+        anchor = anchor_of(start)
         while len(matches) > before and matches[-1].bound[0] is anchor:
             matches.pop()
         if isinstance(error, AnchorLimitExceeded):
             matcher, counter = self._groups[number].matcher, state.counter.groups[number]
-            self.failures += match_exactly(matcher, state.indexes[number], anchor, state, buffer, counter)
+            self.failures += match_exactly(matcher, state.indexes[number], start, state, buffer, counter)
         else:
-            self._retry_failed(number, anchor, state, buffer, error)
+            self._retry_failed(number, start, state, buffer, error)
 
-    def _retry_failed(self, number: int, anchor: StoredEvent, state: State, buffer: MatchBuffer, first: Exception) -> None:
+    def _retry_failed(self, number: int, start: SearchStart, state: State, buffer: MatchBuffer, first: Exception) -> None:
         """Retries a group at the anchor of the error `first` and records the rules that fail
         again."""
         reraise_in_tests(first, FallbackKind.RULES)
@@ -283,17 +311,17 @@ class Operator:
         before, counter = len(self.failures), state.counter.groups[number]
         again = counter.repeating()
         try:
-            group.matcher.find(iter((anchor,)), indexes, state.consumed, buffer.matches, buffer.base, again)
+            group.matcher.find(iter((start,)), indexes, state.consumed, buffer.matches, buffer.base, again)
         except AnchorLimitExceeded:
             del buffer.matches[mark:]
-            self.failures += match_exactly(group.matcher, indexes, anchor, state, buffer, counter)
+            self.failures += match_exactly(group.matcher, indexes, start, state, buffer, counter)
         except Exception as error:
             del buffer.matches[mark:]
             if len(group.rules) == 1:
-                self.failures.append(RuleFailure(group.rules[0], anchor, error_line(error)))
+                self.failures.append(RuleFailure(group.rules[0], anchor_of(start), error_line(error)))
             else:
                 singly = self._rules_singly(number)
-                self.failures += isolate_rules(singly, anchor, state, buffer, counter, is_counted=again.has_anchors)
+                self.failures += isolate_rules(singly, start, state, buffer, counter, is_counted=again.has_anchors)
         if not any(isinstance(each, RuleFailure) for each in self.failures[before:]):
             record_fallback(first, FallbackKind.RULES)
 
@@ -304,13 +332,12 @@ class Operator:
         return self._single_rules[number]
 
     def _compile_single(self, rule: int) -> SingleRule:
-        placed = self.layer.rules[rule]
-        (group,) = group_rules([(rule, placed.rule, placed.ports, self._attributes[placed.rule.event])])
+        (group,) = group_rules([self._numbered(rule)], self._stages)
         matcher = compile_matcher(group, [self._first_consumed[rule]], self._clock, self._limits)
         specs_of_port: list[dict[IndexSpec, int]] = [{} for _ in self.layer.ports]
         indexes = tuple(
             (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))
-            for step, spec in zip(group.template.clauses, matcher.index_specs, strict=True)
+            for step, spec in zip(group.template.own_clauses, matcher.index_specs, strict=True)
         )
         inserts = [
             compile_insert(
@@ -325,7 +352,28 @@ class Operator:
             kept = zip(self.layer.retention, specs_of_port, inserts, strict=True)
             return [PortStore(retention or 0, len(specs), each) for retention, specs, each in kept]
 
-        return SingleRule(rule, matcher, indexes, stores)
+        return SingleRule(rule, matcher, indexes, stores, self.layer.rules[rule].rule.anchor.delay)
+
+
+def numbered_rule(number: int, layer: Layer, attributes: tuple[Variable, ...]) -> NumberedRule:
+    """A rule of a layer by its number, with the ports of the roles of its stage and the attributes
+    of its composite event."""
+    placed = layer.rules[number]
+    stage = placed.stage
+    before, after = (-1,) * stage.first, (-1,) * (len(placed.rule.clauses) - stage.end)
+    anchor = placed.ports[0] if stage.is_first else -1
+    return number, placed.rule, (anchor, *before, *placed.ports[1:], *after), attributes
+
+
+def positional_stage(placed: PlacedRule, layer: Layer) -> PositionalStage | None:
+    """The part of a rule that a layer evaluates; None for a rule that is there as a whole, and all
+    of whose clauses are under its key."""
+    stage = placed.stage
+    if stage.is_whole and not stage.replicated:
+        return None
+    ports = enumerate(placed.ports[1:], stage.first + 1)
+    replicated = tuple([place for place, port in ports if layer.ports[port].is_replicated])
+    return PositionalStage(stage.first + 1, stage.end, placed.ports[0], replicated, stage.enters, stage.leaves)
 
 
 _new = tuple.__new__

@@ -71,20 +71,23 @@ class GroupCounter:
             passed the clause before it, but none this clause. Place 1 begins with all rows.
         after: the bindings left after each step of the only row, where they are counted; the last
             number is that of the bindings at which `if` raises an error.
+
+    A stage of rules counts on from the clauses of the stages before, of which there are `passed`.
     """
 
-    __slots__ = ("_counted", "_prefix", "_rules", "after", "anchors", "by_rule", "lengths", "unreached")
+    __slots__ = ("_counted", "_passed", "_prefix", "_rules", "after", "anchors", "by_rule", "lengths", "unreached")
 
-    def __init__(self, rules: Sequence[int], steps: int, *, prefix: bool | None = None, counted: bool = False) -> None:
+    def __init__(self, rules: Sequence[int], steps: int, *, prefix: bool | None = None, counted: bool = False, passed: int = 0) -> None:
         self._rules = rules
+        self._passed = passed
         self._counted = counted
         self._prefix = prefix
         self.anchors = 0
         self.lengths = [0] * (len(rules) + 1) if prefix is not None else []
         self.by_rule = dict.fromkeys(rules, 0)
         self.unreached: tuple[set[int], ...] = tuple(set() for _ in range(steps - 1))
-        if self.unreached:
-            self.unreached[0].update(rules)
+        if passed < len(self.unreached):
+            self.unreached[passed].update(rules)
         self.after = [0] * (steps + 1)
 
     def reach(self, place: int, rows: Iterable[TableRow]) -> None:
@@ -100,7 +103,7 @@ class GroupCounter:
         """A counter for an anchor that is tried again: the clauses passed are noted in this counter
         as well, anchors are not.
         """
-        again = GroupCounter(self._rules, len(self.after) - 1, prefix=self._prefix, counted=self._counted)
+        again = GroupCounter(self._rules, len(self.after) - 1, prefix=self._prefix, counted=self._counted, passed=self._passed)
         again.unreached, again.after = self.unreached, self.after
         return again
 
@@ -139,6 +142,8 @@ class GroupCounter:
         for position, rule in enumerate(self._rules):
             anchors = self.anchors + own[position] + self.by_rule[rule]
             furthest = next((place for place, unreached in enumerate(self.unreached) if rule in unreached), len(self.unreached))
+            if furthest <= self._passed:
+                furthest = 0  # nothing has passed here; what has passed the clauses before, the stages before count
             found[rule] = RuleCounts(anchors, 0, furthest, tuple(after), errors)
         return found
 

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dotr.errors.fallbacks import error_line
+from dotr.model.time import Micros
 from dotr.patterns.event_store import KeyIndex, PortStore
-from dotr.patterns.events import StoredEvent
+from dotr.patterns.events import EnteringBinding, SearchStart, StoredEvent, anchor_of
 from dotr.patterns.match_buffer import MatchBuffer
 from dotr.patterns.matcher.candidates import AnchorLimitExceeded
 from dotr.patterns.matcher.compile import Matcher
@@ -43,21 +44,23 @@ class LimitExcess(NamedTuple):
 
 
 class SingleRule(NamedTuple):
-    """A rule compiled by itself: its number, the (port, index) of each clause, and a factory of
-    its ports' stores."""
+    """A rule compiled by itself: its number, the (port, index) of each clause, a factory of its
+    ports' stores, and the delay (µs) of its anchors."""
 
     rule: int
     matcher: Matcher
     indexes: tuple[tuple[int, int], ...]
     stores: Callable[[], list[PortStore]]
+    delay: Micros
 
 
 def match_exactly(
-    matcher: Matcher, indexes: Sequence[KeyIndex], anchor: StoredEvent, state: State, buffer: MatchBuffer, counter: GroupCounter
+    matcher: Matcher, indexes: Sequence[KeyIndex], start: SearchStart, state: State, buffer: MatchBuffer, counter: GroupCounter
 ) -> Iterator[RuleFailure | LimitExcess]:
-    """Adds the matches of an anchor rule by rule, with exact limits; yields excesses and
-    failures. The counter has counted the anchor already."""
-    for row in matcher.rows:
+    """Adds the matches of an anchor or a binding rule by rule, with exact limits; yields excesses
+    and failures. The counter has counted the anchor already."""
+    anchor = anchor_of(start)
+    for row in start.rows if isinstance(start, EnteringBinding) else matcher.rows:
         rule = row[0]
         assert isinstance(rule, int)
         failed = False
@@ -65,7 +68,7 @@ def match_exactly(
             mark, exceeded_places = len(buffer.matches), set[int]()
             counted = counter.bindings
             try:
-                matcher.compile_exact()(anchor, row, indexes, state.consumed, buffer.matches, buffer.base, exceeded_places, counter)
+                matcher.compile_exact()(start, row, indexes, state.consumed, buffer.matches, buffer.base, exceeded_places, counter)
                 if exceeded_places:
                     yield LimitExcess(rule, anchor, min(exceeded_places), probes=False)
             except AnchorLimitExceeded as exceeded:
@@ -84,24 +87,30 @@ def match_exactly(
 
 
 def isolate_rules(
-    rules: Sequence[SingleRule], anchor: StoredEvent, state: State, buffer: MatchBuffer, counter: GroupCounter, *, is_counted: bool
+    rules: Sequence[SingleRule], start: SearchStart, state: State, buffer: MatchBuffer, counter: GroupCounter, *, is_counted: bool
 ) -> Iterator[RuleFailure | LimitExcess]:
-    """Evaluates an anchor at which a group fails for each rule by itself. `is_counted`: the
-    counter of the group has counted the anchor already."""
+    """Evaluates an anchor or a binding at which a group fails for each rule by itself.
+    `is_counted`: the counter of the group has counted the anchor already."""
+    alive = {row[0] for row in start.rows} if isinstance(start, EnteringBinding) else None
     for single in rules:
+        if alive is not None and single.rule not in alive:
+            continue
+        own_start = start._replace(rows=single.matcher.rows) if isinstance(start, EnteringBinding) else start
         stores = single.stores()
+        now = anchor_of(start).time + single.delay
         for store, events in zip(stores, state.stores, strict=True):
             for event in events:
-                store.add([event])
+                if event.time <= now:  # what is stored once for several pages may be later
+                    store.add([event])
         indexes = [stores[port].indexes[index] for port, index in single.indexes]
         mark, own = len(buffer.matches), single.matcher.counter()
         try:
-            single.matcher.find((anchor,), indexes, state.consumed, buffer.matches, buffer.base, own)
+            single.matcher.find((own_start,), indexes, state.consumed, buffer.matches, buffer.base, own)
         except AnchorLimitExceeded:
             del buffer.matches[mark:]
-            yield from match_exactly(single.matcher, indexes, anchor, state, buffer, own)
+            yield from match_exactly(single.matcher, indexes, own_start, state, buffer, own)
         except Exception as error:
             del buffer.matches[mark:]
-            yield RuleFailure(single.rule, anchor, error_line(error))
+            yield RuleFailure(single.rule, anchor_of(start), error_line(error))
         counter.add_rule(single.rule, own, with_anchors=not is_counted)
         buffer.flush()

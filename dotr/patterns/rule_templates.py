@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
 
 from dotr.expressions.ordered_domains import OrderedDomain
 from dotr.layout.retention import roles, scope_of
+from dotr.layout.stages import BindingStream
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, Role, Rule, Window
 from dotr.model.terms import Label, Term, Variable
@@ -101,11 +103,30 @@ def may_branch(clause: PositionalClause) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class PositionalStage:
+    """A part of a rule that is evaluated by itself: the clauses at the places from `first` to
+    `last`.
+
+    `enters` are the bindings that begin it, which arrive at `port`; None: anchors do. `leaves` are
+    the bindings that it gives; None: it gives matches. Events at the places `replicated` may be
+    later than the present, where they are stored once for several parts of a bucket.
+    """
+
+    first: int
+    last: int
+    port: int
+    replicated: tuple[int, ...]
+    enters: BindingStream | None
+    leaves: BindingStream | None
+
+
+@dataclass(frozen=True, slots=True)
 class RuleTemplate:
     """A rule in normal form.
 
     `values` are the attributes of the composite event, None where the rule assigns none;
-    `consuming` are the places of consumed labels other than the anchor.
+    `consuming` are the places of consumed labels other than the anchor. `stage`: the part of the
+    rule that is evaluated, None for all of it; ports are those of the stage, and -1 elsewhere.
     """
 
     anchor: PositionalRole
@@ -116,6 +137,17 @@ class RuleTemplate:
     domains: tuple[OrderedDomain | None, ...] = ()
     """The ordered domain of each constant compared with an attribute: a column holds constants
     of one domain."""
+    stage: PositionalStage | None = None
+
+    @property
+    def places(self) -> range:
+        """The places of the clauses that are evaluated."""
+        return range(1, len(self.clauses) + 1) if self.stage is None else range(self.stage.first, self.stage.last + 1)
+
+    @property
+    def own_clauses(self) -> tuple[PositionalClause, ...]:
+        """The clauses that are evaluated."""
+        return self.clauses if self.stage is None else self.clauses[self.stage.first - 1 : self.stage.last]
 
     @property
     def roles(self) -> tuple[PositionalRole, ...]:
@@ -124,36 +156,48 @@ class RuleTemplate:
 
     @property
     def may_branch(self) -> bool:
-        """True if a rule may have several matches of one anchor."""
-        return any(may_branch(step) for step in self.clauses)
+        """True if a rule may have several matches of one anchor, or a stage of one binding."""
+        return any(may_branch(step) for step in self.own_clauses)
 
     def is_positive(self, place: int) -> bool:
         """True if a match binds an event at the place."""
         return not place or isinstance(self.clauses[place - 1].operation, PositionalSelection)
 
+    def is_aggregate(self, place: int) -> bool:
+        """True if a match has a value at the place."""
+        return bool(place) and isinstance(self.clauses[place - 1].operation, PositionalAggregate)
+
 
 @dataclass(frozen=True, slots=True)
 class RuleGroup:
-    """Rules of one template: their numbers in the layer, and the row of constants of each."""
+    """Rules of one template: their numbers in the layer, the row of constants of each, and their
+    names."""
 
     template: RuleTemplate
     numbers: tuple[int, ...]
     table: tuple[tuple[Term, ...], ...]
+    names: tuple[str, ...] = ()
 
 
-def group_rules(numbered: Sequence[tuple[int, Rule, tuple[int, ...], tuple[Variable, ...]]]) -> list[RuleGroup]:
+NumberedRule: TypeAlias = tuple[int, Rule, tuple[int, ...], tuple[Variable, ...]]
+"""A rule with its number, its roles' ports and the attributes of its composite event."""
+
+
+def group_rules(numbered: Sequence[NumberedRule], stages: Mapping[int, PositionalStage] = MappingProxyType({})) -> list[RuleGroup]:
     """Groups rules by template, in the order of the first rule of each.
 
-    A rule comes with its number, its roles' ports and the attributes of its composite event.
+    `stages` has, by number, the stages of rules that are not evaluated as a whole. The ports of
+    roles outside a stage are -1.
     """
     rows_of_template: dict[RuleTemplate, list[tuple[int, tuple[Term, ...]]]] = {}
     for number, rule, ports, attributes in numbered:
-        template, constants = normal_form(rule, ports, attributes)
+        template, constants = normal_form(rule, ports, attributes, stages.get(number))
         rows_of_template.setdefault(template, []).append((number, constants))
-    return [_group(template, rows) for template, rows in rows_of_template.items()]
+    names = {number: rule.name for number, rule, *_ in numbered}
+    return [_group(template, rows, names) for template, rows in rows_of_template.items()]
 
 
-def _group(template: RuleTemplate, rows: Sequence[tuple[int, tuple[Term, ...]]]) -> RuleGroup:
+def _group(template: RuleTemplate, rows: Sequence[tuple[int, tuple[Term, ...]]], names: Mapping[int, str]) -> RuleGroup:
     """The group of a template, with the columns of one distinct value substituted."""
     columns: dict[tuple[Term, ...], int] = {}
     substitution: dict[Expression, Expression] = {}
@@ -163,14 +207,17 @@ def _group(template: RuleTemplate, rows: Sequence[tuple[int, tuple[Term, ...]]])
         else:
             substitution[_constant(place)] = _constant(columns.setdefault(column, len(columns)))
     table = tuple(zip(*columns, strict=True)) if columns else tuple(() for _ in rows)
-    return RuleGroup(_substitute(template, substitution), tuple(number for number, _ in rows), table)
+    numbers = tuple(number for number, _ in rows)
+    return RuleGroup(_substitute(template, substitution), numbers, table, tuple(names[number] for number in numbers))
 
 
 def _constant(column: int) -> Attribute:
     return Attribute(ROW, str(column))
 
 
-def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...]) -> tuple[RuleTemplate, tuple[Term, ...]]:
+def normal_form(
+    rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...], stage: PositionalStage | None = None
+) -> tuple[RuleTemplate, tuple[Term, ...]]:
     """A rule's template and its constants."""
     all_roles = roles(rule)
     places = {role.label: str(place) for place, role in enumerate(all_roles)}
@@ -239,7 +286,7 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
     assigned = {assignment.variable: assignment.expression for assignment in rule.assignments}
     values = tuple([normal(assigned[name], results) if name in assigned else None for name in attributes])
     consuming = tuple(sorted({place for label in rule.consuming if (place := int(places[label]))}))
-    return RuleTemplate(anchor, steps, condition, values, consuming, tuple(domains)), tuple(constants)
+    return RuleTemplate(anchor, steps, condition, values, consuming, tuple(domains), stage), tuple(constants)
 
 
 def _takes_all_constants(rule: Rule, clause: Clause) -> bool:
@@ -273,4 +320,27 @@ def _substitute(template: RuleTemplate, substitution: Mapping[Expression, Expres
         tuple([None if value is None else expression(value) for value in template.values]),
         template.consuming,
         template.domains,
+        template.stage,
+    )
+
+
+def stage_alone(template: RuleTemplate) -> RuleTemplate:
+    """The template of a stage without the constraints, condition and values that other stages
+    evaluate."""
+    stage = template.stage
+    if stage is None:
+        return template
+
+    def part(place: int, role: PositionalRole) -> PositionalRole:
+        is_own = place in template.places if place else stage.enters is None
+        return role if is_own else replace(role, constraints=())
+
+    clauses = tuple([replace(step, role=part(place, step.role)) for place, step in enumerate(template.clauses, 1)])
+    is_last = stage.leaves is None
+    return replace(
+        template,
+        anchor=part(0, template.anchor),
+        clauses=clauses,
+        condition=template.condition if is_last else None,
+        values=template.values if is_last else (),
     )

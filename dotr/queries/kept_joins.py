@@ -23,7 +23,7 @@ _RowCounts: TypeAlias = dict[AnswerRow, int]
 _MergeRows: TypeAlias = Callable[[AnswerRow, AnswerRow], AnswerRow | None]
 
 
-class _RowsByKey(dict[AnswerRow, _RowCounts]):
+class RowBag(dict[AnswerRow, _RowCounts]):
     """A bag of rows by the terms of some variables."""
 
     __slots__ = ("key_of",)
@@ -63,13 +63,13 @@ class _RowsByKey(dict[AnswerRow, _RowCounts]):
         return found
 
 
-class _RowMerge:
+class RowMerge:
     """The function from two rows to that of their join; None where they bind a variable to
     different terms.
 
     `keys`: variables in which the rows are known to agree.
 
-    >>> merge = _RowMerge(("x", "y"), ("x", "y", "z"), ["x"])
+    >>> merge = RowMerge(("x", "y"), ("x", "y", "z"), ["x"])
     >>> merge(("<a>", None), ("<a>", "<b>", "<c>")), merge(("<a>", "<d>"), ("<a>", "<b>", "<c>"))
     (('<a>', '<b>', '<c>'), None)
     """
@@ -106,11 +106,11 @@ class KeptJoin(KeptOperator):
 
     def __init__(self, left: KeptOperator, right: KeptOperator, certain_in_both: Iterable[Variable]) -> None:
         keys = sorted(certain_in_both)
-        self._merge = _RowMerge(left.names, right.names, keys)
+        self._merge = RowMerge(left.names, right.names, keys)
         super().__init__(self._merge.names)
         self._left, self._right = left, right
-        self._left_rows = _RowsByKey(left.names, keys)
-        self._right_rows = _RowsByKey(right.names, keys)
+        self._left_rows = RowBag(left.names, keys)
+        self._right_rows = RowBag(right.names, keys)
         self.size = 0
 
     def clear(self) -> None:
@@ -144,11 +144,11 @@ class KeptLookup(KeptOperator):
 
     def __init__(self, left: KeptOperator, right: ConjunctionScan, certain_in_both: Iterable[Variable]) -> None:
         keys = sorted(certain_in_both)
-        self._merge = _RowMerge(left.names, right.names, keys)
+        self._merge = RowMerge(left.names, right.names, keys)
         super().__init__(self._merge.names)
         self._left, self._right = left, right
         self._lookup = right.lookup(keys)
-        self._left_rows = _RowsByKey(left.names, keys)
+        self._left_rows = RowBag(left.names, keys)
         self._key_of_right = columns_getter(right.names, keys)
         self.size = 0
 

@@ -1,9 +1,9 @@
 """Plans of queries whose solutions are kept from report to report: the parts that are, and the rest.
 
 Idea: each part of a query that is made of unions of conjunctions, FILTER, BIND, VALUES, DISTINCT,
-aggregates and joins of these is compiled to operators that are kept (`kept_operators`,
-`kept_groups`); what stands above them (OPTIONAL, MINUS, EXISTS, paths, LIMIT, MATCH) is evaluated
-in full, with the kept solutions as input.
+aggregates, and of joins, OPTIONAL, MINUS and EXISTS of these, is compiled to operators that are
+kept (`kept_operators`, `kept_groups`, `kept_partners`); what stands above them (paths, LIMIT,
+MATCH) is evaluated in full, with the kept solutions as input.
 Invariant: a kept part has the bag of solutions of full evaluation, at every report.
 """
 
@@ -20,11 +20,15 @@ from dotr.joins.limits import Limits
 from dotr.joins.scope import Reads, Variables, certain, possible, reads_of, union_of_reads
 from dotr.model.algebra import (
     Bgp,
+    Exists,
+    Expression,
     Extend,
     Filter,
     Group,
     Join,
+    LeftJoin,
     MatchPattern,
+    Minus,
     PathPattern,
     Pattern,
     Select,
@@ -34,8 +38,8 @@ from dotr.model.algebra import (
     WindowBlock,
     is_hidden,
 )
-from dotr.model.terms import Variable
-from dotr.model.traverse import expressions_in, has_exists, walk
+from dotr.model.terms import Term, Variable
+from dotr.model.traverse import expressions_in, free_variables, has_exists, walk
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
 from dotr.queries.incremental_operators import split_paths
@@ -52,6 +56,7 @@ from dotr.queries.kept_operators import (
     KeptTable,
     KeptUnion,
 )
+from dotr.queries.kept_partners import KeptOptional, KeptWithoutPartner, KeptWithPartner
 from dotr.queries.matching import Bindings, Solution
 from dotr.queries.operators import AlgebraOperator, JoinOperator
 from dotr.queries.report_graph import WindowOperator
@@ -119,9 +124,18 @@ class KeptCompiler:
                 return self._joined(left, right, graph)
             case Union(left, right):
                 return KeptUnion((self.compile(left, graph), self.compile(right, graph)))
-            case Filter(inner, conditions):
+            case LeftJoin(left, right, test):
                 _refuse_exists(pattern)
-                return KeptFilter(self.compile(inner, graph), conditions)
+                one, other = self._sides(left, right, graph, sorted(possible(right)))
+                return KeptOptional(one, other, certain(left) & certain(right), () if test is None else (test,))
+            case Minus(left, right):
+                shared = sorted(possible(left) & possible(right))
+                if not shared:
+                    return self.compile(left, graph)
+                one, other = self._sides(left, right, graph, shared)
+                return KeptWithoutPartner(one, other, certain(left) & certain(right), sharing=True)
+            case Filter(inner, conditions):
+                return self._filtered(inner, conditions, graph)
             case Extend(inner, variable, expression):
                 _refuse_exists(pattern)
                 return KeptExtend(self.compile(inner, graph), variable, expression)
@@ -144,9 +158,43 @@ class KeptCompiler:
             raise NotKept(LARGE_BACKGROUND)
         return KeptJoin(one, other, in_both)
 
+    def _sides(self, left: Pattern, right: Pattern, graph: GraphName, names: Sequence[Variable]) -> tuple[KeptOperator, KeptOperator]:
+        """The left side of OPTIONAL, MINUS or EXISTS, and its right side, of which `names` are read."""
+        if self.is_large(left, graph) or self.is_large(right, graph):
+            raise NotKept(LARGE_BACKGROUND)
+        one, scan = self.compile(left, graph), self._scan(right, graph, names)
+        return one, scan or KeptProjection(self.compile(right, graph), names)
+
+    def _filtered(self, inner: Pattern, conditions: Sequence[Expression], graph: GraphName) -> KeptOperator:
+        plain = tuple([each for each in conditions if not has_exists(each)])
+        found: KeptOperator | None = None
+        if plain and len(plain) < len(conditions):
+            found = self._scan(Filter(inner, plain), graph, sorted(possible(inner)))
+        if found is None:
+            found = self.compile(inner, graph)
+            found = KeptFilter(found, plain) if plain else found
+        for each in conditions:
+            if not has_exists(each):
+                continue
+            if not isinstance(each, Exists):
+                raise NotKept("EXISTS inside an expression")
+            partner = partner_of(each, possible(inner))
+            if self.is_large(inner, graph) or self.is_large(partner.pattern, graph):
+                raise NotKept(LARGE_BACKGROUND)
+            asked = possible(inner) | partner.mentioned
+            names = sorted(possible(partner.pattern) & asked)
+            other = self._scan(partner.pattern, graph, names) or KeptProjection(self.compile(partner.pattern, graph), names)
+            kind = KeptWithoutPartner if each.negated else KeptWithPartner
+            found = kind(found, other, certain(inner) & certain(partner.pattern), partner.conditions)
+        return found
+
     def is_large(self, pattern: Pattern, graph: GraphName) -> bool:
         """True for a pattern over the default graph alone with many solutions over the background."""
-        if graph is not None or not len(self._background.background) or any(isinstance(node, WindowBlock) for node in walk(pattern)):
+        if (
+            graph is not None
+            or not len(self._background.background)
+            or any(isinstance(node, WindowBlock | MatchPattern) for node in walk(pattern))
+        ):
             return False
         return AlgebraCompiler().compile(pattern).size(self._background) > MAX_STATIC_SIZE
 
@@ -158,7 +206,55 @@ class KeptCompiler:
         return KeptDistinct(found) if select.distinct else found
 
 
-_NAMES: Final[Mapping[str, str]] = {"LeftJoin": "OPTIONAL", "Minus": "MINUS", "MatchPattern": "MATCH"}
+class ExistsPartner(NamedTuple):
+    """The pattern of an EXISTS as one whose solutions a row meets: those with its terms that fulfil the
+    conditions together with it. `mentioned`: the variables of the conditions.
+    """
+
+    pattern: Pattern
+    conditions: tuple[Expression, ...]
+
+    @property
+    def mentioned(self) -> Variables:
+        """The variables of the conditions."""
+        return frozenset(name for each in self.conditions for name in free_variables(each))
+
+
+def partner_of(exists: Exists, outer: Variables) -> ExistsPartner:
+    """The pattern of an EXISTS and the FILTERs of its group; `outer` are the variables that may be
+    bound around it.
+
+    EXISTS puts the values of the row into its pattern (SPARQL 1.1, 18.6). That is a join where no
+    other part of the pattern looks at a variable that the row binds, but the pattern may not; else
+    raises `NotKept`.
+    """
+    pattern, conditions, windows = exists.pattern, list[Expression](), list[Term]()
+    while isinstance(pattern, Filter | WindowBlock):
+        if isinstance(pattern, Filter):
+            conditions += pattern.conditions
+        else:
+            windows.append(pattern.window)
+        pattern = pattern.pattern
+    for node in walk(pattern):
+        match node:
+            case LeftJoin() | Minus() | Select() | Group() | MatchPattern() | Exists():
+                raise NotKept("EXISTS of more than a conjunction or UNION")
+            case Filter(inner, tests):
+                read = frozenset(name for each in tests for name in free_variables(each))
+            case Extend(inner, variable, expression):
+                read = frozenset((variable, *free_variables(expression)))
+            case _:
+                continue
+        if not read & outer <= certain(inner):
+            raise NotKept("EXISTS that uses variables from outside in its parts")
+    if any(map(has_exists, conditions)):
+        raise NotKept("EXISTS in EXISTS")
+    for window in reversed(windows):
+        pattern = WindowBlock(window, pattern)
+    return ExistsPartner(pattern, tuple(conditions))
+
+
+_NAMES: Final[Mapping[str, str]] = {"MatchPattern": "MATCH"}
 
 
 def _refuse_exists(pattern: Pattern) -> None:
@@ -294,14 +390,16 @@ def kept_plan(select: Select, graphs: Collection[GraphName], limits: Limits, bac
     `graphs`: the windows of blocks, and None for the default graph, whose changes are known from
     report to report. `background`: the triples of the latter that never change.
 
-    >>> from dotr.model.algebra import Const, LeftJoin, Var
+    >>> from dotr.model.algebra import Const, Var
     >>> from dotr.joins.limits import LIMITS
     >>> a, b = (WindowBlock("<w>", Bgp((TriplePattern(Var("x"), Const(p), Var(p[1])),))) for p in ("<a>", "<b>"))
     >>> kept_plan(Select(("x",), Join(a, b)), {"<w>"}, LIMITS).in_full
     ()
-    >>> plan = kept_plan(Select(("x",), LeftJoin(a, b, None)), {"<w>"}, LIMITS)
+    >>> kept_plan(Select(("x",), LeftJoin(a, b, None)), {"<w>"}, LIMITS).in_full
+    ()
+    >>> plan = kept_plan(Select(("x",), LeftJoin(a, b, None), limit=1), {"<w>"}, LIMITS)
     >>> plan.in_full, len(plan.parts)
-    (('OPTIONAL',), 1)
+    (('LIMIT or OFFSET',), 1)
     """
     compiler = KeptCompiler(graphs, limits, background)
     try:

@@ -46,7 +46,8 @@ class SparkSettings:
     `master`: None leaves it to spark-submit; `batch`: approximate number of elements of a batch;
     `restarts`: restarts of a failed query without a batch in between; `trigger`: least time in µs
     between the starts of two batches of growing inputs; `archive`: the archive of Spark's classes
-    is used.
+    is used; `buckets`: the number of buckets of the state, None: that of the cores; `groups`: that
+    of groups of rules.
     """
 
     master: str | None
@@ -56,6 +57,8 @@ class SparkSettings:
     restarts: int = 3
     trigger_interval: Micros = 0
     archive: bool = False
+    buckets: int | None = None
+    groups: int = 1
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         problems += _existing_outputs(targets)
     try:
         # On Spark even the smallest background is compiled: no worker reads and closes it again.
-        program = compile_program(config.program(), config.cache_policy(0) if on_spark else config.cache_policy())
+        spec = replace(config.program(), cut=True, groups=settings.spark.groups) if on_spark else config.program()
+        program = compile_program(spec, config.cache_policy(0) if on_spark else config.cache_policy())
     except Refused as refused:
         raise Refused([*refused.diagnostics, *problems]) from None
     problems += key_problems(config, program.all_attributes)
@@ -139,7 +143,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
     section = settings.spark
     trigger = parse_delay(section.trigger)
-    spark = SparkSettings(section.master, targets[-1].path, section.batch, conf, section.restarts, trigger, section.archive == "auto")
+    archive, widths = section.archive == "auto", (section.buckets, section.groups)
+    spark = SparkSettings(section.master, targets[-1].path, section.batch, conf, section.restarts, trigger, archive, *widths)
     return Pipeline(
         settings.name,
         program,

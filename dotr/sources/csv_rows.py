@@ -21,14 +21,16 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import BinaryIO, Final, assert_never
 
 from dotr.errors.diagnostics import refuse
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.terms import Triple
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.sources.csv_map import check_columns, compile_map
+from dotr.sources.lateness import ALL_TIMES, WantedTimes
 from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded, damage, damaged, open_lines
 from dotr.sources.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.sources.time_formats import ParseTime, time_parser
@@ -79,9 +81,9 @@ def _decoded(lines: BinaryIO, lines_read: list[bytes], limit: int, encoding: str
         yield (raw if len(lines_read) > 1 else raw.removeprefix(_BOM)).decode(encoding)
 
 
-def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
     """Records from a position on, which is the start of the file or of a row; `elements`: with
-    their elements.
+    their elements, as far as they are wanted.
     """
     assert spec.map is not None
     if spec.path == STANDARD_INPUT and not spec.map.columns:
@@ -91,21 +93,44 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
         if position.offset < first.offset:
             lines.read(first.offset - position.offset)
             position = first
-    return _rows(lines, spec, header, position, elements)
+    return _rows(lines, spec, header, position, elements, None, wanted)
 
 
 def _rows(
-    lines: BinaryIO, spec: InputFile, header: Sequence[str], position: Position, elements: bool, sent: Micros | None = None
+    lines: BinaryIO,
+    spec: InputFile,
+    header: Sequence[str],
+    position: Position,
+    elements: bool,
+    sent: Micros | None = None,
+    wanted: WantedTimes = ALL_TIMES,
 ) -> Iterator[Record]:
     """Records of rows under a header; `sent` is the time of all where no column has it."""
     assert spec.map is not None
     rows = _Rows(lines, spec, header, elements, sent)
+    rows.lowest, rows.until = wanted.lowest(spec), wanted.until
+    greatest, lowest, until, distance = wanted.greatest, rows.lowest, wanted.until, wanted.distance(spec)
     delimiter, columns, time_at, unit = spec.map.delimiter, len(header), rows.time_at, spec.unit
     make, parse, encoding = rows.to_triples, rows.parse_time, spec.map.encoding
     end, line = position
+    # A scan looks at the bytes of a plain row in ASCII, and cuts it no further than the time: of
+    # b"7,12:00,a,b\n" with the time in column 1 the cells b"7", b"12:00", b"a,b\n".
+    in_ascii = not elements and delimiter.isascii() and is_like_ascii(encoding)
+    comma, commas = delimiter.encode(), columns - 1
     try:
         for raw in bounded(lines, spec.record):
             offset, end = end, end + len(raw)
+            is_plain = in_ascii and raw.isascii() and raw.count(comma) == commas and raw[-1] == LINE_END
+            if is_plain and b'"' not in raw and raw.find(b"\r", 0, -2) < 0:
+                try:
+                    cell = raw.split(comma, time_at + 1)[time_at]
+                    time = parse((cell.rstrip(b"\r\n") if time_at == commas else cell).decode(), unit)
+                except ValueError:  # told below
+                    pass
+                else:
+                    yield Record(offset, end, line, time, None, raw)
+                    line += 1
+                    continue
             try:
                 text = raw.decode(encoding)
                 if text[-2:] == "\r\n":
@@ -117,15 +142,24 @@ def _rows(
                 if len(cells) != columns or '"' in text or "\r" in text[:-2]:
                     raise _NotPlain
                 time = parse(cells[time_at], unit)
-                triples = make(cells)[0] if elements else ()
+                element = Element(time, make(cells)[0]) if elements and lowest < time <= until else None
             except (_NotPlain, ValueError):
-                for record, after in rows.quoted_or_broken(raw, offset, line):
-                    end, line = record.end, after
+                for record, next_line in rows.quoted_or_broken(raw, offset, line):
+                    end, line = record.end, next_line
+                    stamp = record.stamp if record.time is None else record.time
+                    if stamp is not None and stamp > greatest:
+                        greatest = stamp
+                        rows.lowest = lowest = max(lowest, stamp - distance)
                     if record.raw.strip() or record.reason is Reason.LIMIT:
                         yield record
                 continue
-            yield Record(offset, end, line, time, Element(time, triples) if elements else None, raw)
+            if time > greatest:
+                greatest = time
+                if time - distance > lowest:
+                    rows.lowest = lowest = time - distance
+            yield Record(offset, end, line, time, element, raw)
             line += 1
+        wanted.greatest = greatest
         if (broken := damage(lines)) and not rows.damaged:
             raise broken
     except DAMAGED as error:
@@ -171,6 +205,17 @@ def _encoding_name(file: InputFile) -> str:
     return "UTF-8" if file.map.encoding == "utf-8" else file.map.encoding
 
 
+@lru_cache(64)
+def is_like_ascii(encoding: str) -> bool:
+    """True if text in ASCII has the same bytes in an encoding.
+
+    >>> is_like_ascii("latin-1"), is_like_ascii("utf-16-le"), is_like_ascii("utf-7")
+    (True, False, False)
+    """
+    every = "".join(map(chr, range(128)))
+    return every.encode(encoding, "replace") == every.encode()
+
+
 class _NotPlain(Exception):
     """Signal that a line is not a plain row."""
 
@@ -185,7 +230,7 @@ class _CsvCut(Exception):
 
 class _Rows:
     """Reader of rows with quotes or errors. `damaged`: the last record reports a damage of the
-    file.
+    file. Rows with times in (`lowest`, `until`] (µs) are wanted.
     """
 
     def __init__(self, lines: BinaryIO, spec: InputFile, header: Sequence[str], elements: bool, sent: Micros | None = None) -> None:
@@ -201,6 +246,7 @@ class _Rows:
         self.parse_time: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone) if sent is None else lambda cell, unit: sent
         self._elements = elements
         self.damaged = False
+        self.lowest, self.until = -LAST_MICRO, LAST_MICRO
         self.to_triples = compile_map(spec, header)
 
     def quoted_or_broken(self, raw: bytes, offset: int, line: int) -> Iterator[tuple[Record, int]]:
@@ -247,7 +293,7 @@ class _Rows:
         time: Micros | None = None
         stamp: Micros | None = None
         triples: tuple[Triple, ...] = ()
-        complete = True
+        complete, is_wanted = True, False
         cells: list[str] = []
         try:
             cells = next(csv.reader(feed(), delimiter=self._delimiter, strict=True), [])
@@ -260,7 +306,8 @@ class _Rows:
                 time = self.parse_time(cells[self.time_at], self._unit)
             except ValueError as error:
                 raise ValueError(f"its time, {self._header[self.time_at]}: {error}") from None
-            triples = self.to_triples(cells)[0] if self._elements else ()
+            is_wanted = self._elements and self.lowest < time <= self.until
+            triples = self.to_triples(cells)[0] if is_wanted else ()
         except _RecordTooLong:
             return self._long(lines_read, waiting, offset, line)
         except _CsvCut:
@@ -281,7 +328,7 @@ class _Rows:
         raw = b"".join(lines_read)
         if 0 <= invalid_at < len(raw):
             why = f"it is not {self._encoding_name} (byte {invalid_at})"
-        element = Element(time, triples) if self._elements and time is not None else None
+        element = Element(time, triples) if is_wanted and time is not None else None
         return Record(offset, offset + len(raw), line, time, element, raw, why, stamp), line + len(lines_read)
 
     def _long(self, lines_read: list[bytes], waiting: deque[bytes], offset: int, line: int) -> tuple[Record, int]:

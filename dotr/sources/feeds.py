@@ -14,6 +14,7 @@ from queue import Empty, Queue
 from typing import Final, NamedTuple, Protocol
 
 from dotr.errors.diagnostics import Refused
+from dotr.sources.lateness import WantedTimes
 from dotr.sources.lines import STANDARD_INPUT, damaged
 from dotr.sources.reading import Reader
 from dotr.sources.records import START, InputFile, Position, Record
@@ -107,6 +108,7 @@ class FilesFeed:
         self._file: InputFile | None = None
         self._records: Iterator[Record] = iter(())
         self._next: Record | None = None
+        self._wanted = WantedTimes()
         self.ended = ended
 
     @property
@@ -152,7 +154,7 @@ class FilesFeed:
             return False
         self._file = file
         try:
-            self._reader = Reader(file, Position(self._point.offset, self._point.line), elements=self._elements)
+            self._reader = Reader(file, Position(self._point.offset, self._point.line), elements=self._elements, wanted=self._wanted)
             self._records = self._reader.records()
         except Refused as refused:
             if isinstance(self._files, OneFile):
@@ -190,7 +192,7 @@ class StandardInput:
 
     def _read(self) -> None:
         try:
-            with Reader(self._file, elements=self._elements) as reader:
+            with Reader(self._file, elements=self._elements, wanted=WantedTimes()) as reader:
                 for record in reader.records():
                     self._queue.put(record)
         except BaseException as error:

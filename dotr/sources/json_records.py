@@ -25,6 +25,7 @@ from dotr.model.time import LAST_MICRO, Micros, Unit
 from dotr.sources.json_cuts import JsonCut, document_cuts, has_a_line_each, line_cuts
 from dotr.sources.json_map import JsonNumber, check_no_sent_values, compile_map_of, items_of
 from dotr.sources.json_paths import JsonPath, parse_path
+from dotr.sources.lateness import ALL_TIMES, WantedTimes
 from dotr.sources.lines import DAMAGED, STANDARD_INPUT, damage, damaged, open_lines
 from dotr.sources.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.sources.time_formats import ParseTime, time_parser
@@ -77,8 +78,8 @@ def _path_of(key: str, text: str) -> JsonPath:
     return path
 
 
-def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
-    """Records from a position on; `elements`: with their elements."""
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
+    """Records from a position on; `elements`: with their elements, as far as they are wanted."""
     assert spec.map is not None
     cuts = line_cuts
     if not spec.map.lines and spec.path != STANDARD_INPUT:
@@ -86,17 +87,23 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
             cuts = line_cuts if has_a_line_each(start, spec.record) else document_cuts
     if spec.map.each and position.offset:  # the position may be inside an object
         with closing(open_lines(spec.path, START)) as again:
-            yield from _records(again, spec, START, position.offset, cuts, elements)
+            yield from _records(again, spec, START, position.offset, cuts, elements, wanted)
     else:
-        yield from _records(lines, spec, position, 0, cuts, elements)
+        yield from _records(lines, spec, position, 0, cuts, elements, wanted)
 
 
 def _records(
-    lines: BinaryIO, spec: InputFile, position: Position, first: int, cuts: Callable[..., Iterator[JsonCut]], elements: bool
+    lines: BinaryIO,
+    spec: InputFile,
+    position: Position,
+    first: int,
+    cuts: Callable[..., Iterator[JsonCut]],
+    elements: bool,
+    wanted: WantedTimes,
 ) -> Iterator[Record]:
     """Records from a position on, those before the offset `first` left out."""
     end, line = position
-    objects = _Objects(spec)
+    objects = _Objects(spec, wanted)
     try:
         for cut in cuts(lines, *position, spec.record):
             end, line = cut.end, cut.line + cut.raw.count(b"\n")
@@ -108,6 +115,7 @@ def _records(
             for record in objects.records(cut, elements):
                 if record.offset >= first:
                     yield record
+        wanted.greatest = objects.greatest
         if broken := damage(lines):
             raise broken
     except DAMAGED as error:
@@ -123,8 +131,10 @@ def object_decoder(spec: InputFile) -> Callable[[Message, bool], Iterator[Record
 class _Objects:
     """Reader of the elements of one object after the other."""
 
-    def __init__(self, spec: InputFile) -> None:
+    def __init__(self, spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> None:
         assert spec.map is not None
+        self.greatest, self._lowest, self._until = wanted.greatest, wanted.lowest(spec), wanted.until
+        self._distance = wanted.distance(spec)
         self._make = compile_map_of(spec)
         self._clock = spec.map.sent_time
         self._time = JsonPath(()) if self._clock else _path_of("time", spec.map.time)
@@ -167,12 +177,16 @@ class _Objects:
                     raise ValueError("it is no JSON object")
                 if time is None:
                     time = self._micros(message if self._time.from_message else item)
-                triples = self._make(item, message, sent)[0] if elements else ()
+                is_wanted = elements and self._lowest < time <= self._until
+                if time > self.greatest:
+                    self.greatest = time
+                    self._lowest = max(self._lowest, time - self._distance)
+                triples = self._make(item, message, sent)[0] if is_wanted else ()
             except (ValueError, RecursionError) as error:
                 where = f"item {number + 1} of {self._each_text}: " if self._each else ""
                 yield Record(start, stop, line, None, None, raw, where + reason_text(error), time)
             else:
-                yield Record(start, stop, line, time, Element(time, triples) if elements else None, raw)
+                yield Record(start, stop, line, time, Element(time, triples) if is_wanted else None, raw)
 
     def _decoded(self, raw: bytes, offset: int) -> Any:
         text = raw.decode()

@@ -1,7 +1,8 @@
 """Admission of the elements of one input, by the order of that input alone (semantics.md, section 6).
 
 A record counts by its time (`Record.judged_time`), also where its graph cannot be read: what is
-late is a dead letter for that, and its graph need not be looked at.
+late is a dead letter for that, and its graph is not looked at where its time stands beside it
+(`WantedTimes`).
 Invariant: the greatest time is that of all records with a time so far. Late ones never change it.
 Every reader of inputs, in process and on Spark, judges by `Lateness.verdict`.
 """
@@ -13,6 +14,45 @@ from typing import Final
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.sources.records import InputFile, Record
+
+
+class WantedTimes:
+    """The times of the records whose graphs are wanted, told to a reader: those of late and second
+    records are not, nor those outside of a range of time.
+
+    A reader follows the greatest time itself, and leaves it here when a file has ended, for the
+    input's next one.
+
+    Args:
+        greatest: the greatest time before the first record, in µs since 1970.
+        after, until: the range of wanted times (after, until], in µs since 1970.
+    """
+
+    __slots__ = ("after", "greatest", "until")
+
+    def __init__(self, greatest: Micros = -LAST_MICRO, after: Micros = -LAST_MICRO, until: Micros = LAST_MICRO) -> None:
+        self.greatest = greatest
+        self.after = after
+        self.until = until
+
+    def distance(self, file: InputFile) -> Micros:
+        """The µs before the greatest time from which on a record is late, or second: with a greatest
+        time g, those in (max(`after`, g - distance), `until`] are wanted.
+
+        >>> from dotr.sources.records import Format
+        >>> file = InputFile("in", "", Format.NDJSON, delay=5)
+        >>> WantedTimes().distance(file), ALL_TIMES.distance(file) > LAST_MICRO
+        (6, True)
+        """
+        return file.delay + (not file.single) if self is not ALL_TIMES else 4 * LAST_MICRO
+
+    def lowest(self, file: InputFile) -> Micros:
+        """The time above which the first record is wanted, in µs since 1970."""
+        return max(self.after, self.greatest - self.distance(file))
+
+
+ALL_TIMES: Final = WantedTimes()
+"""Every graph is wanted, late or not."""
 
 BY_TIME: Final = frozenset((Reason.LATE, Reason.SECOND, Reason.IDLE))
 """The reasons that `Lateness.verdict` gives."""
@@ -75,10 +115,11 @@ class Lateness:
         return None if reason is None else self.dead_letter(file, record, reason)
 
     def of_unreadable(self, file: InputFile, record: Record, closed: Micros = -LAST_MICRO) -> DeadLetter:
-        """Dead letter of the next record, an unreadable one: late by the time that it has, or
+        """Dead letter of the next record, one without an element: late by the time that it has, or
         unreadable.
         """
-        reason = None if record.stamp is None else self.verdict(record.stamp, closed)
+        time = record.judged_time
+        reason = None if time is None else self.verdict(time, closed)
         return record.dead_letter(file) if reason is None else self.dead_letter(file, record, reason)
 
     def dead_letter(self, file: InputFile, record: Record, reason: Reason) -> DeadLetter:

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import Micros
-from dotr.sources.lateness import Lateness
+from dotr.sources.lateness import Lateness, WantedTimes
 from dotr.sources.reading import Reader
 from dotr.sources.records import InputFile, Record, with_sources
 
@@ -44,7 +44,7 @@ def merged(files: Sequence[InputFile], on_reject: OnReject, *, trace: bool = Fal
     readers: list[Reader] = []
     try:
         for file in files:
-            readers.append(Reader(file))  # noqa: PERF401 (those opened are closed if a later one cannot be)
+            readers.append(Reader(file, wanted=WantedTimes()))  # noqa: PERF401 (those opened are closed if a later one cannot be)
         records = [with_sources(reader.file, reader.records()) if trace else reader.records() for reader in readers]
         sources = [
             RecordSource(reader.file, own, Lateness(reader.file.delay, single=reader.file.single))

@@ -119,6 +119,11 @@ class _Log:
             self._noted.append(_Noted(position, dict(reader.prefixes), reader.base))
 
 
+def is_log(file: InputFile) -> bool:
+    """True if a file begins with a label of RDF Messages."""
+    return _log_of(file.path).found
+
+
 def _log_of(path: str) -> _Log:
     status = os.stat(path)
     return _known_log(path, status.st_ino, status.st_size, status.st_mtime_ns)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from dotr.languages.turtle.graphs import PrefixHeader, read_turtle
 from dotr.languages.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting, check_nesting
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros, Unit
 from dotr.sources.json_records import reason_text
+from dotr.sources.lateness import ALL_TIMES, WantedTimes
 from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damaged, skip_line
 from dotr.sources.records import InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.sources.times import parse_date_time, parse_integer
@@ -23,11 +24,12 @@ from dotr.sources.times import parse_date_time, parse_integer
 _BOM: Final = "\ufeff"
 
 
-def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
-    """Records from a position on; `elements`: with their elements."""
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
+    """Records from a position on; `elements`: with their elements, as far as they are wanted."""
     offset, line = position
     before, unit, nesting, limit = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting, spec.record
-    decode = json.JSONDecoder().decode
+    decode = _decoder()
+    greatest, lowest, until, distance = wanted.greatest, wanted.lowest(spec), wanted.until, wanted.distance(spec)
     line -= 1
     end = offset
     try:
@@ -49,9 +51,14 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                 deep = len(raw) - len(raw.translate(None, OPENING)) > nesting or b"\\u00" in raw
                 if deep:
                     check_json_nesting(text, nesting)
-                data = decode(text if offset else text.removeprefix(_BOM))
+                data = decode(text, offset)
                 time = _time(data, unit)
-                if not elements:
+                is_wanted = elements and lowest < time <= until
+                if time > greatest:
+                    greatest = time
+                    if time - distance > lowest:
+                        lowest = time - distance
+                if not is_wanted:
                     yield Record(offset, end, line, time, None, raw)
                     continue
                 graph = data.get("graph")
@@ -67,10 +74,34 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                     yield Record(offset, end, line, None, None, raw, reason_text(error), time)
             else:
                 yield Record(offset, end, line, time, element, raw)
+        wanted.greatest = greatest
         if broken := damage(lines):
             raise broken
     except DAMAGED as error:
         yield damaged(end, line + 1, error)
+
+
+def _decoder() -> Callable[[str, int], Any]:
+    """The decoder of the line at an offset; as `json.loads`, which looks for blanks twice.
+
+    >>> _decoder()('{"time": 1}\\n', 0), _decoder()(' 7 ', 3)
+    ({'time': 1}, 7)
+    """
+    decoder = json.JSONDecoder()
+    scan_once, decode = decoder.scan_once, decoder.decode  # type: ignore[attr-defined]
+
+    def decode_line(text: str, offset: int) -> Any:
+        if text[0] == "{":
+            try:
+                data, end = scan_once(text, 0)
+            except StopIteration:  # told by `decode`
+                pass
+            else:
+                if text[end:] in ("\n", "\r\n", ""):
+                    return data
+        return decode(text if offset else text.removeprefix(_BOM))
+
+    return decode_line
 
 
 def line_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]:

@@ -18,6 +18,7 @@ from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
 from dotr.sources import csv_rows, json_records, jsonld, message_logs, ndjson
 from dotr.sources.csv_map import template_of
+from dotr.sources.lateness import ALL_TIMES, WantedTimes
 from dotr.sources.lines import open_lines
 from dotr.sources.records import START, Format, InputFile, Position, Record
 
@@ -35,31 +36,45 @@ _READERS: Final[dict[Format, _Records]] = {
 }
 
 
-def _reader_of(file: InputFile) -> _Records:
-    """The reader of a file's records."""
+_TIMED_READERS: Final[dict[Format, Callable[[BinaryIO, InputFile, Position, bool, WantedTimes], Iterator[Record]]]] = {
+    Format.NDJSON: ndjson.records,
+    Format.CSV: csv_rows.records,
+    Format.JSON: json_records.records,
+}
+"""Readers of the formats whose times stand beside the graphs, so that a time is known first."""
+
+
+def records_of(lines: BinaryIO, file: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
+    """The records of an open file from a position on: the start of the file or of a record.
+
+    `elements`: with their elements; where the format allows it, only those of `wanted` times.
+    """
     if file.framed:
         from dotr.sources.message_segments import segment_records
 
-        return segment_records
-    return _READERS[file.format]
+        return segment_records(lines, file, position, elements)
+    if wanted is not ALL_TIMES and (timed := _TIMED_READERS.get(file.format)) is not None:
+        return timed(lines, file, position, elements, wanted)
+    return _READERS[file.format](lines, file, position, elements)
 
 
 class Reader:
     """An open file, read forward from a position: the start of the file or of a record.
 
     `elements=False` is a scan. Each call of `records` resumes behind the last record of the
-    previous call.
+    previous call. Of records with other than `wanted` times graphs need not be parsed: they are
+    those of a scan.
     """
 
     __slots__ = ("_ahead", "_elements", "_lines", "_records", "file")
 
-    def __init__(self, file: InputFile, position: Position = START, *, elements: bool = True) -> None:
+    def __init__(self, file: InputFile, position: Position = START, *, elements: bool = True, wanted: WantedTimes = ALL_TIMES) -> None:
         self.file = file
         self._elements = elements
         self._lines = open_lines(file.path, position)
         self._ahead: Record | None = None
         try:
-            self._records = _reader_of(file)(self._lines, file, position, elements)
+            self._records = records_of(self._lines, file, position, elements, wanted)
         except BaseException:
             self._lines.close()
             raise
@@ -87,7 +102,7 @@ class Reader:
         if ahead is None or (ahead.offset, ahead.line) != position:
             self._ahead = None
             self._lines.seek(position.offset)
-            self._records = _reader_of(self.file)(self._lines, self.file, position, self._elements)
+            self._records = records_of(self._lines, self.file, position, self._elements)
 
     def close(self) -> None:
         """Close the file."""

@@ -28,7 +28,8 @@ _LONGEST: Final = 200
 """Characters of an integer or a length of time."""
 _LEAST: Final = (date(1, 1, 1).toordinal() - _EPOCH) * Unit.DAY.value
 _BEYOND: Final = (date(9999, 12, 31).toordinal() + 1 - _EPOCH) * Unit.DAY.value
-_BOUND: Final = 1 << 16
+_BOUND: Final = 1 << 17
+"""Times of day that are remembered: those of a day in seconds, and some more."""
 
 _days: dict[str, Micros] = {}
 _clocks: dict[str, Micros] = {}

@@ -23,10 +23,15 @@ from dotr.layout.layers import Layer
 from dotr.model.time import Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.state import State
+from dotr.state.moved_state import is_moved, restore_moved
 from dotr.state.paged_state import PagedState, pages_for
 from dotr.state.segment_store import SegmentMap, append_batch, read_segments
+from dotr.state.shared_stores import replicated_ports
 from dotr.state.spill_db import SpillDatabase
 from dotr.state.state_log import Consumption, Manifest, added_since, live_consumption, live_events, track_consumption
+
+_PARTITIONS: Final = 1 << 24
+"""Buckets times pages stay below it: the ordinals of composite events have so many bits for them."""
 
 SMALL: Final = 2_000
 """Most events of a bucket retention as one text. Logs become one text again below a quarter of it."""
@@ -69,9 +74,20 @@ class BucketContext:
     buckets: int
     timed: bool
 
+    def pages_for(self, pages: PagedState) -> int:
+        """The number of pages that a bucket is to have. A layer with timers has one."""
+        if self.timed:
+            return 1
+        return min(pages_for(self.paged_events(pages), pages.page_count), 1 << (_PARTITIONS // self.buckets).bit_length() - 1)
+
     def empty_pages(self, pages: int = 1) -> PagedState:
         """An empty bucket of so many pages."""
         return PagedState(self.layer, self.stage.start, self.buckets, pages, spill_database)
+
+    def paged_events(self, pages: PagedState) -> int:
+        """The number of events that pages divide: all but those at replicated ports."""
+        replicated = replicated_ports(self.layer)
+        return sum(count for port, count in enumerate(pages.event_counts) if port not in replicated)
 
 
 @lru_cache(maxsize=1)
@@ -97,7 +113,9 @@ def load_bucket(context: BucketContext, digest: bytes, written: bytes, entries: 
         cached.pages.discard()
     if manifest is None:
         pages = context.empty_pages()
-        if written:
+        if is_moved(written):
+            pages.set_single(restore_moved(context.stage.start(), written))
+        elif written:
             pages.set_single(context.stage.restore(written))
         return LoadedBucket(pages, digest, None)
     pages = context.empty_pages(manifest.page_count)
@@ -151,13 +169,13 @@ def write_bucket(context: BucketContext, bucket: LoadedBucket, closed: Micros, e
         closed = pages.single.passed if pages.single.passed is not None else closed
     if pages.page_count > 1:
         pages.expire_untouched(closed)
-        page_count, passed, event_counts = pages_for(sum(pages.event_counts), pages.page_count), None, pages.event_counts
+        page_count, passed, event_counts = context.pages_for(pages), None, pages.event_counts
         additions = pages.drain_additions()
     else:
         state = pages.single
         if len(state) <= (SMALL if before is None else SMALL // 4):
             return _write_as_text(bucket, entries)
-        page_count, passed, event_counts = 1 if context.timed else pages_for(len(state), 1), state.passed, state.event_counts
+        page_count, passed, event_counts = context.pages_for(pages), state.passed, state.event_counts
         additions = added_since(state, None if before is None else before.closed)
         if before is None:
             track_consumption(state)

@@ -11,7 +11,7 @@ Invariant: pages are a function of the logs and of the number of pages; nothing 
 depends on which of them are decoded. The texts of a page hold all its events up to some time and
 none later, without those that were expired at the last `SpilledText.closed`.
 Cost: the pages that a batch touches, and their events. Memory: the bound, plus any single page
-above a quarter of it.
+above a quarter of it, and what is at replicated ports (`shared_stores`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ from dotr.expressions import equality_key
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.layers import Layer
 from dotr.model.time import Micros
+from dotr.patterns.event_store import PortStore
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.state import State
 from dotr.state.page_codec import PagePart, decode_parts, encode_part
+from dotr.state.shared_stores import SharedStores, replicated_ports
 from dotr.state.spill_db import SpillDatabase, SpilledText, SpilledTexts
 from dotr.state.state_log import Consumption, LogDelta, added_since, track_consumption
 
@@ -103,10 +105,16 @@ class _DecodedPage:
 
 
 class PagedState:
-    """The pages of one bucket. `start` makes the empty state of a page."""
+    """The pages of one bucket. `start` makes the empty state of a page, of which some stores may be
+    borrowed: those of replicated ports, which are there once."""
 
     def __init__(
-        self, layer: Layer, start: Callable[[], State], buckets: int, page_count: int, spill_database: Callable[[], SpillDatabase]
+        self,
+        layer: Layer,
+        start: Callable[[Mapping[int, PortStore]], State],
+        buckets: int,
+        page_count: int,
+        spill_database: Callable[[], SpillDatabase],
     ) -> None:
         self.page_count = page_count
         self.page_of = page_of(layer, buckets, page_count)
@@ -114,7 +122,9 @@ class PagedState:
         self.decoded_events = 0
         self._start = start
         self._consumed_at = layer.consumed_ports
-        self._only = start() if page_count == 1 else None
+        self._only = start({}) if page_count == 1 else None
+        self._shared = SharedStores(layer, start({}).stores) if page_count > 1 and replicated_ports(layer) else None
+        self._borrowed = {} if self._shared is None else self._shared.borrowed
         self._decoded: dict[int, _DecodedPage] = {}
         self._texts = spill_database().new_bucket() if page_count > 1 else None
         self._retention = max((each for each in layer.retention if each is not None), default=0)
@@ -132,7 +142,25 @@ class PagedState:
     @property
     def event_counts(self) -> list[int]:
         """The number of events of each port."""
-        return list(self._event_counts) if self._only is None else self._only.event_counts
+        if self._only is not None:
+            return self._only.event_counts
+        counts = list(self._event_counts)
+        for port, count in self._shared.event_counts.items() if self._shared is not None else ():
+            counts[port] = count
+        return counts
+
+    @property
+    def has_shared_ports(self) -> bool:
+        """True if the events of some ports are in no page."""
+        return self._shared is not None
+
+    def share(self, port: int, time: Micros, arrivals: Sequence[tuple[int, AttributeValues]], after: Micros) -> bool:
+        """Store what arrives at a replicated port in a batch of times later than `after` (µs), if
+        the port is one; False: it is for a page."""
+        if self._shared is None or port not in self._shared:
+            return False
+        self._added[port].append((0, self._shared.arrive(port, time, arrivals, after)))
+        return True
 
     def set_single(self, state: State) -> None:
         """Replace the state of a bucket of one page."""
@@ -155,6 +183,8 @@ class PagedState:
             if self.decoded_events > max_decoded + max_decoded // 8:
                 self._spill(max_decoded)
         self._spill(max_decoded)
+        if self._shared is not None:
+            self._shared.expire(closed)
 
     def drain_additions(self) -> LogDelta:
         """The additions since the last call, in order of time, and of pages within one time."""
@@ -176,6 +206,9 @@ class PagedState:
             sets_of[self._consumed_at[number]].setdefault((time, ordinal), []).append(number)
         parts: dict[int, PagePart] = {}
         for many, (port, event) in enumerate(log, 1):
+            if self._shared is not None and port in self._shared:
+                self._shared.load(port, event)
+                continue
             self._event_counts[port] += 1
             page = self.page_of(port, event.values)
             events, pairs = parts.get(page) or parts.setdefault(page, ({}, []))
@@ -191,6 +224,9 @@ class PagedState:
         """Add the events and consumption that another worker has written up to `closed`."""
         parts: dict[int, PagePart] = {}
         for port, event in log:
+            if self._shared is not None and port in self._shared:
+                self._shared.load(port, event)
+                continue
             page = self.page_of(port, event.values)
             (parts.get(page) or parts.setdefault(page, ({}, [])))[0].setdefault(port, []).append(event)
         for pair in consumed:
@@ -208,9 +244,13 @@ class PagedState:
             each.consumed += part[1]
             self._expire(each, before, closed)
         self._append_texts(spilled)
+        if self._shared is not None:
+            self._shared.expire(closed)
 
     def expire_untouched(self, closed: Micros) -> None:
         """Expire old events of untouched pages, once in an eighth of the retention."""
+        if self._shared is not None:
+            self._shared.expire(closed)
         if self._swept is None:
             self._swept = closed
         if closed - self._swept <= self._retention // 8:
@@ -273,7 +313,7 @@ class PagedState:
         events, pairs = decode_parts([body for _, body in texts])
         counted = max([closed for closed, _ in texts], default=_NEVER)
         closed = max(closed, counted)
-        state = track_consumption(self._start())
+        state = track_consumption(self._start(self._borrowed))
         each = _DecodedPage(state, closed, closed, len(texts), sum(map(len, events.values())))
         for port, port_events in events.items():
             retention = state.stores[port].retention

@@ -26,7 +26,7 @@ from dotr.errors.diagnostics import ArgumentRefused, Diagnostic
 from dotr.model.time import Clock, Micros, Unit
 from dotr.patterns.state import StateError, StateSnapshot
 from dotr.state.state_migration import StateChange, StateFate, StateMigrator, merge_parts, state_change
-from dotr.state.state_schema import StateSchema, knowledge_digest, state_schema
+from dotr.state.state_schema import KnowledgeDigests, StateSchema, knowledge_digests, state_schema
 
 if TYPE_CHECKING:  # loaded where a program has a query
     from dotr.engine.unit_layer import WrittenUnit
@@ -162,14 +162,14 @@ def session_schema(program: CompiledProgram) -> StateSchema:
     """The schema of the states of a program, also where files of its background are gone. Reads
     these files.
     """
-    return state_schema(program, knowledge=_knowledge_of(program))
+    return state_schema(program, knowledge=_knowledge_of(program).meaning)
 
 
-def _knowledge_of(program: CompiledProgram) -> str:
+def _knowledge_of(program: CompiledProgram) -> KnowledgeDigests:
     try:
-        return knowledge_digest(program)
+        return knowledge_digests(program)
     except OSError:
-        return _UNKNOWN
+        return KnowledgeDigests(_UNKNOWN, _UNKNOWN)
 
 
 def _signed(text: bytes) -> bytes:

@@ -16,28 +16,42 @@ Cost: once per change, proportional to the state.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dotr.engine.multi_query import movable_filters, share_queries
 from dotr.engine.program import CompiledProgram
-from dotr.engine.router import bucket_of
-from dotr.layout.event_order import tie_key
-from dotr.layout.interval_units import IntervalUnit
+from dotr.engine.router import bucket_of, own_test
+from dotr.layout.event_order import AttributeValues, tie_key
 from dotr.layout.layers import Layer, Layout, PlacedRule, lay_out
 from dotr.layout.retention import lookbacks, roles
 from dotr.model.rules import FactSource, Role
-from dotr.model.terms import Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.event_store import EventTest
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.matcher.emitter import event_test
 from dotr.patterns.state import StateError, StateSnapshot
+from dotr.state.event_blocks import EventBlock, united
+from dotr.state.moved_state import MovedState
 from dotr.state.segment_store import SegmentMap
-from dotr.state.state_schema import RuleState, StateOfUnit, StateSchema, state_schema
-from dotr.state.unit_state import UnitSnapshot, UnitsValue
+from dotr.state.state_schema import (
+    ANY_PARTITION,
+    EVERY_PARTITION,
+    KnowledgeDigests,
+    RuleState,
+    StateOfUnit,
+    StateSchema,
+    knowledge_digests,
+    state_schema,
+)
+from dotr.state.unit_state import NO_SEGMENTS, UnitSnapshot, UnitsValue
+
+if TYPE_CHECKING:  # loaded where a program has units
+    from dotr.engine.unit_runs import UnitContext
+    from dotr.layout.units import StreamUnit
 
 
 class StateFate(Enum):
@@ -91,7 +105,7 @@ class StateChange:
     def moves(self) -> bool:
         """True if the state has to be rewritten, since its places have changed."""
         before, after = self.before, self.after
-        return (before.rules, before.keys, before.units) != (after.rules, after.keys, after.units)
+        return (before.rules, before.keys, before.units, before.groups) != (after.rules, after.keys, after.units, after.groups)
 
     @property
     def knowledge_warning(self) -> str | None:
@@ -104,15 +118,19 @@ class StateChange:
         )
 
 
-def state_change(before: StateSchema, program: CompiledProgram, now: Micros, knowledge: str | None = None) -> StateChange:
-    """The change from the state of one program to another at the time `now` (µs). `knowledge` is
-    the digest of the program's background (None: it is computed)."""
-    plain = lay_out(share_queries(program.rules.rules), units=program.units)
-    required = state_schema(program, plain, knowledge)
+def state_change(before: StateSchema, program: CompiledProgram, now: Micros, knowledge: KnowledgeDigests | None = None) -> StateChange:
+    """The change from the state of one program to another at the time `now` (µs). `knowledge` has
+    the digests of the program's background (None: they are computed)."""
+    rules, cut, groups = share_queries(program.rules.rules), program.spec.cut, program.spec.groups
+    plain = lay_out(rules, units=program.units, cut=cut, groups=groups)
+    knowledge = knowledge or knowledge_digests(program)
+    if before.knowledge == knowledge.with_places:
+        before = replace(before, knowledge=knowledge.meaning)
+    required = state_schema(program, plain, knowledge.meaning)
     meanings = before.meanings
     unchanged = {name for name, meaning in required.meanings.items() if meanings.get(name) == meaning}
     since = _since(plain, unchanged, before.since, now)
-    after = state_schema(program, lay_out(share_queries(program.rules.rules), since, program.units), required.knowledge)
+    after = state_schema(program, lay_out(rules, since, program.units, cut=cut, groups=groups), required.knowledge)
     verdicts = [_verdict(each, before, after, unchanged) for each in after.every]
     now_there = {each.name for each in after.every}
     dropped = [
@@ -126,20 +144,22 @@ def state_change(before: StateSchema, program: CompiledProgram, now: Micros, kno
 def _since(layout: Layout, unchanged: set[str], before: Mapping[str, Micros], now: Micros) -> dict[str, Micros]:
     """The start of each rule younger than its lookback that shares a store with older rules."""
     found: dict[str, Micros] = {}
+    places: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for layer in layout.layers:
         for placed in layer.rules:
             name = placed.rule.name
+            places[name] += [(layer.number, port) for port in _storing_ports(placed)]
             if name not in unchanged:
                 found[name] = now
             elif name in before and now - before[name] <= _lookback(placed):
                 found[name] = before[name]
-        readers: dict[int, set[Micros | None]] = defaultdict(set)
-        for placed in layer.rules:
-            for port in _storing_ports(placed):
-                readers[port].add(found.get(placed.rule.name))
-        for placed in layer.rules:
-            if placed.rule.name not in unchanged and all(readers[port] == {now} for port in _storing_ports(placed)):
-                del found[placed.rule.name]
+    readers: dict[tuple[int, int], set[Micros | None]] = defaultdict(set)
+    for name, of_rule in places.items():
+        for place in of_rule:
+            readers[place].add(found.get(name))
+    for name, of_rule in places.items():
+        if name not in unchanged and all(readers[place] == {now} for place in of_rule):
+            del found[name]
     return found
 
 
@@ -149,8 +169,8 @@ def _lookback(placed: PlacedRule) -> Micros:
 
 
 def _storing_ports(placed: PlacedRule) -> Sequence[int]:
-    """The ports at which a rule stores events: its clauses', and a delayed anchor's."""
-    return placed.ports if placed.rule.anchor.delay else placed.ports[1:]
+    """The ports at which a stage of a rule stores events: its clauses', and a delayed anchor's."""
+    return placed.ports if placed.delay else placed.ports[1:]
 
 
 def _kind(state: RuleState | StateOfUnit) -> str:
@@ -183,8 +203,9 @@ def _verdict(state: RuleState | StateOfUnit, before: StateSchema, after: StateSc
 def _is_moved(old: RuleState | StateOfUnit, now: RuleState | StateOfUnit, before: StateSchema, after: StateSchema) -> bool:
     """True if the state is in another layer, or under another key."""
     if isinstance(old, RuleState) and isinstance(now, RuleState):
-        keys = [[schema.keys[rule.layer][port] for port in rule.ports] for schema, rule in ((before, old), (after, now))]
-        return old.layer != now.layer or keys[0] != keys[1]
+        keys = [[schema.keys[layer][port] for layer, port in rule.places] for schema, rule in ((before, old), (after, now))]
+        layers = [[layer for layer, _ in rule.places] for rule in (old, now)]
+        return layers[0] != layers[1] or keys[0] != keys[1]
     if isinstance(old, StateOfUnit) and isinstance(now, StateOfUnit):
         return (old.layer, old.key) != (now.layer, now.key)
     return True
@@ -194,45 +215,78 @@ def _is_moved(old: RuleState | StateOfUnit, now: RuleState | StateOfUnit, before
 class _PartialState:
     """A part of the new state of one partition."""
 
-    events: list[list[StoredEvent]]
+    events: list[list[EventBlock]]
     consumed: list[list[tuple[Micros, int]]]
-    waiting: list[list[StoredEvent]]
+    waiting: list[list[EventBlock]]
+
+
+class _Target(NamedTuple):
+    """The place of stored or waiting events in the new layout: a layer, and in it a store or queue,
+    and the port whose key is theirs. `test` passes those that are still facts of the role's stream
+    (None: all)."""
+
+    layer: int
+    slot: int
+    port: int
+    test: EventTest | None
 
 
 class StateMigrator:
     """Redistributes the old state, one bucket at a time, for a program compiled with the change's
-    `since`."""
+    `since`. `old_buckets` is the number of buckets before (None: as many as now)."""
 
-    def __init__(self, before: StateSchema, after: StateSchema, program: CompiledProgram, clock: Clock, buckets: int) -> None:
+    def __init__(
+        self, before: StateSchema, after: StateSchema, program: CompiledProgram, clock: Clock, buckets: int, old_buckets: int | None = None
+    ) -> None:
         self._layers = program.layout.layers
         assert tuple(map(len, after.keys)) == tuple(len(layer.ports) for layer in self._layers), "the layout differs from the examined one"
         self._buckets = buckets
-        old_rules = {rule.name: rule for rule in before.rules}
+        self._old_buckets = old_buckets or buckets
+        self._keys = before.keys, after.keys
         meant, means = before.meanings, after.meanings
-        self._clock, self._limits = clock, program.spec.limits
+        self._clock, self._program = clock, program
         self._old_keys = {unit.name: unit.key for unit in before.units}
         self._units = {unit.name: unit for unit in after.units if meant.get(unit.name) == means[unit.name]}
         self._placed_units = {placed.unit.name: placed.unit for placed in program.layout.units}
-        written = {rule.name: rule for rule in program.rules.rules}
-        places = {placed.rule.name: placed for layer in self._layers for placed in layer.rules}
         self._consuming: dict[int, list[tuple[RuleState, PlacedRule, Layer, int]]] = defaultdict(list)
-        self._stores: dict[int, dict[tuple[int, int, int], EventTest | None]] = defaultdict(dict)
-        self._queues: dict[int, dict[tuple[int, int, int, int], EventTest | None]] = defaultdict(dict)
+        self._stores: dict[tuple[int, int], dict[tuple[int, int], _Target]] = defaultdict(dict)
+        self._queues: dict[tuple[int, int], dict[tuple[int, int], _Target]] = defaultdict(dict)
+        self._sources: dict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
+        written = {rule.name: rule for rule in program.rules.rules}
+        places = {placed.rule.name: placed for layer in self._layers for placed in layer.rules if placed.stage.is_first}
+        old_rules = {rule.name: rule for rule in before.rules if meant[rule.name] == means.get(rule.name)}
         for rule in after.rules:
-            old = old_rules.get(rule.name)
-            if old is None or meant[rule.name] != means[rule.name]:
-                continue
-            layer = self._layers[rule.layer]
-            placed = places[rule.name]
-            if placed.rule.consuming:
-                self._consuming[old.layer].append((old, placed, layer, rule.first_consumed))
-            for number, role in enumerate(roles(written[rule.name])):
-                test = _role_test(role, roles(placed.rule)[number], clock)
-                here, there = old.ports[number], rule.ports[number]
-                if number:
-                    self._stores[old.layer][here, rule.layer, there] = test
-                elif old.queue is not None and rule.queue is not None:
-                    self._queues[old.layer][old.queue, rule.layer, rule.queue, there] = test
+            if rule.name in old_rules:
+                self._find_places(old_rules[rule.name], rule, places[rule.name], roles(written[rule.name]))
+
+    def _find_places(self, old: RuleState, rule: RuleState, placed: PlacedRule, written: Sequence[Role]) -> None:
+        """Note the places of an unchanged rule's state."""
+        if placed.rule.consuming:
+            self._consuming[old.layer].append((old, placed, self._layers[rule.layer], rule.first_consumed))
+        for number, (role, shared) in enumerate(zip(written, roles(placed.rule), strict=True)):
+            test = _role_test(role, shared, self._clock)
+            (before, here), (now, there) = old.places[number], rule.places[number]
+            if number:
+                self._stores[before, here][now, there] = _Target(now, there, there, test)
+                self._sources[now, there].add((before, here))
+            elif old.queue is not None and rule.queue is not None:
+                self._queues[before, old.queue][now, rule.queue] = _Target(now, rule.queue, there, test)
+
+    @cached_property
+    def _context(self) -> UnitContext:
+        return self._program.unit_context(self._clock)
+
+    def kept_order(self, layer: int) -> frozenset[int]:
+        """The ports of a new layer at which simultaneous events of one key come from one store of one
+        bucket, in their order."""
+        before, now = self._keys
+
+        def is_kept(port: int) -> bool:
+            sources = self._sources[layer, port]
+            old = [before[number][place] for number, place in sources]
+            return len(sources) == 1 and old[0] != ANY_PARTITION and (old[0] in (None, EVERY_PARTITION) or old[0] == now[layer][port])
+
+        return frozenset(port for port in range(len(now[layer])) if is_kept(port))
 
     def redistribute_units(self, bucket: int, value: UnitsValue, segments: SegmentMap) -> dict[tuple[int, int], UnitsValue]:
         """The state of the units of a bucket as parts by (new layer, new bucket), without those that
@@ -243,32 +297,33 @@ class StateMigrator:
                 for target, (rest, entries) in self._parts_of_unit(name, bucket, snapshot).items():
                     part = UnitsValue(value.passed, [(name, rest, len(entries))], entries, None)
                     place = self._units[name].layer, target
-                    found[place] = merge_units([found[place], part], value.passed) if place in found else part
+                    found[place] = merge_units([found[place], part], value.passed) if place in found else part  # of other units
         return found
 
     def _parts_of_unit(self, name: str, bucket: int, snapshot: UnitSnapshot) -> Mapping[int, UnitSnapshot]:
-        """The state of a unit in an old bucket, by new bucket. One that was spread stays in its bucket;
-        one that is spread from now on is divided by its key.
+        """The state of a unit in an old bucket, by new bucket. One that was spread over as many
+        buckets stays in its bucket; one that is spread from now on, or over another number, is
+        divided by its key.
         """
         before, now = self._old_keys[name], self._units[name]
-        if before == now.key:
-            return {bucket if now.key else now.partition % self._buckets: snapshot}
-        unit = self._placed_units[name]
-        if before:
+        if not now.key and not before:
+            return {now.partition % self._buckets: snapshot}
+        if before == now.key and self._old_buckets == self._buckets:
+            return {bucket: snapshot}
+        if before not in ((), now.key):
             raise StateError(f"that of {name} was divided by another key ({', '.join(before)})")
-        if not isinstance(unit, IntervalUnit):
-            # A LARS file reports its own keys alone; atoms of others go with their windows.
-            return dict.fromkeys(range(self._buckets), snapshot)
-        from dotr.state.unit_division import divided  # loaded where a state is divided
+        from dotr.state.unit_division import divided_unit  # loaded where a state is divided
 
-        return dict(enumerate(divided(unit, snapshot, self._clock, self._limits, self._buckets)))
+        was_in = (bucket, self._old_buckets) if before else None
+        return dict(enumerate(divided_unit(self._placed_units[name], snapshot, self._context, self._buckets, was_in)))
 
     def redistribute(self, layer: int, bucket: int, state: StateSnapshot) -> dict[tuple[int, int], StateSnapshot]:
         """The state of a bucket of an old layer as parts by (new layer, new bucket)."""
-        found: dict[tuple[int, int], _PartialState] = {}
+        return {place: part.snapshot for place, part in self.divide(layer, bucket, MovedState.of_snapshot(state)).items()}
 
-        def part_of(number: int, event: StoredEvent, port: int) -> _PartialState:
-            return part_at(number, bucket_of(self._layers[number].ports[port], event.values, self._buckets))
+    def divide(self, layer: int, bucket: int, state: MovedState) -> dict[tuple[int, int], MovedState]:
+        """The same for state as blocks. Of events that every bucket has, the first one's are taken."""
+        found: dict[tuple[int, int], _PartialState] = {}
 
         def part_at(number: int, target: int) -> _PartialState:
             if (number, target) not in found:
@@ -277,30 +332,71 @@ class StateMigrator:
                 found[number, target] = _PartialState([[] for _ in there.ports], [[] for _ in range(sets)], [[] for _ in there.queues])
             return found[number, target]
 
-        for (here, number, there), test in self._stores[layer].items():
-            for event in state.events[here]:
-                if test is None or test(event.time, event.values):
-                    part_of(number, event, there).events[there].append(event)
-        for (here, number, queue, port), test in self._queues[layer].items():
-            for event in state.waiting[here]:
-                if test is None or test(event.time, event.values):
-                    part_of(number, event, port).waiting[queue].append(event)
+        for here, blocks in enumerate(state.events):
+            if bucket and self._keys[0][layer][here] == EVERY_PARTITION:
+                continue
+            for target in self._stores[layer, here].values():
+                for block in blocks:
+                    for place, part in self._parts_of(block, target):
+                        part_at(target.layer, place).events[target.slot].append(part)
+        for here, blocks in enumerate(state.waiting):
+            for target in self._queues[layer, here].values():
+                for block in blocks:
+                    for place, part in self._parts_of(block, target):
+                        part_at(target.layer, place).waiting[target.slot].append(part)
         for old, placed, new, first in self._consuming[layer]:
             labels = [role.label for role in roles(placed.rule)]
             places = sorted({place for label in placed.rule.consuming if (place := labels.index(label))})
             for number, place in enumerate(places):
                 used = set(state.consumed[old.first_consumed + number])
-                if used:
-                    for event in state.events[old.ports[place]]:
-                        if event[:2] in used:
-                            part_of(new.number, event, placed.ports[place]).consumed[first + number].append(event[:2])
-        return {place: StateSnapshot(part.events, part.consumed, part.waiting, state.passed) for place, part in found.items()}
+                for block in state.events[old.ports[place]] if used else ():
+                    eaten = [at for at, event in enumerate(zip(block.times, block.ordinals, strict=True)) if event in used]
+                    for target_bucket, part in self._parts_of(block.chosen(eaten), _Target(new.number, 0, placed.ports[place], None)):
+                        part_at(new.number, target_bucket).consumed[first + number] += zip(part.times, part.ordinals, strict=True)
+        return {place: MovedState(part.events, part.consumed, part.waiting, state.passed) for place, part in found.items()}
+
+    def _parts_of(self, block: EventBlock, target: _Target) -> Iterator[tuple[int, EventBlock]]:
+        """The parts of a block by new bucket."""
+        if target.test is not None:
+            block = block.chosen([at for at, (time, _, values) in enumerate(block.events()) if target.test(time, values)])
+        if not block.times:
+            return
+        port = self._layers[target.layer].ports[target.port]
+        if port.is_replicated:
+            passes = own_test(self._layers[target.layer], target.port) if self._buckets > 1 else None
+            if passes is not None:
+                block = block.chosen([at for at, values in enumerate(block.rows()) if passes(values)])
+            yield from ((number, block) for number in range(self._buckets) if block.times)
+            return
+        if (port.key is None and not port.spread) or self._buckets == 1:
+            yield port.partition % self._buckets, block
+            return
+        by_bucket: dict[int, list[int]] = {}
+        for at, number in enumerate(block.buckets(port.key_position, lambda row, time: bucket_of(port, row, self._buckets, time))):
+            by_bucket.setdefault(number, []).append(at)
+        for number, places in sorted(by_bucket.items()):
+            yield number, block if len(places) == len(block.times) else block.chosen(places)
 
 
-def merge_units(parts: Iterable[UnitsValue], passed: Micros | None) -> UnitsValue:
-    """The state of a bucket of units as its parts, after the instant `passed` (µs)."""
-    parts = list(parts)
-    return UnitsValue(passed, [unit for part in parts for unit in part.units], [log for part in parts for log in part.inside], None)
+def merge_units(parts: Iterable[UnitsValue], passed: Micros | None, units_of: Iterable[StreamUnit] = ()) -> UnitsValue:
+    """The state of a bucket of units as its parts, after the instant `passed` (µs). The parts of one
+    unit are those of different keys; `units_of` has these units."""
+    by_name = {unit.name: unit for unit in units_of}
+    found: dict[str, list[UnitSnapshot]] = {}
+    for part in parts:
+        for name, snapshot in part.snapshots(NO_SEGMENTS).items():
+            found.setdefault(name, []).append(snapshot)
+    units: list[tuple[str, str, int]] = []
+    inside: list[Sequence[StoredEvent]] = []
+    for name, snapshots in found.items():
+        if len(snapshots) > 1:
+            from dotr.state.unit_division import united_unit  # loaded where a state is divided
+
+            snapshots = [united_unit(by_name[name], snapshots)]
+        [(rest, entries)] = snapshots
+        units.append((name, rest, len(entries)))
+        inside += entries
+    return UnitsValue(passed, units, inside, None)
 
 
 def _role_test(role: Role, shared: Role, clock: Clock) -> EventTest | None:
@@ -319,17 +415,34 @@ def _role_test(role: Role, shared: Role, clock: Clock) -> EventTest | None:
 
 def merge_parts(layer: Layer, parts: Iterable[StateSnapshot], passed: Micros | None) -> StateSnapshot:
     """The state of a partition as the union of its parts, which may overlap."""
+    return merge_blocks(layer, map(MovedState.of_snapshot, parts), passed).snapshot
+
+
+def merge_blocks(layer: Layer, parts: Iterable[MovedState], passed: Micros | None, kept_order: Set[int] = frozenset()) -> MovedState:
+    """The state of a partition as the union of its parts, which may overlap, in order of time.
+
+    Args:
+        layer: that of the partition.
+        parts: the parts, whose blocks are in order of time.
+        passed: the last time of the ticks that have reached it (µs).
+        kept_order: the ports at which events of one time are in order already
+            (`StateMigrator.kept_order`).
+    """
     parts = list(parts)
 
-    def union(
-        lists: Callable[[StateSnapshot], Sequence[Sequence[StoredEvent]]], number: int, names: Sequence[Variable]
-    ) -> list[StoredEvent]:
-        events = {event[:2]: event for part in parts for event in lists(part)[number]}
-        return sorted(events.values(), key=lambda event: (event.time, tie_key(names, event.values), event.ordinal))
+    def ties(port: int) -> Callable[[AttributeValues], object]:
+        return partial(tie_key, layer.ports[port].attributes)
 
-    return StateSnapshot(
-        [union(lambda part: part.events, number, port.attributes) for number, port in enumerate(layer.ports)],
+    def union(logs: Iterable[Sequence[EventBlock]], tie_order: Callable[[AttributeValues], object] | None) -> list[EventBlock]:
+        block = united([block for log in logs for block in log], tie_order)
+        return [block] if block.times else []
+
+    return MovedState(
+        [
+            union((part.events[number] for part in parts), None if number in kept_order else ties(number))
+            for number in range(len(layer.ports))
+        ],
         [sorted({pair for part in parts for pair in part.consumed[number]}) for number in range(layer.first_consumed[-1])],
-        [union(lambda part: part.waiting, queue, layer.ports[port].attributes) for (port, _), queue in layer.queues.items()],
+        [union((part.waiting[queue] for part in parts), ties(port)) for (port, _), queue in layer.queues.items()],
         passed,
     )

@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import blake2b
-from typing import Any, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
 from dotr.engine.program import CompiledProgram
-from dotr.languages.datalog import parse_datalog
+from dotr.expressions import query_without_lengths
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.lars_units import LarsUnit
-from dotr.layout.layers import Layout
+from dotr.layout.layers import Layer, Layout, PlacedRule, Port
+from dotr.layout.stages import BindingStream
 from dotr.layout.unit_spread import unit_key_names
 from dotr.layout.units import (
     FedGraphs,
@@ -39,18 +40,30 @@ from dotr.layout.units import (
     noun_of,
     readings,
 )
+from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource
 from dotr.model.time import Micros
 from dotr.queries.canonical_query import canonical
 from dotr.state.written_forms import FACTS, FORMS, MEMBERS, WrittenForm
 
+ANY_PARTITION: Final = -1
+"""In the place of the key of a port: an event is in the partition of its values."""
+
+EVERY_PARTITION: Final = -2
+"""In the place of the key of a port: an event is in every partition."""
+
+NOTHING_KEPT: Final = -3
+"""In the place of the key of a port at which bindings arrive: none of them is kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuleState:
     """The slots of a rule: layer, port of each role (the anchor's first), number of its first set
     of consumed events, and queue of its delayed anchors. `digest` is the digest of the rule's text,
-    `reads` names the rules that it reads from, and `since` is its start amid the stream (µs)."""
+    `reads` names the rules that it reads from, and `since` is its start amid the stream (µs).
+    `layers` are those of the roles, where they differ: consumed events and queue are in the first.
+    """
 
     name: str
     digest: str
@@ -60,15 +73,20 @@ class RuleState:
     first_consumed: int
     queue: int | None
     since: Micros | None
+    layers: tuple[int, ...] = ()
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """The layer and port of each role."""
+        return tuple(zip(self.layers or [self.layer] * len(self.ports), self.ports, strict=True))
 
     def to_json(self) -> dict[str, object]:
-        """JSON with fixed names of members."""
+        """JSON with fixed names of members: one layer, or, where there are several, the places."""
         return {
             "name": self.name,
             "text": self.digest,
             "reads": self.reads,
-            "layer": self.layer,
-            "ports": self.ports,
+            **({"places": self.places} if self.layers else {"layer": self.layer, "ports": self.ports}),
             "consumed": self.first_consumed,
             "queue": self.queue,
             "since": self.since,
@@ -76,13 +94,16 @@ class RuleState:
 
     @staticmethod
     def of_json(data: Mapping[str, Any]) -> RuleState:
-        """The inverse of `to_json`. Raises TypeError or KeyError."""
+        """The inverse of `to_json`. Raises TypeError, ValueError or KeyError."""
+        places = data.get("places")
+        layers, ports = ((data["layer"],), data["ports"]) if places is None else zip(*places, strict=True)
         return RuleState(
             name=data["name"],
             digest=data["text"],
             reads=tuple(data["reads"]),
-            layer=data["layer"],
-            ports=tuple(data["ports"]),
+            layer=layers[0],
+            ports=tuple(ports),
+            layers=() if places is None else tuple(layers),
             first_consumed=data["consumed"],
             queue=data["queue"],
             since=data["since"],
@@ -130,13 +151,15 @@ class StateOfUnit:
 class StateSchema:
     """The schema of a program's state. `knowledge` is the digest of the background and of the
     settings that apply to all rules. `keys` gives for each port of each layer the attribute that
-    keys it (None: one partition; -1: any partition). `units` are those of other languages than that
-    of rules."""
+    keys it (None: one partition; `ANY_PARTITION`, `EVERY_PARTITION`; `NOTHING_KEPT`). `units` are
+    those of other languages than that of rules. `groups` has `Port.group` of each port; empty where
+    there is one group."""
 
     knowledge: str
     rules: tuple[RuleState, ...]
     keys: tuple[tuple[int | None, ...], ...]
     units: tuple[StateOfUnit, ...] = ()
+    groups: tuple[tuple[tuple[int, int], ...], ...] = ()
 
     @property
     def meanings(self) -> dict[str, tuple[str, ...]]:
@@ -153,8 +176,14 @@ class StateSchema:
     def is_of_whole_programs(self) -> bool:
         """True for the schema of a program with queries whose state was kept as one value, which
         lists no units: some port is of no rule."""
-        of_rules = {(rule.layer, port) for rule in self.rules for port in rule.ports}
-        return not self.units and len(of_rules) < sum(map(len, self.keys))
+        of_rules = {place for rule in self.rules for place in rule.places}
+        return not self.units and len(of_rules) < sum(key != NOTHING_KEPT for keys in self.keys for key in keys)
+
+    @property
+    def has_places(self) -> bool:
+        """True if the roles of some rule are in several layers, or events in every partition, which
+        earlier releases cannot read."""
+        return bool(self.groups) or any(rule.layers for rule in self.rules) or any(EVERY_PARTITION in keys for keys in self.keys)
 
     @property
     def since(self) -> dict[str, Micros]:
@@ -164,7 +193,8 @@ class StateSchema:
     def to_json(self) -> dict[str, object]:
         """JSON with fixed names of members."""
         units = {"units": tuple(unit.to_json() for unit in self.units)} if self.units else {}
-        return {"knowledge": self.knowledge, "rules": tuple(rule.to_json() for rule in self.rules), "keys": self.keys, **units}
+        groups = {"groups": self.groups} if self.groups else {}
+        return {"knowledge": self.knowledge, "rules": tuple(rule.to_json() for rule in self.rules), "keys": self.keys, **units, **groups}
 
     @staticmethod
     def of_json(data: Mapping[str, object]) -> StateSchema:
@@ -177,6 +207,7 @@ class StateSchema:
             rules=tuple(map(RuleState.of_json, plain["rules"])),
             keys=keys,
             units=tuple(map(StateOfUnit.of_json, plain.get("units", ()))),
+            groups=tuple(tuple((number, count) for number, count in ports) for ports in plain.get("groups", ())),
         )
 
 
@@ -193,17 +224,32 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
         for label in labels_made(unit):
             makers.setdefault(label, []).append(unit.name)
     needs = {unit.name: {name for reading in readings(unit) for name in makers.get(reading.label, ())} for unit in every}
-    knowledge = knowledge or knowledge_digest(program)
-    rule_states = []
+    knowledge = knowledge or knowledge_digests(program).meaning
+    stages: dict[str, list[tuple[Layer, PlacedRule, int]]] = {}
     for layer in layout.layers:
-        queues, firsts = layer.queues, layer.first_consumed
-        for placed, first in zip(layer.rules, firsts, strict=False):
-            name = placed.rule.name
-            upstream = _all_sources(name, needs)
-            queue = queues[placed.ports[0], placed.rule.anchor.delay] if placed.rule.anchor.delay else None
-            since = layer.ports[placed.ports[0]].since
-            rule_states.append(RuleState(name, digests[name], tuple(sorted(upstream)), layer.number, placed.ports, first, queue, since))
-    keys = tuple(tuple(-1 if port.spread else port.key_position for port in layer.ports) for layer in layout.layers)
+        for placed, consumed in zip(layer.rules, layer.first_consumed, strict=False):
+            stages.setdefault(placed.rule.name, []).append((layer, placed, consumed))
+    rule_states = []
+    for name, of_rule in stages.items():
+        of_rule.sort(key=lambda each: each[1].stage.number)
+        (layer, placed, consumed), *_ = of_rule
+        places = [(here.number, port) for here, stage, _ in of_rule for _, port in stage.roles]
+        layers = tuple(number for number, _ in places)
+        queue = layer.queues[placed.ports[0], placed.delay] if placed.delay else None
+        rule_states.append(
+            RuleState(
+                name,
+                digests[name],
+                tuple(sorted(_all_sources(name, needs))),
+                layer.number,
+                tuple(port for _, port in places),
+                consumed,
+                queue,
+                layer.ports[placed.ports[0]].since,
+                layers if len(set(layers)) > 1 else (),
+            )
+        )
+    keys = tuple(tuple(map(_written_key, layer.ports)) for layer in layout.layers)
     units = [
         StateOfUnit(
             placed.unit.name,
@@ -217,7 +263,18 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
         for layer in layout.layers
         for placed in layer.units
     ]
-    return StateSchema(knowledge, tuple(rule_states), keys, tuple(units))
+    groups = tuple(tuple(port.group for port in layer.ports) for layer in layout.layers)
+    has_groups = any(number for ports in groups for number, _ in ports)
+    return StateSchema(knowledge, tuple(rule_states), keys, tuple(units), groups if has_groups else ())
+
+
+def _written_key(port: Port) -> int | None:
+    """The key of a port, as it is written down."""
+    if isinstance(port.stream, BindingStream):
+        return NOTHING_KEPT
+    if port.is_replicated:
+        return EVERY_PARTITION
+    return ANY_PARTITION if port.spread else port.key_position
 
 
 def unit_digest(unit: StreamUnit, origin: Micros) -> str:
@@ -240,7 +297,9 @@ def unit_digest(unit: StreamUnit, origin: Micros) -> str:
 
 def _stream_data(stream: UnitStream) -> object:
     match stream:
-        case FactSource() | EventSource():
+        case FactSource():
+            return plain_data(replace(stream, query=query_without_lengths(stream.query)))
+        case EventSource():
             return plain_data(stream)
         case MadeGraphs(label):
             return ["made", label]
@@ -266,9 +325,20 @@ def _all_sources(name: str, needs: Mapping[str, set[str]]) -> set[str]:
     return sources
 
 
-def knowledge_digest(program: CompiledProgram) -> str:
-    """The digest of a program's background and of the settings that apply to all rules. Reads the
-    graphs; raises OSError."""
+class KnowledgeDigests(NamedTuple):
+    """Digests of a program's background and of the settings that apply to all rules.
+
+    - `meaning`: wherever the files are.
+    - `with_places`: that of checkpoints of earlier releases, with the file and line of each Datalog
+      rule.
+    """
+
+    meaning: str
+    with_places: str
+
+
+def knowledge_digests(program: CompiledProgram) -> KnowledgeDigests:
+    """The digests of a program's background. Reads the graphs; raises OSError."""
     spec = program.spec
     graphs = []
     for path in spec.graphs:
@@ -277,8 +347,12 @@ def knowledge_digest(program: CompiledProgram) -> str:
             while block := file.read(1 << 20):
                 digest.update(block)
         graphs.append(digest.hexdigest())
-    datalog = sorted(json.dumps(plain_data(rule)) for document in spec.datalog for rule in parse_datalog(document, spec.prefixes))
-    return digest_of([sorted(graphs), datalog, spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value])
+    settings = [spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value]
+
+    def digest_with(datalog: Iterable[DatalogRule]) -> str:
+        return digest_of([sorted(graphs), sorted(json.dumps(plain_data(rule)) for rule in datalog), *settings])
+
+    return KnowledgeDigests(digest_with(replace(rule, name="") for rule in program.own_datalog), digest_with(program.own_datalog))
 
 
 def digest_of(parts: Iterable[object]) -> str:

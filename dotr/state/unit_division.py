@@ -8,16 +8,77 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from operator import itemgetter
 
+from dotr.engine.unit_runs import UnitContext
 from dotr.joins.limits import Limits
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import bucket
+from dotr.layout.lars_units import LarsUnit
 from dotr.layout.unit_spread import unit_key_names
+from dotr.layout.units import StreamQuery, StreamUnit
 from dotr.model.time import Clock
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.intervals.tree import PatternTree
 from dotr.patterns.state import StateError
+from dotr.state.lars_division import LarsDivision, united_lars
+from dotr.state.query_division import divided_query, united_query
 from dotr.state.unit_state import UnitSnapshot
+
+
+def divided_unit(
+    unit: StreamUnit, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
+) -> Sequence[UnitSnapshot]:
+    """The parts of the state of a unit that has a key, by bucket.
+
+    Args:
+        unit: the unit, whose run wrote the state.
+        state: that of the whole unit, or of a bucket.
+        context: that of the program's units.
+        buckets: the number of buckets.
+        bucket_before: the bucket, and the number of buckets, of which it is the state.
+
+    Raises:
+        StateError: the state is of another form, or that of such a unit cannot be divided.
+    """
+    match unit:
+        case IntervalUnit():
+            return divided(unit, state, context.clock, context.limits, buckets)
+        case StreamQuery():
+            return divided_query(state, buckets)
+        case LarsUnit():
+            return LarsDivision(unit, context).divided(state, buckets, bucket_before)
+        case _:
+            raise StateError(f"that of {unit.name} cannot be divided over {buckets} buckets")
+
+
+def united_unit(unit: StreamUnit, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
+    """The state of a bucket of a unit as that of its parts, which have different keys."""
+    match unit:
+        case StreamQuery():
+            return united_query(parts)
+        case LarsUnit():
+            return united_lars(parts)
+        case _:
+            return united(parts)
+
+
+def united(parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
+    """The state of a bucket of an EP-SPARQL unit as that of its parts, which have different keys.
+
+    >>> one = UnitSnapshot('[[[5,1,["<a>"]]]]', [[StoredEvent(5, 0, ("1", "<a>"))]])
+    >>> other = UnitSnapshot('[[[4,1,["<b>"]]]]', [[StoredEvent(4, 0, ("1", "<b>"))]])
+    >>> united([one, other]).rest
+    '[[[5, 1, ["<a>"]], [4, 1, ["<b>"]]]]'
+    >>> [each.time for each in united([one, other]).entries[0]]
+    [4, 5]
+    """
+    rests = zip(*[json.loads(part.rest) for part in parts], strict=True)
+    logs = zip(*[part.entries for part in parts], strict=True)
+    return UnitSnapshot(
+        json.dumps([[solution for part in of_store for solution in part] for of_store in rests]),
+        [sorted([entry for part in of_log for entry in part], key=itemgetter(0)) for of_log in logs],
+    )
 
 
 def divided(unit: IntervalUnit, state: UnitSnapshot, clock: Clock, limits: Limits, buckets: int) -> Sequence[UnitSnapshot]:

@@ -29,6 +29,25 @@ INSIDE: Final = 2_000
 """Most entries that are written inside the value. Logs become a value again below a quarter of it."""
 
 
+class NoSegments:
+    """The segments of a value that has all entries inside."""
+
+    def read(self, log: int, position: int) -> bytes | None:
+        """None."""
+        return None
+
+    def write(self, log: int, position: int, lines: bytes) -> None:
+        """Nothing is written."""
+        raise AssertionError("a value with all entries inside has no segments")
+
+    def remove(self, log: int, position: int) -> None:
+        """Nothing is removed."""
+        raise AssertionError("a value with all entries inside has no segments")
+
+
+NO_SEGMENTS: Final = NoSegments()
+
+
 class UnitSnapshot(NamedTuple):
     """The state of a unit: its rest, and the entries of each of its logs."""
 

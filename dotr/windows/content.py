@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple, assert_never
 
 from dotr.errors.diagnostics import DotrError
@@ -125,21 +126,43 @@ class WindowContent:
         """
         if not graphs:
             return
-        self.latest = time
-        extent = self._extent
         before = self.came
         for triples in graphs:
-            self._elements.append(TimedElement(time, triples))
-            self._times.append(time)
-            self._before.append(self.came)
-            self.came += len(triples) if isinstance(extent, TriplesExtent) else 1
+            self._append(TimedElement(time, triples), len(triples) if isinstance(self._extent, TriplesExtent) else 1)
+        self._close(time, before)
+
+    def add_share(self, time: Micros, triples: tuple[Triple, ...], elements: int, size: int) -> None:
+        """Add a share of the elements of a time, as one element: some of their triples.
+
+        Args:
+            time: in µs, after the last one.
+            triples: those of the share, each once.
+            elements, size: the number of the elements, and that of their triples.
+
+        Raises:
+            WindowLimitExceeded: a landmark window holds more than its LIMIT.
+        """
+        before = self.came
+        self._append(TimedElement(time, triples), size if isinstance(self._extent, TriplesExtent) else elements)
+        self._close(time, before)
+
+    def _append(self, element: TimedElement, counted: int) -> None:
+        self._elements.append(element)
+        self._times.append(element.time)
+        self._before.append(self.came)
+        self.came += counted
+
+    def _close(self, time: Micros, before: int) -> None:
+        """Note the elements of a time, `came` being `before` without them."""
+        self.latest = time
+        extent = self._extent
         match extent:
             case ElementsExtent(_, step) | TriplesExtent(_, step):
                 if self.came // step > before // step:
                     self.closed_at = time
             case LandmarkExtent(_, _, limit) if limit is not None:
                 held = self.range_at(time)
-                if held.end - held.first > limit:
+                if held.first < held.end and self.came - self._before[held.first - self._offset] > limit:
                     raise WindowLimitExceeded
             case _:
                 pass
@@ -171,6 +194,10 @@ class WindowContent:
             case _:
                 assert_never(self._extent)
         return ContentRange(low + self._offset, high + self._offset) if low < high else _EMPTY
+
+    def range_of_kept(self) -> ContentRange:
+        """The positions of all elements that are kept."""
+        return ContentRange(self._offset + self._dropped, self._offset + len(self._elements))
 
     def begin_at(self, time: Micros) -> Micros:
         """The time after which elements are in the content at a time, or will be later.
@@ -266,19 +293,27 @@ class WindowContent:
         """The elements that are kept and are later than a time (None: all)."""
         return self.elements if after is None else self._elements[max(self._dropped, bisect_right(self._times, after)) :]
 
+    def counted(self, after: Micros | None) -> Sequence[int]:
+        """What each element of `later` counts for: one or, where triples are counted, its triples; a
+        share what all elements of its time count for."""
+        first = self._dropped if after is None else max(self._dropped, bisect_right(self._times, after))
+        return [end - begin for begin, end in pairwise([*self._before[first:], self.came])]
+
     def to_json(self) -> str:
         """The content as JSON, without its elements."""
         return json.dumps([self.came, self.closed_at, self.latest, self._offset + self._dropped])
 
-    def restore(self, text: str, elements: Iterable[TimedElement]) -> None:
-        """Go on from `to_json` and the elements that were kept."""
+    def restore(self, text: str, elements: Iterable[TimedElement], counted: Sequence[int] | None = None) -> None:
+        """Go on from `to_json` and the elements that were kept; `counted`: of shares, what each counts
+        for."""
         came, self.closed_at, self.latest, offset = json.loads(text)
         self.clear()
         self._offset = offset
-        self.came = came
         self._elements = list(elements)
         self._times = [each.time for each in self._elements]
-        for each in reversed(self._elements):
-            came -= len(each.triples) if isinstance(self._extent, TriplesExtent) else 1
-            self._before.append(came)
-        self._before.reverse()
+        if counted is None:
+            counted = [len(each.triples) if isinstance(self._extent, TriplesExtent) else 1 for each in self._elements]
+        self.came = came - sum(counted)
+        for each in counted:
+            self._before.append(self.came)
+            self.came += each

@@ -18,8 +18,9 @@ from dotr.config import Settings, matching_files, read_config, read_document, re
 from dotr.datalog.background import problems_of
 from dotr.datalog.compiled_cache import CachePolicy
 from dotr.engine.multi_query import share_queries
-from dotr.engine.program import CompiledProgram, compile_program, single_partitions
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.engine.spread_warnings import spread_warnings
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.languages.allowances import allowances, allowances_above
 from dotr.languages.datalog import parse_datalog
@@ -301,13 +302,13 @@ def _check_rules(paths: Sequence[str], programs: _Programs, allowed: AllowedWarn
         comments = allowances(document)
         if not own_rules.errors:
             _add_state(document.name, [document], own_rules, programs)
-            alone += _single_partitions(own_rules)
+            alone += _partitions(own_rules)
         elif any(d.code in _OF_OTHER_FILES for d in alone):
             with_others = [d for d in all_rules.diagnostics if d.span is not None and d.span.document is document]
             if len(documents) > 1 and _errors(with_others) < _errors(alone):
                 alone = with_others
                 if not all_rules.errors:
-                    alone += [d for d in _single_partitions(all_rules) if d.span is not None and d.span.document is document]
+                    alone += [d for d in _partitions(all_rules) if d.span is not None and d.span.document is document]
                     _add_state(", ".join(d.name for d in documents), documents, all_rules, programs)
         if not _errors(alone):
             allowed.judge(comments, with_data=False)
@@ -329,8 +330,8 @@ def _check_units(paths: Sequence[str], allowed: AllowedWarnings) -> list[Diagnos
     return [*program.warnings, *program.notices]
 
 
-def _single_partitions(rules: RuleSet) -> list[Diagnostic]:
-    return single_partitions(lay_out(share_queries(rules.rules)), rules.diagnostics)
+def _partitions(rules: RuleSet) -> list[Diagnostic]:
+    return spread_warnings(lay_out(share_queries(rules.rules), cut=True), rules.diagnostics)
 
 
 def _errors(diagnostics: Iterable[Diagnostic]) -> int:

@@ -97,7 +97,11 @@ def _rest(rule: RuleExplanation) -> Iterator[str]:
     for step in rule.steps:
         if step.consumed:
             yield f"consuming {step.label}"
-    yield f"layer {rule.layer}; {rule.partition}"
+    if rule.stages:
+        for number, stage in enumerate(rule.stages, 1):
+            yield f"stage {number}: {', '.join(stage.labels)} {stage.partition}; layer {stage.placement}"
+    else:
+        yield f"layer {rule.layer}; {rule.partition}"
     if rule.recursion:
         yield f"recursion: {rule.recursion}"
     for step in rule.steps:

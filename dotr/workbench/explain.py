@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from dotr.config import read_config, read_document, read_tree
@@ -20,7 +21,7 @@ from dotr.workbench.rule_test_files import is_test, read_file
 
 
 def explain(path: str, form: str = "text") -> str:
-    """Explanation of a file's program; `form` is `text`, `mermaid` or `svg`. Raises `Refused` with
+    """Explanation of a file's program, cut as on Spark; `form` is `text`, `mermaid` or `svg`. Raises `Refused` with
     the program's problems."""
     alone = ", without the knowledge that a configuration names" if RuleLanguage.of(path) is not None else ""
     program = _program(path)
@@ -37,15 +38,15 @@ def explain(path: str, form: str = "text") -> str:
 def _program(path: str) -> CompiledProgram:
     match Path(path).suffix:
         case ".dotr" | ".rspql" | ".lars" | ".epsparql":
-            return compile_program(ProgramSpec(rules=(read_document(path),)))
+            return compile_program(ProgramSpec(rules=(read_document(path),), cut=True))
         case ".yaml" | ".yml":
             if not is_test(read_tree(read_document(path)).data):
                 config = read_config(path)
-                return compile_program(config.program(), config.cache_policy())
+                return compile_program(replace(config.program(), cut=True), config.cache_policy())
             test, problems = read_file(path)
             if problems:
                 raise Refused(problems)
-            return compile_program(test.spec)
+            return compile_program(replace(test.spec, cut=True))
         case _:
             read_document(path)
             raise refuse(
@@ -109,8 +110,14 @@ def _rule(rule: RuleExplanation) -> Iterator[str]:
     for step in rule.steps:
         if step.consumed:
             yield f"  consuming  {step.label}: {step.consumed}"
-    yield f"  partition  {rule.partition}"
-    yield f"  layer      {rule.placement}"
+    if rule.stages:
+        yield f"  partition  in {len(rule.stages)} stages, from each of which bindings go to the next"
+        for number, stage in enumerate(rule.stages, 1):
+            yield f"  stage {number:<4} {', '.join(stage.labels)} {stage.partition}"
+            yield f"    layer    {stage.placement}"
+    else:
+        yield f"  partition  {rule.partition}"
+        yield f"  layer      {rule.placement}"
     if rule.recursion:
         yield f"  recursion  {rule.recursion}"
     if rule.same_template:

@@ -12,6 +12,7 @@ from dotr.engine.program import CompiledProgram
 from dotr.explanations.rendering import duration_text
 from dotr.joins.limits import NO_LIMITS
 from dotr.layout.layers import Layer
+from dotr.layout.query_keys import partition_reason
 from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, ProgramUnit, StreamQuery, readings
 from dotr.model.continuous import (
     AskForm,
@@ -146,6 +147,7 @@ def _explained(
         case other:
             assert_never(other)
     windows = tuple(_window(window, stream) for window, stream in zip(query.windows, unit.streams, strict=True))
+    reason = partition_reason(query)
     below = sorted({stream.label for stream in unit.streams if isinstance(stream, MadeGraphs)})
     reads = f"it reads {', '.join(below)}, made in layers before" if below else "it reads inputs alone"
     return ContinuousExplanation(
@@ -153,7 +155,7 @@ def _explained(
         makes,
         windows,
         _evaluation(query, rules, background),
-        f"one partition, on one core: {unit.key.reason or 'a report sees all of its windows'}",
+        f"one partition, on one core: {reason}" if reason else f"keyed by ?{unit.key.variable}",
         f"{layer.number}: {reads}",
         readers,
         layer.number,

@@ -69,9 +69,19 @@ class ClauseExplanation:
 
 
 @dataclass(frozen=True, slots=True)
+class StageExplanation:
+    """Plan of a stage of a rule that has several: the labels of its roles, its partition and its
+    layer, each with a reason."""
+
+    labels: tuple[Label, ...]
+    partition: str
+    placement: str
+
+
+@dataclass(frozen=True, slots=True)
 class RuleExplanation:
-    """Plan of a rule: its roles in order, assignments, partition and layer; `same_template` rules
-    share its matcher."""
+    """Plan of a rule: its roles in order, assignments, partition and layer (of several stages the
+    last one's); `same_template` rules share its matcher."""
 
     name: str
     documentation: str
@@ -84,6 +94,7 @@ class RuleExplanation:
     placement: str
     recursion: str
     same_template: tuple[str, ...]
+    stages: tuple[StageExplanation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +141,8 @@ class _Explainer:
             f"{knowledge.loaded:,} triples, and {knowledge.background.visible_count() - knowledge.loaded:,} derived from them once; "
             f"entailment {self.program.spec.entailment.value}; {len(self.datalog)} Datalog rule{'' if len(self.datalog) == 1 else 's'}"
         )
-        rules = [self.rule(layer, placed) for layer in self.program.layout.layers for placed in layer.rules]
+        every = [(layer, placed) for layer in self.program.layout.layers for placed in layer.rules]
+        rules = [self.rule(layer, placed) for layer, placed in every if placed.stage.is_last]
         queries = tuple(self.queries())
         read = {label for query in queries for label in query.labels}
         unread = tuple(shared.label for shared in self.program.rules.queries if shared.label not in read)
@@ -175,12 +187,12 @@ class _Explainer:
         return predicate_text(predicate, self.prefixes) + (f" {term_text(value, self.prefixes)}" if value is not None else "")
 
     def rule(self, layer: Layer, placed: PlacedRule) -> RuleExplanation:
-        """Plan of a rule."""
+        """Plan of a rule, with its last stage."""
         rule = placed.rule
-        answers = aggregate_evaluation(rule, placed.ports, self.program.attributes[rule.event], self.prefixes)
+        answers = aggregate_evaluation(rule, tuple(range(len(roles(rule)))), self.program.attributes[rule.event], self.prefixes)
         clauses: tuple[Clause | None, ...] = (None, *rule.clauses)
         steps = [
-            self.step(rule, role, clause, answer, self.state(layer, placed, position))
+            self.step(rule, role, clause, answer, self.state(rule, position))
             for position, (role, clause, answer) in enumerate(zip(roles(rule), clauses, answers, strict=True))
         ]
         return RuleExplanation(
@@ -195,18 +207,39 @@ class _Explainer:
             self.reasons.layer(placed),
             self.reasons.recursion(placed),
             self.same_template[rule.name],
+            () if placed.stage.is_whole else tuple(self.stage(each) for _, each in self.stages[rule.name]),
         )
+
+    def stage(self, placed: PlacedRule) -> StageExplanation:
+        """Plan of a stage of a rule that has several."""
+        labels = tuple(role.label for role, _ in placed.roles)
+        return StageExplanation(labels, self.reasons.partition(placed), self.reasons.layer(placed))
+
+    @cached_property
+    def stages(self) -> dict[str, list[tuple[Layer, PlacedRule]]]:
+        """The stages of each rule in order, with their layers."""
+        found: dict[str, list[tuple[Layer, PlacedRule]]] = {}
+        for layer in self.program.layout.layers:
+            for placed in layer.rules:
+                found.setdefault(placed.rule.name, []).append((layer, placed))
+        return found
 
     @cached_property
     def same_template(self) -> dict[str, tuple[str, ...]]:
         """Other rules with the same matcher, by rule."""
         others: dict[str, tuple[str, ...]] = {}
-        for layer in self.program.layout.layers:
-            for depth in sorted({placed.depth for placed in layer.rules}):
-                here = [placed for placed in layer.rules if placed.depth == depth]
-                for shape in group_rules([(n, p.rule, p.ports, self.program.attributes[p.rule.event]) for n, p in enumerate(here)]):
-                    names = [here[number].rule.name for number in shape.numbers]
-                    others |= {name: tuple(other for other in names if other != name) for name in names}
+        numbers: dict[tuple[int, int], int] = {}
+        alike: dict[object, list[tuple[int, Rule, tuple[int, ...], tuple[str, ...]]]] = {}
+        for stages in self.stages.values():
+            rule = stages[0][1].rule
+            ports = tuple(numbers.setdefault((layer.number, port), len(numbers)) for layer, placed in stages for _, port in placed.roles)
+            places = tuple((layer.number, placed.depth) for layer, placed in stages)
+            here = alike.setdefault(places, [])
+            here.append((len(here), rule, ports, self.program.attributes[rule.event]))
+        for here in alike.values():
+            for shape in group_rules(here):
+                names = [here[number][1].name for number in shape.numbers]
+                others |= {name: tuple(other for other in names if other != name) for name in names}
         return others
 
     def step(self, rule: Rule, role: Role, clause: Clause | None, answer: str, state: str) -> ClauseExplanation:
@@ -221,10 +254,11 @@ class _Explainer:
         consumed = _consumed(clause) if role.label in rule.consuming else ""
         return ClauseExplanation(_selection(clause), role.label, source, scope, _timer(role), constraints, answer, state, consumed)
 
-    def state(self, layer: Layer, placed: PlacedRule, position: int) -> str:
+    def state(self, rule: Rule, position: int) -> str:
         """State of a role: stored attributes, retention, and the rule that needs a longer one."""
-        rule, port = placed.rule, placed.ports[position]
-        attributes = ", ".join(f"?{name}" for name in roles(rule)[position].source.attributes) or "no attributes"
+        role = roles(rule)[position]
+        layer, port = next((layer, port) for layer, placed in self.stages[rule.name] for own, port in placed.roles if own is role)
+        attributes = ", ".join(f"?{name}" for name in role.source.attributes) or "no attributes"
         if not position:
             return f"{attributes}: wait {duration_text(rule.anchor.delay)}" if rule.anchor.delay else ""
         own, retention = lookbacks(rule)[position].far, layer.retention[port]
@@ -241,8 +275,8 @@ class _Explainer:
 
 def _lookback(placed: PlacedRule, port: int) -> Micros:
     """Greatest lookback of a rule over the events of a port, in µs; -1 without one."""
-    far = zip(placed.ports[1:], lookbacks(placed.rule)[1:], strict=True)
-    return max((reach.far for other, reach in far if other == port), default=-1)
+    reaches = lookbacks(placed.rule)[placed.stage.first + 1 : placed.stage.end + 1]
+    return max((reach.far for other, reach in zip(placed.ports[1:], reaches, strict=True) if other == port), default=-1)
 
 
 def _is_clock(source: FactSource) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -10,6 +10,7 @@ from dotr.explanations.unit_why_not import why_no_event
 from dotr.explanations.why import EventQuestion, WhyExplainer
 from dotr.explanations.why_not import Question, why_not
 from dotr.expressions.times import format_time
+from dotr.layout.interval_components import units_by_label
 from dotr.model.rules import EventSource, Rule
 from dotr.model.terms import is_blank, without_blank_labels
 from dotr.workbench.difference import Discrepancy, Item
@@ -30,9 +31,9 @@ class FailureReasons:
         self._shown = 0
 
     @cached_property
-    def _queries(self) -> frozenset[str]:
-        """The labels of units that explanations know."""
-        return frozenset(query.name for query in self._replay.program.queries)
+    def _labels(self) -> Collection[str]:
+        """The labels of units other than rules."""
+        return units_by_label(self._replay.program.units).keys()
 
     @cached_property
     def _explainer(self) -> WhyExplainer:
@@ -53,7 +54,7 @@ class FailureReasons:
         if item.kind is None and item.rule is None:
             return ()
         rules = [each for each in self._replay.program.rules.rules if item.kind in (None, each.event) and item.rule in (None, each.name)]
-        units = [] if item.rule not in (None, item.kind) else [each for each in self._queries if item.kind in (None, each)]
+        units = [] if item.rule not in (None, item.kind) else [each for each in self._labels if item.kind in (None, each)]
         if units:
             question = Question(item.time, item.time)
             return [line for label in units for line in why_no_event(self._replay, label, question).lines()]
@@ -66,7 +67,7 @@ class FailureReasons:
         if item is None or item.rule is None:
             return ()
         of_rule = item.rule in {rule.name for rule in self._replay.program.rules.rules}
-        if not of_rule and item.rule not in self._queries:
+        if not of_rule and item.rule not in self._labels:
             return ()
         attributes = attribute_terms(item.attributes or frozenset())
         where = tuple((name, term) for name, term in attributes.items() if not is_blank(term) and without_blank_labels(term) == term)

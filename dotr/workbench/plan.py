@@ -7,6 +7,7 @@ from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, required_layout
 from dotr.runtimes.spark.planner import BEGINNING
+from dotr.runtimes.spark.width import buckets_at_start, cores_of_master, width_line
 from dotr.state.renamed_rules import renamed_rules
 from dotr.state.state_migration import StateFate
 
@@ -31,6 +32,15 @@ def plan(pipeline: Pipeline) -> list[str]:
         for name, old in renamed_rules(pipeline.program, found.before).items()
     ]
     lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *knowledge, *map(str, found.verdicts), *renamed]
+    settings, buckets = pipeline.spark, checkpoint.layout.buckets
+    if (
+        kept
+        and required.layers
+        and (width := width_line(buckets, cores := cores_of_master(settings.master, settings.conf), settings.buckets))
+    ):
+        lines.append(width)
+        if not found.moves and buckets_at_start(buckets, cores, settings.buckets) != buckets:
+            return lines
     if not found.moves:
         return [*lines, "The run goes on as it is."]
     needs = f"The program needs another layout ({_operators(required.layers)}, not {kept or 'none'}). " if kept != required.layers else ""

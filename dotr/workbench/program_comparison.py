@@ -19,7 +19,7 @@ from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.explanations.replay import RejectedElement, Replay, ReplayedInstant
-from dotr.layout.units import labels_made
+from dotr.layout.interval_components import units_by_label
 from dotr.model.stream import Firing
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.inputs import Inputs, read_inputs
@@ -228,17 +228,17 @@ class _EventDifferences:
         self._meanings = tuple({rule.name: rule.digest for rule in schema.rules} for schema in schemas)
         self._reads = {rule.name: frozenset(rule.reads) for rule in schemas[1].rules}
         self._renamed = renamed_rules(after, schemas[0])
-        older = {*(rule.name for rule in before.rules.rules), *_labels_of_units(before)}
+        older = {*(rule.name for rule in before.rules.rules), *units_by_label(before.units)}
         self._after: dict[str, RuleDifference] = {}
         for rule in after.rules.rules:
             former = self._renamed.get(rule.name, rule.name)
             self._after[rule.name] = RuleDifference(rule.name, former if former in older else None, rule.name)
-        for label in _labels_of_units(after):
+        for label in units_by_label(after.units):
             self._after[label] = RuleDifference(label, label if label in older else None, label)
         self._before = {each.older: each for each in self._after.values() if each.older is not None}
         for rule in before.rules.rules:
             self._before.setdefault(rule.name, RuleDifference(rule.name, rule.name, None))
-        for label in _labels_of_units(before):
+        for label in units_by_label(before.units):
             self._before.setdefault(label, RuleDifference(label, label, None))
         labels = {self._renamed[rule.name]: rule.event for rule in after.rules.rules if rule.name in self._renamed}
         self._labels = {rule.event: labels[rule.name] for rule in before.rules.rules if rule.name in labels}
@@ -283,11 +283,6 @@ class _EventDifferences:
     def _read_differing(self, each: RuleDifference, by_name: dict[str, RuleDifference]) -> set[str]:
         reads = self._reads.get(each.rule, frozenset())
         return {name for name in reads if name != each.rule and name in by_name and by_name[name].differs}
-
-
-def _labels_of_units(program: CompiledProgram) -> list[str]:
-    """The labels of the events of units other than rules."""
-    return [label for unit in program.units for label in labels_made(unit)]
 
 
 def _unpaired(before: _Firings, after: _Firings, form: Callable[[Firing], _Form]) -> tuple[_Firings, _Firings]:

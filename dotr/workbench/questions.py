@@ -12,7 +12,8 @@ from dotr.explanations.unit_why_not import asked_attributes
 from dotr.explanations.why_not import Question
 from dotr.languages.sparql import parse_select, scan_references
 from dotr.languages.turtle.graphs import Misread, read_graph
-from dotr.layout.units import StreamUnit, labels_made
+from dotr.layout.interval_components import units_by_label
+from dotr.layout.units import StreamUnit
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.rules import Rule
@@ -27,7 +28,7 @@ _BLANK: Final = re.compile(r"(?<![\w:])_:[\w-]+")
 def rule_named(replay: Replay, name: str) -> Rule | StreamUnit:
     """The rule of a name, or the unit that makes events of that label; raises `Refused`."""
     rules = {rule.name: rule for rule in replay.program.rules.rules}
-    units = {label: unit for unit in replay.program.units for label in labels_made(unit)}
+    units = units_by_label(replay.program.units)
     found = rules.get(name) or units.get(name)
     if found is None:
         names = [*rules, *units]

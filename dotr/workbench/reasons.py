@@ -13,8 +13,9 @@ from dotr.explanations.rendering import constraint_text
 from dotr.layout.event_order import equated_pair
 from dotr.layout.keys import AnyPartition, KeyedPartitions, SinglePartition, carried_keys
 from dotr.layout.layers import Layout, PlacedRule
-from dotr.layout.placement import are_copartitioned
+from dotr.layout.placement import meet
 from dotr.layout.retention import roles
+from dotr.layout.stages import AggregatedValue
 from dotr.model.algebra import Expression
 from dotr.model.graphs import components
 from dotr.model.rules import Aggregate, Between, EventSource, Role, Rule
@@ -39,8 +40,12 @@ class Reasons:
 
     def __init__(self, layout: Layout) -> None:
         self._has_state = layout.stateful_operators > 0
-        self._placed = {placed.rule.name: placed for layer in layout.layers for placed in layer.rules}
+        self._placed = {placed.rule.name: placed for layer in layout.layers for placed in layer.rules}  # the last stage of each
         self._layers = {placed.rule.name: layer.number for layer in layout.layers for placed in layer.rules}
+        self._stages: dict[str, list[tuple[int, PlacedRule]]] = {}
+        for layer in layout.layers:
+            for placed in layer.rules:
+                self._stages.setdefault(placed.rule.name, []).append((layer.number, placed))
         self._producers: dict[Label, list[PlacedRule]] = {}
         for placed in self._placed.values():
             self._producers.setdefault(placed.rule.event, []).append(placed)
@@ -56,22 +61,26 @@ class Reasons:
                     yield role.source.event, maker.rule.name
 
     def partition(self, placed: PlacedRule) -> str:
-        """Partitioning of a rule's events, with its reason."""
-        rule, split = placed.rule, placed.split
+        """Partitioning of the events of a rule, or of a stage of it, with its reason."""
+        split = placed.split
         if not self._has_state and not isinstance(split, AnyPartition):
             return "any: each instant is on its own, for nothing is remembered"
         match split:
-            case KeyedPartitions(attribute):
-                key = " = ".join(f"{role.label}.?{attribute[role.label]}" for role in roles(rule))
-                return f"by the value of {key}: {self._key_reason(rule, split)}"
+            case KeyedPartitions():
+                return f"by the value of {_key_text(placed)}: {self._key_reason(placed, split)}"
             case SinglePartition(why):
                 return f"one partition, on one core: {why}"
+            case AnyPartition() if placed.stage.replicated:
+                return f"any: anchors are spread by their values and times{_replicated(placed)}"
             case AnyPartition():
                 return "any: each anchor is on its own, for there is no clause"
             case _:
                 assert_never(split)
 
-    def _key_reason(self, rule: Rule, split: KeyedPartitions) -> str:
+    def _key_reason(self, placed: PlacedRule, split: KeyedPartitions) -> str:
+        rule = placed.rule
+        if not placed.stage.is_first:
+            return f"bindings come from stage {placed.stage.number}{_replicated(placed)}"
         source = rule.anchor.source
         key = split.attribute[rule.anchor.label]
         is_made_under_key = (
@@ -85,26 +94,34 @@ class Reasons:
         reasons = [f"{rule.anchor.origin} is made under it"] if is_made_under_key else []
         if not rule.clauses:
             return " and ".join(reasons) or "the rule has no clause"
-        return " and ".join(["equalities tie every clause to the anchor", *reasons])
+        tied = [role.label for role in placed.clause_roles if role.label not in placed.stage.replicated]
+        if len(tied) == len(rule.clauses):
+            return " and ".join(["equalities tie every clause to the anchor", *reasons])
+        equalities = [f"equalities tie {_listed(tied)} to the anchor"] if tied else []
+        return " and ".join([*equalities, *reasons]) + _replicated(placed)
 
     def layer(self, placed: PlacedRule) -> str:
-        """Number of a rule's layer, with its reason."""
-        number = self._layers[placed.rule.name]
+        """Number of the layer of a rule, or of a stage of it, with its reason."""
+        number = next(layer for layer, own in self._stages[placed.rule.name] if own is placed)
         events: dict[Label, None] = {}
-        moved: dict[Label, None] = {}
-        for role in roles(placed.rule):
+        moved: dict[Label, str] = {}
+        for role, _ in placed.roles:
             if isinstance(role.source, EventSource):
                 events[role.source.event] = None
                 for maker in self._producers.get(role.source.event, ()):  # none where a query makes it
-                    if self._layers[maker.rule.name] < number and not are_copartitioned(maker.rule, maker.split, placed.split, role):
-                        moved[role.source.event] = None
+                    if self._layers[maker.rule.name] < number and not meet(maker.rule, maker.stage, placed.stage, role):
+                        has_no_key = role.label in placed.stage.replicated or isinstance(placed.split, AnyPartition)
+                        moved[role.source.event] = "made" if has_no_key else "made under another key,"
         asked = {label: None for label in events if label not in self._producers}
         if asked:
             return f"{number}: {_listed(asked)} {_are(asked)} made by a continuous query, in a layer before"
+        if moved:
+            how = next(iter(moved.values())) if len(set(moved.values())) == 1 else "made"
+            return f"{number}: {_listed(list(moved))} {_are(moved)} {how} in a layer before"
+        if not placed.stage.is_first:
+            return f"{number}: above stage {placed.stage.number}"
         if not events:
             return f"{number}: it reads no events of rules"
-        if moved:
-            return f"{number}: {_listed(moved)} {_are(moved)} made under another key, in a layer before"
         return f"{number}: {_listed(events)} {_are(events)} read in the partition that makes {'it' if len(events) == 1 else 'them'}"
 
     def recursion(self, placed: PlacedRule) -> str:
@@ -119,12 +136,33 @@ class Reasons:
         return f"{together}, strictly in the past; so {'they have' if len(members) > 1 else 'it has'} {one}"
 
 
+def _key_text(placed: PlacedRule) -> str:
+    """The attributes that have the value of a stage's key: `A.?room = B.?room`."""
+    rule, split, entered = placed.rule, placed.split, placed.stage.enters
+    assert isinstance(split, KeyedPartitions)
+    parts = [f"{role.label}.?{split.attribute[role.label]}" for role in roles(rule) if role.label in split.attribute]
+    if entered is not None and isinstance(entered.key, AggregatedValue):
+        clause = rule.clauses[entered.key.place - 1]
+        assert isinstance(clause, Aggregate)
+        parts.insert(0, f"?{clause.variable}")
+    return " = ".join(parts)
+
+
+def _replicated(placed: PlacedRule) -> str:
+    """The labels of a stage whose events every bucket has, as the end of a reason."""
+    labels = [role.label for role in placed.clause_roles if role.label in placed.stage.replicated]
+    if not labels:
+        return ""
+    are, their = ("is", "its") if len(labels) == 1 else ("are", "their")
+    return f"; {_listed(labels)} {are} replicated: every bucket has {their} events"
+
+
 def _key(placed: PlacedRule) -> str:
     split = placed.split
     return f"?{split.attribute[placed.rule.anchor.label]} of {placed.rule.anchor.label}" if isinstance(split, KeyedPartitions) else "any"
 
 
-def _are(words: Mapping[str, None]) -> str:
+def _are(words: Mapping[str, object]) -> str:
     return "is" if len(words) == 1 else "are"
 
 

@@ -118,7 +118,7 @@ def _state(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
         yield f"State as the last batch counted it ({partitions}): {checkpoint.totals.bytes:,} bytes"
         for layer, (ports, numbers) in enumerate(zip(checkpoint.totals.ports, checkpoint.totals.event_counts, strict=True)):
             yield from (
-                f"  layer {layer}, {port.label}: {count_text(number, 'event')}"
+                f"  layer {layer}, {port.label}: {count_text(number, 'event')}{_copies_text(port.copies(number, layout.buckets))}"
                 for port, number in zip(ports, numbers, strict=True)
                 if number
             )
@@ -127,7 +127,15 @@ def _state(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
     yield f"State {where} ({partitions}): {count_text(state.values, 'value')}, {state.bytes:,} bytes"
     for kept in state.ports:
         keys = "" if kept.keys is None else f", {count_text(kept.keys, 'key')}"
-        yield f"  layer {kept.layer}, {kept.label}: {count_text(kept.events, 'event')}{keys}"
+        yield f"  layer {kept.layer}, {kept.label}: {count_text(kept.events, 'event')}{keys}{_copies_text(kept.copies)}"
+
+
+def _copies_text(copies: int) -> str:
+    """
+    >>> _copies_text(0), _copies_text(1200)
+    ('', ', 1,200 of them copies')
+    """
+    return f", {copies:,} of them copies" if copies else ""
 
 
 def _age_text(seconds: float) -> str:
@@ -191,15 +199,19 @@ def _state_json(checkpoint: CheckpointStatus, state: StoreReading) -> dict[str, 
     if not checkpoint.layout.layers:
         return {"source": "none", "values": 0, "bytes": 0, "held": []}
     if state is not None and not isinstance(state, str):
-        held = [{"layer": each.layer, "label": each.label, "events": each.events, "keys": each.keys} for each in state.ports]
+        held = [_held_json(each.layer, each.label, each.events, each.keys, each.copies) for each in state.ports]
         return {"source": "moved" if checkpoint.is_moved_state else "store", "values": state.values, "bytes": state.bytes, "held": held}
     parts: dict[str, object] = {"source": "last batch", "why": state}
     if checkpoint.totals is not None:
         parts["bytes"] = checkpoint.totals.bytes
         parts["held"] = [
-            {"layer": layer, "label": port.label, "events": number, "keys": None}
+            _held_json(layer, port.label, number, None, port.copies(number, checkpoint.layout.buckets))
             for layer, (ports, numbers) in enumerate(zip(checkpoint.totals.ports, checkpoint.totals.event_counts, strict=True))
             for port, number in zip(ports, numbers, strict=True)
             if number
         ]
     return parts
+
+
+def _held_json(layer: int, label: str, events: int, keys: int | None, copies: int) -> dict[str, object]:
+    return {"layer": layer, "label": label, "events": events, "keys": keys, **({"copies": copies} if copies else {})}

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from dotr.explanations.firings import FiringRecorder, UnitFiring
 from dotr.explanations.replay import Replay
-from dotr.layout.units import StreamQuery, labels_made
+from dotr.layout.interval_components import units_by_label
+from dotr.layout.units import StreamQuery
 from dotr.model.terms import Label
 
 
@@ -68,13 +69,12 @@ def coverage_of_units(replay: Replay) -> Iterator[UnitCoverage]:
             if isinstance(each, UnitFiring):
                 events[each.label] = events.get(each.label, 0) + 1
                 times.setdefault(each.label, set()).add(each.time)
-    for unit in units:
-        for label in labels_made(unit):
-            coverage = UnitCoverage(label, unit.span.document.name, None, events.get(label, 0))
-            if isinstance(unit, StreamQuery):
-                coverage.reports = len(recorder.records[label].reports)
-                coverage.silent = coverage.reports - len(times.get(label, ()))
-            yield coverage
+    for label, unit in units_by_label(units).items():
+        coverage = UnitCoverage(label, unit.span.document.name, None, events.get(label, 0))
+        if isinstance(unit, StreamQuery):
+            coverage.reports = len(recorder.records[label].reports)
+            coverage.silent = coverage.reports - len(times.get(label, ()))
+        yield coverage
 
 
 def _counted(number: int, noun: str) -> str:

@@ -193,7 +193,7 @@ def test_misspelt_keys_of_a_rule_test_are_refused(project: Project) -> None:
 
 def test_warnings_fail_only_with_strict(project: Project) -> None:
     project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
-    project.change("r.dotr", "with", "within 5 s from B with")
+    project.change("r.dotr", "with Out.?x = A.?x", "within 5 s from B with Out.?x = A.?x consuming A")
     answer = project.dotr("check", "c.yaml")
     assert answer.code == 0
     assert "D502 warning: rule R cannot be partitioned" in answer.err
@@ -207,6 +207,28 @@ def test_stateless_rule_has_no_single_core_warning(project: Project) -> None:
     project.change("r.dotr", "with", "within [0, 0] from B with")
     assert project.dotr("check", "c.yaml", "--strict").code == 0
     assert "any: each instant is on its own, for nothing is remembered\n" in project.dotr("explain", "c.yaml").out
+
+
+def test_rule_of_a_replicated_clause_has_no_single_core_warning(project: Project) -> None:
+    """Unless its query takes in all there is: then every core does."""
+    project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
+    project.change("r.dotr", "with", "within 5 s from B with")
+    assert project.dotr("check", "c.yaml", "--strict").code == 0
+    for pattern, is_selective in (
+        ("?x :p ?y", False),
+        ("?x :p/:q ?y", False),
+        ("?x :p ?y . OPTIONAL { ?y :q ?z }", False),
+        ("?x :p :a", True),
+        (":a :p ?x", True),
+        ("?x :p ?y . FILTER (?y > 3)", True),
+        ("VALUES ?x { :a :b } ?x :p ?y", True),
+        ("?x :p ?y . MINUS { ?x :q ?y . FILTER (?y > 1) }", True),
+    ):
+        project.change("r.dotr", "?x a :A", pattern)
+        answer = project.dotr("check", "r.dotr", "c.yaml", "--strict")
+        said = "r.dotr:5:10: D510 warning: every core takes in every event of A: no equality ties it to rule R" in answer.err
+        assert (answer.code == 0) == is_selective == (not said), answer.err
+        project.change("r.dotr", pattern, "?x a :A")
 
 
 def test_folders_are_checked_without_other_files(project: Project) -> None:
@@ -262,7 +284,7 @@ def test_other_kinds_of_files_are_refused(project: Project) -> None:
 
 def test_single_core_rule_is_reported_without_a_configuration(project: Project) -> None:
     project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
-    project.change("r.dotr", "with", "within 5 s from B with")
+    project.change("r.dotr", "with Out.?x = A.?x", "within 5 s from B with Out.?x = A.?x consuming A")
     assert "r.dotr:4:6: D502 warning: rule R cannot be partitioned" in project.dotr("check", "r.dotr").err
     assert project.dotr("check", "r.dotr", "--strict").code == 2
     assert project.dotr("check", "r.dotr", "c.yaml").err.count("D502") == 1
@@ -270,7 +292,7 @@ def test_single_core_rule_is_reported_without_a_configuration(project: Project) 
 
 def test_accepted_warnings_are_left_out(project: Project) -> None:
     project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
-    project.change("r.dotr", "with", "within 5 s from B with")
+    project.change("r.dotr", "with Out.?x = A.?x", "within 5 s from B with Out.?x = A.?x consuming A")
     project.change("c.yaml", "engine: local", "engine: local\nreport: { accept: [D502] }")
     answer = project.dotr("check", "c.yaml", "--strict")
     assert (answer.code, answer.err) == (0, "1 file checked: no errors, no warnings (1 accepted).\n")

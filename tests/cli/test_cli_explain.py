@@ -38,15 +38,68 @@ def test_rule_r_is_explained(project: Project) -> None:
     )
 
 
-def test_layers_and_single_core_rules_are_explained(project: Project) -> None:
+def test_layers_stages_and_replicated_clauses_are_explained(project: Project) -> None:
     text = explained(project, ROOT / "configs/city.yaml")
     rules = dict(re.findall(r"^Rule (\w+) .*\n((?:  .*\n)*)", text, re.MULTILINE))
     assert set(rules) == {"SuddenSlowDown", "WarnNeighbours", "SpreadingSlowDown", "SlowInStrongWind", "SlowNearFullCarPark"}
     assert "  from SlowDown (event SlowDown)\n" in rules["WarnNeighbours"]
     assert "  if         Reading.?speed < (0.6 * Before.?speed)\n" in rules["SuddenSlowDown"]
-    assert "  partition  one partition, on one core: no constraint equates" in rules["SlowInStrongWind"]
+    spread = "any: anchors are spread by their values and times; StrongWind is replicated: every bucket has its events"
+    assert f"  partition  {spread}\n  layer      0: it reads no events of rules\n" in rules["SlowInStrongWind"]
+    assert (
+        "  partition  in 2 stages, from each of which bindings go to the next\n"
+        "  stage 1    SlowDown, Beside by the value of SlowDown.?section = Beside.?section: "
+        "equalities tie Beside to the anchor and SlowDown is made under it\n"
+        "    layer    0: SlowDown is read in the partition that makes it\n"
+        "  stage 2    Parking by the value of Beside.?park = Parking.?park: bindings come from stage 1\n"
+        "    layer    1: above stage 1\n"
+        "  state      Beside: ?park, ?section: kept for their instant\n"
+        "  state      Parking: ?occupancy, ?park: kept 1 h\n"
+    ) in rules["SlowNearFullCarPark"]
+    assert "one core" not in text
     assert "  layer      0: SlowDown is read in the partition that makes it\n" in rules["WarnNeighbours"]
     assert "  layer      1: Warning is made under another key, in a layer before\n" in rules["SpreadingSlowDown"]
+
+
+STAGES = """\
+PREFIX : <http://e/>
+query A = [ SELECT ?k ?l WHERE { ?x a :A ; :k ?k ; :l ?l } ]
+query B = [ SELECT ?k ?l WHERE { ?x a :B ; :k ?k ; :l ?l } ]
+rule Chain define Pair = [ [] :of ?k ] from A and each B as Any within 5 s from A
+and ?n = count(*) of B as Same [ FILTER(?k = A.?k) ] within 5 s from A
+and last B as Next [ FILTER(?l = ?n) ] within 5 s from A with Pair.?k = Next.?k
+rule Over define Over = [ [] a :Over ] from Pair and last A within 1 s from Pair
+rule Using define Used = [ [] a :Used ] from A and last B [ FILTER(?k = A.?k) ] within 5 s from A
+and not B as Other [ FILTER(?k = B.?l) ] within 5 s from A consuming B
+rule Nowhere define None = [ [] a :None ] from A and last B [ FILTER(?k < A.?k) ] within 5 s from A consuming B
+rule Hour define Beat = [ [] a :Beat ] from every 1 h as Hour and last A within 1 h from Hour
+and last B [ FILTER(?k = A.?k) ] within 1 h from Hour
+"""
+
+
+def test_every_kind_of_partition_is_explained(project: Project) -> None:
+    project.write("stages.dotr", STAGES)
+    rules = rules_of(explained(project, "stages.dotr"))
+    assert (
+        "  partition  in 2 stages, from each of which bindings go to the next\n"
+        "  stage 1    A, Any, Same by the value of A.?k = Same.?k: equalities tie Same to the anchor; "
+        "Any is replicated: every bucket has its events\n"
+        "    layer    0: it reads no events of rules\n"
+        "  stage 2    Next by the value of ?n = Next.?l: bindings come from stage 1\n"
+        "    layer    1: above stage 1\n"
+    ) in rules["Chain"]
+    assert "  layer      2: Pair is made in a layer before\n" in rules["Over"]
+    assert (
+        "  partition  by the value of A.?k = B.?k: equalities tie B to the anchor; Other is replicated: every bucket has its events\n"
+    ) in rules["Using"]
+    assert (
+        "  partition  one partition, on one core: no attribute of A is equated with one of every label that it consumes (B)\n"
+    ) in rules["Nowhere"]
+    assert (
+        "  stage 1    Hour, A one partition, on one core: Hour ticks without an attribute that could spread its ticks\n"
+        "    layer    0: it reads no events of rules\n"
+        "  stage 2    B by the value of A.?k = B.?k: bindings come from stage 1\n"
+    ) in rules["Hour"]
 
 
 def test_stateless_rules_are_explained(project: Project) -> None:

@@ -64,6 +64,41 @@ def test_additional_event_has_the_first_level_of_its_reasons(project: Project) -
     assert clause == "    └ last Hot at 0, 60 s before: room :lab, v 80; :lab = :lab, 80 > 75; the only one"
 
 
+def test_units_of_other_languages_have_reasons(project: Project) -> None:
+    """A LARS file and a unit of EP-SPARQL: an event that is missing, and one that is not expected."""
+    prefix = "PREFIX : <http://example.org/why#>\n"
+    project.write("hot.lars", prefix + "Hot(?x) :- :celsius(?x, ?v) IN [2 s], FILTER(?v > 75) .\nREPORT Hot(?x) .\n")
+    where = "{ ?x :celsius ?v } SEQ { ?x :celsius ?w } FILTER(?w > ?v) WITHIN 5 s"
+    project.write("rise.epsparql", f"{prefix}REGISTER QUERY Rise AS SELECT ?x\nWHERE {where}\n")
+    stream = '[ { at: 0, graph: ":a :celsius 80 ." }, { at: 3, graph: ":a :celsius 90 ." }, { at: 10, graph: ":b :celsius 70 ." } ]'
+    expect = "[ { at: 0, event: Hot }, { at: 10, event: Rise }, { at: 10, event: Hot } ]"
+    head = HEAD.replace("../why.dotr", "../hot.lars, ../rise.epsparql")
+    project.write("tests/units.yaml", f"{head}  - name: units\n    stream: {stream}\n    expect: {expect}\n")
+    answer = project.dotr("test", "tests/units.yaml")
+    assert answer.code == 1
+    assert answer.out.splitlines()[1:-2] == [
+        "+ got      at 3 Rise by Rise",
+        "+     x: :a",
+        "    Rise at 3: x :a; from 0 to 3                         rise.epsparql:2",
+        "    ├ { ?x :celsius ?v } at 0: v 80, x :a                rise.epsparql:3",
+        "    │ └ :a :celsius 80                                   tests/units.yaml:5",
+        "    ├ { ?x :celsius ?w } at 3: w 90, x :a                rise.epsparql:3",
+        "    │ └ :a :celsius 90                                   tests/units.yaml:5",
+        "    └ 90 > 80",
+        "- expected at 10 Rise",
+        "    Rise: 0 events",
+        "      { ?x :celsius ?v }: 3 solutions, the last at 10",
+        "      { ?x :celsius ?w }: 3 solutions, the last at 10",
+        "      SEQ: 1 combination, the last at 3",
+        "      after its BINDs, FILTERs and WITHIN: 1 solution, the last at 3",
+        "        the whole has solutions, none at the times or with the attributes asked about",
+        "- expected at 10 Hot",
+        "    Hot: 1 point evaluated, 0 events",
+        "      hot.lars:2: at 10, :celsius(?x, ?v) IN [2 s] holds once; with FILTER(?v > 75), never",
+        "        70 > 75 is false, or errs",
+    ]
+
+
 def test_time_without_an_element_is_told(project: Project) -> None:
     assert failed(project, 132, "[ { at: 133, event: Leak } ]").splitlines()[1:] == [
         "- expected at 133 Leak",

@@ -64,6 +64,32 @@ def test_every_rule_has_a_line_on_request(folder: Path, capsys: pytest.CaptureFi
     assert said(capsys, "--rules", "--quiet") == []
 
 
+def test_labels_of_other_languages_have_lines_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Units of three languages, and a rule that depends on one of them as it on the rule."""
+    write(
+        """
+define Echo = [ ?x b:echo ?v ] from Temp = [ SELECT ?x ?v { ?x b:value ?v } ] and last Rise within 9 min from Temp
+with Echo.?x = Temp.?x, Echo.?v = Temp.?v""",
+        [f"b:r b:value {value} ." for value in (20, 27, 30)],
+    )
+    Path("a.lars").write_text(
+        f"{PREFIXES}Hot(?x) :- b:value(?x, ?v), FILTER(?v > 25) .\nREPORT Hot(?x) .\nREPORT ENDED Hot(?x) AS Cool .\n"
+    )
+    Path("a.epsparql").write_text(
+        f"{PREFIXES}REGISTER QUERY Rise AS SELECT ?v\n"
+        "WHERE { { ?x b:value ?u } SEQ { ?x b:value ?v } FILTER(?v > ?u) } UNION { EVENT Echo(?x) SEQ { ?x b:never ?v } } WITHIN 1 min\n"
+    )
+    window = "FROM NAMED WINDOW <w> ON <Echo> [RANGE 1 min STEP 1 min]"
+    Path("a.rspql").write_text(f"{PREFIXES}REGISTER RSTREAM Values AS SELECT ?v\n{window}\nWHERE {{ WINDOW <w> {{ ?x b:echo ?v }} }}\n")
+    config = Path("bms.yaml").read_text()
+    Path("bms.yaml").write_text(config.replace("bms.dotr]", "bms.dotr, a.lars, a.epsparql, a.rspql]"))
+    lines = said(capsys, "--rules")[1:]
+    assert lines == ["Rule Echo: 3 anchors, 1 event.", "Values: 1 event.", "Hot: 2 events.", "Cool: 1 event.", "Rise: 2 events."]
+    write(RULES, ["b:r b:value 20 ."])
+    Path("bms.yaml").write_text(Path("bms.yaml").read_text().replace("bms.dotr]", "bms.dotr, a.lars]"))
+    assert said(capsys)[-2:] == [f"{label} never came. dotr why-not bms.yaml --rule {label}" for label in ("Hot", "Cool")]
+
+
 @pytest.mark.parametrize(
     ("rule", "line"),
     [

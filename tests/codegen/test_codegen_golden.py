@@ -37,6 +37,7 @@ from dotr.outputs.templates import compile_template
 from dotr.patterns.event_store import compile_insert
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.patterns.matcher.emitter import event_test
+from dotr.patterns.operator import numbered_rule, positional_stage
 from dotr.patterns.rule_templates import RuleGroup, group_rules
 from dotr.queries import shared_joins as together
 from dotr.store.triples import TripleIndex
@@ -139,6 +140,44 @@ def matcher() -> Callable[..., Any]:
     return compiled_matcher()[0].find
 
 
+CUT = """PREFIX : <http://example.org/>
+query P = [ SELECT ?x ?v WHERE { ?x :p ?v } ]
+query Q = [ SELECT ?x ?v WHERE { ?x :r ?v } ]
+rule R# define C = [ dotr_id1 :v ?v ] from P as Now [ FILTER(?v > #) ]
+and each Q as Early [ FILTER(?x = Now.?x) ] within 1 min from Now
+and last P as Before [ FILTER(?x = Early.?v) ] within 30 s from Early
+and ?sum = sum(Part.?v) of P as Part within 5 min from Now
+if ?sum > #
+with C.?v = Before.?v
+"""
+
+
+def cut_matcher(stage: int) -> Matcher:
+    """The matcher of a stage of three rules alike: `each` by ?x; then `last` by ?v, and a replicated aggregate."""
+    head, rule = CUT.split("rule", 1)
+    rules = compile_rules([Document("cut.dotr", head + "".join(f"rule{rule}".replace("#", str(n)) for n in (3, 4, 5)))], {}).rules
+    assert rules
+    layer = lay_out(rules, cut=True).layers[stage]
+    numbered = [numbered_rule(number, layer, ("v",)) for number in range(len(layer.rules))]
+    stages = {number: each for number, placed in enumerate(layer.rules) if (each := positional_stage(placed, layer)) is not None}
+    (alike,) = group_rules(numbered, stages)
+    return compile_matcher(alike, [0] * 3, Clock())
+
+
+def stage_that_sends() -> Callable[..., Any]:
+    return cut_matcher(0).find
+
+
+def stage_that_ends() -> Callable[..., Any]:
+    return cut_matcher(1).find
+
+
+def binding_decoder() -> Callable[..., Any]:
+    decode = cut_matcher(1).decode
+    assert decode is not None
+    return decode
+
+
 def event_store() -> Callable[..., Any]:
     """The indexes of `last P` and of `sum` of P."""
     made, alike = compiled_matcher()
@@ -168,6 +207,9 @@ CASES: list[Callable[[], Callable[..., Any]]] = [
     shared_joins,
     shared_joins_counted,
     matcher,
+    stage_that_sends,
+    stage_that_ends,
+    binding_decoder,
     event_store,
     expression,
     template,

@@ -27,7 +27,7 @@ from dotr.monitoring.latest_figures import LatestFigures
 from dotr.monitoring.prometheus import exposition
 from dotr.monitoring.totals import Totals
 from dotr.patterns import operator
-from dotr.patterns.events import StoredEvent
+from dotr.patterns.events import EnteringBinding, StoredEvent
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.queries import JoinGroup, QueryPlan, join_groups, plan
 from dotr.runtimes.spark.rows import RowKind as Row
@@ -88,8 +88,8 @@ def rules(patch: pytest.MonkeyPatch) -> None:
     def compiled(*arguments: object) -> Matcher:
         matcher = compile_matcher(*arguments)  # type: ignore[arg-type]
 
-        def find(anchors: Iterable[StoredEvent], *rest: object) -> None:
-            def watched() -> Iterator[StoredEvent]:
+        def find(anchors: Iterable[StoredEvent | EnteringBinding], *rest: object) -> None:
+            def watched() -> Iterator[StoredEvent | EnteringBinding]:
                 for anchor in anchors:
                     if not failed:
                         failed.append(True)

@@ -92,6 +92,62 @@ def test_rules_and_units_depend_on_each_other_through_the_past() -> None:
     assert found == ["1 Hot n=1", "2 Fire n=1", "3 Hot n=2", "4 Hot n=3", "5 Fire n=3"]
 
 
+@pytest.mark.parametrize("other", ["and not Hot within (0, 3 s] from Note", ""], ids=["in the cycle", "outside"])
+def test_a_rule_in_a_cycle_reads_its_own_label_of_other_rules_too(other: str) -> None:
+    rules = f"""query Calm = [ SELECT ?y ?k {{ ?y :calm ?k }} ]
+        rule A define Fire = [ :x :fired ?n ]
+        from Calm and each Fire as Old within 10 s from Calm and not Hot within (0, 1 s] from Calm with Fire.?n = Calm.?k + Old.?n
+        rule B define Fire = [ :x :fired ?n ]
+        from Note = [ SELECT ?y ?k {{ ?y :note ?k }} ] {other} with Fire.?n = Note.?k"""
+    compiled = program("REGISTER QUERY Hot AS SELECT ?n WHERE EVENT Fire SEQ { ?x :hot ?n } WITHIN 5 s", rules)
+    assert [placed.unit.name for placed in compiled.layout.units] == ["A+B+Hot" if other else "A+Hot"]
+    found, _ = run(compiled, "1 :x :note 1 | 2 :y :calm 10 | 3 :x :note 2 | 4 :y :calm 100")
+    assert found == ["1 Fire n=1", "2 Fire n=11", "3 Fire n=2", "4 Fire n=101", "4 Fire n=102", "4 Fire n=111"]
+
+
+@pytest.mark.parametrize(
+    ("assigned", "is_spread"),
+    [
+        ("Rise.?room", True),
+        ("COALESCE(Rise.?v + 1, 0)", True),
+        ('"all"', True),
+        ("time(Rise)", True),
+        ("sameTerm(Rise.?room, Rise.?v)", True),
+        ("Rise.?v + 1", False),
+        ("sameTerm(Rise.?v + 1, 2)", False),
+    ],
+)
+def test_an_attribute_that_a_rule_computes_without_fail_is_a_key(assigned: str, is_spread: bool) -> None:
+    """The second rule reads the event of the first one."""
+    rules = f"""define Rise = [ ?room :rose ?v ] from Temp = [ SELECT ?room ?v {{ ?room :temp ?v }} ]
+        with Rise.?room = Temp.?room, Rise.?v = Temp.?v
+        define High = [ :x :high ?k ] from Rise with High.?k = {assigned}"""
+    units = "REGISTER QUERY Q AS SELECT ?k WHERE EVENT High(?k) SEQ { ?x :acknowledged ?k } WITHIN 9 s"
+    compiled = program(units, rules)
+    assert [placed.is_spread for placed in compiled.layout.units] == [is_spread]
+
+
+DURATIONS = "1 :a :d " + " , ".join(f'"{each}"^^<http://www.w3.org/2001/XMLSchema#duration>' for each in ("PT1M", "PT70S", "PT5S", "P1M"))
+
+
+@pytest.mark.parametrize(
+    ("select", "expected"),
+    [
+        ("?x WHERE { :a :d ?x , ?y FILTER(?x < ?y) }", ["PT1M", "PT5S", "PT5S"]),
+        ('?x WHERE { :a :d ?x FILTER(?x <= "PT60S"^^xsd:duration) }', ["PT1M", "PT5S"]),
+        ("?x WHERE { :a :d ?x OPTIONAL { :a :d ?y FILTER(?x < ?y) } FILTER(!BOUND(?y)) }", ["P1M", "PT70S"]),
+        ("?x WHERE { :a :d ?x FILTER NOT EXISTS { :a :d ?y FILTER(?x < ?y) } }", ["P1M", "PT70S"]),
+        ('?x WHERE { :a :d ?x BIND((?x > "PT10S"^^xsd:duration) AS ?z) FILTER(?z) }', ["PT1M", "PT70S"]),
+        ('(SAMPLE(?y) AS ?x) WHERE { :a :d ?y } GROUP BY ?y HAVING(?y > "PT10S"^^xsd:duration)', ["PT1M", "PT70S"]),
+        ('?x WHERE { ?b :is ?x FILTER(?x > "PT10S"^^xsd:duration) }', ["PT1M", "PT70S"]),
+    ],
+)
+def test_durations_without_months_are_ordered_by_length_in_plain_groups(select: str, expected: list[str]) -> None:
+    units = f"REGISTER STREAM S AS CONSTRUCT {{ ?c :is ?x }} WHERE {{ ?c :d ?x }} REGISTER QUERY Q AS SELECT {select}"
+    found, _ = run(program(units), DURATIONS)
+    assert [line for line in found if " Q " in line] == [f"1 Q x={each}" for each in expected]
+
+
 def test_labels_are_read_in_all_languages() -> None:
     units = "REGISTER STREAM Up AS CONSTRUCT { ?c :rose ?q } WHERE { ?c :price ?p } SEQ EVENT Dear(?c, ?q) FILTER(?q > ?p) WITHIN 9 s"
     rules = """define Dear = [ ?c :dear ?q ] from Price = [ SELECT ?c ?q { ?c :price ?q FILTER(?q > 1) } ]

@@ -21,10 +21,12 @@ from dotr.model.algebra import (
     Bgp,
     Call,
     Const,
+    Exists,
     Filter,
     Group,
     Join,
     LeftJoin,
+    Minus,
     Pattern,
     Select,
     TriplePattern,
@@ -228,10 +230,43 @@ def test_part_with_many_answers_over_the_background_is_looked_up(monkeypatch: py
     background = TripleIndex([(f"<s{number}>", "<p>", f"<r{number}>") for number in range(1000)])
     rooms, shows = _pattern("s", "r"), WindowBlock("<w>", _pattern("s", "v"))
     either = Union(shows, WindowBlock("<w>", _pattern("r", "v")))  # binds neither always
-    for left in (LeftJoin(shows, WindowBlock("<w>", _pattern("v", "k")), None), either):
-        plan = kept_plan(Select(("r",), Join(left, rooms)), {"<w>", None}, LIMITS, background)
+    optional = LeftJoin(shows, WindowBlock("<w>", _pattern("v", "k")), None)
+    for pattern, parts in (
+        (Join(Select(("s", "v"), optional, limit=1), rooms), [["k", "s", "v"]]),
+        (Join(either, rooms), [["r", "s", "v"]]),
+        (LeftJoin(shows, rooms, None), [["s", "v"]]),
+        (Minus(shows, rooms), [["s", "v"]]),
+        (Filter(shows, (Exists(rooms, negated=True),)), [["s", "v"]]),
+    ):
+        plan = kept_plan(Select(("r",), pattern), {"<w>", None}, LIMITS, background)
         assert LARGE_BACKGROUND in plan.in_full
-        assert [part.shown for part in plan.parts] == [["s", "v"] if left is not either else ["r", "s", "v"]]
+        assert [part.shown for part in plan.parts] == parts
+    assert not kept_plan(Select(("r",), Join(optional, rooms)), {"<w>", None}, LIMITS, background).in_full
+
+
+@pytest.mark.parametrize("chunk", range(5))
+def test_optional_minus_and_exists_are_kept(chunk: int) -> None:
+    """Each of OPTIONAL, MINUS and EXISTS over two random patterns, as a whole."""
+    plans = [check(PartnerAuthor(chunk * 1000 + number, monotone=True)) for number in range(40)]
+    assert sum(plan.whole is not None for plan in plans) > 30
+
+
+class PartnerAuthor(WindowAuthor):
+    """A generator of queries that are OPTIONAL, MINUS or EXISTS of two patterns, with a condition."""
+
+    def pattern(self, depth: int) -> Pattern:
+        if depth < self.random.choice([1, 2, 2]):
+            return super().pattern(depth)
+        left, right = super().pattern(0), super().pattern(self.random.choice([0, 0, 1]))
+        test = Call(self.random.choice(["<", "=", "!="]), (Var(self.random.choice(NAMES)), Var(self.random.choice(NAMES))))
+        inside = Filter(right, (test,)) if self.random.random() < 0.4 else right
+        match self.random.randrange(4):
+            case 0:
+                return LeftJoin(left, right, test if inside is not right else None)
+            case 1:
+                return Minus(left, inside)
+            case _:
+                return Filter(left, (Exists(inside, self.random.random() < 0.5), *([test] if self.random.random() < 0.2 else [])))
 
 
 def test_nothing_is_kept_after_an_error() -> None:

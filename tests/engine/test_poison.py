@@ -22,7 +22,7 @@ from dotr.model.terms import Triple
 from dotr.model.time import Clock
 from dotr.monitoring.totals import Totals
 from dotr.patterns import operator
-from dotr.patterns.events import StoredEvent
+from dotr.patterns.events import EnteringBinding, StoredEvent
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
@@ -168,8 +168,8 @@ def fail_at_value(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> 
         table, steps = alike.table, alike.template.clauses  # type: ignore[attr-defined]
         mine = bool(steps) and (columns is None or any(columns & set(row) for row in table))
 
-        def find(anchors: Iterable[StoredEvent], *rest: object) -> None:
-            def watched() -> Iterator[StoredEvent]:
+        def find(anchors: Iterable[StoredEvent | EnteringBinding], *rest: object) -> None:
+            def watched() -> Iterator[StoredEvent | EnteringBinding]:
                 for anchor in anchors:
                     yield anchor
                     if mine and any(value is not None and '"13"' in value for value in anchor.values):

@@ -17,7 +17,13 @@ pytestmark = pytest.mark.core
 
 ERRORS = TESTS / "errors"
 CASES = sorted(ERRORS.glob("*.dotr"))
-FOUND_BY_THE_ENGINE = {RuleCode.BACKGROUND_ALONE, RuleCode.ONE_PARTITION, RuleCode.NEVER_TICKS, RuleCode.TOO_MUCH_OF_THE_BACKGROUND}
+FOUND_BY_THE_ENGINE = {
+    RuleCode.BACKGROUND_ALONE,
+    RuleCode.ONE_PARTITION,
+    RuleCode.NEVER_TICKS,
+    RuleCode.TOO_MUCH_OF_THE_BACKGROUND,
+    RuleCode.EVERY_EVENT_EVERYWHERE,
+}
 FOUND_IN_THE_DATA = {RuleCode.NEVER_AS_TYPED}
 
 

@@ -1,5 +1,5 @@
-"""What `dotr why` and `dotr why-not` print of units, byte for byte: the blocks of units.txt, on continuous queries, and of temporal.txt, on
-LARS files and units of EP-SPARQL."""
+"""What `dotr why` and `dotr why-not` print of units, byte for byte: the blocks of units.txt, on continuous queries, of temporal.txt, on
+LARS files and units of EP-SPARQL, and of cycle.txt, on rules and a unit of EP-SPARQL that depend on each other."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.core
 
 BLOCK = re.compile(r"^\$ dotr (.*?)\n(.*?)(?=^\$ dotr |\Z)", re.MULTILINE | re.DOTALL)
-SHOWN = [
-    block for name in ("units.txt", "temporal.txt") for block in BLOCK.findall((Path(__file__).parent / name).read_text(encoding="utf-8"))
-]
+TEXTS = [(Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("units.txt", "temporal.txt", "cycle.txt")]
+SHOWN = [block for text in TEXTS for block in BLOCK.findall(text)]
 HERE = "tests/explanations/"
 PREFIXES = {"": "http://example.org/"}
 

@@ -18,7 +18,7 @@ from dotr.explanations.firings import UnitFiring
 from dotr.explanations.reasons import Given, ReportReason, SolutionReason
 from dotr.explanations.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant, WindowElement
 from dotr.explanations.report_reasons import used_elements
-from dotr.explanations.why import WhyExplainer, unit_names
+from dotr.explanations.why import WhyExplainer
 from dotr.explanations.why_tree import ReasonKind
 from dotr.languages.continuous import compile_continuous
 from dotr.languages.rules import compile_rules
@@ -114,7 +114,7 @@ def test_events_of_queries_have_reasons_that_give_them(program: ContinuousProgra
             assume("D404" not in str(refused) and "D401" not in str(refused))
             raise
         explainer = WhyExplainer(replay)
-        recorder = explainer.recorder(unit_names(replay.program))
+        recorder = explainer.recorder(replay.program.unit_names)
         is_monotone = "NOT" not in program.datalog and "AGGREGATE" not in program.datalog and "[] :" not in program.background
         for firings in recorder.run():
             for firing in firings[:20]:

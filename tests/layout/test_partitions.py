@@ -50,7 +50,7 @@ class Partitioned:
 
     def step(self, instant: Instant) -> list[Firing]:
         firings: list[Firing] = []
-        deliveries = self.router.facts(self.program.stage_one.evaluate(instant).facts)
+        deliveries = self.router.facts(self.program.stage_one.evaluate(instant).facts, instant.time)
         for number, layer in enumerate(self.layers):
             arrived = list(deliveries[number].items())
             self.random.shuffle(arrived)
@@ -62,7 +62,7 @@ class Partitioned:
                 self.states[number, bucket] = self.handled(number, state, instant.time)
                 events = list(done.events)
                 self.random.shuffle(events)
-                for above, further in enumerate(self.router.events(events, number)):
+                for above, further in enumerate(self.router.events(events, number, instant.time)):
                     for target, ports in further.items():
                         for port, sent in ports.items():
                             deliveries[above].setdefault(target, {}).setdefault(port, []).extend(sent)

@@ -251,9 +251,8 @@ def aggregated(call: AggregateCall, members: list[Solution], graph: list[Triple]
     if name == "GROUP_CONCAT":
         if any(t.startswith("_:") or is_triple_term(t) for t in terms):
             return None
-        if any(not t.startswith('"') for t in terms):
-            terms = [t if t.startswith('"') else literal(t[1:-1]) for t in terms]
-        return literal((" " if call.separator is None else call.separator).join(literal_parts(t)[0] for t in sorted(terms)))
+        texts = [literal_parts(t)[0] if t.startswith('"') else t[1:-1] for t in sorted(terms)]  # the tie order is that of terms
+        return literal((" " if call.separator is None else call.separator).join(texts))
     if name == "SAMPLE":
         return extreme(min, terms, lambda t: (t[:1], t))
     return aggregate_terms(name, terms)

@@ -18,7 +18,7 @@ from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
 from dotr.patterns.state import StateSnapshot
 from dotr.state.state_migration import StateFate, StateMigrator, merge_parts, state_change
-from dotr.state.state_schema import StateSchema, state_schema
+from dotr.state.state_schema import StateSchema, knowledge_digests, state_schema
 from tests.support.kept import CUT, SMALL, Story, read, said
 from tests.support.kept_whole import WHOLE
 from tests.support.properties import examples
@@ -259,6 +259,24 @@ def test_changed_knowledge_keeps_stored_events(tmp_path: Path) -> None:
         (5, {"zone": "<http://e/B>", "before": "<http://e/A>"}),
     ]
     assert state_change(found.after, then, 5 * S).knowledge_warning is None
+
+
+def test_background_rules_are_known_by_meaning_wherever_they_stand() -> None:
+    """Another folder, comments, and a checkpoint whose digest has the file and line of each rule."""
+    rules = "<http://e/p>(?x, ?y) :- <http://e/q>(?x, ?y) .\n<http://e/q>(?x, ?y) :- <http://e/r>(?x, ?y) .\n"
+
+    def of(name: str, text: str) -> CompiledProgram:
+        ruleset = Document("zoned.dotr", ZONED)
+        return compile_program(ProgramSpec((ruleset,), (Document(name, text),)))
+
+    here = state_schema(of("rules.dlog", rules))
+    for there in (of("rules.dlog", rules), of("/elsewhere/more.dlog", f"# moved\n\n{rules}")):
+        assert state_change(here, there, 7).knowledge_warning is None
+    older = replace(here, knowledge=knowledge_digests(of("rules.dlog", rules)).with_places)
+    assert state_change(older, of("rules.dlog", rules), 7).knowledge_warning is None
+    for other in (rules.replace("/r>", "/s>"), rules.splitlines()[0], ""):
+        assert state_change(here, of("rules.dlog", other), 7).knowledge_warning is not None
+        assert state_change(older, of("rules.dlog", other), 7).knowledge_warning is not None
 
 
 def test_changed_rule_starts_empty_with_other_knowledge() -> None:

@@ -10,11 +10,12 @@ from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.state.state_migration import state_change
-from dotr.state.state_schema import StateSchema, state_schema
+from dotr.state.state_schema import KnowledgeDigests, StateSchema, state_schema
 
 pytestmark = pytest.mark.core
 
 PREFIX = "PREFIX : <http://e/>\n"
+KNOWN = KnowledgeDigests("k", "k")
 FILES = {
     "q.rspql": "REGISTER RSTREAM Seen AS CONSTRUCT { ?x a :Seen } FROM WINDOW ON <s> [RANGE 9s] { ?x :v ?v }\n"
     "REGISTER RSTREAM Many AS SELECT (COUNT(*) AS ?n) FROM WINDOW ON <Seen> [RANGE 9s] { ?x a :Seen }\n"
@@ -33,7 +34,7 @@ def program(**changes: str) -> CompiledProgram:
 
 
 def fates(before: CompiledProgram, after: CompiledProgram) -> dict[str, str]:
-    change = state_change(state_schema(before, knowledge="k"), after, 100_000_000, "k")
+    change = state_change(state_schema(before, knowledge="k"), after, 100_000_000, KNOWN)
     return {each.rule: str(each).partition(f"{each.rule} ")[2] for each in change.verdicts}
 
 
@@ -46,7 +47,7 @@ def test_comments_order_and_spaces_change_nothing() -> None:
     units = "# up\n" + FILES["e.epsparql"].replace("FILTER(?w > ?v)", "FILTER( ?w  >  ?v )")
     before, after = program(), program(q_rspql=queries, a_lars=lars, e_epsparql=units)
     assert set(fates(before, after).values()) == {KEPT}
-    assert not state_change(state_schema(before, knowledge="k"), after, 100, "k").moves
+    assert not state_change(state_schema(before, knowledge="k"), after, 100, KNOWN).moves
 
 
 def test_a_unit_and_those_that_it_feeds_start_empty_when_it_has_changed() -> None:

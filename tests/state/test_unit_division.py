@@ -14,13 +14,14 @@ from dotr.engine.spec import ProgramSpec
 from dotr.engine.unit_layer import decode_units
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
+from dotr.model.stream import FedGraph
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.state import StateError
 from dotr.state.state_migration import StateMigrator, merge_units, state_change
-from dotr.state.state_schema import StateSchema, state_schema
+from dotr.state.state_schema import KnowledgeDigests, StateSchema, state_schema
 from dotr.state.unit_state import UnitsValue
 from tests.support.layered_batches import LayeredRun, MemoryStore
 
@@ -38,15 +39,28 @@ Few(?x, ?v) :- :v(?x, ?v) IN [LAST 2 PER ?x] .
 Calm(?x) :- Few(?x, ?v), NOT :w(?x, 0) IN [5 s] .
 REPORT ENDED Few(?x, ?v) AS Gone .  REPORT Calm(?x) .
 """
-SPEC = ProgramSpec((Document("q.epsparql", UNITS), Document("a.lars", FILE)), prefixes={"": "http://example.org/"})
+QUERIES = """\
+PREFIX : <http://example.org/>
+REGISTER ISTREAM Few3 AS SELECT ?x ?v FROM WINDOW ON :s [ELEMENTS 3 REPORT ON CONTENT CHANGE ENTAILMENT NONE] WHERE { ?x :v ?v }
+REGISTER RSTREAM Sums AS SELECT (SUM(?v) AS ?n) FROM WINDOW ON :s [RANGE 7s STEP 2s ENTAILMENT SNAPSHOT] WHERE { ?x :v ?v } GROUP BY ?x
+REGISTER DSTREAM Old AS SELECT ?x ?v FROM NAMED WINDOW <w> ON :s [TRIPLES 20 STEP 4 ENTAILMENT NONE] WHERE { WINDOW <w> { ?x :v ?v } }
+REGISTER RSTREAM Changed AS SELECT ?x FROM NAMED WINDOW <w> ON :s
+    [RANGE 6s STEP 3s REPORT PERIODIC 2s AND ON CONTENT CHANGE ENTAILMENT NONE] WHERE { WINDOW <w> { ?x :w ?v } }
+"""
+SPEC = ProgramSpec(
+    (Document("q.epsparql", UNITS), Document("a.lars", FILE), Document("q.rspql", QUERIES)), prefixes={"": "http://example.org/"}
+)
 BUCKETS = 3
+SPREAD = ["Both", "Changed", "Few3", "Old", "Pair", "Rise", "Sums", "a.lars"]
 
 
 def instants() -> list[tuple[Micros, list[tuple[Triple, ...]]]]:
     found = []
     for now in range(30):
         text = f":s{now % 4} :v {now * 7 % 11} . :s{now % 3} :w {now % 5} . :t{now % 2} :at :s{now % 5} ."
-        found.append((now * 1_000_000, [read_graph(text, {"": "http://example.org/"}, 100)]))
+        triples = read_graph(text, {"": "http://example.org/"}, 100)
+        graphs: list[tuple[Triple, ...]] = [FedGraph.on("http://example.org/s", each) for each in (triples[:1], triples[1:])]
+        found.append((now * 1_000_000, graphs))
     return found
 
 
@@ -60,7 +74,7 @@ def in_one_partition(schema: StateSchema) -> StateSchema:
 
 def test_old_state_moves_to_the_buckets_of_its_keys() -> None:
     program = compile_program(SPEC)
-    assert [placed.unit.name for placed in program.layout.units if placed.is_spread] == ["Both", "Pair", "Rise", "a.lars"]
+    assert [placed.unit.name for placed in program.layout.units if placed.is_spread] == SPREAD
     stream, cut = instants(), 15
     engine = Engine(program, Clock())
     for time, graphs in stream[:cut]:
@@ -68,13 +82,13 @@ def test_old_state_moves_to_the_buckets_of_its_keys() -> None:
     (written,) = engine.encode(stream[cut - 1][0])
     states = decode_units(written)
     expected = [firing for time, graphs in stream[cut:] for firing in engine.step(time, graphs)[0]]
-    assert {firing.rule for firing in expected} == {"Rise", "Both", "Pair", "Any", "Gone", "Calm"}
+    assert {firing.rule for firing in expected} == {"Rise", "Both", "Pair", "Any", "Gone", "Calm", "Few3", "Sums", "Old", "Changed"}
 
     before = in_one_partition(state_schema(program, knowledge="k"))
-    change = state_change(before, program, stream[cut - 1][0], "k")
+    change = state_change(before, program, stream[cut - 1][0], KnowledgeDigests("k", "k"))
     assert change.moves
     assert {str(each).partition(" ")[2] for each in change.verdicts if each.moved} == {
-        f"{name} keeps its state, in another layer or under another key" for name in ("Both", "Pair", "Rise", "a.lars")
+        f"{name} keeps its state, in another layer or under another key" for name in SPREAD
     }
     migrator = StateMigrator(before, change.after, program, Clock(), BUCKETS)
     parts: dict[int, list[UnitsValue]] = {}

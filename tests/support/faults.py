@@ -18,7 +18,6 @@ from dotr.errors.fallbacks import EXPECTED
 from dotr.model.algebra import Select
 from dotr.model.terms import Term, Triple
 from dotr.patterns import operator
-from dotr.patterns.events import StoredEvent
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.queries import QueryPlan, plan
 from dotr.store.triples import TripleIndex
@@ -56,8 +55,8 @@ def compiling(*arguments: Any) -> Matcher:
     always = '"99"' in repr(alike)
     sometimes = bool(alike.template.clauses)
 
-    def find(anchors: Iterable[StoredEvent], *rest: Any) -> None:
-        def watched() -> Iterator[StoredEvent]:
+    def find(anchors: Iterable[Any], *rest: Any) -> None:
+        def watched() -> Iterator[Any]:
             for anchor in anchors:
                 if always:
                     raise ZeroDivisionError("hostile")

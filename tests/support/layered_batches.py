@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from dotr.engine.driver import close_instant, items_of_instant
@@ -12,12 +13,16 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.stream import Firing
 from dotr.model.terms import Triple
-from dotr.model.time import LAST_MICRO, Micros, Unit
+from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import RowKind, SparkRow, decode_firings, decode_totals
 from dotr.runtimes.spark.stage_one_task import ChunkRouter
 from dotr.runtimes.spark.worker import BucketCache, process_batch
+from dotr.state.moved_state import MovedState, blocks_of_state
+from dotr.state.state_migration import StateMigrator, merge_blocks, merge_units, state_change
+from dotr.state.state_schema import KnowledgeDigests, state_schema
+from dotr.state.unit_state import UnitsValue
 
 Instants: TypeAlias = Sequence[tuple[Micros, Sequence[tuple[Triple, ...]]]]
 
@@ -57,9 +62,11 @@ class LayeredRun:
         self.program = compile_program(spec)
         layers = self.program.layout.stateful_operators
         assert layers == len(self.program.layout.layers), "there is state"
-        self.job = Job(spec.to_json(), (), (), Unit.SECOND.written, False, layers, buckets, buckets, 1000, 2, f"{next(_RUNS)}/query")
+        unit, folder = self.program.spec.unit.written, f"{next(_RUNS)}/query"
+        self.job = Job(spec.to_json(), (), (), unit, False, layers, buckets, buckets, 1000, 2, folder)
         self.stores = [[MemoryStore() for _ in range(buckets)] for _ in range(layers)]
         self.dead_letters = 0
+        self.seed = seed
         self.caches: list[BucketCache] = [{}, {}]
         self._random = random.Random(seed)
 
@@ -111,3 +118,41 @@ def in_layers(spec: ProgramSpec, instants: Instants, cuts: Sequence[int], bucket
     for start, end in zip([0, *cuts], ends, strict=True):
         firings += run.batch(instants[start:end], LAST_MICRO if end == len(instants) else instants[end][0] - 1)
     return firings
+
+
+def moved_to(run: LayeredRun, buckets: int, now: Micros, spec: ProgramSpec | None = None) -> LayeredRun:
+    """A run whose state was moved to so many buckets at a time, as a start on Spark moves it; `spec`: of other rules."""
+    before = state_schema(run.program, knowledge="k")
+    change = state_change(before, run.program if spec is None else compile_program(spec), now, KnowledgeDigests("k", "k"))
+    moved = LayeredRun(replace(spec or run.program.spec, since=change.since), buckets, run.seed)
+    clock = Clock(moved.program.spec.unit)
+    migrator = StateMigrator(change.before, change.after, moved.program, clock, buckets, run.job.buckets)
+    parts: dict[tuple[int, int], list[bytes]] = {}
+    passed: set[Micros | None] = set()
+    for layer, stores in enumerate(run.stores):
+        for bucket, store in enumerate(stores):
+            if store.kept is None:
+                continue
+            units = UnitsValue.decode(store.kept[1])
+            if units is not None:
+                passed.add(units.passed)
+                for place, part in migrator.redistribute_units(bucket, units, store).items():
+                    parts.setdefault(place, []).append(part.encode())
+                continue
+            state = blocks_of_state(store.kept[1], [(log, lines) for (log, _), lines in sorted(store.entries.items())])
+            passed.add(state.passed)
+            for place, piece in migrator.divide(layer, bucket, state).items():
+                parts.setdefault(place, []).append(piece.encode())
+    until = max((time for time in passed if time is not None), default=None)
+    for layer, placed in enumerate(moved.program.layout.layers):
+        for bucket, store in enumerate(moved.stores[layer]):
+            texts = parts.get((layer, bucket), [])
+            if placed.units:
+                of_units = [UnitsValue.decode(text) for text in texts]
+                units_of = [each.unit for each in placed.units]
+                store.kept = b"moved", merge_units([each for each in of_units if each is not None], until, units_of).encode()
+            else:
+                of_rules = [MovedState.decode(text) for text in texts]
+                whole = merge_blocks(placed, [each for each in of_rules if each is not None], until, migrator.kept_order(layer))
+                store.kept = b"moved", whole.encode()
+    return moved

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from dotr.engine.driver import Engine, moments, partition_ticks
+from dotr.engine.driver import Engine, Moment, moments, partition_ticks
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
+from dotr.engine.stage_two import LayerResult, StageTwo
 from dotr.model.stream import DeadLetter, Element, Firing
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
 from dotr.patterns.operator import Arrival
 from dotr.patterns.rule_counts import RuleCounts, added_counts
+from dotr.patterns.state import State
 from dotr.runtimes.spark.bucket_steps import in_order
 from tests.oracle.program import ReportedFact, Result
 from tests.oracle.temporal import Output
@@ -63,14 +65,14 @@ def partitioned(
     states = [[layer.start() for _ in range(buckets)] for layer in layers]
     firings: list[Firing] = []
     for time, graphs in by_time(elements).items():
-        deliveries = router.facts(program.stage_one.evaluate(merge(time, graphs)).facts)
+        deliveries = router.facts(program.stage_one.evaluate(merge(time, graphs)).facts, time)
         now: list[Firing] = []
         for number, layer in enumerate(layers):
             # Whichever partition comes first: what is above sorts what it is handed.
             for bucket, arrivals in sorted(deliveries[number].items(), reverse=True):
                 step = layer.step(states[number][bucket], time, arrivals, bucket)
                 now += step.firings
-                for above, further in enumerate(router.events(step.events, number)):
+                for above, further in enumerate(router.events(step.events, number, time)):
                     for target, ports in further.items():
                         for port, events in ports.items():
                             deliveries[above].setdefault(target, {}).setdefault(port, []).extend(events)
@@ -86,11 +88,7 @@ def outputs(firings: Sequence[Firing]) -> list[Output]:
 
 def in_batches(program: CompiledProgram, elements: Sequence[Element], clock: Clock, buckets: int, cuts: Sequence[Micros]) -> list[Firing]:
     """The firings where each layer runs in so many partitions, and each batch goes through one layer after the other."""
-    run = Batched(program, clock, buckets)
-    firings: list[Firing] = []
-    for after, closed in pairwise([-LAST_MICRO, *sorted(set(cuts)), LAST_MICRO]):
-        firings += run.batch([element for element in elements if after < element.time <= closed], closed)
-    return sorted(firings, key=output_order)
+    return Batched(program, clock, buckets).run(elements, cuts)
 
 
 class Batched:
@@ -109,6 +107,19 @@ class Batched:
             [partition_ticks(program, router, number, bucket) for bucket in range(buckets)] for number in range(len(self.layers))
         ]
 
+    def run(self, elements: Sequence[Element], cuts: Sequence[Micros]) -> list[Firing]:
+        """The firings of all elements, in batches that end at the cuts."""
+        firings: list[Firing] = []
+        for after, closed in pairwise([-LAST_MICRO, *sorted(set(cuts)), LAST_MICRO]):
+            firings += self.batch([element for element in elements if after < element.time <= closed], closed)
+        return sorted(firings, key=output_order)
+
+    def stepped(self, layer: int, bucket: int, moment: Moment, result: LayerResult) -> None:
+        """Looks at what a step of a bucket has made; nothing here."""
+
+    def finished(self, number: int, bucket: int, layer: StageTwo, state: State) -> None:
+        """Looks at the state of a bucket at the end of a batch; nothing here."""
+
     def batch(self, elements: Iterable[Element], closed: Micros) -> list[Firing]:
         """The firings of a batch up to a time."""
         together = by_time(elements)
@@ -117,7 +128,7 @@ class Batched:
         chunks: list[list[list[tuple[Micros, dict[int, list[Arrival]]]]]] = [[[] for _ in range(buckets)] for _ in layers]
         spans = [(time, time) for time in together]
         for time, graphs in together.items():
-            for number, deliveries in enumerate(router.facts(self.program.stage_one.evaluate(merge(time, graphs)).facts)):
+            for number, deliveries in enumerate(router.facts(self.program.stage_one.evaluate(merge(time, graphs)).facts, time)):
                 for bucket, ports in deliveries.items():
                     chunks[number][bucket].append((time, ports))
         for number, layer in enumerate(layers):
@@ -125,11 +136,13 @@ class Batched:
                 state = layer.restore(self.states[number][bucket])
                 for moment in moments(layer, state, self._ticks[number][bucket], in_order([chunks[number][bucket]]), spans, closed):
                     step = layer.step(state, moment.time, moment.arrivals, bucket, ended=moment.ended)
+                    self.stepped(number, bucket, moment, step)
                     firings += step.firings
                     self.failed += step.failed
-                    for above, further in enumerate(router.events(step.events, number)):
+                    for above, further in enumerate(router.events(step.events, number, moment.time)):
                         for target, ports in further.items():
                             chunks[above][target].append((moment.time, ports))
+                self.finished(number, bucket, layer, state)
                 self.states[number][bucket] = state.encode()
                 self.rule_counts = added_counts(self.rule_counts, layer.rule_counts(state.counter))
         return firings

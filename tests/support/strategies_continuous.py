@@ -215,6 +215,8 @@ PARTLY_KEPT_BLOCKS = (
     "?x :v ?y MINUS { ?x :p :a }",
     "?x :p ?y FILTER NOT EXISTS { ?y :p ?x }",
     "?x :v ?y . ?x :p+ ?z",
+    "?x ?r ?y OPTIONAL { ?y :p ?z FILTER(?z != ?x) } MINUS { ?y :q ?x }",
+    "?x :p ?y FILTER EXISTS { { ?y :p ?z } UNION { ?z :v ?n } FILTER(?z != ?x) }",
     "{ SELECT ?x ?y { ?x :v ?y } ORDER BY ?y ?x LIMIT 2 }",
 )
 KEPT_LINES = (
@@ -230,6 +232,7 @@ KEPT_LINES = (
     ("SELECT (AVG(?y) AS ?total)", ""),
     ("SELECT ?y (MAX(?x) AS ?total) (MIN(?x) AS ?other)", "GROUP BY ?y HAVING(COUNT(*) > 1)"),
     ("SELECT (SAMPLE(?x) AS ?total) (GROUP_CONCAT(?x) AS ?other)", ""),
+    ('SELECT (GROUP_CONCAT(?y) AS ?total) (GROUP_CONCAT(DISTINCT ?y; SEPARATOR="|") AS ?other)', ""),
     ("SELECT ?x ?y", "ORDER BY ?y DESC(?x) LIMIT 2"),
     ("SELECT DISTINCT ?x", "ORDER BY ?x LIMIT 1 OFFSET 1"),
     ("ASK", ""),

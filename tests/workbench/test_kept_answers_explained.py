@@ -26,13 +26,11 @@ KEPT = "its solutions are kept from report to report; a report costs what change
             f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y }} }} ORDER BY ?y LIMIT 3",
             "in full at each report, for LIMIT or OFFSET, over parts whose solutions are kept: those of ?x ?y",
         ),
+        (f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y }} OPTIONAL {{ WINDOW <w> {{ ?y :q ?z }} }} }}", KEPT),
+        (f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y MINUS {{ ?x :q :a }} }} FILTER EXISTS {{ WINDOW <w> {{ ?x :r ?y }} }} }}", KEPT),
         (
-            f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y }} OPTIONAL {{ WINDOW <w> {{ ?y :q ?z }} }} }}",
-            "in full at each report, for OPTIONAL, over parts whose solutions are kept: those of ?x ?y",
-        ),
-        (
-            f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y MINUS {{ ?x :q :a }} }} FILTER EXISTS {{ WINDOW <w> {{ ?x :r ?y }} }} }}",
-            "in full at each report, for EXISTS and MINUS, over parts whose solutions are kept: those of ?x ?y",
+            f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y FILTER EXISTS {{ ?x :q ?z OPTIONAL {{ ?z :r ?y }} }} }} }}",
+            "in full at each report, for EXISTS of more than a conjunction or UNION, over parts whose solutions are kept: those of ?x ?y",
         ),
         (
             f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y . ?y :q+ ?z }} }}",
@@ -42,6 +40,10 @@ KEPT = "its solutions are kept from report to report; a report costs what change
         (f"SELECT ?x {WINDOW} {{ MATCH {{ EVENT <w> {{ ?x :p ?y }} }} }}", "in full at each report, for MATCH"),
         (
             f"SELECT ?x {WINDOW} {{ MATCH {{ EVENT <w> {{ ?x :p ?y }} }} WINDOW <w> {{ ?x :q ?z }} }}",
+            "in full at each report, for MATCH, over parts whose solutions are kept: those of ?x ?z",
+        ),
+        (
+            f"SELECT ?x {WINDOW} {{ MATCH {{ EVENT <w> {{ ?x :p ?y }} }} OPTIONAL {{ WINDOW <w> {{ ?x :q ?z }} }} }}",
             "in full at each report, for MATCH, over parts whose solutions are kept: those of ?x ?z",
         ),
         (

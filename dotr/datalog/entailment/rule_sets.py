@@ -17,7 +17,6 @@ from importlib.resources import files
 from typing import Final, assert_never
 
 from dotr.datalog.entailment.irreflexive import irreflexive
-from dotr.languages.datalog import parse_datalog
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
 
@@ -61,6 +60,8 @@ def rule_set(entailment: Entailment, *, axiomatic: bool = False) -> tuple[Datalo
 
 def _read(name: str) -> tuple[DatalogRule, ...]:
     """The rules of a file, each under the last row name above it."""
+    from dotr.languages.datalog import parse_datalog  # not in workers, which are given parsed rules
+
     document = Document(name, files(__package__).joinpath(name).read_text(encoding="utf-8"))
     rows = [(found.start(), found[1]) for found in _ROW_NAME.finditer(document.text)]
     starts = [start for start, _ in rows]

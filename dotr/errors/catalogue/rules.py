@@ -35,6 +35,15 @@ rule Hotter
 define Hotter = [ [] :at ?room ]
 from Temp and last Temp as Before [ FILTER(?v < Temp.?v) ] within 5 min from Temp
 with Hotter.?room = Temp.?room
+consuming Before
+"""
+_EVERYWHERE = """\
+PREFIX : <http://example.org/>
+query Temp = [ SELECT ?room ?v WHERE { ?t :room ?room ; :val ?v } ]
+rule Hotter
+define Hotter = [ [] :at ?room ]
+from Temp and last Temp as Before [ FILTER(?v < Temp.?v) ] within 5 min from Temp
+with Hotter.?room = Temp.?room
 """
 _TYPED = """\
 PREFIX : <http://example.org/>
@@ -306,7 +315,7 @@ RULES: tuple[ErrorCode, ...] = (
         "No constraint and no equality of `if` relates the clause to another event, so any event in the window counts: a temperature of "
         "any room beside the smoke of this one. The warning is given where both have an attribute that could be equal: of one name, or "
         "with objects of one predicate. It is not given for attributes that a rule compares by `<` or calculates with, nor for those that "
-        "the clause compares with a constant. D502 is left out where this warning is given.",
+        "the clause compares with a constant. D502 and D510 are left out where this warning is given.",
         "Add the equality, such as `FILTER(?room = Smoke.?room)`. Where every event is meant, say so above the rule: "
         "`# dotr: allow D321 (smoke anywhere closes the house)`.",
     ),
@@ -353,7 +362,10 @@ RULES: tuple[ErrorCode, ...] = (
     ErrorCode(
         "D502",
         "The rule runs on one core",
-        "A rule is partitioned by a value that all its events share. Here no equality relates every event to the anchor.",
+        "Its events are in one partition, for one of three reasons. It consumes events, and no attribute of the anchor is equated with one "
+        "of each consumed label: only one place knows what is used up. Or it needs its own events, and no key goes all the way round. Or "
+        "its ticks have no attribute, and no clause has a key. Every other rule spreads over the cores, some in several stages "
+        "(`dotr explain` shows them).",
         "Add an equality such as `?room = Smoke.?room` if it is intended. Otherwise ignore the warning: the output is the same.",
         InFiles(
             (("example.yaml", _CONFIG.replace("knowledge: { graphs: [rooms.ttl] }\n", "")), ("rules.dotr", _ONE_CORE), ("a.ndjson", ""))
@@ -388,6 +400,18 @@ RULES: tuple[ErrorCode, ...] = (
                 ("rooms.ttl", "".join(f"<http://example.org/r{n}> a <http://example.org/Room> .\n" for n in range(2))),
                 ("a.ndjson", ""),
             )
+        ),
+    ),
+    ErrorCode(
+        "D510",
+        "Every core takes in every event of a clause",
+        "No equality relates the clause to another event, so on Spark its events go to every core, which searches them for its own "
+        "share of the anchors. The clause's query has neither FILTER nor VALUES nor a constant subject or object: all events of the "
+        "stream that it matches are taken in, and held for the window, once a core. More cores search faster, but do not take in less.",
+        "Select in the query what may count: `FILTER (?wind >= 25)`, `?station a :Mast`. Or add the equality that is meant. The output is "
+        "the same in any case. It is a warning, and is not given where D321 is.",
+        InFiles(
+            (("example.yaml", _CONFIG.replace("knowledge: { graphs: [rooms.ttl] }\n", "")), ("rules.dotr", _EVERYWHERE), ("a.ndjson", ""))
         ),
     ),
 )

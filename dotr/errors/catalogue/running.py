@@ -456,4 +456,38 @@ SPARK: tuple[ErrorCode, ...] = (
             "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
         ),
     ),
+    ErrorCode(
+        "S150",
+        "The times of the inputs cannot be read by tasks",
+        "Bounded inputs of more than 64 MiB are scanned by tasks of Spark, which find where batches may end. Such a task has failed three "
+        "times: Spark's worker was lost, or the checkpoint cannot be written. What was written is whole.",
+        "Run the same command again: it goes on from the checkpoint. The log of Spark, `spark.log` in the checkpoint, says more.",
+        ShownMessage(
+            "S150 the times of the inputs could not be read by tasks: Spark stopped: a Python process that it had started was lost: was it "
+            "killed, or out of memory? (the log is out/checkpoint/spark.log)\n"
+            "The same command goes on from the checkpoint."
+        ),
+    ),
+    ErrorCode(
+        "S151",
+        "The times of the inputs are not read",
+        "The planner of batches waits for the times of the inputs, which the process that started Spark has tasks read, and has heard "
+        "nothing of that process for two minutes: it was lost or stopped, or it writes the checkpoint to another disk.",
+        "Run the same command again: it goes on from the checkpoint. The checkpoint has to be one folder for all machines.",
+        ShownMessage(
+            "S151 the index out/checkpoint/index/0-3.json is not made: the process that lets tasks scan has been silent for 120 s\n"
+            "The same command goes on from the checkpoint."
+        ),
+    ),
+    ErrorCode(
+        "S155",
+        "A worker cannot read the parsed program",
+        "The driver parses a program, and sends what its texts say to Spark's workers as JSON. A worker found a name in it "
+        "that its own release of dotr does not know: it runs another release than the driver.",
+        "Install the same release of dotr wherever Spark runs Python.",
+        ShownMessage(
+            "S155 a worker cannot read the program that the driver has parsed: 'noun of tomorrow' is the written name of no type\n"
+            "Install the same release of dotr wherever Spark runs Python."
+        ),
+    ),
 )

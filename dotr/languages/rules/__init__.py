@@ -8,11 +8,11 @@ Source: docs/language.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Final
 
-from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.errors.diagnostics import Diagnostic
+from dotr.languages.rule_set import RuleSet
 from dotr.languages.rules.aggregated import resolve_aggregates
 from dotr.languages.rules.attributes import check_attributes
 from dotr.languages.rules.clauses import check_clauses
@@ -33,8 +33,6 @@ from dotr.languages.rules.scan import RESERVED
 from dotr.languages.rules.untied import check_untied
 from dotr.languages.rules.windows import resolve_windows
 from dotr.model.places import Document
-from dotr.model.rule_places import RulePlaces
-from dotr.model.rules import Rule, SharedQuery
 from dotr.model.terms import Prefixes
 from dotr.model.units import UnitEvents
 
@@ -57,38 +55,6 @@ PASSES: Final[tuple[Pass, ...]] = (
     check_untied,
     emit,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RuleSet:
-    """Result of compiling rule files. `rules` and `queries` are empty if there is an error.
-
-    `diagnostics` are the errors and warnings, ordered by file and offset, those without a span
-    first. `prefixes` are those that the files declare (of two files that declare one prefix, those
-    of the first), then the configuration's. `places`, by rule name: places of the parts of rules.
-    """
-
-    rules: tuple[Rule, ...]
-    queries: tuple[SharedQuery, ...]
-    diagnostics: tuple[Diagnostic, ...]
-    prefixes: Prefixes = field(default_factory=dict, repr=False)
-    places: Mapping[str, RulePlaces] = field(default_factory=dict, repr=False)
-
-    @property
-    def errors(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that are errors."""
-        return tuple(d for d in self.diagnostics if d.severity is Severity.ERROR)
-
-    @property
-    def warnings(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that are warnings."""
-        return tuple(d for d in self.diagnostics if d.severity is Severity.WARNING)
-
-    def checked(self) -> RuleSet:
-        """Return this set unchanged. Raises `Refused` with all errors if there are any."""
-        if self.errors:
-            raise Refused(self.errors)
-        return self
 
 
 def compile_rules(

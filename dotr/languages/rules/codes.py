@@ -69,3 +69,4 @@ class RuleCode(StrEnum):
     ONE_PARTITION = "D502"  # warning
     NEVER_TICKS = "D503"  # warning
     TOO_MUCH_OF_THE_BACKGROUND = "D504"
+    EVERY_EVENT_EVERYWHERE = "D510"  # warning

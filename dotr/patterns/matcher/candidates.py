@@ -85,15 +85,16 @@ class CandidateEmitter(MatcherEmitter):
         template = group.template
         self.exact = exact
         self.limits = limits
-        first = next((place for place, step in enumerate(template.clauses, 1) if may_branch(step)), len(template.clauses))
-        self._repeated_places = frozenset(range(first + 1, len(template.clauses) + 1))
+        places = template.places
+        first = next((place for place in places if may_branch(template.clauses[place - 1])), places.stop - 1)
+        self._repeated_places = frozenset(range(first + 1, places.stop))
         self.counts_work = any(_scans_candidates(template.clauses[place - 1], rows) for place in self._repeated_places)
-        number = sum(may_branch(step) for step in template.clauses)
+        number = sum(may_branch(step) for step in template.own_clauses)
         self._matches = min(limits.matches, limits.probes // max(1, 2 * number))
         remaining = limits.probes - self._matches * number
         self.most = remaining // 2
-        self._run_limit = remaining // 2 // max(1, first)
-        self.is_always_exact = bool(template.clauses) and self._run_limit < 1
+        self._run_limit = remaining // 2 // max(1, first - places.start + 1)
+        self.is_always_exact = bool(template.own_clauses) and self._run_limit < 1
         self._factor, self._product = 1, ""
         self.active_rows: str | None = "rows" if len(rows) > 1 else None
         self.index_specs: list[IndexSpec] = []
@@ -283,14 +284,23 @@ class CandidateEmitter(MatcherEmitter):
 
     def latest(self, place: int, scope: PositionalWindow | PositionalBetween) -> str:
         """The source of the position of the latest candidate in its run, -1 if there is none."""
-        if self.ends_now(scope):
+        if self.ends_now(place, scope):
             return f"len(c{place}) - 1"
         return f"len(c{place}) - 1 if c{place}[-1][0] <= high{place} else bisect(c{place}, (high{place} + 1,)) - 1"
 
-    @staticmethod
-    def ends_now(scope: PositionalWindow | PositionalBetween) -> bool:
+    def ends_now(self, place: int, scope: PositionalWindow | PositionalBetween) -> bool:
         """True if the window ends at the present, so that the store has no later event."""
+        if not self.is_up_to_now(place):
+            return False
         return isinstance(scope, PositionalWindow) and scope.reference == 0 and scope.near == 0
+
+    def is_up_to_now(self, place: int) -> bool:
+        """True if the store of a clause has no event later than the present.
+
+        What is replicated is stored once a bucket, and each page of the bucket goes through the
+        whole batch, one behind the other.
+        """
+        return self.template.stage is None or place not in self.template.stage.replicated
 
     def threshold(self, constraints: ClassifiedConstraints) -> RowComparison | None:
         """The first comparison of a candidate's attribute with the rows' own constants."""

@@ -38,7 +38,7 @@ from dotr.model.terms import Term
 from dotr.model.time import Clock, Micros
 from dotr.model.traverse import conjuncts
 from dotr.patterns.event_store import IndexSpec, KeyIndex, Measure
-from dotr.patterns.events import Match, StoredEvent
+from dotr.patterns.events import EnteringBinding, Match, SearchStart, StoredEvent
 from dotr.patterns.matcher.candidates import AnchorLimitExceeded, CandidateEmitter, ClassifiedConstraints, names_row
 from dotr.patterns.matcher.emitter import row_finder, rows_of
 from dotr.patterns.rule_counts import GroupCounter
@@ -59,13 +59,18 @@ ConsumedEvents: TypeAlias = set[tuple[Micros, int]]
 """The (time, ordinal) of the consumed events of one label of a rule."""
 
 FindMatches: TypeAlias = Callable[
-    [Iterable[StoredEvent], Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, GroupCounter], None
+    [Iterable[SearchStart], Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, GroupCounter], None
 ]
 """`find(anchors, indexes, consumed, found, base, counter)` appends the matches to `found`; a
-match's ordinal is `base` plus its position. The counter is changed."""
+match's ordinal is `base` plus its position. The counter is changed. In a stage of rules, bindings
+may be in the place of anchors, and what is found may be bindings for the next stage."""
+
+DecodeBindings: TypeAlias = Callable[[Iterable[StoredEvent]], list[EnteringBinding]]
+"""The bindings of a group's rules among the arrivals at a port of bindings; those of equal anchors
+follow each other."""
 
 FindExactMatches: TypeAlias = Callable[
-    [StoredEvent, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int], GroupCounter], None
+    [SearchStart, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int], GroupCounter], None
 ]
 """`exact(anchor, row, indexes, consumed, found, base, exceeded, counter)` appends the matches of
 one rule at one anchor, which it does not count again as an anchor.
@@ -91,6 +96,9 @@ class Matcher:
     rule has several matches of one anchor only if the template `may_branch`. A rule has `steps`
     clauses, its `if` included. `prefix`: the active rows of an anchor are the first rows (False:
     the last); None: they may be any. `counted`: the bindings left after each step are counted.
+
+    Of a stage of rules: `decode` reads the bindings that enter it (None: anchors enter), `sends`
+    says that bindings leave it, and `passed` is the number of clauses of the stages before.
     """
 
     find: FindMatches
@@ -102,10 +110,14 @@ class Matcher:
     steps: int
     prefix: bool | None
     counted: bool
+    decode: DecodeBindings | None = None
+    sends: bool = False
+    passed: int = 0
 
     def counter(self) -> GroupCounter:
         """A new counter of the group's anchors."""
-        return GroupCounter([row[0] for row in self.rows], self.steps, prefix=self.prefix, counted=self.counted)  # type: ignore[misc]
+        rules: list[int] = [row[0] for row in self.rows]  # type: ignore[misc]
+        return GroupCounter(rules, self.steps, prefix=self.prefix, counted=self.counted, passed=self.passed)
 
     def unbuffered_anchors(self, many: int) -> int:
         """The number of anchors that have at most `many` matches together, at least 1."""
@@ -118,13 +130,22 @@ def compile_matcher(group: RuleGroup, consumed: Sequence[int], clock: Clock, lim
     """
     assert not counted or len(group.numbers) == 1, "bindings are counted for a single rule"
     rows = rows_of(group, consumed)
-    return _RuleMatcherEmitter(group, rows, clock, limits, counted=counted).matcher(
-        cache(lambda: _RuleMatcherEmitter(group, rows, clock, limits, exact=True, counted=counted).exact_function())
+    if group.template.stage is not None:
+        from dotr.patterns.matcher.stages import compile_stage_matcher  # where a rule is cut
+
+        assert not counted, "bindings are counted in process, where no rule is cut"
+        return compile_stage_matcher(group, rows, clock, limits)
+    return RuleMatcherEmitter(group, rows, clock, limits, counted=counted).matcher(
+        cache(lambda: RuleMatcherEmitter(group, rows, clock, limits, exact=True, counted=counted).exact_function())
     )
 
 
-class _RuleMatcherEmitter(CandidateEmitter):
-    """Emitter of one matcher."""
+class RuleMatcherEmitter(CandidateEmitter):
+    """Emitter of one matcher.
+
+    `start` is the variable of what a search begins with. `sizes_travel`: the numbers of events that
+    clauses choose are needed.
+    """
 
     def __init__(
         self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool = False, counted: bool = False
@@ -132,6 +153,8 @@ class _RuleMatcherEmitter(CandidateEmitter):
         super().__init__(group, rows, clock, limits, exact=exact)
         self.counted = counted
         self.steps = len(self.template.clauses) + (self.template.condition is not None)
+        self.sizes_travel = False
+        self.start = "e0"
         self.prefix = self.active_prefix()
         self.globals |= {
             "bisect": bisect_left,
@@ -155,7 +178,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
         lines = self.lines
         if self.is_always_exact:
             active = self.active_rows
-            with self.block("for e0 in anchors:"):
+            with self.block(f"for {self.start} in anchors:"):
                 self.anchor_event()
                 self.line("raise Exceeded")
             self.active_rows, self.lines = active, []
@@ -166,7 +189,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
             if self.active_rows is None:
                 self.line("row = rows[0]")
                 self.bind_consumed()
-            with self.block("for e0 in anchors:"):
+            with self.block(f"for {self.start} in anchors:"):
                 if template.consuming:
                     self.line("consumed_now = []")
                 level = self.indent
@@ -201,7 +224,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
             with self.block("if not exceeded:"):
                 self.line("for used, events in consumed_now: used.update(events)")
         exact: FindExactMatches = self.define(
-            "def exact(e0, row, indexes, consumed, found, base, exceeded, counter):\n" + "\n".join(self.lines) + "\n", "exact"
+            f"def exact({self.start}, row, indexes, consumed, found, base, exceeded, counter):\n" + "\n".join(self.lines) + "\n", "exact"
         )
         return exact
 
@@ -211,8 +234,8 @@ class _RuleMatcherEmitter(CandidateEmitter):
 
     def bind_indexes(self) -> None:
         """Assigns `l<place>`, the index of each clause."""
-        for place in range(1, len(self.template.clauses) + 1):
-            self.line(f"l{place} = indexes[{place - 1}]")
+        for number, place in enumerate(self.template.places):
+            self.line(f"l{place} = indexes[{number}]")
 
     def bind_counts(self) -> None:
         """Assigns `m<place>`, the rows of which no binding has passed the clause yet; or `after`,
@@ -267,8 +290,8 @@ class _RuleMatcherEmitter(CandidateEmitter):
         if template.consuming and self.active_rows is not None:
             self.loop_over_rows()
             self.bind_consumed()
-        for place, step in enumerate(template.clauses, 1):
-            self.clause(place, step)
+        for place in template.places:
+            self.clause(place, template.clauses[place - 1])
             self.count_step(place)
         self.emit_match()
 
@@ -367,9 +390,13 @@ class _RuleMatcherEmitter(CandidateEmitter):
         self.indent = level
         self.count_candidates(place, mode)
         self.limit_branches(place, f"len(picked{place})", count)
+        self.note_size(place)
         self.line(f"for e{place} in picked{place}:")
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
+
+    def note_size(self, place: int, *, per_rule: bool = False) -> None:
+        """Notes the number of events that a clause has chosen, where it travels with bindings."""
 
     def select_per_row(self, place: int, clause: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
         """`last E`, `first E` for many rows: each candidate is selected by the rows that accept it
@@ -398,21 +425,25 @@ class _RuleMatcherEmitter(CandidateEmitter):
     def select_each(self, place: int, clause: PositionalClause, constraints: ClassifiedConstraints) -> None:
         """`each E`: a branch for every candidate, with the rows that accept it."""
         if not constraints.per_rule:
-            last = "" if self.ends_now(clause.scope) else f"bisect(c{place}, (high{place} + 1,))"
+            last = "" if self.ends_now(place, clause.scope) else f"bisect(c{place}, (high{place} + 1,))"
             self.line(f"s{place} = c{place}[bisect(c{place}, (low{place},)):{last}]")
-            if self.exact:
+            picks = self.exact or self.sizes_travel
+            if not self.exact:
+                self.limit_branches(place, f"len(s{place})", None)
+            if picks:
                 self.line(f"picked{place} = []")
                 with self.block(f"for e{place} in s{place}:"):
                     self.line(f"t{place}, o{place}, v{place} = e{place}")
                     self.skip_rejected(place, clause, constraints)
                     self.line(f"picked{place}.append(e{place})")
+            if self.exact:
                 self.count_candidates(place, Mode.FIRST)
-            some = f"picked{place}" if self.exact else f"s{place}"
-            self.limit_branches(place, f"len({some})", None)
-            self.line(f"for e{place} in {some}:")
+                self.limit_branches(place, f"len(picked{place})", None)
+            self.note_size(place)
+            self.line(f"for e{place} in {f'picked{place}' if picks else f's{place}'}:")
             self.indent += 1
             self.line(f"t{place}, o{place}, v{place} = e{place}")
-            if not self.exact:
+            if not picks:
                 self.skip_rejected(place, clause, constraints)
             return
         self.line(f"left = {self.active_rows}")
@@ -426,6 +457,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
         self.indent = level
         self.count_candidates(place, Mode.FIRST, self.threshold(constraints))
         self.limit_branches(place, f"len(picked{place})", None)
+        self.note_size(place, per_rule=True)
         self.line(f"for e{place}, rows{place} in picked{place}:")
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
@@ -514,7 +546,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
                 return Measure.SUM, f"c{place}.sum({window})"
             case ("AVG", False):
                 return Measure.SUM, f"c{place}.avg({window})"
-            case _ if isinstance(scope, PositionalWindow) and scope.reference == 0:
+            case _ if isinstance(scope, PositionalWindow) and scope.reference == 0 and self.is_up_to_now(place):
                 return Measure.DISTINCT, f"c{place}.distinct({aggregate.function!r}, {self.match_time(0)}, {scope.near}, {scope.far})"
             case _:
                 return None
@@ -572,7 +604,7 @@ def _count_whole_anchors(find: FindMatches) -> FindMatches:
     is tried again."""
 
     def counted(
-        anchors: Iterable[StoredEvent],
+        anchors: Iterable[SearchStart],
         indexes: Sequence[KeyIndex],
         consumed: Sequence[ConsumedEvents],
         found: list[Match],

@@ -157,7 +157,7 @@ def step_bucket(
             assert not list(instants), "events before the first instant of a batch"
         elif pages.page_count > 1:
             assert after is not None, "pages are made of logs"
-            for page, state, work in pages.visit(_moments_by_page(pages, instants), after, passed, most):
+            for page, state, work in pages.visit(_moments_by_page(pages, instants, after), after, passed, most):
                 run.step(state, work, bucket + page * job.buckets)
         else:
             run.step(pages.single, ((time, arrivals, False) for time, arrivals in instants), bucket)
@@ -166,14 +166,16 @@ def step_bucket(
 
 
 def _moments_by_page(
-    pages: PagedState, instants: Iterable[tuple[Micros, PortArrivals]]
+    pages: PagedState, instants: Iterable[tuple[Micros, PortArrivals]], after: Micros
 ) -> Mapping[int, list[tuple[Micros, PortArrivals, bool]]]:
-    """The arrivals by page."""
+    """The arrivals by page; those at replicated ports, which all pages read, are stored at once."""
     moments_by_page: dict[int, list[tuple[Micros, PortArrivals, bool]]] = {}
-    page_of = pages.page_of
+    page_of, shares = pages.page_of, pages.has_shared_ports
     for time, arrivals in instants:
         here: dict[int, PortArrivals] = {}
         for port, events in arrivals.items():
+            if shares and pages.share(port, time, events, after):
+                continue
             for event in events:
                 page = page_of(port, event[1])
                 ports = here.get(page)
@@ -210,7 +212,7 @@ class BucketResults:
         if failed:
             self._failed.extend(failed)
         if events and not self._last:
-            for number, deliveries in enumerate(self._router.events(events, self._layer)):
+            for number, deliveries in enumerate(self._router.events(events, self._layer, time)):
                 for target, ports in deliveries.items():
                     self._above.setdefault((number, target), []).append((time, ports))
 

@@ -31,7 +31,10 @@ from dotr.state.state_migration import StateChange, state_change
 from dotr.state.state_schema import StateSchema, state_schema
 
 FORMAT: Final = 2
-READABLE_FORMATS: Final = (1, 2)
+PLACES_FORMAT: Final = 3
+"""The format where the roles of a rule are in several layers: a place for each role in the place of
+one layer a rule (`StateSchema.has_places`)."""
+READABLE_FORMATS: Final = (1, FORMAT, PLACES_FORMAT)
 """Readable formats. Format 1 has no state schema, so that only the unchanged program can use its
 state."""
 
@@ -153,7 +156,9 @@ class Checkpoint:
         if not isinstance(data, dict) or not isinstance(data.get("format"), int):
             raise self._refused("its dotr.json is none: it has no format")
         if data["format"] not in READABLE_FORMATS:
-            raise self._refused(f"it is of a later release (its format is not {' or '.join(map(str, READABLE_FORMATS))})")
+            raise self._refused(
+                f"it is of a later release (its format is not {', '.join(map(str, READABLE_FORMATS[:-1]))} or {READABLE_FORMATS[-1]})"
+            )
         try:
             return CheckpointLayout.of_json(data)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError) as error:
@@ -230,6 +235,20 @@ class Checkpoint:
             start=None if offset is None else offset.to_json(),
             first=layout.first + (0 if last is None else last + 1),
         )
+
+    def resized(self, layout: CheckpointLayout, buckets: int) -> CheckpointLayout:
+        """The layout of a start with another number of buckets, and Spark partitions: that of a next
+        generation."""
+        stored = self.layout
+        assert stored is not None
+        if layout.generation == stored.generation:
+            layout = self.next_generation(layout, layout.layers)
+        return replace(layout, buckets=buckets, partitions=buckets)
+
+    def remove_leftovers(self) -> None:
+        """Remove the folders of a next generation that never became the current one."""
+        for folder in self.folders(self.layout.generation + 1 if self.layout else 1):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def switch(self, layout: CheckpointLayout) -> None:
         """Make a generation the current one, and remove the earlier ones."""
@@ -341,7 +360,8 @@ class Checkpoint:
         try:
             new = self.folder / "dotr.json.new"
             with new.open("w") as file:
-                json.dump({"format": FORMAT, **layout.to_json()}, file, indent=1)
+                has_places = layout.holdings is not None and layout.holdings.has_places
+                json.dump({"format": PLACES_FORMAT if has_places else FORMAT, **layout.to_json()}, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(self.folder / "dotr.json")

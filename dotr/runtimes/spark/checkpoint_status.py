@@ -17,7 +17,7 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.time import Clock, Micros, Unit
 from dotr.monitoring.progress import InputProgress
 from dotr.patterns.events import StoredEvent
-from dotr.patterns.state import StateError, StateSnapshot
+from dotr.patterns.state import StateError
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.keys import bucket_keys
 from dotr.runtimes.spark.planner import END, InputPosition
@@ -27,6 +27,7 @@ from dotr.runtimes.spark.state_moves import moved_states
 from dotr.runtimes.spark.totals_file import StoredTotals, read_totals
 from dotr.sources.kafka.journal import PartitionJournal
 from dotr.sources.message_segments import RECEIVED, last_place, spool_folder
+from dotr.state.moved_state import blocks_of_state
 from dotr.state.state_log import Manifest
 from dotr.state.state_log import live_events as events_that_count
 from dotr.state.unit_state import UnitsValue
@@ -46,13 +47,14 @@ class ReadPosition:
 
 @dataclass(frozen=True, slots=True)
 class StoredPort:
-    """Stored events of a port, and the number of distinct keys among them (None: the port has no
-    key)."""
+    """Stored events of a port, the number of distinct keys among them (None: the port has no key),
+    and the number of those that are copies of others in another bucket."""
 
     layer: int
     label: str
     events: int
     keys: int | None
+    copies: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,7 @@ class _StateCounter:
         self._logs: dict[Manifest, list[str]] = {}
         self._events: dict[tuple[int, int], int] = {}
         self._keys: dict[tuple[int, int], set[str | None]] = {}
+        self._buckets = status.layout.buckets
         self._values = self._written = 0
 
     def add_value(self, layer: int, written: bytes) -> Manifest | None:
@@ -227,8 +230,8 @@ class _StateCounter:
             return self._add_units(layer, units)
         manifest = Manifest.decode(written)
         if manifest is None:
-            for port, events in enumerate(StateSnapshot.decode(written).events):
-                self._count(layer, port, events)
+            for port, blocks in enumerate(blocks_of_state(written, ()).events):
+                self._count(layer, port, (event for block in blocks for event in block.events()))
         return manifest
 
     def _add_units(self, layer: int, value: UnitsValue) -> Manifest | None:
@@ -261,13 +264,14 @@ class _StateCounter:
 
     def summary(self) -> StoredSummary:
         """The counts, by layer and label."""
-        counts: dict[tuple[int, str], tuple[int, int | None]] = {place: (held, None) for place, held in self._held.items() if held}
+        counts: dict[tuple[int, str], tuple[int, int | None, int]] = {place: (held, None, 0) for place, held in self._held.items() if held}
         for (layer, index), events in self._events.items():
             port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
             name = (layer, f"port {index}" if port is None else port.label)
-            so_far, other = counts.get(name, (0, None))
+            so_far, other, copies = counts.get(name, (0, None, 0))
+            copies += 0 if port is None else port.copies(events, self._buckets)
             keys = self._keys.get((layer, index))
-            counts[name] = so_far + events, other if keys is None else len(keys) + (other or 0)
+            counts[name] = so_far + events, other if keys is None else len(keys) + (other or 0), copies
         return StoredSummary(
             self._values, self._written, tuple(StoredPort(layer, label, *each) for (layer, label), each in sorted(counts.items()))
         )

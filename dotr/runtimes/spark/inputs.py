@@ -19,11 +19,10 @@ from dotr.runtimes.spark.planner import BEGINNING, END, Floor, ScanTimes
 from dotr.runtimes.spark.task import InputRange, Task
 from dotr.runtimes.spark.worker_cache import input_of
 from dotr.sources.feeds import InputPoint, unopened
-from dotr.sources.lateness import BY_TIME, Lateness
+from dotr.sources.lateness import ALL_TIMES, BY_TIME, Lateness, WantedTimes
 from dotr.sources.lines import open_lines
 from dotr.sources.message_segments import open_segment
-from dotr.sources.reading import _READERS as READERS
-from dotr.sources.reading import Reader
+from dotr.sources.reading import Reader, records_of
 from dotr.sources.records import START, InputFile, Position, Record, with_sources
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def _messages(file: InputFile, point: InputPoint, stop: int) -> Iterator[Record]
                 yield record
 
 
-def _records(file: InputFile, offset: int, line: int, stop: int) -> Iterator[Record]:
+def _records(file: InputFile, offset: int, line: int, stop: int, wanted: WantedTimes) -> Iterator[Record]:
     position = Position(offset, line)
     stream = _OPEN_FILES.pop(file.path, None)
     if stream is not None and stream.tell() > offset:
@@ -67,7 +66,7 @@ def _records(file: InputFile, offset: int, line: int, stop: int) -> Iterator[Rec
         stream = open_lines(file.path, position)
     else:
         stream.seek(offset)
-    for record in READERS[file.format](stream, file, position, True):
+    for record in records_of(stream, file, position, True, wanted):
         if record.offset >= stop != END:
             break
         yield record
@@ -97,35 +96,37 @@ class TaskInputs:
 
             self._fetched = fetched_ranges(job, task.ranges)
 
-    def files(self, stretch: InputRange, *, trace: bool) -> FileRecords:
-        """The files of a range, a partition among them. `trace`: elements are `SourcedElement`."""
+    def files(self, stretch: InputRange, *, trace: bool, times: tuple[Micros, Micros] | None = None) -> FileRecords:
+        """The files of a range, a partition among them. `trace`: elements are `SourcedElement`.
+        `times`: graphs of elements in this range (after, until] (µs) alone are wanted."""
         fetched = self._fetched.get(stretch.input)
         if fetched is None:
-            return range_files(input_of(self._job, stretch.input), stretch, trace=trace)
+            wanted = WantedTimes(stretch.greatest, *times) if times is not None else ALL_TIMES
+            return range_files(input_of(self._job, stretch.input), stretch, trace=trace, wanted=wanted)
         records = fetched.records()
         return iter([(0, fetched.file, with_sources(fetched.file, records) if trace else records)])
 
 
-def range_files(like: InputFile, input_range: InputRange, *, trace: bool) -> FileRecords:
+def range_files(like: InputFile, input_range: InputRange, *, trace: bool, wanted: WantedTimes = ALL_TIMES) -> FileRecords:
     """The files of a range. A file that cannot be opened is one unreadable record. `trace`:
-    elements are `SourcedElement`."""
-    for number, file, records in _range_files(like, input_range):
+    elements are `SourcedElement`; `wanted`: of other times graphs need not be parsed."""
+    for number, file, records in _range_files(like, input_range, wanted):
         yield number, file, with_sources(file, records) if trace else records
 
 
-def _range_files(like: InputFile, input_range: InputRange) -> FileRecords:
+def _range_files(like: InputFile, input_range: InputRange, wanted: WantedTimes) -> FileRecords:
     if not input_range.paths:
-        yield input_range.file, like, _records(like, input_range.offset, input_range.line, input_range.stop)
+        yield input_range.file, like, _records(like, input_range.offset, input_range.line, input_range.stop, wanted)
         return
     for number, path in enumerate(input_range.paths, input_range.file):
         point = InputPoint(number, input_range.offset, input_range.line) if number == input_range.file else InputPoint(number, *START)
         stop = input_range.stop if number == input_range.stop_file else END
         file = replace(like, path=path)
-        yield number, file, _messages(file, point, stop) if file.framed else _open_records(file, point, stop)
+        yield number, file, _messages(file, point, stop) if file.framed else _open_records(file, point, stop, wanted)
 
 
-def _open_records(file: InputFile, point: InputPoint, stop: int) -> Iterator[Record]:
-    records = _records(file, point.offset, point.line, stop)
+def _open_records(file: InputFile, point: InputPoint, stop: int, wanted: WantedTimes) -> Iterator[Record]:
+    records = _records(file, point.offset, point.line, stop, wanted)
     try:
         first = next(records, None)
     except Refused as refused:
@@ -168,9 +169,11 @@ def admit(
                 if owned:
                     dead_letters.append(dead_letter)
                 continue
-            element = record.element
-            assert element is not None
-            if after < element[0] <= until:
+            time = record.time
+            assert time is not None
+            if after < time <= until:
+                element = record.element
+                assert element is not None
                 elements.append(element)
 
 

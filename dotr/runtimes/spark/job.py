@@ -20,6 +20,8 @@ class Job:
     """The description of a run for workers.
 
     - `program`, `inputs`: specifications as JSON.
+    - `parsed`: what the texts of the program say (`engine.parsed_program`), so that workers import
+      no parser; empty: they parse the texts.
     - `delays`: the delays of the inputs, in µs.
     - `unit`, `dated`: the format of times.
     - `layers`, `buckets`, `partitions`: the layout of the state. Without layers there is no state,
@@ -35,6 +37,7 @@ class Job:
       another query.
     - `topics`: the Kafka inputs as JSON; their partitions follow the other inputs, in the order of
       the journal of partitions.
+    - `granule`: records of a granule of the index that tasks make; 0: the planner scans the inputs.
     - `trigger`: shortest time between batches of growing inputs, in µs.
     """
 
@@ -58,6 +61,8 @@ class Job:
     trigger: Micros = 0
     topics: tuple[str, ...] = ()
     paces: tuple[tuple[str, float], ...] = ()
+    parsed: str = ""
+    granule: int = 0
 
     @property
     def live(self) -> bool:
@@ -89,6 +94,8 @@ class Job:
                 "trigger": self.trigger,
                 **({"topics": self.topics} if self.topics else {}),
                 **({"paces": self.paces} if self.paces else {}),
+                **({"parsed": self.parsed} if self.parsed else {}),
+                **({"granule": self.granule} if self.granule else {}),
             }
         )
 
@@ -123,6 +130,8 @@ class Job:
             trigger=data["trigger"],
             topics=tuple(data.get("topics", ())),
             paces=tuple((name, pace) for name, pace in data.get("paces", ())),
+            parsed=data.get("parsed", ""),
+            granule=data.get("granule", 0),
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:

@@ -61,7 +61,7 @@ class SparkProgress:
     ) -> None:
         self._connections = connections
         ports = [
-            [PortTotals(label, port.key_position) for label, port in zip(labels, layer.ports, strict=True)]
+            [PortTotals(label, port.key_position, port.is_replicated) for label, port in zip(labels, layer.ports, strict=True)]
             for labels, layer in zip(port_labels(layers), layers, strict=True)
         ]
         stored = read_totals(checkpoint.folder) or StoredTotals()

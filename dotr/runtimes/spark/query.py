@@ -22,6 +22,7 @@ from dotr.monitoring.dead_letter_log import LOG
 from dotr.monitoring.totals import InputLost, RunFailed
 from dotr.runtimes.spark.checkpoint import last_number
 from dotr.runtimes.spark.checkpoint_damage import find_damage
+from dotr.runtimes.spark.index_scans import indexing
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.observed_metrics import with_metrics
@@ -55,7 +56,8 @@ def run_query(
         tries, before = 0, last_number(Path(checkpoint) / "commits")
         while True:
             try:
-                failure = _run(session, job, sink, checkpoint, interrupted, poll)
+                with indexing(session, job, log):
+                    failure = _run(session, job, sink, checkpoint, interrupted, poll)
                 if failure is None:
                     return
                 text = error_text(failure)

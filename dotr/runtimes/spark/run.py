@@ -18,7 +18,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dotr.datalog.compiled_store import CompiledStore
+from dotr.engine.limit_letters import cut_rules
 from dotr.engine.multi_query import share_queries
+from dotr.engine.parsed_program import ParsedProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.layout.layers import lay_out
@@ -28,6 +30,7 @@ from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Tota
 from dotr.runtimes.pipeline import Pipeline, with_clock
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.display_paths import DisplayPaths
+from dotr.runtimes.spark.index_scans import granule_of
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.keys import bucket_keys
@@ -35,12 +38,13 @@ from dotr.runtimes.spark.message_spool import Reception, receiving
 from dotr.runtimes.spark.progress import FirstBatchProgress, SparkProgress
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.rows import BucketSize
-from dotr.runtimes.spark.session import cores, is_local, start
+from dotr.runtimes.spark.session import cores, is_dynamic, is_local, start
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.spark_errors import failure_of
 from dotr.runtimes.spark.spilled_rows import remove_runs, run_folder
 from dotr.runtimes.spark.spool import SpoolState, spooling
 from dotr.runtimes.spark.state_moves import OldQuery, move_state
+from dotr.runtimes.spark.width import Cores, buckets_at_start, move_line
 from dotr.sinks.batches import BatchHistory, Check, check_nothing
 from dotr.sinks.files import WriteFailed
 from dotr.sinks.opening import check_free, check_secrets, dead_letter_batches, event_batches
@@ -95,9 +99,11 @@ def run_spark(
         history = checkpoint.batch_history(layout.identity, last_written)
         with _BatchSinks(pipeline, history) as sinks:
             last = sinks.open(check_nothing)
-            if change is not None and change.moves and last is not None and last >= history.written:
-                raise _unfinished(checkpoint, last)
-            return _run_on_spark(pipeline, checkpoint, layout, change, reception, sinks, Reports(progress, on_progress, show))
+            unfinished = last if last is not None and last >= history.written else None
+            if change is not None and change.moves and unfinished is not None:
+                raise _unfinished(checkpoint, unfinished)
+            reports = Reports(progress, on_progress, show)
+            return _run_on_spark(pipeline, checkpoint, layout, change, reception, sinks, reports, unfinished)
 
 
 def _unfinished(checkpoint: Checkpoint, number: int) -> Exception:
@@ -122,8 +128,10 @@ def _run_on_spark(
     reception: Reception,
     sinks: _BatchSinks,
     reports: Reports,
+    unfinished: int | None,
 ) -> Totals:
-    """Start Spark, and run the query into sinks that are open."""
+    """Start Spark, and run the query into sinks that are open. `unfinished` is the number of a batch
+    that an output has, and the checkpoint not yet: the next one is to be the same."""
     progress, on_progress, show = reports
     settings, before = pipeline.spark, SparkContext._active_spark_context
     show("starting Spark")
@@ -134,17 +142,25 @@ def _run_on_spark(
     try:
         tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
-            layout = checkpoint.claim(replace(layout, buckets=tasks, partitions=tasks, holdings=state_schema(pipeline.program)))
+            width = settings.buckets or tasks
+            layout = checkpoint.claim(replace(layout, buckets=width, partitions=width, holdings=state_schema(pipeline.program)))
+        else:
+            layout = _at_width(checkpoint, layout, Cores(tasks, is_dynamic=is_dynamic(session.sparkContext)), settings.buckets, unfinished)
+        moves = change is not None and checkpoint.layout is not None and layout.generation != checkpoint.layout.generation
+        if not moves:
+            checkpoint.remove_leftovers()
         _journal_partitions(pipeline, checkpoint.folder)
         job = _job(pipeline, layout, tasks, checkpoint.folders(layout.generation))
         remove_runs(run_folder(job))
         if pipeline.program.store is not None:
             _ship_background(pipeline.program.store, session.sparkContext)
         since = layout.holdings.since if layout.holdings else {}
-        layers = lay_out(share_queries(pipeline.program.rules.rules), since, pipeline.program.units).layers
+        layers = lay_out(
+            share_queries(pipeline.program.rules.rules), since, pipeline.program.units, cut=True, groups=settings.groups
+        ).layers
         spark_progress = SparkProgress(layers, checkpoint, on_progress, reception.connections)
-        if change is not None and change.moves:
-            show("moving the state to where the changed rules look for it")
+        if change is not None and moves:
+            show("moving the state to where the changed rules look for it" if change.moves else "moving the state to other buckets")
             spark_progress.state_moved(_move_state(session, checkpoint, change, layout, job))
 
         def write(number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter]) -> Sequence[DeadLetter]:
@@ -158,6 +174,7 @@ def _run_on_spark(
             layout.first,
             spark_progress.batch_written,
             pipeline.dead_letter_warnings,
+            cut_rules(pipeline.program.layout),
         )
 
         first = FirstBatchProgress(session, checkpoint, show)
@@ -195,6 +212,28 @@ def _run_on_spark(
         if before is None:
             with suppress(*JVM_ERRORS):
                 session.stop()
+
+
+def _at_width(
+    checkpoint: Checkpoint, layout: CheckpointLayout, cores: Cores, fixed: int | None, unfinished: int | None
+) -> CheckpointLayout:
+    """The layout with the number of buckets of this start; a line says so where it is another one."""
+    stored = checkpoint.layout
+    assert stored is not None
+    if not layout.layers:
+        return layout
+    buckets = buckets_at_start(stored.buckets, cores, fixed)
+    if not stored.layers:  # there is nothing to move
+        buckets = fixed or cores.number or stored.buckets
+    if buckets == stored.buckets:
+        return layout
+    if unfinished is not None:
+        why = f"batch {unfinished} is in an output, and is finished first"
+        _LOG.warning("The state moves from %d to %d buckets at the next start: %s.", stored.buckets, buckets, why)
+        return layout
+    if stored.layers:
+        _LOG.warning("%s", move_line(stored.buckets, buckets, cores, fixed))
+    return checkpoint.resized(layout, buckets)
 
 
 def _move_state(session: SparkSession, checkpoint: Checkpoint, change: StateChange, layout: CheckpointLayout, job: Job) -> list[BucketSize]:
@@ -235,8 +274,9 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
     store = pipeline.program.store
     inputs, growing = _inputs(pipeline, layout)
     rates = pipeline.rates
-    return Job(
+    job = Job(
         program=spec.to_json(),
+        parsed=ParsedProgram.of(pipeline.program).to_json(spec),
         inputs=tuple(file.to_json() for file in inputs),
         delays=tuple(file.delay for file in inputs),
         unit=pipeline.clock.unit.written,
@@ -257,6 +297,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         trigger=pipeline.spark.trigger_interval,
         topics=tuple(each.topics.to_json() for each in pipeline.topics),
     )
+    return job if job.live else replace(job, granule=granule_of(inputs, job.batch, tasks))
 
 
 def _journal_partitions(pipeline: Pipeline, folder: Path) -> None:

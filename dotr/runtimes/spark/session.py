@@ -26,6 +26,7 @@ from dotr.errors.diagnostics import refuse
 from dotr.runtimes.spark.class_archive import ClassArchive, archive_folder, spark_home
 from dotr.runtimes.spark.java import java_version_text
 from dotr.runtimes.spark.jvm_errors import silence_py4j
+from dotr.runtimes.spark.width import is_allocated_dynamically
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 
@@ -107,9 +108,7 @@ def cores(context: SparkContext) -> int:
     The executors of a cluster register one by one after the session is there: this waits until none
     has registered for a while, unless `spark.default.parallelism` is set or allocation is dynamic.
     """
-    conf = context.getConf()
-    dynamic = conf.get("spark.dynamicAllocation.enabled", "false") == "true"
-    if not (is_local(context) or conf.contains("spark.default.parallelism") or dynamic):
+    if not (is_local(context) or context.getConf().contains("spark.default.parallelism") or is_dynamic(context)):
         executors, began = 0, time.monotonic()
         changed = began
         while (now := time.monotonic()) < (changed + _STABLE_SECONDS if executors else began + _EXECUTOR_TIMEOUT_SECONDS):
@@ -118,6 +117,11 @@ def cores(context: SparkContext) -> int:
                 executors, changed = registered, now
             time.sleep(0.1)
     return context.defaultParallelism
+
+
+def is_dynamic(context: SparkContext) -> bool:
+    """True if executors come and go while a query runs."""
+    return is_allocated_dynamically(dict(context.getConf().getAll()))
 
 
 def is_local(context: SparkContext) -> bool:

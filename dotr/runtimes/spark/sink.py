@@ -4,13 +4,15 @@ writes files named by the batch number."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from dotr.engine.limit_letters import one_an_anchor_of_each
 from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import drain_fallbacks
+from dotr.model.rules import Rule
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND, WarningLimiter
@@ -56,6 +58,8 @@ class Sink:
     - `first`: the number of the query's first batch, which Spark numbers 0.
     - `on_written`: receives the figures of each written batch.
     - `warning_limit`: the number of dead letters of a kind that are shown as warnings.
+    - `cut_rules`: the rules whose branches may be in several buckets; their dead letters tell of
+      each anchor once.
 
     `failure` is the error that ended the last batch, `batch_written` whether a batch is written,
     and `last_batch` Spark's number of the batch that ends the stream. Setting `abandoned` ends the
@@ -71,7 +75,9 @@ class Sink:
         first: int = 0,
         on_written: OnBatchWritten = ignore_totals,
         warning_limit: int = WARNINGS_PER_KIND,
+        cut_rules: Sequence[Rule] = (),
     ) -> None:
+        self._cut_rules = cut_rules
         self._first = first
         self._write = write
         self._progress = progress
@@ -123,7 +129,7 @@ class Sink:
             elif kind == RowKind.COUNTS:
                 counted += decode_totals(payload)
         written = _CountedFirings(MergedRuns(FIRINGS, firings, runs), self.check_abandoned)
-        reported = _ReportedLetters(MergedRuns(DEAD_LETTERS, dead_letters, dead_runs), self._display, self._warnings)
+        reported = _ReportedLetters(MergedRuns(DEAD_LETTERS, dead_letters, dead_runs), self._display, self._warnings, self._cut_rules)
         refused = self._write(self._first + number, written, reported) or ()
         written.count()
         reported.report()
@@ -135,6 +141,7 @@ class Sink:
             self._warnings.report_dead_letter(letter)
         if refused:
             counted += Totals(dead_letters=Counter(letter.reason for letter in refused))
+        counted += Totals(dead_letters={reason: -told for reason, told in reported.told_again.items()})
         counted += Totals(events=written.events, dropped=written.dropped, fallbacks=sum(each.times for each in fallbacks))
         if self._last is None or self._last[0] != number:
             self._last = number, self.totals
@@ -178,27 +185,49 @@ class _CountedFirings:
 
 class _ReportedLetters:
     """The dead letters of a batch with display paths, the first of each kind logged as warnings when
-    they are first read. Empty messages are only counted.
+    they are first read. Empty messages are only counted. `told_again` counts, once they are read,
+    those that are left out: of an anchor of a cut rule that another one tells of.
     """
 
-    def __init__(self, letters: Iterable[DeadLetter], display: Callable[[DeadLetter], DeadLetter], warnings: WarningLimiter) -> None:
+    def __init__(
+        self,
+        letters: Iterable[DeadLetter],
+        display: Callable[[DeadLetter], DeadLetter],
+        warnings: WarningLimiter,
+        cut_rules: Sequence[Rule] = (),
+    ) -> None:
         self._letters = letters
+        self._cut_rules = cut_rules
+        self.told_again: Mapping[Reason, int] = {}
         self._display = display
         self._warnings = warnings
         self._reported = 0
         self._is_read = False
 
     def __iter__(self) -> Iterator[DeadLetter]:
-        written = (letter for letter in self._letters if letter.reason is not Reason.EMPTY)
+        written: Iterable[DeadLetter] = (letter for letter in self._letters if letter.reason is not Reason.EMPTY)
+        found, told = Counter[Reason](), Counter[Reason]()
+        if self._cut_rules:
+            written = one_an_anchor_of_each(_counted(written, found), self._cut_rules)
         for number, letter in enumerate(map(self._display, written)):
             if number >= self._reported:
                 self._reported = number + 1
                 self._warnings.report_dead_letter(letter)
+            if self._cut_rules:
+                told[letter.reason] += 1
             yield letter
         self._is_read = True
+        self.told_again = found - told
 
     def report(self) -> None:
         """Log the warnings where nobody has read the dead letters."""
         if not self._is_read:
             for _ in self:
                 pass
+
+
+def _counted(letters: Iterable[DeadLetter], found: Counter[Reason]) -> Iterator[DeadLetter]:
+    """The dead letters, counted by reason as they pass."""
+    for letter in letters:
+        found[letter.reason] += 1
+        yield letter

@@ -9,7 +9,7 @@ start. Spark sees a handful of rows per batch (`rows`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,6 +20,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.spark.indexed_plan import ending_at, indexed_plan
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import Cut, Offset, plan
 from dotr.runtimes.spark.rows import SCHEMA
@@ -41,10 +42,16 @@ class TaskPartition(InputPartition):
         self.text = text
 
 
-def _cuts(job: Job, start: Offset, until: Micros) -> Iterator[Cut]:
+def _cuts(job: Job, start: Offset, until: Micros, is_stopped: Callable[[], bool] = lambda: False) -> Iterator[Cut]:
+    size = max(1, job.batch // job.tasks)
+    if job.granule:
+        from dotr.runtimes.spark.index_files import IndexFiles, index_folder
+
+        files = IndexFiles(index_folder(job), is_stopped)
+        return indexed_plan(files.read, files.base(), job.delays, start, size, until)
     from dotr.runtimes.spark.inputs import scan_inputs
 
-    return plan(scan_inputs(job), job.delays, start, max(1, job.batch // job.tasks), until)
+    return plan(scan_inputs(job), job.delays, start, size, until)
 
 
 class _PlanAhead:
@@ -60,7 +67,7 @@ class _PlanAhead:
     def _plan(self, start: Offset) -> None:
         job = self._job
         try:
-            for cut in _cuts(job, start, LAST_MICRO):
+            for cut in _cuts(job, start, LAST_MICRO, self._stop.is_set):
                 if not self._offer(cut):
                     return
         except BaseException as error:
@@ -150,7 +157,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if first == last:
             return []
         if self._planned is None or self._planned[0] != first or self._planned[1][-1].time != last.time:
-            self._planned = first, [self._replan_live(first, last)] if self._job.live else self._replan(first, last.time)
+            self._planned = first, [self._replan_live(first, last)] if self._job.live else self._replan(first, last)
         first = first.padded(len(self._job.inputs))
         paths: PathsOfInput = single_files
         partition: PartitionOfInput = no_partition
@@ -163,9 +170,9 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             first = Offset(cut.time, cut.positions)
         return tasks
 
-    def _replan(self, start: Offset, until: Micros) -> list[Cut]:
+    def _replan(self, start: Offset, end: Offset) -> list[Cut]:
         """The cuts of a batch that an earlier process planned, whose end is known."""
-        return list(_cuts(self._job, start, until))
+        return ending_at(_cuts(self._job, start, end.time), end)
 
     def _replan_live(self, start: Offset, end: Offset) -> Cut:
         """As `_replan` for growing inputs; scanning continues from the end of the batch."""

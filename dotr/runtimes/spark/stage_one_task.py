@@ -57,7 +57,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
     program = program_of(job)
     opened = TaskInputs(job, task)
     for stretch in task.ranges:
-        files = opened.files(stretch, trace=program.stage_one.may_reject or bool(program.units))
+        files = opened.files(stretch, trace=program.stage_one.may_reject or bool(program.units), times=(task.after, task.until))
         admit(files, stretch, task.after, task.until, elements, dead_letters)
     elements.sort(key=itemgetter(0))
     fed = program.layout.fed_streams
@@ -142,9 +142,8 @@ class ChunkRouter:
 
     def add(self, time: Micros, facts: InstantFacts, items: StreamItems) -> None:
         """Route the facts of an instant, and what it brings to units."""
-        for buckets, deliveries in zip(
-            self._arrivals, self._deliver(with_items(facts.facts, items) if items else facts.facts), strict=True
-        ):
+        every = with_items(facts.facts, items) if items else facts.facts
+        for buckets, deliveries in zip(self._arrivals, self._deliver(every, time), strict=True):
             for bucket, ports in deliveries.items():
                 buckets.setdefault(bucket, []).append((time, ports))
 

@@ -1,12 +1,14 @@
-"""Migration of state to the folder of a new query when rules have changed.
+"""Migration of state to the folder of a new query when rules or the number of buckets have changed.
 
 Idea: a task reads each bucket's old state through Spark's state data source and divides it
-(`state_migration`); a part is a file named by the new layer and bucket, in a folder per target. The
-parts of a bucket are merged into one file. A bucket without stored value in the new query starts
+(`state_migration`); a part is a file named by the old layer and bucket, in a folder of its target.
+Then a task merges the parts of each new bucket in order of time into one file. So the number of buckets
+may change, too. A bucket without stored value in the new query starts
 from its file. The old query stays unchanged until dotr.json, which names the current generation, is
 replaced atomically when all files are on disk. The first batch of the new query starts at the end
 of the old one's last batch, and the numbering continues.
-Cost: proportional to the state, once. A task and the driver hold one bucket at a time.
+Cost: proportional to the state, once: about 5 µs of CPU an event in Python. A task holds one bucket
+at a time.
 """
 
 from __future__ import annotations
@@ -20,23 +22,24 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.layout.layers import Layer
 from dotr.model.time import Micros
-from dotr.patterns.state import StateError, StateSnapshot
+from dotr.patterns.state import StateError
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import BucketSize
+from dotr.runtimes.spark.rows import BucketSize, decode_size, encode_size
 from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics, failure_of
 from dotr.runtimes.spark.stored_state import StoredState
 from dotr.runtimes.spark.worker_cache import program_of
-from dotr.state.state_log import Manifest, log_snapshot
-from dotr.state.state_migration import StateChange, StateMigrator, merge_parts, merge_units
+from dotr.state.moved_state import MovedState, blocks_of_state
+from dotr.state.state_migration import StateChange, StateMigrator, merge_blocks, merge_units
 from dotr.state.state_schema import StateSchema
 from dotr.state.unit_state import UnitsValue
 
-_SCHEMA: Final = "key long, passed long"
+_DIVIDED: Final = "key long, passed long"
+_JOINED: Final = "size binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,34 +58,74 @@ class OldQuery:
     has_batches: bool
 
     @property
+    def buckets(self) -> int:
+        """The number of buckets of a layer."""
+        return len(self.keys) // self.layers if self.layers else 0
+
+    @property
     def layer_and_bucket(self) -> dict[int, tuple[int, int]]:
         """The layer and bucket of each key; Spark's operator numbers have no fixed relation to
         layers."""
-        return {key: divmod(number, len(self.keys) // self.layers) for number, key in enumerate(self.keys)}
+        return {key: divmod(number, self.buckets) for number, key in enumerate(self.keys)}
 
 
 class MoveTask:
     """The function of a task that divides old state. The new job and the schemas before and after
-    travel as text."""
+    travel as text. Rows are those of `StoredState.buckets`, or numbers of buckets whose state was
+    moved to the folder `moved` and is there still."""
 
-    def __init__(self, job: str, schemas: str, layer_and_bucket: dict[int, tuple[int, int]]) -> None:
+    def __init__(self, job: str, schemas: str, old: OldQuery) -> None:
         self._job = job
         self._schemas = schemas
-        self._layer_and_bucket = layer_and_bucket
+        self._old = old
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         from pyarrow import RecordBatch, array
 
-        job = Job.from_json(self._job)
-        before, after = map(StateSchema.of_json, json.loads(self._schemas))
-        migrator = StateMigrator(before, after, program_of(job), job.clock, job.buckets)
+        job, migrator = Job.from_json(self._job), _migrator(self._job, self._schemas, self._old.buckets)
+        places = self._old.layer_and_bucket
         for batch in batches:
-            for key, written, pieces in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            columns = [column.to_pylist() for column in batch.columns]
+            if len(columns) == 1:  # numbers of buckets
+                keys = [self._old.keys[number] for number in columns[0]]
+                columns = [keys, [_file(self._old.moved, *places[key]).read_bytes() for key in keys], [()] * len(keys)]
+            for key, written, pieces in zip(*columns, strict=True):
                 try:
-                    passed = _write_parts(migrator, job.moved, self._layer_and_bucket[key], written, pieces)
+                    passed = _write_parts(migrator, job.moved, places[key], written, pieces)
                 except Refused as refused:
                     raise CarriedDiagnostics(encode_diagnostics(refused)) from None
                 yield RecordBatch.from_arrays([array([key], "int64"), array([passed], "int64")], ["key", "passed"])
+
+
+class JoinTask:
+    """The function of a task that joins the parts of new buckets, whose numbers are the rows.
+    `until` is the last time passed (µs)."""
+
+    def __init__(self, job: str, schemas: str, old_buckets: int, until: Micros | None) -> None:
+        self._job = job
+        self._schemas = schemas
+        self._old_buckets = old_buckets
+        self._until = until
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        from pyarrow import RecordBatch, array
+
+        job, migrator = Job.from_json(self._job), _migrator(self._job, self._schemas, self._old_buckets)
+        layers = program_of(job).layout.layers
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                layer, bucket = divmod(number, job.buckets)
+                try:
+                    size = _join_parts(layers[layer], bucket, job.moved, migrator, self._until)
+                except StateError as error:
+                    raise CarriedDiagnostics(encode_diagnostics(unreadable_state(error))) from None
+                yield RecordBatch.from_arrays([array([encode_size(size)], "binary")], ["size"])
+
+
+def _migrator(job: str, schemas: str, old_buckets: int) -> StateMigrator:
+    read = Job.from_json(job)
+    before, after = map(StateSchema.of_json, json.loads(schemas))
+    return StateMigrator(before, after, program_of(read), read.clock, read.buckets, old_buckets)
 
 
 def _write_parts(
@@ -93,19 +136,33 @@ def _write_parts(
         units = UnitsValue.decode(written)
         if units is not None:
             for (layer, bucket), moved in migrator.redistribute_units(source[1], units, _Pieces(segments)).items():
-                _write(_file(str(_file(folder, layer, bucket).with_suffix("")), *source), moved.encode())
+                _write(_part(folder, layer, bucket, source), moved.encode())
             return units.passed
-        manifest = Manifest.decode(written)
-        if manifest is None:
-            state = StateSnapshot.decode(written)
-        else:
-            ordered = sorted(segments, key=lambda piece: (piece["log"], piece["place"]))
-            state = log_snapshot(manifest, ((piece["log"], piece["lines"]) for piece in ordered))
+        ordered = sorted(segments, key=lambda piece: (piece["log"], piece["place"]))
+        state = blocks_of_state(written, ((piece["log"], bytes(piece["lines"])) for piece in ordered))
     except StateError as error:
         raise unreadable_state(error) from None
-    for (layer, bucket), part in migrator.redistribute(*source, state).items():
-        _write(_file(str(_file(folder, layer, bucket).with_suffix("")), *source), part.encode())
+    for (layer, bucket), part in migrator.divide(*source, state).items():
+        _write(_part(folder, layer, bucket, source), part.encode())
     return state.passed
+
+
+def _join_parts(layer: Layer, bucket: int, folder: str, migrator: StateMigrator, until: Micros | None) -> BucketSize:
+    """Write the initial state of a new bucket from its parts; its size."""
+    whole = _file(folder, layer.number, bucket)
+    parts = whole.with_suffix("")
+    texts = (part.read_bytes() for part in sorted(parts.glob("*.json")))
+    if layer.units:
+        of_units = map(UnitsValue.decode, texts)
+        units = merge_units([each for each in of_units if each is not None], until, [placed.unit for placed in layer.units])
+        text, counts = units.encode(), unit_counts(layer, units)
+    else:
+        of_rules = map(MovedState.decode, texts)
+        state = merge_blocks(layer, [each for each in of_rules if each is not None], until, migrator.kept_order(layer.number))
+        text, counts = state.encode(), state.event_counts
+    _write(whole, text)
+    shutil.rmtree(parts, ignore_errors=True)
+    return BucketSize(layer.number, bucket, counts, len(text))
 
 
 class _Pieces:
@@ -142,43 +199,30 @@ def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: J
     if not job.layers:
         return []
     folder.mkdir(parents=True)
-    program = program_of(job)
-    migrator = StateMigrator(change.before, change.after, program, job.clock, job.buckets)
-    schemas = json.dumps([change.before.to_json(), change.after.to_json()])
-    passed: set[Micros | None] = set()
-    moved_keys: set[int] = set()
-    stored = StoredState(session, old.query) if old.has_batches and old.layers else None
-    for operator in stored.operators if stored else ():
-        assert stored is not None
-        try:
-            done = stored.buckets(operator).mapInArrow(MoveTask(job.to_json(), schemas, old.layer_and_bucket), _SCHEMA).collect()
-        except PySparkException as error:
-            raise failure_of(str(error), log) from None
-        moved_keys |= {row.key for row in done}
-        passed |= {row.passed for row in done}
-    for key, place in old.layer_and_bucket.items() if old.moved else ():
-        if key not in moved_keys:
-            passed.add(_write_parts(migrator, job.moved, place, _file(old.moved, *place).read_bytes()))
-    sizes: list[BucketSize] = []
-    until = max((time for time in passed if time is not None), default=None)
-    for layer in program.layout.layers:
-        for bucket in range(job.buckets):
-            whole = _file(job.moved, layer.number, bucket)
-            parts = whole.with_suffix("")
-            texts = [part.read_bytes() for part in sorted(parts.glob("*.json"))]
-            if layer.units:
-                of_units = [UnitsValue.decode(text) for text in texts]
-                moved = merge_units([each for each in of_units if each is not None], until)
-                text, counts = moved.encode(), unit_counts(layer, moved)
-            else:
-                state = merge_parts(layer, [StateSnapshot.decode(text) for text in texts], until)
-                text, counts = state.encode(), tuple(map(len, state.events))
-            _write(whole, text)
-            sizes.append(BucketSize(layer.number, bucket, counts, len(text)))
-            shutil.rmtree(parts, ignore_errors=True)
+    text, schemas = job.to_json(), json.dumps([change.before.to_json(), change.after.to_json()])
+    try:
+        divided: list[Any] = []
+        stored = StoredState(session, old.query) if old.has_batches and old.layers else None
+        for operator in stored.operators if stored else ():
+            assert stored is not None
+            divided += stored.buckets(operator).mapInArrow(MoveTask(text, schemas, old), _DIVIDED).collect()
+        of_batches = {row.key for row in divided}
+        waiting = [number for number, key in enumerate(old.keys) if key not in of_batches] if old.moved else []
+        divided += _numbers(session, waiting, job).mapInArrow(MoveTask(text, schemas, old), _DIVIDED).collect() if waiting else []
+        until = max((row.passed for row in divided if row.passed is not None), default=None)
+        joined = _numbers(session, range(job.layers * job.buckets), job).mapInArrow(JoinTask(text, schemas, old.buckets, until), _JOINED)
+        sizes = [decode_size(bytes(row.size)) for row in joined.collect()]
+    except PySparkException as error:
+        raise failure_of(str(error), log) from None
     _sync(folder)
     _sync(folder.parent)
-    return sizes
+    return sorted(sizes)
+
+
+def _numbers(session: SparkSession, numbers: Sequence[int], job: Job) -> DataFrame:
+    """Rows of one number, each in a task of its own."""
+    rows = session.range(0, len(numbers), 1, max(1, len(numbers)))
+    return rows.selectExpr(f"element_at(array({','.join(map(str, numbers))}), CAST(id AS INT) + 1) AS number")
 
 
 def unit_counts(layer: Layer, value: UnitsValue) -> tuple[int, ...]:
@@ -208,6 +252,11 @@ def initial_state(job: Job, layer: int, bucket: int) -> bytes:
 
 def _file(folder: str, layer: int, bucket: int) -> Path:
     return Path(folder) / f"{layer}-{bucket}.json"
+
+
+def _part(folder: str, layer: int, bucket: int, source: tuple[int, int]) -> Path:
+    """The file of the part of a new bucket that comes from an old one."""
+    return _file(str(_file(folder, layer, bucket).with_suffix("")), *source)
 
 
 def _write(path: Path, text: bytes) -> None:

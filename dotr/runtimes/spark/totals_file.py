@@ -24,11 +24,24 @@ _NEW: Final = "progress.new"
 
 @dataclass(frozen=True, slots=True)
 class PortTotals:
-    """A port: the label of its events, and the index of the key attribute among the values (None:
-    no key)."""
+    """A port: the label of its events, the index of the key attribute among the values (None: no
+    key), and whether every bucket has all its events."""
 
     label: str
     key: int | None
+    is_replicated: bool = False
+
+    def copies(self, events: int, buckets: int) -> int:
+        """The number of copies among the events of all buckets.
+
+        >>> PortTotals("Parking", None, True).copies(6, 3), PortTotals("Parking", 0).copies(6, 3)
+        (4, 0)
+        """
+        return events - events // buckets if self.is_replicated else 0
+
+    def to_json(self) -> list[object]:
+        """JSON, without what most ports are not."""
+        return [self.label, self.key, True] if self.is_replicated else [self.label, self.key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +91,7 @@ def read_totals(folder: Path) -> StoredTotals | None:
         data = json.loads((folder / NAME).read_bytes())
         sizes = [BucketSize(layer, bucket, tuple(held), size) for layer, bucket, held, size in data["sizes"]]
         before, last = (decode_totals(json.dumps(data[name]).encode()) for name in ("before", "last"))
-        ports = tuple(tuple(PortTotals(str(label), key) for label, key in layer) for layer in data["ports"])
+        ports = tuple(tuple(PortTotals(str(label), *rest) for label, *rest in layer) for layer in data["ports"])
         return StoredTotals(data["batch"], before, last, {(size.layer, size.bucket): size for size in sizes}, ports)
     except FileNotFoundError:
         return None
@@ -95,7 +108,7 @@ def write_totals(folder: Path, totals: StoredTotals) -> None:
         "before": json.loads(encode_totals(totals.before)),
         "last": json.loads(encode_totals(totals.last)),
         "sizes": [list(size) for size in totals.sizes.values()],
-        "ports": [[[port.label, port.key] for port in layer] for layer in totals.ports],
+        "ports": [[port.to_json() for port in layer] for layer in totals.ports],
     }
     try:
         (folder / _NEW).write_text(json.dumps(data))

@@ -19,6 +19,7 @@ from dotr.engine.unit_runs import UnitContext, unit_run
 from dotr.layout.layers import MadeStream, PlacedUnit
 from dotr.layout.unit_spread import BucketShare
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.patterns.rule_counts import RuleCounts, added_counts
 from dotr.patterns.state import StateError
 from dotr.runtimes.spark.bucket_steps import BucketResults, closed_by, in_order, instants_of, spans_of
 from dotr.runtimes.spark.bucket_store import BucketStore
@@ -84,7 +85,10 @@ def process_units(job: Job, layer: int, bucket: int, rows: Sequence[SparkRow], s
         last = max([*([passed] if passed is not None else []), *(each for _, each in spans)], default=None)
         size = _write(loaded, last, store)
         _CACHE[job, layer, bucket] = loaded
-    out = [*results.lines({}, len(contradicted)), *under_way]
+    counts_of_units: dict[str, RuleCounts] = {}
+    for unit in loaded.units:
+        counts_of_units = added_counts(counts_of_units, unit.take_counts())
+    out = [*results.lines(counts_of_units, len(contradicted)), *under_way]
     if contradicted:
         shown = contradicted[:_MAX_CONTRADICTED_SHOWN]
         out.append(SparkRow(-1 - bucket, RowKind.INCONSISTENT, 0, encode_inconsistencies(shown)))

@@ -9,7 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from dotr.datalog.compiled_cache import CachePolicy, StoreFile
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.parsed_program import ParsedProgram
+from dotr.engine.program import CompiledProgram, compile_parsed, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stage_two import StageTwo
 from dotr.model.terms import Term
@@ -30,8 +31,11 @@ def _input(text: str) -> InputFile:
 
 @lru_cache(maxsize=1)
 def program_of(job: Job) -> CompiledProgram:
-    """The compiled program of the job."""
-    return compile_program(ProgramSpec.from_json(job.program), _background_policy(job))
+    """The compiled program of the job: generated from what the driver has parsed."""
+    spec = ProgramSpec.from_json(job.program)
+    if not job.parsed:
+        return compile_program(spec, _background_policy(job))
+    return compile_parsed(spec, ParsedProgram.from_json(job.parsed, spec), _background_policy(job))
 
 
 def _background_policy(job: Job) -> CachePolicy | StoreFile:

@@ -16,7 +16,6 @@ from dotr.explanations.anchor_explanation import step_names
 from dotr.explanations.rendering import term_text
 from dotr.explanations.replay import InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.term_writer import TermWriter
-from dotr.layout.units import labels_made
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.terms import Prefixes, Term, Triple
 from dotr.model.time import Micros
@@ -212,8 +211,7 @@ class _Collector:
         return dict.fromkeys(self._program.query_label([stream]) for stream in streams)
 
     def _rule_names(self) -> Iterable[str]:
-        labels = (label for unit in self._program.units for label in labels_made(unit))
-        return dict.fromkeys([*(rule.name for rule in self._program.rules.rules), *labels])
+        return dict.fromkeys(self._program.unit_names)
 
     def _rule_rows(self) -> Iterable[RuleSummary]:
         rules = self._program.rules.rules

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -40,8 +41,12 @@ LABELS = {"Hot", "Cool", "Odd", "Ranked", "Lasting", "Alarm", "Few", "Gone", "Af
 
 
 @pytest.fixture
-def spec(tmp_path_factory: pytest.TempPathFactory) -> ProgramSpec:
-    path = tmp_path_factory.mktemp("kb") / "kb.ttl"
+def spec(tmp_path: Path) -> ProgramSpec:
+    return lars_spec(tmp_path)
+
+
+def lars_spec(folder: Path) -> ProgramSpec:
+    path = folder / "kb.ttl"
     path.write_text("@prefix : <http://example.org/> . :s0 :zone :a . :s1 :zone :b . :s2 :zone :a . :s9 :zone :b .")
     documents = tuple(Document(name, text) for name, text in (("a.lars", LARS), ("r.dotr", RULES), ("u.epsparql", UNITS)))
     return ProgramSpec(documents, (), (str(path),), Entailment.NONE, prefixes=PREFIXES)

@@ -2,57 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.model.places import Document
+from dotr.languages.turtle.graphs import read_turtle
 from dotr.model.stream import DeadLetter, Element, Reason
-from dotr.model.time import Micros
+from dotr.model.terms import Triple
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.inputs import admit, range_files
-from dotr.runtimes.spark.planner import Offset, plan
-from dotr.runtimes.spark.task import Task
+from dotr.runtimes.spark.planner import END, Offset, plan
+from dotr.runtimes.spark.task import InputRange, Task
+from dotr.sources import csv_rows, json_records, ndjson
+from dotr.sources.csv_map import compile_map
+from dotr.sources.json_map import compile_map_of
+from dotr.sources.lateness import WantedTimes
 from dotr.sources.merge import merged
 from dotr.sources.reading import Reader
-from dotr.sources.records import ElementMap, Format, InputFile, Position
+from dotr.sources.records import Format, InputFile, Position
+from tests.support.judged_inputs import BROKEN, GOOD, TIMELESS, expected_reasons, written
 
 pytestmark = pytest.mark.core
-
-MAP: Final = ElementMap("t", Document("map", "<{id}> :v {v} ."))
-GOOD, BROKEN, TIMELESS = "good", "broken", "timeless"
-
-
-def text_of(form: Format, kind: str, time: int, number: int) -> str:
-    """A record: readable, with a time and an unreadable graph, or without a time."""
-    name = f"urn:x:{number}" if kind == GOOD else "no IRI"
-    match form:
-        case Format.NDJSON:
-            graph = f"<{name}> :v {number} ." if kind == GOOD else "<"
-            return json.dumps({"time": time, "graph": graph} if kind != TIMELESS else {"graph": graph})
-        case Format.CSV:
-            return f"{'soon' if kind == TIMELESS else time},{name},{number}"
-        case Format.JSON:
-            return json.dumps({"id": name, "v": number} | ({} if kind == TIMELESS else {"t": time}))
-        case Format.TRIG:
-            at = f":g{number} prov:generatedAtTime {time} . " if kind != TIMELESS else ""
-            return f":g{number} {{ :s :v {number if kind == GOOD else 'x:y'} }} {at}"
-    raise AssertionError(form)
-
-
-def written(folder: Path, number: int, form: Format, delay: Micros, single: bool, records: list[tuple[str, int]]) -> InputFile:
-    path = folder / f"{number}.txt"
-    head = {Format.CSV: ["t,id,v"], Format.TRIG: ["@prefix : <http://e/> . @prefix prov: <http://www.w3.org/ns/prov#> ."]}.get(form, [])
-    path.write_text("".join(f"{line}\n" for line in [*head, *(text_of(form, kind, time, k) for k, (kind, time) in enumerate(records))]))
-    mapped = MAP if form in (Format.CSV, Format.JSON) else None
-    name = f"in{number}"
-    return InputFile(name, str(path), form, delay=0 if single else delay, prefixes=(("", "http://e/"),), map=mapped, single=single)
 
 
 def in_tasks(files: list[InputFile], size: int) -> tuple[list[Element], list[DeadLetter]]:
@@ -69,7 +45,9 @@ def in_tasks(files: list[InputFile], size: int) -> tuple[list[Element], list[Dea
     for cut in plan(scan, [file.delay for file in files], start, size):
         task = Task.of_json(Task.of_cut(start, cut, cut.time).to_json())
         for stretch in task.ranges:
-            admit(range_files(files[stretch.input], stretch, trace=False), stretch, task.after, task.until, elements, dead)
+            wanted = WantedTimes(stretch.greatest, task.after, task.until)
+            ranges = range_files(files[stretch.input], stretch, trace=False, wanted=wanted)
+            admit(ranges, stretch, task.after, task.until, elements, dead)
         start = Offset(cut.time, cut.positions)
     return elements, dead
 
@@ -98,25 +76,69 @@ def test_tasks_find_what_one_process_finds(described: list[tuple[Format, int, bo
     for number, (form, delay, single, records) in enumerate(described):
         if form is Format.TRIG:  # a broken graph may take a broken neighbour with it
             continue
-        assert Counter(each.reason for each in dead if each.input == f"in{number}") == expected(records, delay, single)
+        assert Counter(each.reason for each in dead if each.input == f"in{number}") == expected_reasons(records, delay, single)
 
 
-def expected(records: list[tuple[str, int]], delay: int, single: bool) -> Counter[Reason]:
-    """The reasons of the dead letters of an input, by definition."""
-    found: Counter[Reason] = Counter()
-    before: list[int] = []
-    for kind, time in records:
-        if kind == TIMELESS:
-            found[Reason.UNREADABLE] += 1
-            continue
-        late = any(earlier - time > (0 if single else delay) for earlier in before)
-        second = single and bool(before) and time == max(before)
-        if late or second:
-            found[Reason.LATE if late else Reason.SECOND] += 1
-        elif kind == BROKEN:
-            found[Reason.UNREADABLE] += 1
-        before.append(time)
-    return found
+@pytest.mark.parametrize("form", [Format.NDJSON, Format.CSV, Format.JSON])
+@pytest.mark.parametrize("single", [False, True])
+def test_of_late_records_and_other_tasks_graphs_are_not_parsed(
+    form: Format, single: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = parsed_of(form, monkeypatch)
+    times = [(GOOD, 5), (GOOD, 9), (GOOD, 9), (GOOD, 7), (BROKEN, 6), (GOOD, 12), (GOOD, 11)]
+    file = written(tmp_path, 0, form, 2_000_000, single, times)
+    list(merged([file], lambda letter: None))
+    assert parsed() == ([0, 1, 5] if single else [0, 1, 2, 3, 5, 6])
+    stretch = InputRange(0, 0, 1, -LAST_MICRO, END, END)
+    found: list[Element] = []
+    wanted = WantedTimes(-LAST_MICRO, 5_000_000, 9_000_000)
+    admit(range_files(file, stretch, trace=False, wanted=wanted), stretch, 5_000_000, 9_000_000, found, [])
+    assert parsed() == ([1] if single else [1, 2, 3])
+    assert [element.time for element in found] == ([9_000_000] if single else [9_000_000, 9_000_000, 7_000_000])
+
+
+def parsed_of(form: Format, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
+    """The numbers of the records whose graphs have been parsed since the last call."""
+    found: list[int] = []
+
+    def told() -> list[int]:
+        numbers = found.copy()
+        found.clear()
+        return numbers
+
+    match form:
+        case Format.NDJSON:
+
+            def counted(document: str, text: str, *settings: object) -> tuple[Triple, ...]:
+                found.append(int(text.split()[-2]) if " " in text else -1)
+                return read_turtle(document, text)
+
+            monkeypatch.setattr(ndjson, "read_turtle", counted)
+        case Format.CSV:
+
+            def counting(spec: InputFile, header: Sequence[str]) -> Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]:
+                make = compile_map(spec, header)
+
+                def row(cells: Sequence[str]) -> tuple[tuple[Triple, ...], int]:
+                    found.append(int(cells[2]))
+                    return make(cells)
+
+                return row
+
+            monkeypatch.setattr(csv_rows, "compile_map", counting)
+        case _:
+
+            def counting_json(spec: InputFile) -> Callable[..., Any]:
+                make = compile_map_of(spec)
+
+                def item(value: Any, *others: Any) -> Any:
+                    found.append(int(value["v"]))
+                    return make(value, *others)
+
+                return item
+
+            monkeypatch.setattr(json_records, "compile_map_of", counting_json)
+    return told
 
 
 def test_a_graph_that_cannot_be_read_makes_no_instant_and_its_time_counts(tmp_path: Path) -> None:

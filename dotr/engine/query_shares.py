@@ -1,0 +1,155 @@
+"""The share of a continuous query that a bucket has (continuous.md, section 9).
+
+Idea: a query that is keyed by its subject runs in every bucket, over the triples of the bucket's
+subjects, and each bucket gives the solutions of its own: those that need nothing but the background
+are found in all buckets, and given by one. All buckets know how much the windows hold, so they
+report at the same times; the first one alone tells of what all find out.
+Example: a bucket gets the row `2 3 :b :v 2 :b :v 3`, which says that two elements with three
+triples came, and has those of its subjects. Its log has `2 :b :v 2 :b :v 3`, and `3 …` where a
+window counts triples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+from dotr.engine.items import graph_row, row_graph
+from dotr.engine.kept_solutions import SolutionChanges
+from dotr.joins.branch_loops import AnswerRow
+from dotr.layout.event_order import AttributeValues
+from dotr.layout.query_keys import key_column
+from dotr.layout.unit_spread import BucketShare
+from dotr.model.algebra import Select
+from dotr.model.continuous import ContinuousQuery, EntailmentLevel, TriplesExtent
+from dotr.model.terms import Term, Triple
+from dotr.model.time import Micros
+from dotr.patterns.events import StoredEvent
+from dotr.windows.content import ContentRange, TimedElement, WindowContent
+
+
+class ElementShare(NamedTuple):
+    """The share of the elements of a time: the number of all elements and of their triples, and the
+    triples of the bucket, each once."""
+
+    elements: int
+    size: int
+    triples: tuple[Triple, ...]
+
+
+class QueryShare:
+    """The part of a keyed query that a bucket has.
+
+    - `is_divided`: it gets shares of elements; else whole elements, whose items it closes.
+    - `is_first`: it tells of what all buckets find out.
+    """
+
+    def __init__(self, query: ContinuousQuery, share: BucketShare) -> None:
+        (window,) = query.windows
+        column = key_column(query)
+        assert column is not None, "a query in several buckets has a key"
+        self._share = share
+        self.is_divided = window.block_level is EntailmentLevel.NONE
+        self.is_first = share.bucket == 0
+        self._counts_triples = isinstance(window.extent, TriplesExtent)
+        self._column = column
+        projection = query.query.projection
+        self._place = projection.index(column) if column in projection else len(projection)
+        self._is_hidden = column not in projection
+        self._is_default = window.name is None
+        self._own: dict[Term, bool] = {}
+
+    def has(self, subject: Term | None) -> bool:
+        """True for a subject of the bucket."""
+        assert subject is not None, "triples bind the key of a query"
+        own = self._own.get(subject)
+        if own is None:
+            if len(self._own) > _MANY:
+                self._own.clear()
+            own = self._own[subject] = self._share.has(subject)
+        return own
+
+    # --- solutions ---
+
+    def selected(self, select: Select) -> Select:
+        """The query that has the key in its rows, where the bucket may find solutions of others: those
+        over a default graph, which has the background."""
+        if self._is_default and self._is_hidden:
+            return replace(select, projection=(*select.projection, self._column))
+        return select
+
+    def own_changes(self, changes: SolutionChanges) -> SolutionChanges:
+        """The solutions of the bucket, as the query projects them."""
+        if not self._is_default:
+            return changes
+        return SolutionChanges(self._own_rows(changes.came), self._own_rows(changes.went), changes.is_anew)
+
+    def _own_rows(self, rows: list[AnswerRow]) -> list[AnswerRow]:
+        place, has = self._place, self.has
+        found = [row for row in rows if has(row[place])]
+        return [row[:place] for row in found] if self._is_hidden else found
+
+    # --- elements ---
+
+    def arrived(self, rows: Iterable[AttributeValues]) -> ElementShare:
+        """What arrives at a time, as one: shares, or, where there is one bucket, whole elements."""
+        elements = size = 0
+        triples: dict[Triple, None] = {}
+        for row in rows:
+            if len(row) % 3:  # two numbers, and triples
+                elements += int(row[0] or "")
+                size += int(row[1] or "")
+                triples |= dict.fromkeys(row_graph(row[2:]))
+            else:
+                whole = row_graph(row)
+                elements += 1
+                size += len(whole)
+                triples |= dict.fromkeys(each for each in whole if self.has(each[0]))
+        return ElementShare(elements, size, tuple(triples))
+
+    # --- state ---
+
+    def entries(self, content: WindowContent, after: Micros | None) -> list[StoredEvent]:
+        """The shares of a content that are later than a time, as entries of a log."""
+        kept = zip(content.later(after), content.counted(after), strict=True)
+        return [StoredEvent(time, 0, (str(counted), *graph_row(triples))) for (time, triples), counted in kept]
+
+    def restore(self, content: WindowContent, text: str, entries: Iterable[StoredEvent]) -> None:
+        """The inverse of `entries`; `text` is that of `WindowContent.to_json`."""
+        kept = [(int(row[0] or ""), TimedElement(time, row_graph(row[1:]))) for time, _, row in entries]
+        content.restore(text, [each for _, each in kept], [counted for counted, _ in kept])
+
+    def take_over(self, content: WindowContent, text: str, entries: Sequence[StoredEvent], reported: ContentRange) -> ContentRange:
+        """Take the bucket's share of a content that was kept whole, in one partition.
+
+        Returns `reported`, the content of the last report, among the shares.
+        """
+        content.restore(text, [TimedElement(time, row_graph(row)) for time, _, row in entries])
+        whole = content.elements
+        first = content.range_of_kept().first
+        shares: list[TimedElement] = []
+        counted: list[int] = []
+        ends = [first]  # the position of the first element behind each share
+        for time, group in groupby(whole, attrgetter("time")):
+            elements = [each.triples for each in group]
+            own = dict.fromkeys(triple for triples in elements for triple in triples if self.has(triple[0]))
+            shares.append(TimedElement(time, tuple(own)))
+            counted.append(sum(map(len, elements)) if self._counts_triples else len(elements))
+            ends.append(ends[-1] + len(elements))
+        content.restore(text, shares, counted)
+        if reported.end <= first:
+            return reported
+        # Elements of one time are never parted, so a content begins and ends between two shares.
+        places = {position: first + number for number, position in enumerate(ends)}
+        return ContentRange(places.get(reported.first, reported.first), places[reported.end])
+
+    def own_rows(self, rows: Iterable[AnswerRow]) -> list[AnswerRow]:
+        """The bucket's rows of those that the last report of one partition had."""
+        return [row for row in rows if self.has(row[self._place])]
+
+
+_MANY = 100_000
+"""Subjects whose buckets are remembered, at most."""

@@ -1,0 +1,134 @@
+"""Codec of frozen values as JSON, by a closed list of types with written names.
+
+Idea: a text is a list of nodes, each behind all that it refers to; equal nodes stand once. A node
+is a list of its written name and its parts; a part is None, a truth value, a number or a text, or a
+list of one number: that of an earlier node. So neither direction recurses, however deep a value is.
+Example: `Call("!", (Var("x"),))` is `[["var","x"],["()",[0]],["call","!",[1]]]`.
+Invariant: written names never change; the names of classes, fields and members may.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any, Final
+
+_TUPLE: Final = "()"
+_SET: Final = "{}"
+_MAPPING: Final = "{:}"
+_PLAIN: Final = (str, int, float, bool, type(None))
+
+
+class UnknownForm(Exception):
+    """A type without a written name, or a text with a name, or a number of parts, that is unknown."""
+
+
+class ValueCodec:
+    """Codec of values of some types: frozen dataclasses, named tuples and enumerations.
+
+    Tuples, frozen sets of texts and mappings need no name.
+
+    - `names`: the written name of each type.
+
+    >>> from dotr.model.algebra import Call, Const, Var
+    >>> codec = ValueCodec({Call: "call", Var: "var"})
+    >>> text = codec.encode(Call("!", (Var("x"),)))
+    >>> text, codec.decode(text)
+    ('[["var","x"],["()",[0]],["call","!",[1]]]', Call(function='!', arguments=(Var(name='x'),)))
+    >>> codec.encode(Const("<a>"))
+    Traceback (most recent call last):
+    dotr.model.codec.UnknownForm: Const has no written name
+    """
+
+    def __init__(self, names: Mapping[type, str]) -> None:
+        if len(set(names.values())) < len(names):
+            raise ValueError("two types have one written name")
+        self._names = dict(names)
+        self._types = {name: kind for kind, name in names.items()}
+        self._fields = {kind: _field_names(kind) for kind in names if not issubclass(kind, Enum)}
+
+    @property
+    def types(self) -> frozenset[type]:
+        """The types that have a written name."""
+        return frozenset(self._names)
+
+    def encode(self, value: object, known: Sequence[object] = ()) -> str:
+        """The text of a value.
+
+        Args:
+            value: of a type with a name; not plain by itself.
+            known: values that `decode` is given too, and that the text only refers to.
+
+        Raises:
+            UnknownForm: a part is of a type without a written name.
+        """
+        numbers = {id(each): -1 - number for number, each in enumerate(known)}
+        nodes: dict[str, int] = {}
+        waiting = [value]
+        while waiting:
+            each = waiting[-1]
+            name, parts = self._parts(each)
+            missing = [part for part in parts if not isinstance(part, _PLAIN) and id(part) not in numbers]
+            if missing:  # they come first, so that a node refers to earlier ones alone
+                waiting += reversed(missing)
+                continue
+            waiting.pop()
+            written = [part if isinstance(part, _PLAIN) else [numbers[id(part)]] for part in parts]
+            numbers[id(each)] = nodes.setdefault(json.dumps([name, *written], separators=(",", ":")), len(nodes))
+        return f"[{','.join(nodes)}]"
+
+    def _parts(self, value: Any) -> tuple[str, Sequence[object]]:
+        """The name of a value, and its parts, which live as long as the value does."""
+        kind = type(value)
+        name = self._names.get(kind)
+        if name is not None:
+            if kind in self._fields:
+                return name, [getattr(value, field) for field in self._fields[kind]]
+            return name, [value.value]
+        if kind is tuple:
+            return _TUPLE, value
+        if kind is frozenset:
+            return _SET, sorted(value)
+        if isinstance(value, Mapping):
+            return _MAPPING, [part for pair in value.items() for part in pair]
+        raise UnknownForm(f"{kind.__name__} has no written name")
+
+    def decode(self, text: str, known: Sequence[object] = ()) -> Any:
+        """The value of a text: the inverse of `encode`, with the same values as `known`.
+
+        Raises:
+            UnknownForm: the text is of another codec.
+        """
+        values: list[Any] = []
+        makers: dict[str, Callable[..., Any]] = {_TUPLE: _tuple, _SET: _frozenset, _MAPPING: _mapping, **self._types}
+        try:
+            for name, *parts in json.loads(text):
+                arguments = [part if type(part) is not list else values[part[0]] if part[0] >= 0 else known[-1 - part[0]] for part in parts]
+                values.append(makers[name](*arguments))
+            return values[-1]
+        except KeyError as error:
+            raise UnknownForm(f"{error} is the written name of no type") from None
+        except (TypeError, ValueError, IndexError) as error:
+            raise UnknownForm(f"the parts of a value are not those of its type: {error}") from None
+
+
+def _field_names(kind: type) -> tuple[str, ...]:
+    """The parts of a type in the order of its constructor's arguments."""
+    if is_dataclass(kind):
+        return tuple(each.name for each in fields(kind) if each.init)
+    named: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
+    return named
+
+
+def _tuple(*parts: object) -> tuple[object, ...]:
+    return parts
+
+
+def _frozenset(*parts: object) -> frozenset[object]:
+    return frozenset(parts)
+
+
+def _mapping(*parts: object) -> dict[object, object]:
+    return dict(zip(parts[::2], parts[1::2], strict=True))

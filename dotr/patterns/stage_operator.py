@@ -1,0 +1,67 @@
+"""Operator of a layer with stages of rules: bindings arrive, and bindings leave.
+
+Idea: bindings arrive at ports of their own, at the moment at which their anchors stand, after the
+events of that moment have been stored. What leaves a stage is kept apart from matches, as rows for
+the ports of the next layers.
+Invariant: the order of bindings changes no result, as the output is sorted by what it says, and a
+rule that consumes has one stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+
+from dotr.joins.limits import LIMITS, Limits
+from dotr.layout.layers import Layer
+from dotr.layout.stages import BindingStream
+from dotr.model.terms import Label, Variable
+from dotr.model.time import Clock, Micros
+from dotr.patterns.events import Match, SearchStart, StoredEvent
+from dotr.patterns.match_buffer import MatchBuffer
+from dotr.patterns.operator import Arrival, Arrivals, Operator
+from dotr.patterns.state import State
+
+
+class StageOperator(Operator):
+    """A compiled layer in which rules have stages. `sent` collects the bindings that leave until
+    `drain_bindings`."""
+
+    def __init__(
+        self,
+        layer: Layer,
+        attributes: Mapping[Label, tuple[Variable, ...]],
+        clock: Clock,
+        limits: Limits = LIMITS,
+        counted: Set[str] = frozenset(),
+    ) -> None:
+        super().__init__(layer, attributes, clock, limits, counted)
+        self._is_single_depth = False
+        self._binding_ports = [number for number, port in enumerate(layer.ports) if isinstance(port.stream, BindingStream)]
+        self._sent: list[Match] = []
+
+    def drain_bindings(self) -> list[tuple[BindingStream, Arrival]]:
+        """The bindings that have left since the last call, each with its stream."""
+        found: list[tuple[BindingStream, Arrival]] = []
+        for sent in self._sent:
+            stream = self.layer.rules[sent.rule].stage.leaves
+            assert stream is not None, "a binding left the stage"
+            found.append((stream, (0, sent.values)))
+        self._sent.clear()
+        return found
+
+    def _step_by_depth(
+        self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer
+    ) -> None:
+        for port in self._binding_ports:
+            if port in arrivals:
+                present[port] = [StoredEvent(time, ordinal, values) for ordinal, values in arrivals[port]]
+        super()._step_by_depth(state, time, arrivals, present, buffer)
+
+    def _run_group(
+        self, number: int, anchors: Sequence[SearchStart], remaining: Iterator[SearchStart], state: State, buffer: MatchBuffer
+    ) -> None:
+        matcher = self._groups[number].matcher
+        if matcher.decode is not None:
+            starts: Sequence[SearchStart] = matcher.decode(anchors)  # type: ignore[arg-type]
+            anchors, remaining = starts, iter(starts)
+        super()._run_group(number, anchors, remaining, state, MatchBuffer(self._sent, 0, None) if matcher.sends else buffer)

@@ -1,0 +1,336 @@
+"""Scans of bounded inputs by tasks, started by the driver's process ahead of the planner.
+
+Idea: the planner has no SparkContext, so a thread of the driver's process runs scans as Spark jobs,
+the input first that has come least far, up to a few batches ahead of the last planned one. What a
+task finds is a file of the index (`index_files`), which the planner waits for. Ranges of plain
+files are scanned in jobs of a few seconds; files that have to be scanned from their start by one
+job beside them, on all cores but one.
+Invariant: a piece is removed when the last written batch has passed it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from heapq import heapify, heappop, heappush
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.errors.fallbacks import error_line
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.spark.checkpoint import last_number
+from dotr.runtimes.spark.granules import begins_of_ranges, has_ranges, records_of_granule, scan_parts, scan_range
+from dotr.runtimes.spark.index_files import BEAT_SECONDS, IndexFiles, index_folder
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
+from dotr.runtimes.spark.planner import BEGINNING, END, InputPosition, Offset
+from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics, failure_of
+from dotr.runtimes.spark.worker_cache import input_of, without_garbage_collection
+from dotr.sources.records import InputFile, Position
+
+INDEXED_BYTES: Final = 64 << 20
+"""Bytes of bounded inputs above which they are indexed by tasks."""
+
+FIRST_RANGE: Final = 1 << 20
+"""Bytes of the first range of an input."""
+
+_BATCHES_AHEAD: Final = 4
+_TRIES: Final = 3
+FAILED_SCAN: Final = "S150"
+_PAUSE_SECONDS: Final = 0.1
+_STOP_SECONDS: Final = 10.0
+_SCHEMA: Final = "scanned long"
+_LOG: Final = logging.getLogger("dotr")
+
+
+def granule_of(inputs: Sequence[InputFile], batch: int, tasks: int) -> int:
+    """Records of a granule of the index of bounded inputs; 0 where the planner scans them: they are
+    small, or there is one core."""
+    size = 0
+    for file in inputs:
+        with suppress(OSError):  # told by the reader
+            size += os.path.getsize(file.path)
+    return records_of_granule(batch, tasks, len(inputs)) if tasks > 1 and size > INDEXED_BYTES else 0
+
+
+class ScanTask:
+    """The function of tasks that scan. The job travels as text, and so does the work of each task: for
+    a range the number of the input, its base, the begins of its ranges and the piece; for a file
+    that is scanned in parts the number, the base and the bytes of the first part.
+    """
+
+    def __init__(self, job: str, work: Sequence[str], folder: str) -> None:
+        self._job = job
+        self._work = work
+        self._folder = folder
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        from pyarrow import RecordBatch, array
+
+        job, files = Job.from_json(self._job), IndexFiles(Path(self._folder))
+        scanned = 0
+        try:
+            with without_garbage_collection():
+                for batch in batches:
+                    for number in batch.columns[0].to_pylist():
+                        scanned += _scan(job, files, json.loads(self._work[number]))
+        except Refused as refused:
+            raise CarriedDiagnostics(encode_diagnostics(refused)) from None
+        yield RecordBatch.from_arrays([array([scanned], "int64")], ["scanned"])
+
+
+def _scan(job: Job, files: IndexFiles, work: dict[str, Any]) -> int:
+    """Write the pieces of one task; their number."""
+    for number, base, begins, piece in work["ranges"]:
+        files.write(number, piece, scan_range(input_of(job, number), Position(*base), begins, piece, job.granule))
+    parts = [
+        (BEGINNING, number, 0, scan_parts(input_of(job, number), Position(*base), job.granule, first))
+        for number, base, first in work["parts"]
+    ]
+    heapify(parts)
+    scanned = len(work["ranges"])
+    while parts:  # the file that has come least far goes on
+        greatest, number, piece, found = heappop(parts)
+        with suppress(StopIteration):
+            part = next(found)
+            files.write(number, piece, part)
+            scanned += 1
+            heappush(parts, (max([greatest, *(each.greatest for each in part.granules)]), number, piece + 1, found))
+    return scanned
+
+
+class _IndexedFile:
+    """One input, as far as it is indexed.
+
+    `begins` are the offsets of its ranges; none where it is scanned from its start, in parts.
+    `is_complete`: it is indexed to its end.
+    """
+
+    def __init__(self, number: int, file: InputFile, base: InputPosition, delay: Micros) -> None:
+        self.number = number
+        self.base = base
+        self.delay = delay
+        self.begins: tuple[int, ...] = ()
+        self.next_range = 0
+        self.greatest = base.greatest
+        self.is_complete = base.offset == END
+        self.granules: list[tuple[int, Micros]] = []
+        self._first: Micros | None = None
+        self._piece = 0
+        self._released = 0
+        self._ends: deque[tuple[int, int]] = deque()
+        if not self.is_complete and has_ranges(file):
+            self.begins = begins_of_ranges(base.offset, os.path.getsize(file.path), FIRST_RANGE)
+
+    def load(self, files: IndexFiles) -> bool:
+        """Read the pieces that are there; True if one was."""
+        loaded = False
+        while not self.is_complete and (piece := files.read_now(self.number, self._piece)) is not None:
+            loaded = True
+            for granule in piece.granules:
+                self.greatest = max(self.greatest, granule.greatest)
+                self.granules.append((granule.weight, self.greatest))
+            if self._first is None and self.granules:
+                self._first = self.granules[0][1]
+            if piece.link is None:
+                self.is_complete = True
+            else:
+                self._ends.append((self._piece, piece.link.offset))
+                self._piece = piece.link.piece
+        return loaded
+
+    def next_estimate(self, estimate: Micros, piece: int) -> Micros:
+        """How far the input will have come about with a further range, if it has come so far."""
+        if piece + 1 >= len(self.begins) or self._first is None or not self.next_range:
+            return LAST_MICRO
+        scanned = self.begins[min(self.next_range, len(self.begins) - 1)] - self.begins[0]
+        length = self.begins[piece + 1] - self.begins[piece]
+        return estimate + 1 + (self.greatest - self._first) * length // max(1, scanned)
+
+    def release(self, files: IndexFiles, written: InputPosition) -> None:
+        """Remove the pieces that lie before the position of the last written batch."""
+        while self._ends and (written.offset == END or self._ends[0][1] <= written.offset):
+            piece, _ = self._ends.popleft()
+            for passed in range(self._released, piece + 1):
+                files.release(self.number, passed)
+            self._released = piece + 1
+
+
+class _IndexScans:
+    """The thread that has the inputs of a job scanned from an offset on."""
+
+    def __init__(self, session: SparkSession, job: Job, base: Offset, log: Path) -> None:
+        self._session = session
+        self._job = job
+        self._text = job.to_json()
+        self._log = log
+        self._base = base
+        self._stopped = threading.Event()
+        self._failing = threading.Lock()
+        self._has_failed = False
+        self._group = f"dotr-index-{os.getpid()}-{id(self)}"
+        self.files = IndexFiles(index_folder(job))
+        self.files.begin(base)
+        self._inputs: list[_IndexedFile] = []
+        targets = (self._scan_ranges, self._scan_parts, self._beat)
+        self._threads = [threading.Thread(target=self._guarded, args=(target,), daemon=True) for target in targets]
+
+    def start(self) -> None:
+        """Begin to scan."""
+        for number, (position, delay) in enumerate(zip(self._base.positions, self._job.delays, strict=True)):
+            self._inputs.append(_IndexedFile(number, input_of(self._job, number), position, delay))
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Scan no more, and remove the index."""
+        with self._failing:
+            self._stopped.set()
+        with suppress(*JVM_ERRORS):
+            self._session.sparkContext.cancelJobGroup(self._group)
+        for thread in self._threads:
+            thread.join(_STOP_SECONDS)
+        self.files.remove()
+
+    def _guarded(self, target: Any) -> None:
+        try:
+            target()
+        except Refused as refused:
+            lasting = any(each.code == FAILED_SCAN for each in refused.diagnostics)
+            self._fail(encode_diagnostics(refused, lasting=lasting))
+        except Exception as error:
+            self._fail(encode_diagnostics(Refused([_failed_scan(error_line(error))]), lasting=True))
+
+    def _fail(self, diagnostics: str) -> None:
+        with self._failing:
+            if not self._has_failed and not self._stopped.is_set():
+                self._has_failed = True
+                with suppress(OSError):  # the planner hears no beat then
+                    self.files.fail(diagnostics)
+
+    def _beat(self) -> None:
+        while not self._stopped.wait(BEAT_SECONDS) and not self._has_failed:
+            self.files.beat()
+
+    def _scan_parts(self) -> None:
+        """Scan what has no ranges, to its end."""
+        without_ranges = [each for each in self._inputs if not (each.begins or each.is_complete)]
+        wanted = [[each.number, (each.base.offset, each.base.line), FIRST_RANGE] for each in without_ranges]
+        tasks = max(1, self._job.tasks - 1)
+        self._run([{"ranges": [], "parts": wanted[number::tasks]} for number in range(min(tasks, len(wanted)))])
+
+    def _scan_ranges(self) -> None:
+        """Scan ranges until all are scanned."""
+        while not self._stopped.is_set():
+            loaded = [each.load(self.files) for each in self._inputs]
+            if all(each.is_complete for each in self._inputs):
+                return
+            self._release()
+            chosen = self._chosen()
+            if chosen:
+                tasks = min(self._job.tasks, len(chosen))
+                self._run([{"ranges": chosen[number::tasks], "parts": []} for number in range(tasks)])
+            elif not any(loaded):
+                self._stopped.wait(_PAUSE_SECONDS)
+
+    def _chosen(self) -> list[list[object]]:
+        """The ranges to be scanned next; none while enough is indexed."""
+        planned = self._offset_of("offsets")
+        open_ones = [each for each in self._inputs if not each.is_complete]
+        closed = min(each.greatest - each.delay for each in open_ones)
+        for each in self._inputs:
+            each.granules = [granule for granule in each.granules if granule[1] > planned.time]
+        ahead = sum(weight for each in self._inputs for weight, greatest in each.granules if greatest <= closed)
+        if ahead >= _BATCHES_AHEAD * self._job.batch:
+            return []
+        # Those that nothing is known of come first, all of them; else the least far one, as it is
+        # estimated to have come with what was chosen. An input that is scanned in parts goes on by itself.
+        waiting = [(each.greatest, each.number) for each in open_ones]
+        heapify(waiting)
+        chosen: list[list[object]] = []
+        while waiting:
+            estimate, number = heappop(waiting)
+            each = self._inputs[number]
+            if each.next_range >= len(each.begins):
+                if estimate == BEGINNING:
+                    continue
+                break
+            if estimate > BEGINNING and len(chosen) >= self._job.tasks:
+                break
+            piece = each.next_range
+            following = each.next_estimate(estimate, piece)
+            each.next_range += 1
+            chosen.append([number, (each.base.offset, each.base.line), each.begins, piece])
+            if following < LAST_MICRO:
+                heappush(waiting, (following, number))
+        return chosen
+
+    def _release(self) -> None:
+        written = self._offset_of("commits")
+        for each, position in zip(self._inputs, written.positions, strict=True):
+            each.release(self.files, position)
+
+    def _offset_of(self, log: str) -> Offset:
+        """The end of the last batch in one of Spark's logs, or the base."""
+        return _last_offset(self._job, log) or self._base
+
+    def _run(self, work: list[dict[str, object]]) -> None:
+        """Run tasks; tries again where Spark has lost a worker."""
+        if not work:
+            return
+        task = ScanTask(self._text, [json.dumps(each) for each in work], str(index_folder(self._job)))
+        for tries in range(1, _TRIES + 1):
+            try:
+                self._session.sparkContext.setJobGroup(self._group, "times of the inputs", True)
+                self._session.range(0, len(work), 1, len(work)).mapInArrow(task, _SCHEMA).collect()
+                return
+            except JVM_ERRORS as error:
+                if self._stopped.is_set():
+                    return
+                failure = failure_of(error_text(error), self._log)
+                if isinstance(failure, Refused):
+                    raise failure from None
+                if tries == _TRIES:
+                    raise Refused([_failed_scan(str(failure))]) from None
+                _LOG.warning("The times of the inputs could not be read: %s. It is tried again (try %d of %d).", failure, tries, _TRIES)
+                self._stopped.wait(tries)
+
+
+def _failed_scan(why: str) -> Diagnostic:
+    hint = "The same command goes on from the checkpoint."
+    return Diagnostic(FAILED_SCAN, f"the times of the inputs could not be read by tasks: {why}", None, hint)
+
+
+def _last_offset(job: Job, log: str) -> Offset | None:
+    """The offset of the last batch of a log of the query; None without one."""
+    last = last_number(Path(job.run) / log)
+    if last is None:
+        return None
+    try:
+        text = (Path(job.run) / "offsets" / str(last)).read_text().splitlines()[-1]
+        return Offset.of_json(json.loads(text)).padded(len(job.inputs))
+    except (OSError, ValueError, IndexError):  # it is being written, or was removed since
+        return None
+
+
+@contextmanager
+def indexing(session: SparkSession, job: Job, log: Path) -> Iterator[None]:
+    """Have the inputs of a job indexed while its query runs, if they are to be."""
+    if not job.granule:
+        yield
+        return
+    started = Offset.of_json(json.loads(job.start)) if job.start else Offset.start(len(job.inputs))
+    scans = _IndexScans(session, job, (_last_offset(job, "commits") or started).padded(len(job.inputs)), log)
+    try:
+        scans.start()
+        yield
+    finally:
+        scans.stop()

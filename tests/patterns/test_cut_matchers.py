@@ -1,0 +1,173 @@
+"""Rules cut into stages give what they give in one piece, in any number of buckets: fresh names, limits and counts included.
+
+`DOTR_EXAMPLES=1000` tries that many programs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from dotr.engine.limit_letters import one_an_anchor
+from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import Refused
+from dotr.errors.fallbacks import EXPECTED
+from dotr.joins.limits import Limits
+from dotr.layout.stages import BindingStream
+from dotr.model.places import Document
+from dotr.model.stream import Element, Reason
+from dotr.model.time import LAST_MICRO, Clock
+from dotr.patterns import operator
+from dotr.patterns.events import EnteringBinding, SearchStart
+from dotr.patterns.matcher.compile import Matcher, compile_matcher
+from tests.patterns.test_patterns_limits import in_parts, limited, ran
+from tests.patterns.test_rule_counts import counts_of, summaries
+from tests.support.properties import EXAMPLES
+from tests.support.random_chains import KINDS, ChainMaker
+from tests.support.running import Batched, in_batches, outputs, run_engine
+
+MOST = 3_000
+BUCKETS = (1, 2, 3, 8)
+
+
+def programs(text: str) -> tuple[CompiledProgram, CompiledProgram]:
+    """A program in one piece, and cut."""
+    spec = ProgramSpec((Document("rules.dotr", text),))
+    return compile_program(spec), compile_program(replace(spec, cut=True))
+
+
+def example(seed: int, kinds: Sequence[str] = KINDS) -> tuple[ChainMaker, CompiledProgram, CompiledProgram, list[Element]]:
+    maker = ChainMaker(seed, kinds)
+    try:
+        whole, cut = programs(maker.program())
+    except Refused as refused:
+        pytest.skip(str(refused.diagnostics[0]))
+    return maker, whole, cut, maker.stream()
+
+
+def seeds(number: int) -> range:
+    return range(int(EXAMPLES or number))
+
+
+@pytest.mark.parametrize("seed", seeds(30))
+def test_cut_equals_uncut(seed: int) -> None:
+    maker, whole, cut, elements = example(seed)
+    expected = list(run_engine(whole, elements, Clock(), most=MOST).outputs)
+    if len(expected) > MOST:
+        pytest.skip("too many outputs")
+    cuts = [maker.choose(elements).time for _ in range(3)]
+    for buckets in BUCKETS:
+        assert outputs(in_batches(cut, elements, Clock(), buckets, cuts)) == expected
+
+
+def counted(program: CompiledProgram, elements: Sequence[Element], buckets: int) -> dict[str, tuple[int, int, int | None]]:
+    batched = Batched(program, Clock(), buckets)
+    batched.batch(elements, LAST_MICRO)
+    return summaries(batched.rule_counts)
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_limits_and_counts_of_cut_rules(seed: int) -> None:
+    """The product of a branch travels with its binding: what goes over the limit does so in one piece and in many."""
+    maker, whole, cut, elements = example(seed + 1_000_000, ("each", "each", "each", "last 2", "last"))
+    limits = Limits(matches=maker.choose([1, 2, 3, 5, 8, 20]))
+    whole, cut = limited(whole, limits), limited(cut, limits)
+    firings, letters = ran(whole, elements)
+    expected = summaries(counts_of(whole, elements, Clock()))
+    for buckets in BUCKETS:
+        found, left = in_parts(cut, elements, buckets, [maker.choose(elements).time])
+        assert outputs(found) == outputs(firings)
+        assert Counter(one_an_anchor(left, whole.rules.rules)) == Counter(letters)
+        assert counted(cut, elements, buckets) == expected
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_a_binding_that_fails_twice_is_one_dead_letter(copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule and anchor are named, once; the other branches of the anchor stand, and so do rules alike."""
+    rules = [
+        f"""rule R{number} define E{number} = [ dotr_id :v ?v ] from A as One [ FILTER(?v > {number}) ]
+        and each B as Two [ FILTER(?k = One.?k) ] within 5 s from One and last C as Three [ FILTER(?w = Two.?v) ] within 5 s from Two
+        with E{number}.?v = Two.?v"""
+        for number in range(copies)
+    ]
+    monkeypatch.setenv(EXPECTED, "all")
+    monkeypatch.setattr(operator, "compile_matcher", hostile_at_bound(13))
+    _, cut = programs(HEADER_OF_THREE + "\n".join(rules))
+    elements = [report(1, "C", v=0, w=w) for w in (11, 12, 13)] + [report(2, "B", v=v) for v in (11, 12, 13, 13)] + [report(3, "A", v=70)]
+    for buckets in (1, 2, 3):
+        firings, letters = in_parts(cut, elements, buckets, [])
+        assert Counter(firing.rule for firing in firings) == {f"R{number}": 2 for number in range(copies)}
+        assert sorted(letter.input for letter in letters) == [f"rule R{number}" for number in range(copies)]
+        assert {letter.reason for letter in letters} == {Reason.FAILED}
+        assert all(json.loads(letter.text) == {"event": "One", "attributes": VALUES_OF_ANCHOR} for letter in letters)
+        assert all("ZeroDivisionError: hostile" in letter.why for letter in letters)
+
+
+def hostile_at_bound(value: int) -> Callable[..., Matcher]:
+    """Matchers fail at a binding that has an event with the value."""
+
+    def compiling(*arguments: object) -> Matcher:
+        matcher = compile_matcher(*arguments)  # type: ignore[arg-type]
+
+        def find(starts: Iterable[SearchStart], *rest: object) -> None:
+            def watched() -> Iterator[SearchStart]:
+                for start in starts:
+                    yield start
+                    if isinstance(start, EnteringBinding) and f'"{value}"' in repr(start.bound):
+                        raise ZeroDivisionError("hostile")
+
+            matcher.find(watched(), *rest)  # type: ignore[arg-type]
+
+        return replace(matcher, find=find)
+
+    return compiling
+
+
+HEADER_OF_THREE = "PREFIX : <http://e/>\n" + "".join(
+    f"query {label} = [ SELECT ?k ?v ?w WHERE {{ ?x a :{label} ; :k ?k ; :v ?v ; :w ?w }} ]\n" for label in "ABC"
+)
+VALUES_OF_ANCHOR = {
+    "k": "<http://e/i>",
+    "v": '"70"^^<http://www.w3.org/2001/XMLSchema#integer>',
+    "w": '"0"^^<http://www.w3.org/2001/XMLSchema#integer>',
+}
+
+
+def report(time: int, label: str, *, v: int, w: int = 0) -> Element:
+    """A report of one event."""
+    values = {"k": "<http://e/i>", **{name: f'"{n}"^^<http://www.w3.org/2001/XMLSchema#integer>' for name, n in (("v", v), ("w", w))}}
+    about = (("_:0", f"<http://e/{name}>", value) for name, value in values.items())
+    return Element(time, (("_:0", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", f"<http://e/{label}>"), *about))
+
+
+def test_a_hundred_rules_alike_are_one_binding() -> None:
+    """Rules alike up to constants send one row for all of them that the binding satisfies."""
+    rules = [
+        f"""rule R{number} define E{number} = [ :one :v ?v ] from A as One [ FILTER(?v > {number}) ]
+        and each B as Two [ FILTER(?k = One.?k) ] within 5 s from One and last C as Three [ FILTER(?w = Two.?w) ] within 5 s from Two
+        with E{number}.?v = Three.?v"""
+        for number in range(100)
+    ]
+    _, cut = programs(HEADER_OF_THREE + "\n".join(rules))
+    _, last = cut.layout.layers
+    assert len({port.stream for port in last.ports if isinstance(port.stream, BindingStream)}) == 1
+
+    batched = Batched(cut, Clock(), 2)
+    elements = [report(1, "C", v=5), report(2, "B", v=7), report(2, "B", v=8), report(3, "A", v=70)]
+    layer = batched.layers[0]
+    sent: list[str | None] = []
+    step = layer.step
+
+    def noted(*arguments: object, **named: object) -> object:
+        result = step(*arguments, **named)  # type: ignore[arg-type]
+        sent.extend(values[0] for stream, (_, values) in result.events if isinstance(stream, BindingStream))
+        return result
+
+    layer.step = noted  # type: ignore[method-assign, assignment]
+    assert len(batched.batch(elements, LAST_MICRO)) == 2 * 70
+    assert [len((each or "").split()) for each in sent] == [70, 70]

@@ -1,0 +1,118 @@
+"""The index of granules: cuts from it give each element once, and each dead letter once."""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from dotr.model.stream import DeadLetter, Element
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.spark.granules import Piece, begins_of_ranges, has_ranges, scan_parts, scan_range
+from dotr.runtimes.spark.indexed_plan import ending_at, indexed_plan
+from dotr.runtimes.spark.inputs import admit, range_files
+from dotr.runtimes.spark.planner import END, Cut, InputPosition, Offset, plan
+from dotr.runtimes.spark.task import Task
+from dotr.sources.lateness import WantedTimes
+from dotr.sources.merge import merged
+from dotr.sources.reading import Reader
+from dotr.sources.records import Format, InputFile, Position
+from tests.support.judged_inputs import BROKEN, GOOD, OPEN, QUOTED, TIMELESS, written
+
+pytestmark = pytest.mark.core
+
+EXAMPLES: Final = int(os.environ.get("DOTR_EXAMPLES", "60"))
+FORMATS: Final = (Format.NDJSON, Format.CSV, Format.CSV, Format.NQUADS, Format.TRIG, Format.JSON)
+
+
+def pieces_of(file: InputFile, position: InputPosition, first: int, size: int) -> list[Piece]:
+    """The pieces of an input from a position on, by ranges or in parts."""
+    if position.offset == END:
+        return []
+    start = Position(position.offset, position.line)
+    if not has_ranges(file):
+        return list(scan_parts(file, start, size, first))
+    begins = begins_of_ranges(start.offset, Path(file.path).stat().st_size, first)
+    return [scan_range(file, start, begins, piece, size) for piece in range(len(begins))]
+
+
+class Index:
+    """An index of files from an offset on."""
+
+    def __init__(self, files: list[InputFile], base: Offset, first: int, size: int) -> None:
+        self.base = base
+        self._pieces = [pieces_of(file, position, first, size) for file, position in zip(files, base.positions, strict=True)]
+
+    def cuts(self, files: list[InputFile], start: Offset, size: int, until: Micros = LAST_MICRO) -> list[Cut]:
+        delays = [file.delay for file in files]
+        return list(indexed_plan(lambda number, piece: self._pieces[number][piece], self.base, delays, start, size, until))
+
+
+def run_task(files: list[InputFile], task: Task, elements: list[Element], dead: list[DeadLetter]) -> None:
+    task = Task.of_json(task.to_json())
+    for stretch in task.ranges:
+        wanted = WantedTimes(stretch.greatest, task.after, task.until)
+        admit(range_files(files[stretch.input], stretch, trace=False, wanted=wanted), stretch, task.after, task.until, elements, dead)
+
+
+def in_one_process(files: list[InputFile]) -> tuple[Counter[Element], Counter[DeadLetter]]:
+    dead: list[DeadLetter] = []
+    elements = Counter(element for _, together in merged(files, dead.append) for element in together)
+    return elements, Counter(dead)
+
+
+def random_files(folder: Path, chance: random.Random) -> list[InputFile]:
+    files = []
+    for number in range(chance.randint(1, 3)):
+        form = chance.choice(FORMATS)
+        kinds = [GOOD, GOOD, GOOD, BROKEN, TIMELESS, *([QUOTED, QUOTED, OPEN] if form is Format.CSV else [])]
+        time, records = 0, []
+        for _ in range(chance.choice((0, 3, 12, 40))):
+            time += chance.choice((0, 0, 1, 2, -3, 5 if chance.random() < 0.1 else 0))
+            records.append((chance.choice(kinds), max(0, time)))
+        members = chance.choice((0, 0, 0, 1, 3)) if records else 0
+        files.append(written(folder, number, form, chance.randint(0, 3) * 1_000_000, chance.random() < 0.2, records, members=members))
+    return files
+
+
+@pytest.mark.parametrize("seed", range(EXAMPLES))
+def test_a_new_index_at_every_cut_gives_each_element_and_each_dead_letter_once(seed: int) -> None:
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        files = random_files(Path(folder), chance)
+        elements: list[Element] = []
+        dead: list[DeadLetter] = []
+        offset = Offset.start(len(files))
+        while not offset.ended:
+            index = Index(files, offset, chance.choice((1, 7, 40, 200)), chance.choice((1, 2, 5)))
+            batch = index.cuts(files, offset, chance.choice((1, 4, 9)))[: chance.randint(1, 3)]
+            end = Offset(batch[-1].time, batch[-1].positions)
+            if chance.random() < 0.3:  # planned again: by another index, or by one that reads
+                again = Index(files, offset, chance.choice((1, 60)), chance.choice((1, 3)))
+                size = chance.choice((1, 5))
+                cuts = again.cuts(files, offset, size, end.time) if chance.random() < 0.7 else read_plan(files, offset, size, end.time)
+                batch = ending_at(cuts, end)
+            for cut in batch:
+                following = Offset(cut.time, cut.positions)
+                for before, after in zip(offset.positions, following.positions, strict=True):
+                    assert after.offset == END or before.offset <= after.offset
+                run_task(files, Task.of_cut(offset, cut, cut.time), elements, dead)
+                offset = following
+            assert offset == end
+        assert (Counter(elements), Counter(dead)) == in_one_process(files)
+
+
+def read_plan(files: list[InputFile], start: Offset, size: int, until: Micros) -> list[Cut]:
+    """The cuts of a planner that reads the records."""
+
+    def scan(number: int, offset: int, line: int):  # type: ignore[no-untyped-def]
+        with Reader(files[number], Position(offset, line), elements=False) as reader:
+            for record in reader.records():
+                yield record.offset, record.line, record.judged_time
+
+    return list(plan(scan, [file.delay for file in files], start, size, until))

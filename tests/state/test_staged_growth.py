@@ -1,0 +1,96 @@
+"""Rules in stages, as Spark's workers run them: state written after each batch, and moved to other numbers of buckets between."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from dotr.engine.program import compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import Refused
+from dotr.model.places import Document
+from dotr.model.time import LAST_MICRO
+from dotr.state import bucket_state, paged_state
+from tests.state.test_growth import expected, through
+from tests.support.layered_batches import Instants, LayeredRun, moved_to
+from tests.support.staged_programs import BACKGROUND, random_program
+
+pytestmark = pytest.mark.core
+
+PROGRAMS: Final = int(os.environ.get("DOTR_EXAMPLES", "24"))
+MOST: Final = 400
+"""Firings of a program; one with more is passed over."""
+
+
+@pytest.fixture(scope="module")
+def background(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("background") / "ticks.ttl"
+    path.write_text(BACKGROUND)
+    return str(path)
+
+
+def moved_through(seed: int, background: str) -> str:
+    """Compares a cut program whose buckets change between batches with one engine. Returns what was compared."""
+    made = random_program(seed)
+    spec = ProgramSpec((Document("r.dotr", made.rules),), graphs=(background,))
+    try:
+        if not compile_program(spec).layout.stateful_operators:
+            return "stateless"
+    except Refused:
+        return "refused"
+    by_time = groupby(sorted(made.elements, key=attrgetter("time")), key=attrgetter("time"))
+    instants: Instants = [(time, [element.triples for element in elements]) for time, elements in by_time]
+    firings = expected(spec, instants)
+    if len(firings) > MOST or len(instants) < 2:
+        return "too much"
+    choose = random.Random(seed)
+    cuts = sorted(choose.sample(range(1, len(instants)), k=min(len(instants) - 1, choose.randint(1, 4))))
+    widths = [choose.choice([1, 2, 3, 8]) for _ in range(len(cuts) + 1)]
+    cut = ProgramSpec(spec.rules, graphs=spec.graphs, cut=True, groups=choose.choice([1, 1, 2, 3]))
+    assert through(cut, instants, cuts, widths, seed) == firings, (seed, widths, made.rules)
+    return "staged" if any(placed.stage.number for layer in compile_program(cut).layout.layers for placed in layer.rules) else "whole"
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_output_is_that_of_one_engine(part: int, background: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`DOTR_EXAMPLES=2000` tries that many programs. One third keeps each bucket as one text, one as logs, one in pages where it can."""
+    if part:
+        monkeypatch.setattr(bucket_state, "SMALL", 3)
+    if part == 2:
+        monkeypatch.setattr(paged_state, "MAX_UNPAGED", 8)
+    found = Counter(moved_through(seed, background) for seed in range(part, PROGRAMS, 3))
+    assert found["staged"] > sum(found.values()) / 5, found
+
+
+def test_a_rule_in_one_partition_keeps_its_state_in_stages(background: str) -> None:
+    """The checkpoint of a release without stages: rules in one layer each, then cut."""
+    compared = 0
+    for seed in range(PROGRAMS // 2):
+        made = random_program(seed)
+        spec = ProgramSpec((Document("r.dotr", made.rules),), graphs=(background,))
+        try:
+            cut = compile_program(ProgramSpec(spec.rules, graphs=spec.graphs, cut=True))
+        except Refused:
+            continue
+        if not any(placed.stage.number for layer in cut.layout.layers for placed in layer.rules):
+            continue
+        by_time = groupby(sorted(made.elements, key=attrgetter("time")), key=attrgetter("time"))
+        instants: Instants = [(time, [element.triples for element in elements]) for time, elements in by_time]
+        firings = expected(spec, instants)
+        if len(firings) > MOST or len(instants) < 4:
+            continue
+        middle = len(instants) // 2
+        run = LayeredRun(spec, 2, seed)
+        got = run.batch(instants[:middle], instants[middle][0] - 1)
+        got += moved_to(run, 3, instants[middle][0] - 1, cut.spec).batch(instants[middle:], LAST_MICRO)
+        assert sorted(map(repr, got)) == sorted(map(repr, firings)), (seed, made.rules)
+        compared += 1
+    assert compared > 2
