@@ -154,7 +154,7 @@ class Layer:
     @property
     def graph_ports(self) -> frozenset[int]:
         """The ports at which graphs may arrive, whose rows differ in length."""
-        even = int | str | InstantTriples
+        even = int | str | InstantTriples | BindingStream
         return frozenset(number for number, port in enumerate(self.ports) if not isinstance(port.stream, even))
 
     @property
