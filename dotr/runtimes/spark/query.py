@@ -56,8 +56,7 @@ def run_query(
         tries, before = 0, last_number(Path(checkpoint) / "commits")
         while True:
             try:
-                with indexing(session, job, log):
-                    failure = _run(session, job, sink, checkpoint, interrupted, poll)
+                failure = _run(session, job, sink, checkpoint, interrupted, poll)
                 if failure is None:
                     return
                 text = error_text(failure)
@@ -81,8 +80,15 @@ def run_query(
 def _run(
     session: SparkSession, job: Job, sink: Sink, checkpoint: str, interrupted: _Interrupts, poll: Callable[[], None] | None
 ) -> Exception | None:
-    """Run the query once. Returns the error for which Spark gave it up, None at the end of the
-    input; raises other errors."""
+    """Run the query once, beside scans of its inputs. Returns the error for which Spark gave it up,
+    None at the end of the input; raises other errors."""
+    with indexing(session, job):
+        return _run_query(session, job, sink, checkpoint, interrupted, poll)
+
+
+def _run_query(
+    session: SparkSession, job: Job, sink: Sink, checkpoint: str, interrupted: _Interrupts, poll: Callable[[], None] | None
+) -> Exception | None:
     try:
         query = _start(session, job, sink, checkpoint)
     except (PySparkException, Py4JJavaError) as error:
