@@ -150,7 +150,8 @@ class _IndexedFile:
         return loaded
 
     def next_estimate(self, estimate: Micros, piece: int) -> Micros:
-        """How far the input will have come about with a further range, if it has come so far."""
+        """The time (µs) up to which the input will have come, about, with a further range, from where it
+        has come to."""
         if piece + 1 >= len(self.begins) or self._first is None or not self.next_range:
             return LAST_MICRO
         scanned = self.begins[min(self.next_range, len(self.begins) - 1)] - self.begins[0]
