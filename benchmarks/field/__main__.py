@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.field import flame, machine, pages, results, tables
 from benchmarks.field.measuring import measure
 from benchmarks.field.peers import OUT, ROOT
-from benchmarks.field.plots import plot
+from benchmarks.field.plots import plot, starts
 from benchmarks.field.works import Scale, Work, works
 
 
@@ -60,6 +60,8 @@ def run(work: Work, scale: Scale, folder: Path, command: str, only: str = "") ->
     results.write(result, folder / f"{work.name}.json")
     (folder / f"{work.name}.md").write_text(tables.page(result), encoding="utf-8")
     (folder / f"{work.name}.svg").write_text(plot(result), encoding="utf-8")
+    if any(case.systems[0].cold_parts for case in cases):
+        (folder / f"{work.name}-start.svg").write_text(starts(result), encoding="utf-8")
     say(f" {result.seconds:.0f} s; {folder / work.name}.json, .md, .svg")
     return result
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from benchmarks.field.peers import Command, Missing, ours
 
@@ -29,11 +29,15 @@ Start = Callable[[], Command]
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """One run: seconds of CPU of the working thread (None: there are several) and of all its processes, and of the clock."""
+    """One run: seconds of CPU of the working thread (None: there are several) and of all its processes, and of the clock.
+
+    `parts`: further figures that the work tells of a run.
+    """
 
     thread: float | None
     process: float
     clock: float
+    parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def work(self) -> float:
@@ -130,13 +134,10 @@ class Participant:
         if found["count"] != expected:
             raise _Wrong(f"wrong: {found['count']:,.0f} of {expected:,}")
         self.peak = max(self.peak, int(found["peak"] or 0))
-        thread, process, clock, total = found["thread"], found["process"], found["clock"], found["total"]
-        assert process is not None
-        assert clock is not None
-        assert total is not None
+        thread, process, clock, total, parts = found["thread"], found["process"], found["clock"], found["total"], found.get("parts")
         if self.cold is None:
-            self.cold = Repeat(None, total, time.perf_counter() - self._began)
-        return Repeat(thread, process, clock)
+            self.cold = Repeat(None, total, time.perf_counter() - self._began, parts or {})
+        return Repeat(thread, process, clock, parts or {})
 
     def warm(self, expected: int, effort: Effort) -> None:
         """Runs until three runs in a row are alike, or there is no more time."""
@@ -169,11 +170,11 @@ class Participant:
             return Measured(self.name, reason)
         return Measured(self.name, None, self.cold, tuple(self.warm_up), self.is_warm, tuple(self.repeats), round(self.peak / 1024, 1))
 
-    def _answer(self) -> dict[str, float | None]:
+    def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith("{"):
-                found: dict[str, float | None] = json.loads(line)
+                found: dict[str, Any] = json.loads(line)
                 return found
         raise _Wrong(self._failure())
 

@@ -20,6 +20,17 @@ def plot(result: Result) -> str:
     return line_plot(f"{result.title}", f"{result.axis}", _unit(result), lines(result, result.axis)) if result.axis else bar_plot(result)
 
 
+def starts(result: Result) -> str:
+    """CPU of the start on Spark by kind of process: the first run of each case up to the end of its first batch."""
+    end = ", to the end of the first batch"
+    rows = {
+        case.name: {name.removesuffix(end): value for name, value in case.systems[0].cold_parts.items() if name.endswith(end)}
+        for case in result.cases
+        if case.systems[0].cold_parts
+    }
+    return stacked_bars("CPU of a first run up to the end of its first batch, by kind of process", "seconds", rows)
+
+
 def lines(result: Result, axis: str) -> Lines:
     """Medians by the parameter, for each system and each group of the cases' other parameters that is measured more than once."""
     found: dict[str, list[tuple[float, float]]] = {}

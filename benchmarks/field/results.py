@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,6 +48,7 @@ class SystemResult:
     peak_megabytes: float
     repeats: tuple[Repeat, ...]
     warm_up: tuple[Repeat, ...]
+    cold_parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def work(self) -> Figures | None:
@@ -119,6 +120,7 @@ def _system(case: Case, measured: Measured) -> SystemResult:
         measured.peak_megabytes,
         repeats,
         measured.warm_up,
+        dict(cold.parts),
     )
 
 

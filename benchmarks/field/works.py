@@ -51,7 +51,7 @@ class Work(NamedTuple):
 
 def works() -> dict[str, Work]:
     """All works by name, in the order in which `all` runs them."""
-    from benchmarks.field import closing, growth, paper, temporal_rules, windows
+    from benchmarks.field import citybench, closing, growth, paper, spark, temporal_rules, windows
 
-    found = [temporal_rules.WORK, windows.WORK, paper.WORK, closing.WORK, growth.WORK]
+    found = [temporal_rules.WORK, windows.WORK, paper.WORK, closing.WORK, citybench.WORK, growth.WORK, spark.WORK]
     return {work.name: work for work in found}
