@@ -84,7 +84,19 @@ def test_old_state_moves_to_the_buckets_of_its_keys() -> None:
     (written,) = engine.encode(stream[cut - 1][0])
     states = decode_units(written)
     expected = [firing for time, graphs in stream[cut:] for firing in engine.step(time, graphs)[0]]
-    assert {firing.rule for firing in expected} == {"Rise", "Both", "Pair", "Any", "Gone", "Calm", "Few3", "Sums", "Old", "Changed", "Graph"}
+    assert {firing.rule for firing in expected} == {
+        "Rise",
+        "Both",
+        "Pair",
+        "Any",
+        "Gone",
+        "Calm",
+        "Few3",
+        "Sums",
+        "Old",
+        "Changed",
+        "Graph",
+    }
 
     before = in_one_partition(state_schema(whole, knowledge="k"))
     change = state_change(before, program, stream[cut - 1][0], KnowledgeDigests("k", "k"))
