@@ -278,6 +278,10 @@ def lay_out(
     a key for all their clauses are cut into stages, unless no operator keeps state. `groups`: the
     rules of a layer are dealt into so many groups (`dotr.layout.groups`).
     """
+    if cut and units:
+        from dotr.layout.merged_graphs import with_merged_graphs  # loaded where a program has units
+
+        units = list(with_merged_graphs(units))
     inside = {rule.name for unit in units if isinstance(unit, IntervalComponent) for rule in unit.rules}
     rules = [rule for rule in rules if rule.name not in inside]
     uncut = _lay_out(rules, since, units, cut=False, groups=groups)
