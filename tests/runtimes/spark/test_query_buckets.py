@@ -120,7 +120,6 @@ def instants_of(chance: random.Random) -> Instants:
     return found
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("seed", range(6))
 def test_queries_in_any_buckets_give_what_one_engine_gives(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     compare(seed, str(tmp_path_factory.mktemp("kb") / "kb.ttl"))
