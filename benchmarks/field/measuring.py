@@ -23,6 +23,9 @@ OURS: Final = "dotr"
 ALIKE: Final = 1.05
 """How many times the shortest of three runs the longest may take in a system that is warm."""
 
+OWN_WARM_RUNS: Final = 12
+"""The most runs of dotr before the repeats, where peers get fewer: its runs are short."""
+
 Start = Callable[[], Command]
 """Fetches what a system needs and tells how it is started; raises `Missing`."""
 
@@ -50,7 +53,7 @@ class Effort:
     """How often a case is run.
 
     A system runs three times at least before the repeats, a peer `least_peer_runs` times; `warm_runs`
-    and, once these are done, `warm_seconds` of the CPU of its process end the warm-up.
+    (of dotr 12 at least) and, once the least are done, `warm_seconds` of CPU end the warm-up.
     """
 
     repeats: int = 5
@@ -141,10 +144,10 @@ class Participant:
 
     def warm(self, expected: int, effort: Effort) -> None:
         """Runs until three runs in a row are alike, or there is no more time."""
-        least = max(3, 3 if self.name == OURS else effort.least_peer_runs)
-        while (
-            not self.is_warm and (len(self.warm_up) < least or self._used() < effort.warm_seconds) and len(self.warm_up) < effort.warm_runs
-        ):
+        is_own = self.name == OURS
+        least = 3 if is_own else max(3, effort.least_peer_runs)
+        most = max(effort.warm_runs, OWN_WARM_RUNS) if is_own else effort.warm_runs
+        while not self.is_warm and len(self.warm_up) < most and (len(self.warm_up) < least or self._used() < effort.warm_seconds):
             self.warm_up.append(self.run(expected))
             last = [repeat.work for repeat in self.warm_up[-3:]]
             self.is_warm = len(self.warm_up) >= least and max(last) < ALIKE * min(last)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -24,13 +25,13 @@ Tables = Mapping[str, Callable[[], str]]
 
 
 def tables(results: Mapping[str, Result], headlines: Mapping[str, tuple[str, ...]]) -> Tables:
-    """All tables by name."""
-    works: dict[str, Callable[[], str]] = {name: (lambda result=result: _table(result)) for name, result in results.items()}  # type: ignore[misc]
-    return {**works, "speed": lambda: speed(results, headlines), "scripts": scripts}
+    """All tables by name; `headlines`: for each work the cases that the README shows."""
+    works = {name: partial(_table, name, results.get(name)) for name in headlines}
+    return {**works, "speed": partial(speed, results, headlines), "scripts": scripts}
 
 
 def rewritten(text: str, tables: Tables) -> str:
-    """A page with its tables made anew; a table whose work has no result stays as it is.
+    """A page with its tables made anew.
 
     >>> print(rewritten("a\\n<!-- table x -->\\nold\\n<!-- end of table -->\\n", {"x": lambda: "new\\n"}))
     a
@@ -75,8 +76,10 @@ def rewrite() -> list[Path]:
     return changed
 
 
-def _table(result: Result) -> str:
-    return f"\n{comparison(result)}\n{provenance(result)} Source: `benchmarks/results/{result.work}.json`.\n\n"
+def _table(work: str, result: Result | None) -> str:
+    if result is None:
+        return f"\nNot measured at this commit or before: `benchmarks/run {work}`.\n\n"
+    return f"\n{comparison(result)}\n{provenance(result)} Source: `benchmarks/results/{work}.json`.\n\n"
 
 
 def speed(results: Mapping[str, Result], headlines: Mapping[str, tuple[str, ...]]) -> str:
