@@ -281,7 +281,7 @@ WORK: Final = Work(
     name="citybench",
     title="CityBench's queries as rules: NDJSON text to output graphs",
     packages=("dotr",),
-    minutes=3,
+    minutes=2,
     cases=cases,
     headlines=("Q1, 1 graph a second", "Q2, 1 graph a second", "Q1, 100 graphs a second"),
 )

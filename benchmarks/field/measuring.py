@@ -23,9 +23,6 @@ OURS: Final = "dotr"
 ALIKE: Final = 1.05
 """How many times the shortest of three runs the longest may take in a system that is warm."""
 
-OWN_WARM_RUNS: Final = 12
-"""The most runs of dotr before the repeats, where peers get fewer: its runs are short."""
-
 Start = Callable[[], Command]
 """Fetches what a system needs and tells how it is started; raises `Missing`."""
 
@@ -52,14 +49,16 @@ class Repeat:
 class Effort:
     """How often a case is run.
 
-    A system runs three times at least before the repeats, a peer `least_peer_runs` times; `warm_runs`
-    (of dotr 12 at least) and, once the least are done, `warm_seconds` of CPU end the warm-up.
+    A system runs three times at least before the repeats, a peer `least_peer_runs` times. `warm_runs`
+    end the warm-up (of dotr `own_warm_runs`, if that is more, since its runs are short), and so do
+    `warm_seconds` of CPU once the least are done.
     """
 
     repeats: int = 5
     warm_runs: int = 20
     warm_seconds: float = 15.0
     least_peer_runs: int = 3
+    own_warm_runs: int = 12
 
 
 DEFAULT_EFFORT: Final = Effort()
@@ -146,7 +145,7 @@ class Participant:
         """Runs until three runs in a row are alike, or there is no more time."""
         is_own = self.name == OURS
         least = 3 if is_own else max(3, effort.least_peer_runs)
-        most = max(effort.warm_runs, OWN_WARM_RUNS) if is_own else effort.warm_runs
+        most = max(effort.warm_runs, effort.own_warm_runs) if is_own else effort.warm_runs
         while not self.is_warm and len(self.warm_up) < most and (len(self.warm_up) < least or self._used() < effort.warm_seconds):
             self.warm_up.append(self.run(expected))
             last = [repeat.work for repeat in self.warm_up[-3:]]

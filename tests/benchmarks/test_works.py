@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.field.measuring import ALIKE, OWN_WARM_RUNS, Case, Effort, Participant, measure
+from benchmarks.field.measuring import ALIKE, Case, Effort, Participant, measure
 from benchmarks.field.peers import Command, Missing, ours
 from benchmarks.field.serve import run_once
 from benchmarks.field.works import Scale, works
@@ -49,7 +49,7 @@ def test_a_system_is_measured_cold_warm_and_repeatedly(tmp_path: Path) -> None:
     assert found.cold is not None
     assert found.cold.process > 0
     assert len(found.repeats) == 2
-    assert 3 <= len(found.warm_up) <= OWN_WARM_RUNS
+    assert 3 <= len(found.warm_up) <= Effort().own_warm_runs
     last = [each.work for each in found.warm_up[-3:]]
     assert found.is_warm == (max(last) < ALIKE * min(last))
     assert found.peak_megabytes > 1
