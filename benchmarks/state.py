@@ -4,13 +4,15 @@
     python -m benchmarks.state worker [--live …] [--touched others]
     python -m benchmarks.state windows [--events 10000000]
     python -m benchmarks.state skew
+    python -m benchmarks.state moves [--live 300000 900000]
 
 One rule: a reading of a key, and the last one of that key before it within a window that holds them
 all. `keys` fills the state with so many keys, one event each, and then touches 10,000 of them in
 every batch: the same ones each time, or others (`--touched others`). At the end time passes the
 window, and the remaining state is printed. `worker` does the same without Spark: the cost of stage
 two and state in the workers. `windows` fills the window with so many events of 100,000 keys. `skew`
-sends 90 % of the elements under one key. CPU is of the whole process tree; memory is resident, of
+sends 90 % of the elements under one key. `moves` fills the state with so many keys in two buckets, and
+measures the move to three, and from three to one. CPU is of the whole process tree; memory is resident, of
 the JVM and of the Python workers together, and of the largest of them.
 """
 
@@ -28,6 +30,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from benchmarks.aarhus import TreeClock, peak_megabytes
 from dotr.config import read_config
@@ -122,9 +125,10 @@ class Enough(Exception):
     """Raised to end a run that is long enough."""
 
 
-def run(folder: Path, master: str, batch: int = BATCH, *, until: int | None = None) -> list[Reading]:
+def run(folder: Path, master: str, batch: int = BATCH, *, until: int | None = None, buckets: int | None = None) -> list[Reading]:
     """One run, from where the one before stopped, up to so many elements; what is read after every batch."""
-    made = build(read_config(str(config(folder, master, batch))), fresh=False, on_spark=True)
+    options = [] if buckets is None else [f"spark.buckets={buckets}"]
+    made = build(read_config(str(config(folder, master, batch)), options), fresh=False, on_spark=True)
     clock = TreeClock()
     readings: list[Reading] = []
 
@@ -263,10 +267,38 @@ def skew(master: str, elements: int) -> float:
     return rate
 
 
+def moves(live: int, master: str) -> list[float]:
+    """The CPU of moves from two buckets to three, and from these to one."""
+    from dotr.runtimes.spark import run as runs
+
+    spent: list[float] = []
+    names = vars(runs)
+    original = names["move_state"]
+    clock = TreeClock()
+
+    def measured(*arguments: Any) -> Any:
+        before, started = clock.read(), time.perf_counter()
+        sizes = original(*arguments)
+        spent.append(clock.read() - before)
+        held = sum(sum(size.event_counts) for size in sizes)
+        print(f"{held:,} events moved: {spent[-1]:.2f} s CPU, {time.perf_counter() - started:.2f} s", flush=True)  # noqa: T201
+        return sizes
+
+    names["move_state"] = measured
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder = write_stream(Path(name), touching(live, "same", 6))
+            for number, buckets in enumerate((2, 3, 1)):
+                run(folder, master, max(BATCH, live // 5), until=live + number * BATCH, buckets=buckets)
+    finally:
+        names["move_state"] = original
+    return spent
+
+
 def main() -> int:
     """Run the benchmark named."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("what", choices=("keys", "worker", "windows", "skew"))
+    parser.add_argument("what", choices=("keys", "worker", "windows", "skew", "moves"))
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--live", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--touched", choices=("same", "others"), default="same")
@@ -282,6 +314,11 @@ def main() -> int:
         case "worker":
             for live in options.live:
                 worker(live, options.touched, options.batches)
+        case "moves":
+            found_moves = [moves(live, options.master) for live in options.live]
+            for (few, small), (many, large) in pairwise(zip(options.live, found_moves, strict=True)):
+                each = ", ".join(f"{(b - a) / (many - few) * 1e6:.1f}" for a, b in zip(small, large, strict=True))
+                print(f"each further event of {few:,} to {many:,}: {each} µs CPU")  # noqa: T201
         case "windows":
             windows(options.events, options.master)
         case _:

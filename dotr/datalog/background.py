@@ -123,6 +123,13 @@ class Knowledge:
             closer = Closer(RuleDispatch(filter(_has_atoms, rules)), background)
         return cls(background, contradictions, loaded, len(background) - loaded, any(map(computes_terms, rules)), closer)
 
+    @property
+    def ignores_names(self) -> bool:
+        """True if the closure of an instant is the same up to labels, whatever the labels of its
+        blank nodes; aggregates and the choice of a representative go by the order of terms.
+        """
+        return type(self._closer) is Closer
+
     def limit_to(self, limit: int) -> None:
         """Sets the maximum number of triples of an instant beyond the background; call before
         `close`.

@@ -3,12 +3,18 @@
 Blank nodes are local to an element. The name of a blank node is a function of the time, the
 element's text, a number among equal elements, and its position in the element, so the name does not
 depend on the order of the elements.
+
+Idea: a name is needed where a blank node leaves its instant, and most never do. Inside, the number
+of the element and the position are enough (`merge_unnamed`); `BlankNames` has the names for those
+that leave. Example: `_:i2x0` is the first blank node of the third element.
+Cost: 0.9 µs an element of three triples, a name 2 µs more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from typing import Final, NamedTuple
 
 from dotr.model.stream import Instant
 from dotr.model.terms import Term, Triple, rename_blanks
@@ -38,6 +44,74 @@ def merge(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> Instant:
     return Instant(time, tuple(merged))
 
 
+_INSIDE: Final = "_:i"
+"""Begin of the label of a blank node inside an instant; no name of one outside begins so."""
+
+
+class BlankNames:
+    """The names of the blank nodes of an instant, made when the first one leaves it.
+
+    >>> one = (("_:0", "<http://e/p>", '"1"'),)
+    >>> unnamed = merge_unnamed(7, [one, one])
+    >>> row = unnamed.instant.triples[1]
+    >>> row, unnamed.names.of_row(row) == merge(7, [one, one]).triples[1]
+    (('_:i1x0', '<http://e/p>', '"1"'), True)
+    """
+
+    __slots__ = ("_elements", "_prefixes", "_time")
+
+    def __init__(self, time: Micros, elements: Sequence[tuple[Triple, ...]]) -> None:
+        self._time = time
+        self._elements = elements
+        self._prefixes: dict[int, str] = {}
+
+    def instant(self) -> Instant:
+        """The instant with the names of all its blank nodes."""
+        return merge(self._time, self._elements)
+
+    def of_row(self, row: tuple[Term | None, ...]) -> tuple[Term | None, ...]:
+        """The terms of a row with their names."""
+        return tuple([term if term is None else rename_blanks(term, self._name) for term in row])
+
+    def _name(self, blank: Term) -> Term:
+        if not blank.startswith(_INSIDE):
+            return blank  # one of the background
+        element, _, position = blank[len(_INSIDE) :].partition("x")
+        if not self._prefixes:
+            counts: dict[bytes, int] = {}
+            for number, triples in enumerate(self._elements):
+                if _has_blanks(triples):
+                    self._prefixes[number] = _prefix(self._time, triples, counts)
+        return self._prefixes[int(element)] + position
+
+
+class UnnamedInstant(NamedTuple):
+    """An instant whose blank nodes have labels that hold inside it, and their names; None without
+    blank nodes.
+    """
+
+    instant: Instant
+    names: BlankNames | None
+
+
+def merge_unnamed(time: Micros, elements: Sequence[tuple[Triple, ...]]) -> UnnamedInstant:
+    """The instant of a time's elements, as `merge` gives it up to the names of blank nodes."""
+    merged: list[Triple] = []
+    has_blanks = False
+    for number, triples in enumerate(elements):
+        if triples and triples[0][0] == "_:0":  # most often the one blank node of an element is the subject of all its triples
+            has_blanks = True
+            label = f"_:i{number}x0"
+            renamed = [(label, p, o) for s, p, o in triples if s == "_:0" and o[1] not in ":<"]
+            merged += renamed if len(renamed) == len(triples) else _renamed(label[:-1], triples)
+        elif _has_blanks(triples):
+            has_blanks = True
+            merged += _renamed(f"_:i{number}x", triples)
+        else:
+            merged += triples
+    return UnnamedInstant(Instant(time, tuple(merged)), BlankNames(time, elements) if has_blanks else None)
+
+
 def named_elements(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> list[tuple[Triple, ...]]:
     """The elements of one time, each by itself, with the names of blank nodes that `merge` gives.
 
@@ -47,20 +121,31 @@ def named_elements(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> list
     (True, True)
     """
     counts: dict[bytes, int] = {}
-    found: list[tuple[Triple, ...]] = []
-    for triples in elements:
-        has_blanks = any(subject[0] == "_" or object_[1] in ":<" for subject, _, object_ in triples)
-        found.append(tuple(_named(time, triples, counts)) if has_blanks else tuple(triples))
-    return found
+    return [tuple(_named(time, triples, counts)) if _has_blanks(triples) else tuple(triples) for triples in elements]
+
+
+def _has_blanks(triples: tuple[Triple, ...]) -> bool:
+    """True if an element has a blank node, or a term that may hold one."""
+    for subject, _, object_ in triples:  # noqa: SIM110 - a generator would cost twice as much
+        if subject[0] == "_" or object_[1] in ":<":
+            return True
+    return False
 
 
 def _named(time: Micros, triples: tuple[Triple, ...], counts: dict[bytes, int]) -> list[Triple]:
+    return _renamed(_prefix(time, triples, counts), triples)
+
+
+def _prefix(time: Micros, triples: tuple[Triple, ...], counts: dict[bytes, int]) -> str:
+    """The begin of the names of an element's blank nodes; `counts` numbers equal elements."""
     text = "\n".join(map(" ".join, triples))
     digest = blake2b(f"{time} {text}".encode(), digest_size=12)
     key = digest.digest()
     count = counts[key] = counts.get(key, -1) + 1
-    prefix = f"_:e{digest.hexdigest()}x{count}x"
+    return f"_:e{digest.hexdigest()}x{count}x"
 
+
+def _renamed(prefix: str, triples: tuple[Triple, ...]) -> list[Triple]:
     def name(blank: Term) -> Term:
         return prefix + blank[2:]
 

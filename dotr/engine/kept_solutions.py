@@ -12,10 +12,11 @@ is, all is found anew.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from itertools import chain
 from typing import NamedTuple, cast
 
+from dotr.engine.kept_matches import KeptMatch
 from dotr.engine.shared_closure import WindowChanges
 from dotr.horizons.index import HeldIndex
 from dotr.joins.branch_loops import AnswerRow
@@ -93,8 +94,10 @@ class _FollowedGraph:
 class KeptSolutions:
     """The kept plan of one query on its way from report to report."""
 
-    def __init__(self, plan: KeptPlan, limits: Limits) -> None:
+    def __init__(self, plan: KeptPlan, limits: Limits, matches: Sequence[KeptMatch | None] = ()) -> None:
         self.plan = plan
+        self.matches = matches if plan.whole is not None else ()
+        """The MATCH blocks that are kept, to be moved before an `update`."""
         self._limits = limits
         self._graphs = {name: _FollowedGraph() for name in plan.reads}
         self._predicates = {name: None if reads is None else {predicate for predicate, _ in reads} for name, reads in plan.reads.items()}

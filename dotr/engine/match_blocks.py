@@ -3,20 +3,23 @@ each report (continuous.md, section 7).
 
 A mapping has bindings, its first and last time, and the triples that its EVENTs matched. A pattern
 is evaluated under bindings, with which its mappings agree, and left of SEQ before a time.
-Cost: for each EVENT, its items times their solutions; for SEQ, the pairs.
+Cost: the items of the window, whose mappings are found once; for SEQ, the pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, assert_never
 
 from dotr.model.algebra import Bgp, Const, Filter, Pattern, Slot, TriplePattern, is_hidden
 from dotr.model.intervals import Edge, EventPattern, MatchBlock, Ordered, Outermost, PlainGroup, SequencePolicy
-from dotr.model.terms import Term, Triple
+from dotr.model.terms import Term, Triple, Variable
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.model.traverse import in_scope
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
+from dotr.queries.kept_changes import NO_TRIPLES
 from dotr.queries.matching import Bindings, Solution
 from dotr.queries.operators import EMPTY, AlgebraOperator
 from dotr.store.triples import TripleIndex
@@ -57,10 +60,17 @@ class MatchEvaluator:
     def __init__(self, block: MatchBlock, time_term: Callable[[Micros], Term]) -> None:
         self.block = block
         self._time_term = time_term
-        self._operators: dict[PlainGroup, AlgebraOperator] = {}
+        # EVENTs are known by their identity: the block that holds them lives as long as this, and equal
+        # ones would be compared by their patterns at each look-up.
+        self._operators: dict[int, AlgebraOperator] = {}
+        self._names: dict[int, Sequence[Variable]] = {}
+        self._known: dict[int, dict[Micros, tuple[TripleIndex, list[EventMapping]]]] = {}
+        self._of_report: dict[int, list[EventMapping]] = {}
+        self._by_terms: dict[tuple[int, tuple[Variable, ...]], dict[tuple[Term | None, ...], list[EventMapping]]] = {}
 
     def mappings(self, items: Items, used: frozenset[MatchedTriple] = frozenset()) -> list[EventMapping]:
-        """All mappings of the block; triples in `used` are matched by no EVENT."""
+        """All mappings of the block at a report; triples in `used` are matched by no EVENT."""
+        self._of_report, self._by_terms = {}, {}
         return self._evaluate(self.block.events, EMPTY, LAST_MICRO, items, used)
 
     def _evaluate(
@@ -91,30 +101,81 @@ class MatchEvaluator:
             case _:
                 assert_never(events)
 
+    def names_of(self, group: PlainGroup) -> Sequence[Variable]:
+        """The variables that the mappings of an EVENT bind, sorted."""
+        found = self._names.get(id(group))
+        if found is None:
+            names = {name for name in in_scope(group.pattern) if not is_hidden(name)}
+            found = self._names[id(group)] = sorted(names if group.time is None else names | {group.time})
+        return found
+
+    def bindings_of(self, group: PlainGroup, time: Micros, triples: TripleIndex) -> Iterator[Solution]:
+        """The bindings of the mappings of an EVENT over one item."""
+        for solution in self._operator(group).solutions(Graph(NO_TRIPLES, triples), EMPTY, EMPTY):
+            yield self._bindings(group, time, solution)
+
+    def _bindings(self, group: PlainGroup, time: Micros, solution: Solution) -> Solution:
+        bindings = {name: term for name, term in solution.items() if not is_hidden(name)}
+        if group.time is not None:
+            bindings[group.time] = self._time_term(time)
+        return bindings
+
+    def _operator(self, group: PlainGroup) -> AlgebraOperator:
+        operator = self._operators.get(id(group))
+        if operator is None:
+            operator = self._operators[id(group)] = AlgebraCompiler().compile(group.pattern)
+        return operator
+
     def _plain(
         self, group: PlainGroup, bound: Bindings, before: Micros, items: Items, used: frozenset[MatchedTriple]
     ) -> list[EventMapping]:
-        operator = self._operators.get(group)
-        if operator is None:
-            operator = self._operators[group] = AlgebraCompiler().compile(group.pattern)
+        """The mappings of an EVENT that agree with bindings, before a time."""
+        all_of_it = self._of_report.get(id(group))
+        if all_of_it is None:
+            all_of_it = self._of_report[id(group)] = self._found(group, items[group.window], used)
+        names = tuple([name for name in self.names_of(group) if name in bound])
+        if names:
+            key = id(group), names
+            index = self._by_terms.get(key)
+            if index is None:
+                index = self._by_terms[key] = {}
+                for each in all_of_it:
+                    index.setdefault(tuple([each.bindings.get(name) for name in names]), []).append(each)
+            all_of_it = index.get(tuple([bound[name] for name in names]), [])
+        if before == LAST_MICRO:
+            return all_of_it
+        return all_of_it[: bisect_left(all_of_it, before, key=_first_time)]
+
+    def _found(self, group: PlainGroup, items: Sequence[MatchedItem], used: frozenset[MatchedTriple]) -> list[EventMapping]:
+        """The mappings of an EVENT at a report, in the order of time. Those of an item are found once, as
+        long as its index is the same and none of its triples is used up."""
+        known = self._known.get(id(group), {})
+        now = self._known[id(group)] = {}
+        touched = {each.time for each in used if each.window == group.window}
+        found: list[EventMapping] = []
+        for time, triples in items:
+            entry = known.get(time)
+            if time in touched:
+                left = [triple for triple in triples if MatchedTriple(group.window, time, triple) not in used]
+                found += self._of_item(group, time, TripleIndex(left))
+                continue
+            if entry is None or entry[0] is not triples:
+                entry = triples, self._of_item(group, time, triples)
+            now[time] = entry
+            found += entry[1]
+        return found
+
+    def _of_item(self, group: PlainGroup, time: Micros, triples: TripleIndex) -> list[EventMapping]:
         patterns = _triple_patterns(group.pattern)
         found: list[EventMapping] = []
-        for time, triples in items[group.window]:
-            if time >= before:
-                break
-            stamp = self._time_term(time)
-            if group.time is not None and bound.get(group.time, stamp) != stamp:
-                continue
-            left = [triple for triple in triples if MatchedTriple(group.window, time, triple) not in used] if used else None
-            graph = Graph(TripleIndex(), triples if left is None else TripleIndex(left))
-            for solution in operator.solutions(graph, EMPTY, EMPTY):
-                bindings = {name: term for name, term in solution.items() if not is_hidden(name)}
-                if group.time is not None:
-                    bindings[group.time] = stamp
-                if _agree(bindings, bound):
-                    matched = tuple(MatchedTriple(group.window, time, _triple(pattern, solution)) for pattern in patterns)
-                    found.append(EventMapping(bindings, time, time, matched))
+        for solution in self._operator(group).solutions(Graph(NO_TRIPLES, triples), EMPTY, EMPTY):
+            matched = tuple(MatchedTriple(group.window, time, _triple(pattern, solution)) for pattern in patterns)
+            found.append(EventMapping(self._bindings(group, time, solution), time, time, matched))
         return found
+
+
+def _first_time(mapping: EventMapping) -> Micros:
+    return mapping.first
 
 
 _EDGES: Mapping[SequencePolicy, Edge] = {SequencePolicy.CHRONOLOGICAL: Edge.FIRST, SequencePolicy.RECENT: Edge.LAST}

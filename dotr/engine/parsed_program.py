@@ -43,7 +43,7 @@ class ParsedProgram:
 
     @staticmethod
     def of(program: CompiledProgram) -> ParsedProgram:
-        """What the texts of a compiled program say."""
+        """The program that the texts of a compiled one say."""
         read = program.rules
         return ParsedProgram(read.rules, read.queries, read.prefixes, program.units, program.closing_rules)
 

@@ -151,6 +151,14 @@ class CompiledProgram:
         return replace(self, spec=replace(self.spec, since=since), layout=layout)
 
     @property
+    def in_one_piece(self) -> CompiledProgram:
+        """The program whose rules are neither cut into stages nor dealt into groups; it shares the
+        closed background and stage one.
+        """
+        layout = lay_out(share_queries(self.rules.rules), self.spec.since, self.units)
+        return replace(self, spec=replace(self.spec, cut=False, groups=1), layout=layout)
+
+    @property
     def events_read_above(self) -> list[frozenset[MadeStream]]:
         """For each layer the composite events, and the streams of their graphs, that higher layers
         read.
@@ -361,7 +369,7 @@ def compile_parsed(spec: ProgramSpec, parsed: ParsedProgram, keeping: CachePolic
     BOUNDS.characters = LONGEST_TEXT
     closed = open_background(spec.sources, parsed.closing_rules, keeping)
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share_queries(parsed.rules), spec.since, parsed.units, cut=spec.cut)
+    layout = lay_out(share_queries(parsed.rules), spec.since, parsed.units, cut=spec.cut, groups=spec.groups)
     stage_one = _stage_one(spec, closed.knowledge, layout, static)
     closed.knowledge.limit_to(spec.limits.triples)
     static.write()

@@ -95,7 +95,7 @@ class QueryShare:
     # --- elements ---
 
     def arrived(self, rows: Iterable[AttributeValues]) -> ElementShare:
-        """What arrives at a time, as one: shares, or, where there is one bucket, whole elements."""
+        """The share of what arrives at a time: of shares, or, where there is one bucket, of whole elements."""
         elements = size = 0
         triples: dict[Triple, None] = {}
         for row in rows:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
+from dotr.engine.kept_matches import kept_matches
 from dotr.engine.kept_solutions import KeptSolutions, SeenGraph, SolutionChanges
 from dotr.engine.kept_windows import KeptItems, StratifiedWindow, followed_graphs
 from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
@@ -125,7 +126,11 @@ class ReportEvaluator:
     def kept_solutions(self) -> KeptSolutions:
         """New solutions, of which nothing is known yet."""
         graphs = followed_graphs(self.query, self._closer.rules)
-        return KeptSolutions(kept_plan(self._select, graphs, self._limits, self._closer.knowledge.background), self._limits)
+        matches = kept_matches(self._matches)
+        operators = [None if each is None else each.operator for each in matches]
+        return KeptSolutions(
+            kept_plan(self._select, graphs, self._limits, self._closer.knowledge.background, operators), self._limits, matches
+        )
 
     def evaluate(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
         """Ω at a report, or that of the bucket.
@@ -150,11 +155,17 @@ class ReportEvaluator:
         graphs: dict[GraphName, SeenGraph] = {name: self._leveled(window.block_level, seen) for name, (window, seen) in named.items()}
         default = self._default(windows)
         graphs[None] = default.graph
+        items: dict[Term, list[MatchedItem]] = {}
+        if kept.matches:
+            items = {name: self._items(*named[name]) for name in self._event_windows}
+            for each in kept.matches:
+                assert each is not None, "a query that is kept as a whole keeps its MATCH blocks"
+                each.move(items)
         if (changes := kept.update(graphs)) is not None:
             if isinstance(self.query.form, AskForm):
                 changes = SolutionChanges([(_BOOLEANS[kept.number > 0],)], [], True)
             return ReportAnswer(changes, tuple(self._contradictions), tuple(used))
-        items = {name: self._items(*named[name]) for name in self._event_windows}
+        items = items or {name: self._items(*named[name]) for name in self._event_windows}
         mappings = [match.mappings(items, gone) for match, gone in zip(self._matches, used, strict=True)]
         blocks = {name: Graph(NO_TRIPLES, graphs[name].triples, None, self._limits) for name in named}
         bindings = [[each.bindings for each in found] for found in mappings]

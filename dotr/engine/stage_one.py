@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, cast
 from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Closure
 from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency, inconsistencies
+from dotr.engine.instants import BlankNames
 from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.expressions.literal_limits import BOUNDS
@@ -53,6 +54,16 @@ class InstantFacts(NamedTuple):
     failed: Sequence[tuple[tuple[int, ...], str]] = ()
     over: tuple[int, ...] = ()
     triples: Mapping[InstantTriples, Sequence[AttributeValues]] = MappingProxyType({})
+
+
+def _name_blanks(rows_by_stream: RowsByKey, names: BlankNames) -> None:
+    """Give the blank nodes of rows their names; most rows have none."""
+    for rows in rows_by_stream.values():
+        for number, row in enumerate(rows):
+            for term in row:
+                if term is not None and term[1] in ":<":  # a blank node, a triple term, or at worst a literal that begins like one
+                    rows[number] = names.of_row(row)
+                    break
 
 
 class _QueryLimitExceeded(Exception):
@@ -178,16 +189,22 @@ class StageOne:
         for group in join_groups(self.plans, knowledge.background, limits, self._first_stream):
             (self._untriggered_groups if group.trigger is None else self._groups_by_trigger.setdefault(group.trigger, [])).append(group)
 
+        self.names_late: Final = not triples and len(joined) == len(self.plans) and knowledge.ignores_names
+        """True if no label of a blank node can be seen inside an instant: every query is a union of
+        conjunctions, and nothing but facts leaves it."""
+
     @property
     def may_reject(self) -> bool:
         """True if elements of an instant may become dead letters in stage one."""
         return self.rejects or self.knowledge.computes_terms
 
-    def evaluate(self, instant: Instant) -> InstantFacts:
-        """The facts of interest at an instant, each stream's in the tie order."""
+    def evaluate(self, instant: Instant, names: BlankNames | None = None) -> InstantFacts:
+        """The facts of interest at an instant, each stream's in the tie order; `names` are those of
+        its blank nodes where these have none yet.
+        """
         BOUNDS.characters = self.limits.literal
         try:
-            return self._evaluate(instant)
+            return self._evaluate(instant, names)
         except _QueryLimitExceeded as over:
             return InstantFacts(
                 {},
@@ -197,19 +214,21 @@ class StageOne:
                 over=tuple(binding.stream for binding in self._bindings[over.number]),
             )
 
-    def _facts_unread(self, instant: Instant) -> InstantFacts:
+    def _facts_unread(self, instant: Instant, names: BlankNames | None) -> InstantFacts:
         """The same where no query and no unit reads closed instants, as with windows alone: one that
         no rule adds to need not be closed.
         """
-        return InstantFacts({}, NO_INCONSISTENCIES) if self.knowledge.adds_nothing_to(instant.triples) else self._facts(instant)
+        return InstantFacts({}, NO_INCONSISTENCIES) if self.knowledge.adds_nothing_to(instant.triples) else self._facts(instant, names)
 
-    def _facts(self, instant: Instant) -> InstantFacts:
+    def _facts(self, instant: Instant, names: BlankNames | None) -> InstantFacts:
         try:
             closure = self.knowledge.close(instant.triples)
         except LimitExceeded as error:
             return InstantFacts({}, NO_INCONSISTENCIES, rejected=True, exceeded=str(error))
         contradictions = NO_INCONSISTENCIES
         if closure.contradictions:
+            if names is not None:  # they are told with the names
+                return self._facts(names.instant(), None)
             contradictions = inconsistencies(closure, instant.triples)
             if self.rejects:
                 return InstantFacts({}, contradictions, rejected=True)
@@ -227,6 +246,10 @@ class StageOne:
                 self._evaluate_groups(due, delta, rows_by_stream, separate)
         if self._untriggered_groups:
             self._evaluate_groups(self._untriggered_groups, delta, rows_by_stream, separate)
+        if names is not None:
+            if separate:  # an error may tell a name
+                return self._facts(names.instant(), None)
+            _name_blanks(rows_by_stream, names)
         facts: dict[int, Sequence[AttributeValues]] = self._facts_of_rows(rows_by_stream, separate)
         for number in [*self._triggered_plans(delta), *sorted(separate)] if separate else self._triggered_plans(delta):
             try:

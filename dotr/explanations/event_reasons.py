@@ -80,12 +80,23 @@ class ProofsByTime:
 
 
 @dataclass(frozen=True, eq=False)
-class EventReasons:
-    """Finder of the reasons of firings that a recorder has seen."""
+class ReasonFinder:
+    """Base of finders of the reasons of events that a recorder has seen, one for each language.
+
+    Attributes:
+        recorder: the recorder.
+        proofs: proofs at the instants of the replay.
+        follow: the reason of another event; None where it is not followed further.
+    """
 
     recorder: FiringRecorder
     proofs: ProofsByTime
     follow: Callable[[AnyFiring], UnitReason | None]
+
+
+@dataclass(frozen=True, eq=False)
+class EventReasons(ReasonFinder):
+    """Finder of the reasons of firings that a recorder has seen."""
 
     def of(self, firing: NamedFiring) -> FiringReason:
         """The reasons of a firing. Composite events are followed as far as `follow` goes."""

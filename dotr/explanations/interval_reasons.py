@@ -7,14 +7,14 @@ graph of a STREAM; a part of an EVENT is an event of its label.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dotr.engine.unit_runs import EventPart
-from dotr.explanations.event_reasons import ProofsByTime
-from dotr.explanations.firings import AnyFiring, FiringRecorder, UnitFiring
+from dotr.explanations.event_reasons import ReasonFinder
+from dotr.explanations.firings import AnyFiring, UnitFiring
 from dotr.explanations.history import RecordedEvent
-from dotr.explanations.reasons import IntervalReason, PartReason, SourceReason, UnitReason
+from dotr.explanations.reasons import IntervalReason, PartReason, SourceReason
 from dotr.expressions import query_with_lengths
 from dotr.layout.interval_units import IntervalUnit, OperandInput
 from dotr.layout.units import IntervalEvents
@@ -39,18 +39,8 @@ from dotr.store.triples import TripleIndex
 
 
 @dataclass(frozen=True, eq=False)
-class IntervalReasons:
-    """Finder of the reasons of events of EP-SPARQL that a recorder has seen.
-
-    Attributes:
-        recorder: the recorder.
-        proofs: proofs at the instants of the replay.
-        follow: the reason of another event; None where it is not followed further.
-    """
-
-    recorder: FiringRecorder
-    proofs: ProofsByTime
-    follow: Callable[[AnyFiring], UnitReason | None]
+class IntervalReasons(ReasonFinder):
+    """Finder of the reasons of events of EP-SPARQL that a recorder has seen."""
 
     def of(self, firing: UnitFiring) -> IntervalReason:
         """The reasons of an event."""

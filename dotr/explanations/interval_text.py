@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from dotr.explanations.conditions import term_in
-from dotr.explanations.firings import UnitFiring
-from dotr.explanations.reason_text import ReasonWriter, with_values
-from dotr.explanations.reasons import FactReason, IntervalReason, PartReason, UnitReason
-from dotr.explanations.replay import Replay
+from dotr.explanations.reason_text import with_values
+from dotr.explanations.reasons import FactReason, IntervalReason, PartReason
+from dotr.explanations.unit_event_writer import UnitEventWriter
 from dotr.explanations.why_tree import JsonValue, ReasonKind, WhyTree
-from dotr.expressions.times import format_time, time_term
+from dotr.expressions.times import time_term
 from dotr.model.algebra import Expression, Var
 from dotr.model.intervals import (
     DURATION,
@@ -35,23 +34,8 @@ _LONGEST: Final = 40
 """Number of characters of an operand that stand in the text."""
 
 
-class IntervalWriter:
-    """Writer of events of EP-SPARQL as trees.
-
-    Args:
-        replay: the replay, for the form of times.
-        reasons: the writer of triples.
-        of: writes the reason of another unit's event.
-        headline: writes an event in one line.
-    """
-
-    def __init__(
-        self, replay: Replay, reasons: ReasonWriter, of: Callable[[UnitReason], WhyTree], headline: Callable[[UnitFiring], str]
-    ) -> None:
-        self._replay = replay
-        self._reasons = reasons
-        self._of = of
-        self._headline = headline
+class IntervalWriter(UnitEventWriter):
+    """Writer of events of EP-SPARQL as trees."""
 
     def tree(self, reason: IntervalReason) -> WhyTree:
         """The reasons of an event."""
@@ -67,10 +51,10 @@ class IntervalWriter:
         children = [self._part(each) for each in reason.parts]
         for operand, operator in reason.absent:
             text = f"{_shortened(operand.span)}: absent, which {operator.value} allows"
-            children.append(WhyTree(ReasonKind.ABSENCE, text, _place(operand.span)))
+            children.append(WhyTree(ReasonKind.ABSENCE, text, operand.span.file_line))
         if query.where is not None:
             children += self._conditions(query.where, reason.parts)
-        return WhyTree(ReasonKind.EVENT, self._headline(firing), _place(query.label_span), tuple(children), fields=fields)
+        return WhyTree(ReasonKind.EVENT, self._headline(firing), query.label_span.file_line, tuple(children), fields=fields)
 
     def name_blanks(self, reason: IntervalReason) -> None:
         """Name blank nodes after the variables of the operands."""
@@ -93,7 +77,7 @@ class IntervalWriter:
             "end": self._time(part.end),
             "attributes": {name: self._reasons.terms.text(term) for name, term in part.attributes.items()},
         }
-        return WhyTree(ReasonKind.ITEM, text, _place(part.operand.span), self._source(part), fields=fields)
+        return WhyTree(ReasonKind.ITEM, text, part.operand.span.file_line, self._source(part), fields=fields)
 
     def _source(self, part: PartReason) -> tuple[WhyTree, ...]:
         match part.source:
@@ -153,9 +137,6 @@ class IntervalWriter:
     def _interval(self, start: Micros, end: Micros) -> str:
         return f"at {self._time(end)}" if start == end else f"from {self._time(start)} to {self._time(end)}"
 
-    def _time(self, time: Micros) -> str | int:
-        return format_time(time, self._replay.clock)
-
 
 def _parts_of(pattern: IntervalPattern, parts: Sequence[PartReason]) -> list[PartReason]:
     """The parts that are of the operands of a pattern."""
@@ -167,7 +148,3 @@ def _shortened(span: Span) -> str:
     """An operand in one line, cut where it is long."""
     text = " ".join(span.text.split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def _place(span: Span) -> str:
-    return f"{span.document.name}:{span.line_column[0]}"

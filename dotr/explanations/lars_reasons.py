@@ -8,18 +8,18 @@ its unit. An ENDED row is derived at the point before, and what of that has ende
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from dotr.explanations.conditions import term_in
-from dotr.explanations.event_reasons import ProofsByTime
-from dotr.explanations.firings import AnyFiring, FiringRecorder, UnitFiring
+from dotr.explanations.event_reasons import ReasonFinder
+from dotr.explanations.firings import UnitFiring
 from dotr.explanations.history import RecordedEvent
 from dotr.explanations.lars_atoms import GroundAtom, ground, unified
 from dotr.explanations.lars_probes import with_negated
 from dotr.explanations.lars_records import LarsRecord
-from dotr.explanations.reasons import LarsEventReason, LarsNode, PointAtom, SourceReason, UnitReason
+from dotr.explanations.reasons import LarsEventReason, LarsNode, PointAtom, SourceReason
 from dotr.horizons.lars_proof import LarsProof, LarsReason
 from dotr.horizons.rules import FactRow, Point
 from dotr.layout.lars_units import LarsUnit
@@ -36,18 +36,8 @@ MOST_POINTS: Final = 100
 
 
 @dataclass(frozen=True, eq=False)
-class LarsReasons:
-    """Finder of the reasons of events of LARS files that a recorder has seen.
-
-    Attributes:
-        recorder: the recorder.
-        proofs: proofs at the instants of the replay.
-        follow: the reason of another event; None where it is not followed further.
-    """
-
-    recorder: FiringRecorder
-    proofs: ProofsByTime
-    follow: Callable[[AnyFiring], UnitReason | None]
+class LarsReasons(ReasonFinder):
+    """Finder of the reasons of events of LARS files that a recorder has seen."""
 
     def of(self, firing: UnitFiring) -> LarsEventReason:
         """The reasons of an event."""

@@ -10,8 +10,8 @@ from dotr.explanations.proofs import ComputedTerm, DerivedTriple, HeldFilter, St
 from dotr.explanations.reason_text import ReasonWriter
 from dotr.explanations.reasons import FactReason, LarsEventReason, LarsNode, PointAtom, UnitReason, lars_nodes
 from dotr.explanations.replay import ElementPlace, Replay, WindowElement
+from dotr.explanations.unit_event_writer import UnitEventWriter
 from dotr.explanations.why_tree import JsonValue, ReasonKind, WhyTree
-from dotr.expressions.times import format_time
 from dotr.layout.units import FedGraphs
 from dotr.model.datalog import Bind, FilterItem
 from dotr.model.lars import EventName, LarsItem, LarsNot, OwnRelation, ReportKind
@@ -23,23 +23,13 @@ _MOST_SHOWN: Final = 5
 """Number of points of an atom that holds at each of them that stand in the text."""
 
 
-class LarsWriter:
-    """Writer of events of LARS files as trees.
-
-    Args:
-        replay: the replay, for the form of times.
-        reasons: the writer of triples.
-        of: writes the reason of another unit's event.
-        headline: writes an event in one line.
-    """
+class LarsWriter(UnitEventWriter):
+    """Writer of events of LARS files as trees."""
 
     def __init__(
         self, replay: Replay, reasons: ReasonWriter, of: Callable[[UnitReason], WhyTree], headline: Callable[[UnitFiring], str]
     ) -> None:
-        self._replay = replay
-        self._reasons = reasons
-        self._of = of
-        self._headline = headline
+        super().__init__(replay, reasons, of, headline)
         self._timed: dict[int, tuple[TripleProof, TripleProof]] = {}
 
     def tree(self, reason: LarsEventReason) -> WhyTree:
@@ -64,7 +54,7 @@ class LarsWriter:
             "name": None,
             "attributes": {name: self._reasons.terms.text(term) for name, term in firing.attributes.items()},
         }
-        return WhyTree(ReasonKind.EVENT, text, _place(reason.report.label_span), children, fields=fields)
+        return WhyTree(ReasonKind.EVENT, text, reason.report.label_span.file_line, children, fields=fields)
 
     def name_blanks(self, reason: LarsEventReason) -> None:
         """Name blank nodes after the attributes of the event, and the variables of rules."""
@@ -128,7 +118,7 @@ class LarsWriter:
 
     def _leaf(self, node: LarsNode) -> WhyTree:
         if node.fact is not None:
-            return WhyTree(ReasonKind.TRIPLE, self._atom(node), _place(node.fact), fields={"from": "fact"})
+            return WhyTree(ReasonKind.TRIPLE, self._atom(node), node.fact.file_line, fields={"from": "fact"})
         if len(node.points) == 1:
             return self._point(node, node.points[0])
         first, last = (self._time(each.time or 0) for each in (node.points[0], node.points[-1]))
@@ -188,14 +178,7 @@ class LarsWriter:
             case _:
                 raise AssertionError("a property or a class has triples")
 
-    def _time(self, time: Micros) -> str | int:
-        return format_time(time, self._replay.clock)
-
 
 def _source_text(span: Span) -> str:
     """A part of a file in one line."""
     return " ".join(span.text.split())
-
-
-def _place(span: Span) -> str:
-    return f"{span.document.name}:{span.line_column[0]}"

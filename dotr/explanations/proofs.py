@@ -11,7 +11,7 @@ Cost: one closure in rounds for each instant asked about.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, assert_never
@@ -63,6 +63,19 @@ class DerivedTriple:
 
 
 TripleProof: TypeAlias = StatedTriple | BackgroundTriple | DerivedTriple
+
+
+def parts_of_proofs(proofs: Iterable[TripleProof]) -> Iterator[TripleProof]:
+    """Some proofs and all below them, each once."""
+    seen: set[int] = set()
+    pending = list(proofs)
+    while pending:
+        proof = pending.pop()
+        if id(proof) not in seen:
+            seen.add(id(proof))
+            yield proof
+            if isinstance(proof, DerivedTriple):
+                pending += proof.premises
 
 
 @dataclass(frozen=True, slots=True, eq=False)

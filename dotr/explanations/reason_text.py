@@ -19,6 +19,7 @@ from dotr.explanations.proofs import (
     StatedTriple,
     TripleProof,
     UnmatchedAtoms,
+    parts_of_proofs,
 )
 from dotr.explanations.query_proof import (
     Evidence,
@@ -272,24 +273,7 @@ class ReasonWriter:
 
 def background_triples(proofs: Iterable[TripleProof]) -> list[Triple]:
     """The background triples at which some proofs end."""
-    found: dict[Triple, None] = {}
-    seen: set[int] = set()
-    pending = list(proofs)
-    while pending:
-        proof = pending.pop()
-        if id(proof) in seen:
-            continue
-        seen.add(id(proof))
-        match proof:
-            case BackgroundTriple(triple):
-                found[triple] = None
-            case DerivedTriple(_, _, premises):
-                pending += premises
-            case StatedTriple():
-                pass
-            case _:
-                assert_never(proof)
-    return list(found)
+    return list(dict.fromkeys(proof.triple for proof in parts_of_proofs(proofs) if isinstance(proof, BackgroundTriple)))
 
 
 def replace_background(proof: TripleProof, further: Callable[[Triple], TripleProof], built: dict[int, TripleProof]) -> TripleProof:

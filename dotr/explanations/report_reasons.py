@@ -17,7 +17,7 @@ from dotr.engine.query_run import row_graphs
 from dotr.engine.report_evaluation import SolutionRow
 from dotr.explanations.event_reasons import ProofsByTime
 from dotr.explanations.firings import AnyFiring, FiringRecorder, UnitFiring
-from dotr.explanations.proofs import DerivedTriple, StatedTriple, TripleProof
+from dotr.explanations.proofs import StatedTriple, TripleProof, parts_of_proofs
 from dotr.explanations.query_proof import Evidence, SolutionGroup, UsedMapping, UsedPath, UsedTriple, UsedWindow, prove_solution
 from dotr.explanations.query_records import RecordedReport
 from dotr.explanations.reasons import Given, ProofScope, ReportReason, SolutionReason, UnitReason
@@ -216,18 +216,10 @@ def _used_mappings(evidence: Evidence) -> Iterator[tuple[int, int]]:
 def used_elements(proofs: Iterator[TripleProof]) -> list[WindowElement]:
     """The elements of windows at which some proofs end, each once."""
     found: dict[tuple[object, Micros, int], WindowElement] = {}
-    seen: set[int] = set()
-    pending = list(proofs)
-    while pending:
-        proof = pending.pop()
-        if id(proof) in seen:
-            continue
-        seen.add(id(proof))
+    for proof in parts_of_proofs(proofs):
         match proof:
             case StatedTriple(_, WindowElement() as element):
                 found.setdefault((element.stream, element.time, element.number), element)
-            case DerivedTriple(_, _, premises):
-                pending += premises
             case _:
                 pass
     return list(found.values())

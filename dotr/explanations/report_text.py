@@ -22,7 +22,6 @@ from dotr.layout.units import MadeGraphs, StreamQuery
 from dotr.model.continuous import (
     AskForm,
     ConstructForm,
-    ContinuousQuery,
 )
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
@@ -90,7 +89,7 @@ class ReportWriter:
             "name": firing.names[0][1:-1] if firing.names else None,
             "attributes": {name: self._reasons.terms.text(term) for name, term in _ordered(firing)},
         }
-        tree = WhyTree(ReasonKind.EVENT, text, _place(query), (*self._relation(reason, children),), details, fields)
+        tree = WhyTree(ReasonKind.EVENT, text, query.label_span.file_line, (*self._relation(reason, children),), details, fields)
         self._reason, self._solution, self._scope = outer
         return tree
 
@@ -287,7 +286,3 @@ def _counted(number: int, noun: str) -> str:
 
 def _times(number: int) -> str:
     return "once" if number == 1 else f"{number:,} times"
-
-
-def _place(query: ContinuousQuery) -> str:
-    return f"{query.label_span.document.name}:{query.label_span.line_column[0]}"

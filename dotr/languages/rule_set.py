@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.errors.diagnostics import Diagnostic
+from dotr.languages.checked_files import CheckedFiles
 from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.terms import Prefixes
 
 
 @dataclass(frozen=True, slots=True)
-class RuleSet:
+class RuleSet(CheckedFiles):
     """Result of compiling rule files. `rules` and `queries` are empty if there is an error.
 
     `diagnostics` are the errors and warnings, ordered by file and offset, those without a span
@@ -25,19 +26,3 @@ class RuleSet:
     diagnostics: tuple[Diagnostic, ...]
     prefixes: Prefixes = field(default_factory=dict, repr=False)
     places: Mapping[str, RulePlaces] = field(default_factory=dict, repr=False)
-
-    @property
-    def errors(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that are errors."""
-        return tuple(d for d in self.diagnostics if d.severity is Severity.ERROR)
-
-    @property
-    def warnings(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that are warnings."""
-        return tuple(d for d in self.diagnostics if d.severity is Severity.WARNING)
-
-    def checked(self) -> RuleSet:
-        """Return this set unchanged. Raises `Refused` with all errors if there are any."""
-        if self.errors:
-            raise Refused(self.errors)
-        return self

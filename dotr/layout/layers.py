@@ -19,7 +19,7 @@ from dotr.layout.bindings import StagePorts, binding_streams
 from dotr.layout.groups import dealt_groups
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
-from dotr.layout.keys import AnyPartition, Partitioning, key_of
+from dotr.layout.keys import AnyPartition, Partitioning, SinglePartition, key_of
 from dotr.layout.placement import Placement, place_units
 from dotr.layout.retention import lookbacks, roles
 from dotr.layout.stages import BindingStream, Stage
@@ -275,7 +275,8 @@ def lay_out(
     inside = {rule.name for unit in units if isinstance(unit, IntervalComponent) for rule in unit.rules}
     rules = [rule for rule in rules if rule.name not in inside]
     uncut = _lay_out(rules, since, units, cut=False, groups=groups)
-    return _lay_out(rules, since, units, cut=True, groups=groups) if cut and uncut.stateful_operators else uncut
+    has_one_place = any(isinstance(placed.split, SinglePartition) for layer in uncut.layers for placed in layer.rules)
+    return _lay_out(rules, since, units, cut=True, groups=groups) if cut and has_one_place and uncut.stateful_operators else uncut
 
 
 def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence[StreamUnit], *, cut: bool, groups: int) -> Layout:

@@ -32,6 +32,15 @@ class Span:
         return before.count("\n") + 1, self.start - (before.rfind("\n") + 1) + 1
 
     @property
+    def file_line(self) -> str:
+        """The name of the document and the line of the start.
+
+        >>> Span(Document("fire.dotr", "rule R\\ndefine"), 7, 13).file_line
+        'fire.dotr:2'
+        """
+        return f"{self.document.name}:{self.line_column[0]}"
+
+    @property
     def text(self) -> str:
         """The text of the range."""
         return self.document.text[self.start : self.end]

@@ -100,13 +100,16 @@ class RowMerge:
 
 
 class KeptJoin(KeptOperator):
-    """Join of two patterns, over different graphs or of values that BIND computes."""
+    """Join of two patterns, over different graphs or of values that BIND computes.
+
+    `merge`: what joins two rows, where more is asked of them than to agree.
+    """
 
     __slots__ = ("_left", "_left_rows", "_merge", "_right", "_right_rows", "size")
 
-    def __init__(self, left: KeptOperator, right: KeptOperator, certain_in_both: Iterable[Variable]) -> None:
+    def __init__(self, left: KeptOperator, right: KeptOperator, certain_in_both: Iterable[Variable], merge: RowMerge | None = None) -> None:
         keys = sorted(certain_in_both)
-        self._merge = RowMerge(left.names, right.names, keys)
+        self._merge = RowMerge(left.names, right.names, keys) if merge is None else merge
         super().__init__(self._merge.names)
         self._left, self._right = left, right
         self._left_rows = RowBag(left.names, keys)

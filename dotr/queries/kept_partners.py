@@ -81,6 +81,9 @@ class _KeptPartners(KeptOperator):
         left, right = self._left.changes(graphs, work), self._right.changes(graphs, work)
         if not left and not right:
             return NO_ROWS
+        if not self._left_rows:  # the right side has come, then: all that is given comes, and nothing goes
+            self._right_rows.change(right)
+            right = NO_ROWS
         came, went = (self._from_left(rows, work) for rows in left)
         mine = self._left_rows
         mine.change(left)

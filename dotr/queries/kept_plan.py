@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 from dotr.errors.diagnostics import DotrError
 from dotr.joins.branch_loops import AnswerRow
@@ -38,9 +38,10 @@ from dotr.model.algebra import (
     WindowBlock,
     is_hidden,
 )
-from dotr.model.terms import Term, Variable
-from dotr.model.traverse import expressions_in, free_variables, has_exists, walk
+from dotr.model.terms import Variable
+from dotr.model.traverse import expressions_in, has_exists, walk
 from dotr.queries.evaluate import AlgebraCompiler
+from dotr.queries.exists_partners import NotAMeeting, partner_of
 from dotr.queries.graph import Graph
 from dotr.queries.incremental_operators import split_paths
 from dotr.queries.kept_changes import NO_TRIPLES, GraphChanges, GraphName, ReportWork, RowChanges
@@ -80,11 +81,15 @@ class NotKept(DotrError):
 class KeptCompiler:
     """Compiler of patterns to kept operators.
 
-    `graphs`: those of which changes are known; a pattern over another one is not kept.
-    `background`: the triples of the default graph that never change.
+    - `graphs`: those of which changes are known; a pattern over another one is not kept.
+    - `background`: the triples of the default graph that never change.
+    - `matches`: the operators of MATCH blocks by number; None for one that is not kept.
     """
 
-    def __init__(self, graphs: Collection[GraphName], limits: Limits, background: TripleIndex) -> None:
+    def __init__(
+        self, graphs: Collection[GraphName], limits: Limits, background: TripleIndex, matches: Sequence[KeptOperator | None] = ()
+    ) -> None:
+        self.matches = matches
         self._graphs = graphs
         self._background = Graph(background, NO_TRIPLES)
         self._limits = limits
@@ -144,8 +149,15 @@ class KeptCompiler:
             case Group(inner, _, _):
                 _refuse_exists(pattern)
                 return KeptGroups(self.compile(inner, graph), pattern)
+            case MatchPattern(number):
+                found = self.matches[number] if self.matches else None
+                if found is None:
+                    raise NotKept("MATCH")
+                return found
+            case Select() | WindowBlock():
+                raise AssertionError("compiled by `compile`")
             case _:
-                raise NotKept(_NAMES[type(pattern).__name__])
+                assert_never(pattern)
 
     def _joined(self, left: Pattern, right: Pattern, graph: GraphName) -> KeptOperator:
         """The join of two patterns: by look-ups where one is a conjunction over the default graph."""
@@ -178,7 +190,10 @@ class KeptCompiler:
                 continue
             if not isinstance(each, Exists):
                 raise NotKept("EXISTS inside an expression")
-            partner = partner_of(each, possible(inner))
+            try:
+                partner = partner_of(each, possible(inner))
+            except NotAMeeting as shape:
+                raise NotKept(str(shape)) from None
             if self.is_large(inner, graph) or self.is_large(partner.pattern, graph):
                 raise NotKept(LARGE_BACKGROUND)
             asked = possible(inner) | partner.mentioned
@@ -204,57 +219,6 @@ class KeptCompiler:
         projected = self._scan(select.pattern, graph, select.projection)
         found = projected or KeptProjection(self.compile(select.pattern, graph), select.projection)
         return KeptDistinct(found) if select.distinct else found
-
-
-class ExistsPartner(NamedTuple):
-    """The pattern of an EXISTS as one whose solutions a row meets: those with its terms that fulfil the
-    conditions together with it. `mentioned`: the variables of the conditions.
-    """
-
-    pattern: Pattern
-    conditions: tuple[Expression, ...]
-
-    @property
-    def mentioned(self) -> Variables:
-        """The variables of the conditions."""
-        return frozenset(name for each in self.conditions for name in free_variables(each))
-
-
-def partner_of(exists: Exists, outer: Variables) -> ExistsPartner:
-    """The pattern of an EXISTS and the FILTERs of its group; `outer` are the variables that may be
-    bound around it.
-
-    EXISTS puts the values of the row into its pattern (SPARQL 1.1, 18.6). That is a join where no
-    other part of the pattern looks at a variable that the row binds, but the pattern may not; else
-    raises `NotKept`.
-    """
-    pattern, conditions, windows = exists.pattern, list[Expression](), list[Term]()
-    while isinstance(pattern, Filter | WindowBlock):
-        if isinstance(pattern, Filter):
-            conditions += pattern.conditions
-        else:
-            windows.append(pattern.window)
-        pattern = pattern.pattern
-    for node in walk(pattern):
-        match node:
-            case LeftJoin() | Minus() | Select() | Group() | MatchPattern() | Exists():
-                raise NotKept("EXISTS of more than a conjunction or UNION")
-            case Filter(inner, tests):
-                read = frozenset(name for each in tests for name in free_variables(each))
-            case Extend(inner, variable, expression):
-                read = frozenset((variable, *free_variables(expression)))
-            case _:
-                continue
-        if not read & outer <= certain(inner):
-            raise NotKept("EXISTS that uses variables from outside in its parts")
-    if any(map(has_exists, conditions)):
-        raise NotKept("EXISTS in EXISTS")
-    for window in reversed(windows):
-        pattern = WindowBlock(window, pattern)
-    return ExistsPartner(pattern, tuple(conditions))
-
-
-_NAMES: Final[Mapping[str, str]] = {"MatchPattern": "MATCH"}
 
 
 def _refuse_exists(pattern: Pattern) -> None:
@@ -384,11 +348,19 @@ class KeptPlan(NamedTuple):
         return None if self.whole is None else self.whole.changes(graphs, work)
 
 
-def kept_plan(select: Select, graphs: Collection[GraphName], limits: Limits, background: TripleIndex = NO_TRIPLES) -> KeptPlan:
+def kept_plan(
+    select: Select,
+    graphs: Collection[GraphName],
+    limits: Limits,
+    background: TripleIndex = NO_TRIPLES,
+    matches: Sequence[KeptOperator | None] = (),
+) -> KeptPlan:
     """The plan of a query.
 
     `graphs`: the windows of blocks, and None for the default graph, whose changes are known from
-    report to report. `background`: the triples of the latter that never change.
+    report to report. `background`: the triples of the latter that never change. `matches`: the
+    operators of MATCH blocks by number, None for one that is not kept; they are used where all of
+    the query is kept.
 
     >>> from dotr.model.algebra import Const, Var
     >>> from dotr.joins.limits import LIMITS
@@ -401,10 +373,11 @@ def kept_plan(select: Select, graphs: Collection[GraphName], limits: Limits, bac
     >>> plan.in_full, len(plan.parts)
     (('LIMIT or OFFSET',), 1)
     """
-    compiler = KeptCompiler(graphs, limits, background)
+    compiler = KeptCompiler(graphs, limits, background, matches)
     try:
         whole = compiler.compile(select)
     except NotKept:
+        compiler.matches = ()
         parts: list[KeptPart] = []
         in_full: dict[str, None] = {}
         operator = _PartsCompiler(compiler, None, parts, in_full).compile(select)

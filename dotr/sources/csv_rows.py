@@ -166,10 +166,11 @@ def _rows(
         yield damaged(end, line, error)
 
 
-def row_decoder(spec: InputFile) -> Callable[[Message, bool], Iterable[Record]]:
-    """Decoder of messages of a row, or of several; without declared columns a message begins with
-    their names.
+def row_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[Message, bool], Iterable[Record]]:
+    """Decoder of messages of a row, or of several, with elements as far as they are wanted; without
+    declared columns a message begins with their names.
     """
+    is_wanted = wanted.test_for(spec)
     assert spec.map is not None
     clock, declared, encoding, delimiter = spec.map.sent_time, spec.map.columns, spec.map.encoding, spec.map.delimiter
     plain = _Rows(io.BytesIO(), spec, declared, elements=False) if declared else None
@@ -178,21 +179,22 @@ def row_decoder(spec: InputFile) -> Callable[[Message, bool], Iterable[Record]]:
         body, place = message.body, message.place
         sent = None if clock is None else message.time_by(clock)
         if plain is not None and b'"' not in body and b"\n" not in body and b"\r" not in body:  # a row without quotes
+            greatest = wanted.greatest
             try:
                 cells = body.decode(encoding).split(delimiter)
                 if len(cells) == len(declared):
                     time = plain.parse_time(cells[plain.time_at], spec.unit) if sent is None else sent
-                    triples = plain.to_triples(cells)[0] if elements else ()
-                    return (Record(place, place + 1, place, time, Element(time, triples) if elements else None, body),)
-            except ValueError:  # told below
-                pass
+                    element = Element(time, plain.to_triples(cells)[0]) if is_wanted(time) and elements else None
+                    return (Record(place, place + 1, place, time, element, body),)
+            except ValueError:  # told below, by the greatest time before it
+                wanted.greatest = greatest
         return several(message, elements, sent)
 
     def several(message: Message, elements: bool, sent: Micros | None) -> Iterator[Record]:
         lines, position, header, place = io.BytesIO(message.body), START, list(declared), message.place
         if not declared:
             header, position = _header(spec, lines)
-        records = list(_rows(lines, spec, header, position, elements, sent))
+        records = list(_rows(lines, spec, header, position, elements, sent, wanted))
         for record in records or [Record(0, 0, 0, None, None, message.body, "it has no row")]:
             yield record._replace(offset=place, end=place + 1, line=place)
 

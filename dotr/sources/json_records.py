@@ -122,9 +122,9 @@ def _records(
         yield damaged(end, line, error)
 
 
-def object_decoder(spec: InputFile) -> Callable[[Message, bool], Iterator[Record]]:
-    """Decoder of messages of one object each."""
-    records = _Objects(spec).records
+def object_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[Message, bool], Iterator[Record]]:
+    """Decoder of messages of one object each; elements as far as they are wanted."""
+    records = _Objects(spec, wanted).records
     return lambda message, elements: records(JsonCut(message.place, message.place + 1, message.place, message.body), elements, message)
 
 

@@ -9,6 +9,7 @@ Every reader of inputs, in process and on Spark, judges by `Lateness.verdict`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from dotr.model.stream import DeadLetter, Reason
@@ -49,6 +50,26 @@ class WantedTimes:
     def lowest(self, file: InputFile) -> Micros:
         """The time above which the first record is wanted, in µs since 1970."""
         return max(self.after, self.greatest - self.distance(file))
+
+    def test_for(self, file: InputFile) -> Callable[[Micros], bool]:
+        """A test by the times (µs since 1970) of consecutive messages, which follows the greatest one.
+
+        >>> from dotr.sources.records import Format
+        >>> wants = WantedTimes(after=2).test_for(InputFile("in", "", Format.NDJSON, delay=5))
+        >>> [wants(time) for time in (2, 10, 5, 4, 11, 5)]
+        [False, True, True, False, True, False]
+        """
+        if self is ALL_TIMES:
+            return lambda time: True
+        distance = self.distance(file)
+
+        def is_wanted(time: Micros) -> bool:
+            greatest = self.greatest
+            if time > greatest:
+                self.greatest = time
+            return greatest - distance < time <= self.until and time > self.after
+
+        return is_wanted
 
 
 ALL_TIMES: Final = WantedTimes()

@@ -27,6 +27,7 @@ from urllib.parse import quote
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.sources.feeds import BEGIN, FeedRecords, InputPoint
 from dotr.sources.file_journal import SEGMENT, SPOOL
+from dotr.sources.lateness import ALL_TIMES, WantedTimes
 from dotr.sources.messages import message_decoder
 from dotr.sources.records import Format, InputFile, Message, Position, Record
 
@@ -151,9 +152,9 @@ class SegmentReader:
     from its beginning, and the records before the offset are left out.
     """
 
-    def __init__(self, stream: BinaryIO, spec: InputFile, position: Position, *, elements: bool) -> None:
+    def __init__(self, stream: BinaryIO, spec: InputFile, position: Position, *, elements: bool, wanted: WantedTimes = ALL_TIMES) -> None:
         self._spec = spec
-        self._decode = message_decoder(spec)
+        self._decode = message_decoder(spec, wanted)
         self._elements = elements
         self._first = position.offset
         self.line = position.line
@@ -358,12 +359,13 @@ class OpenSegment(NamedTuple):
         return os.fstat(self.stream.fileno()).st_size
 
 
-def open_segment(file: InputFile, point: InputPoint, *, elements: bool) -> OpenSegment:
-    """Open a segment at a position. Raises Refused (S114) where it cannot be read."""
+def open_segment(file: InputFile, point: InputPoint, *, elements: bool, wanted: WantedTimes = ALL_TIMES) -> OpenSegment:
+    """Open a segment at a position; `elements`, as far as they are wanted. Raises Refused (S114)
+    where it cannot be read."""
     try:
         stream = open(file.path, "rb")  # noqa: SIM115 (the reader closes it)
     except OSError as error:
         raise refuse(
             "S114", f"the checkpoint is damaged: {file.path}: {(error.strerror or str(error)).lower()}", hint=_DAMAGED_HINT
         ) from None
-    return OpenSegment(file, stream, SegmentReader(stream, file, Position(point.offset, point.line), elements=elements))
+    return OpenSegment(file, stream, SegmentReader(stream, file, Position(point.offset, point.line), elements=elements, wanted=wanted))

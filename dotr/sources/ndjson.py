@@ -104,11 +104,13 @@ def _decoder() -> Callable[[str, int], Any]:
     return decode_line
 
 
-def line_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]:
-    """Decoder of messages of one object, or of a line for each of several.
+def line_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[Message, bool], list[Record]]:
+    """Decoder of messages of one object, or of a line for each of several; elements as far as they
+    are wanted.
 
     With a transport's time, `time` in it is ignored.
     """
+    is_wanted = wanted.test_for(spec)
     before, unit, nesting = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting
     decode, clock = json.JSONDecoder().decode, spec.graphs.sent_time
 
@@ -127,7 +129,7 @@ def line_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]:
                 time = message.time_by(clock)
                 if not isinstance(data, dict):
                     raise ValueError("it is no JSON object")
-            if not elements:
+            if not (is_wanted(time) and elements):
                 return [Record(place, place + 1, place, time, None, raw)]
             graph = data.get("graph")
             if type(graph) is not str:

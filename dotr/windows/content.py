@@ -294,8 +294,9 @@ class WindowContent:
         return self.elements if after is None else self._elements[max(self._dropped, bisect_right(self._times, after)) :]
 
     def counted(self, after: Micros | None) -> Sequence[int]:
-        """What each element of `later` counts for: one or, where triples are counted, its triples; a
-        share what all elements of its time count for."""
+        """The numbers that the elements of `later` count for: one each or, where triples are counted,
+        that of their triples. A share counts for all elements of its time.
+        """
         first = self._dropped if after is None else max(self._dropped, bisect_right(self._times, after))
         return [end - begin for begin, end in pairwise([*self._before[first:], self.came])]
 

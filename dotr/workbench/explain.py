@@ -21,8 +21,9 @@ from dotr.workbench.rule_test_files import is_test, read_file
 
 
 def explain(path: str, form: str = "text") -> str:
-    """Explanation of a file's program, cut as on Spark; `form` is `text`, `mermaid` or `svg`. Raises `Refused` with
-    the program's problems."""
+    """Explanation of a file's program, cut as on Spark; `form` is `text`, `mermaid` or `svg`.
+
+    Raises `Refused` with the program's problems."""
     alone = ", without the knowledge that a configuration names" if RuleLanguage.of(path) is not None else ""
     program = _program(path)
     explained = explanation(path + alone, program)

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, assert_never
 
+from dotr.engine.kept_matches import kept_matches
 from dotr.engine.kept_windows import closed_anew, followed_graphs
+from dotr.engine.match_blocks import MatchEvaluator
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.rendering import duration_text
 from dotr.joins.limits import NO_LIMITS
@@ -164,7 +166,9 @@ def _explained(
 
 def _evaluation(query: ContinuousQuery, rules: Sequence[DatalogRule], background: TripleIndex) -> str:
     """What of the solutions is kept from report to report, and what is evaluated in full."""
-    plan = kept_plan(query.query, followed_graphs(query, rules), NO_LIMITS, background)
+    blocks = kept_matches([MatchEvaluator(block, str) for block in query.matches])
+    operators = [None if each is None else each.operator for each in blocks]
+    plan = kept_plan(query.query, followed_graphs(query, rules), NO_LIMITS, background, operators)
     reasons = " and ".join(_UNFOLLOWED if each == DEFAULT_GRAPH else each for each in plan.in_full)
     if plan.whole is not None:
         text = "its solutions are kept from report to report; a report costs what changed"

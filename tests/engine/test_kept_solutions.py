@@ -138,6 +138,7 @@ def check(author: WindowAuthor) -> KeptPlan:
         if changes is None:
             bag = by_parts(plan, select, graphs)
         else:
+            assert not (changes.is_anew and changes.went)
             bag = Counter() if changes.is_anew else bag
             bag.update(changes.came)
             bag.subtract(changes.went)

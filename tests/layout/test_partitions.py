@@ -31,7 +31,7 @@ from dotr.runtimes.pipeline import build
 from dotr.sources.merge import merged
 from tests.oracle.cases import CaseFile, read_folder
 from tests.support.paths import ROOT
-from tests.support.running import in_batches, outputs, run_engine
+from tests.support.running import cut_into_stages, in_batches, outputs, run_engine
 
 pytestmark = pytest.mark.core
 
@@ -123,6 +123,17 @@ def test_cases(name: str, buckets: int) -> None:
         for element in case.elements:
             together.setdefault(element.time, []).append(element.triples)
         same(loaded(name), [merge(time, together[time]) for time in sorted(together)], case.clock, buckets, number)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_cases_cut_into_stages(name: str) -> None:
+    cut = cut_into_stages(loaded(name))
+    for number, case in enumerate(FILES[name].cases if cut is not None else ()):
+        times = [element.time for element in case.elements]
+        cuts = random.Random(number).choices(times, k=3) if times else []
+        assert cut is not None
+        firings = in_batches(cut, case.elements, case.clock, 3, cuts)
+        assert outputs(firings) == list(run_engine(loaded(name), case.elements, case.clock).outputs)
 
 
 # --- programs made for it ---

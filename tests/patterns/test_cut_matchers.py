@@ -11,25 +11,32 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import assume, given
 
 from dotr.engine.limit_letters import one_an_anchor
+from dotr.engine.multi_query import share_queries
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.errors.fallbacks import EXPECTED
 from dotr.joins.limits import Limits
+from dotr.layout.layers import lay_out
 from dotr.layout.stages import BindingStream
 from dotr.model.places import Document
 from dotr.model.stream import Element, Reason
-from dotr.model.time import LAST_MICRO, Clock
+from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.patterns import operator
 from dotr.patterns.events import EnteringBinding, SearchStart
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from tests.patterns.test_patterns_limits import in_parts, limited, ran
+from tests.patterns.test_patterns_semantics import CUTS, PLAIN
 from tests.patterns.test_rule_counts import counts_of, summaries
-from tests.support.properties import EXAMPLES
+from tests.support.properties import EXAMPLES, compiled, examples, shown
 from tests.support.random_chains import KINDS, ChainMaker
 from tests.support.running import Batched, in_batches, outputs, run_engine
+from tests.support.strategies import ProgramText
+from tests.support.strategies import programs as rule_programs
+from tests.support.strategies_streams import streams
 
 MOST = 3_000
 BUCKETS = (1, 2, 3, 8)
@@ -54,7 +61,7 @@ def seeds(number: int) -> range:
     return range(int(EXAMPLES or number))
 
 
-@pytest.mark.parametrize("seed", seeds(30))
+@pytest.mark.parametrize("seed", seeds(15))
 def test_cut_equals_uncut(seed: int) -> None:
     maker, whole, cut, elements = example(seed)
     expected = list(run_engine(whole, elements, Clock(), most=MOST).outputs)
@@ -71,7 +78,7 @@ def counted(program: CompiledProgram, elements: Sequence[Element], buckets: int)
     return summaries(batched.rule_counts)
 
 
-@pytest.mark.parametrize("seed", seeds(20))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_limits_and_counts_of_cut_rules(seed: int) -> None:
     """The product of a branch travels with its binding: what goes over the limit does so in one piece and in many."""
     maker, whole, cut, elements = example(seed + 1_000_000, ("each", "each", "each", "last 2", "last"))
@@ -84,6 +91,19 @@ def test_limits_and_counts_of_cut_rules(seed: int) -> None:
         assert outputs(found) == outputs(firings)
         assert Counter(one_an_anchor(left, whole.rules.rules)) == Counter(letters)
         assert counted(cut, elements, buckets) == expected
+
+
+@examples(25)
+@given(rule_programs(PLAIN), streams(), CUTS)
+def test_every_construct_may_be_cut(text: ProgramText, elements: list[Element], cuts: list[Micros]) -> None:
+    """Programs of all productions of the rule language's grammar."""
+    shown(text, elements)
+    whole = compiled(text)
+    expected = list(run_engine(whole, elements, text.clock, most=MOST).outputs)
+    assume(len(expected) <= MOST)
+    cut = replace(whole, spec=replace(whole.spec, cut=True), layout=lay_out(share_queries(whole.rules.rules), cut=True))
+    for buckets in (1, 3):
+        assert outputs(in_batches(cut, elements, text.clock, buckets, cuts)) == expected
 
 
 @pytest.mark.parametrize("copies", [1, 3])

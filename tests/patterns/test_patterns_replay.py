@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from dotr.engine.driver import Engine
-from dotr.engine.instants import merge
+from dotr.engine.instants import BlankNames, merge
 from dotr.engine.multi_query import share_queries
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stage_one import InstantFacts, StageOne, TickStream
@@ -51,7 +51,7 @@ class Recorded(StageOne):
             time: {numbers[s]: sort_by_tie(s.attributes, list(rows)) for s, rows in found.items()} for time, found in facts.items()
         }
 
-    def evaluate(self, instant: Instant) -> InstantFacts:
+    def evaluate(self, instant: Instant, names: BlankNames | None = None) -> InstantFacts:
         return InstantFacts(self.recorded[instant.time], ())
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dotr.model.stream import Element
 from dotr.model.time import Micros
 from tests.support.properties import MOST, compiled, examples, oracle, said, shown
-from tests.support.running import by_time, in_batches, outputs, run_engine
+from tests.support.running import by_time, cut_into_stages, in_batches, outputs, run_engine
 from tests.support.strategies import Features, ProgramText, programs
 from tests.support.strategies_streams import SECOND, streams
 
@@ -34,13 +34,15 @@ def test_engine_equals_the_oracle(text: ProgramText, elements: list[Element]) ->
 @examples(100)
 @given(programs(PLAIN), streams(), CUTS)
 def test_partitions_and_batches_equal_one_process(text: ProgramText, elements: list[Element], cuts: list[Micros]) -> None:
-    """Fresh names are equal as well. A batch may end at a time without an instant."""
+    """Fresh names are equal as well, and rules may be cut. A batch may end at a time without an instant."""
     shown(text, elements)
     program = compiled(text)
     expected = list(run_engine(program, elements, text.clock, most=MOST).outputs)
     assume(len(expected) <= MOST)
     assert outputs(in_batches(program, elements, text.clock, 1, cuts)) == expected
     assert outputs(in_batches(program, elements, text.clock, 7, cuts)) == expected
+    if (cut := cut_into_stages(program)) is not None:
+        assert outputs(in_batches(cut, elements, text.clock, 3, cuts)) == expected
 
 
 @examples(100)

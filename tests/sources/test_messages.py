@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from dotr.model.places import Document
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD
+from dotr.sources.lateness import ALL_TIMES, WantedTimes
 from dotr.sources.messages import Message, message_decoder
 from dotr.sources.records import ElementMap, Format, GraphSettings, InputFile, Record
 from tests.support.scans import assert_scan_of
@@ -170,3 +172,33 @@ def test_content_type_has_to_fit() -> None:
         assert sizes(decoded(spec_of(Format.TURTLE), good)) == [(5, 1)]
         [record] = decoded(spec_of(Format.TURTLE), other)
         assert record.why == f"its {header}, application/trig, does not fit the format turtle"
+
+
+@pytest.mark.parametrize("form", [Format.JSON, Format.CSV, Format.NDJSON])
+@pytest.mark.parametrize("single", [False, True])
+def test_graphs_of_late_messages_and_of_other_times_are_not_parsed(form: Format, single: bool) -> None:
+    """Times 5, 9, 9, 7, 12 with a delay of 2, or one element an instant; wanted are times in (5, 9]."""
+    bodies = {
+        Format.JSON: '{{"t": {}, "v": 1}}',
+        Format.CSV: "{},1",
+        Format.NDJSON: '{{"time": {}, "graph": ":s :p 1 ."}}',
+    }
+    settings = {"columns": ("t", "v")} if form is Format.CSV else {}
+    element_map = mapped("t", ":s :p {v} .", **settings) if form in (Format.JSON, Format.CSV) else None
+    spec = replace(spec_of(form, mapped=element_map), delay=0 if single else 2_000_000, single=single)
+    times = [5, 9, 9, 7, 6, 12, 8]
+    for wanted, expected in (
+        (WantedTimes(), [5, 9, 12] if single else [5, 9, 9, 7, 12]),
+        (WantedTimes(after=5_000_000, until=9_000_000), [9] if single else [9, 9, 7]),
+        (ALL_TIMES, times),
+    ):
+        decode = message_decoder(spec, wanted)
+        found = [record for place, time in enumerate(times) for record in decode(Message(bodies[form].format(time).encode(), place), True)]
+        assert [record.time for record in found] == [time * 1_000_000 for time in times]
+        assert [record.time for record in found if record.element is not None] == [time * 1_000_000 for time in expected]
+
+
+def test_a_broken_row_counts_once_where_every_element_is_an_instant() -> None:
+    spec = replace(spec_of(Format.CSV, mapped=mapped("t", "<{id}> :p 1 .", columns=("t", "id"))), single=True)
+    [record] = message_decoder(spec, WantedTimes())(Message(b"5,no IRI", 0), True)
+    assert (record.time, record.stamp) == (None, 5_000_000)

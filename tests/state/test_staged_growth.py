@@ -19,6 +19,8 @@ from dotr.errors.diagnostics import Refused
 from dotr.model.places import Document
 from dotr.model.time import LAST_MICRO
 from dotr.state import bucket_state, paged_state
+from dotr.state.state_migration import state_change
+from dotr.state.state_schema import state_schema
 from tests.state.test_growth import expected, through
 from tests.support.layered_batches import Instants, LayeredRun, moved_to
 from tests.support.staged_programs import BACKGROUND, random_program
@@ -94,3 +96,15 @@ def test_a_rule_in_one_partition_keeps_its_state_in_stages(background: str) -> N
         assert sorted(map(repr, got)) == sorted(map(repr, firings)), (seed, made.rules)
         compared += 1
     assert compared > 2
+
+
+def test_a_cut_program_in_one_piece_moves_nothing(background: str) -> None:
+    """A batch that an earlier release has written to an output is finished in its layout."""
+    rules = (
+        "PREFIX : <http://e/>\nrule R define E = [ [] :k ?k ] from A = [ SELECT ?k ?v WHERE { ?x a :A ; :k ?k ; :v ?v } ]\n"
+        "and last B = [ SELECT ?k WHERE { ?x a :B ; :k ?k } ] within 5 s from A\nwith E.?k = B.?k\n"
+    )
+    cut = compile_program(ProgramSpec((Document("r.dotr", rules),), graphs=(background,), cut=True, groups=2))
+    before = state_schema(compile_program(ProgramSpec((Document("r.dotr", rules),), graphs=(background,))))
+    assert state_change(before, cut, 7).moves
+    assert not state_change(before, cut.in_one_piece, 7).moves

@@ -155,7 +155,7 @@ def kept() -> dict[str, object]:
             str(compile_template(TEMPLATE, ["v"]).instantiate(['"x"'], b"seed")),
         ],
         "source": source.InstantSource.name(),
-        "columns": [rows.SCHEMA, list(rows.ARROW.names)],
+        "columns": [rows.SCHEMA, list(rows.COLUMNS)],
     }
 
 

@@ -6,12 +6,15 @@ Results are in the oracle's form.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from dotr.engine.driver import Engine, Moment, moments, partition_ticks
 from dotr.engine.instants import merge
+from dotr.engine.multi_query import share_queries
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stage_two import LayerResult, StageTwo
+from dotr.layout.layers import lay_out
 from dotr.model.stream import DeadLetter, Element, Firing
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
@@ -80,6 +83,13 @@ def partitioned(
                 states[number] = [layer.restore(state.encode()) for state in states[number]]
         firings += sorted(now, key=output_order)
     return firings
+
+
+def cut_into_stages(program: CompiledProgram) -> CompiledProgram | None:
+    """A program whose rules are cut, as on Spark; None where that changes nothing."""
+    layout = lay_out(share_queries(program.rules.rules), program.spec.since, program.units, cut=True)
+    assert layout.streams == program.layout.streams
+    return None if layout == program.layout else replace(program, spec=replace(program.spec, cut=True), layout=layout)
 
 
 def outputs(firings: Sequence[Firing]) -> list[Output]:

@@ -219,6 +219,12 @@ PARTLY_KEPT_BLOCKS = (
     "?x :p ?y FILTER EXISTS { { ?y :p ?z } UNION { ?z :v ?n } FILTER(?z != ?x) }",
     "{ SELECT ?x ?y { ?x :v ?y } ORDER BY ?y ?x LIMIT 2 }",
 )
+KEPT_MATCHES = (
+    "EVENT <w> { ?x :v ?y }",
+    "EVENT <w> AT ?t { ?x :v ?n } SEQ EVENT <w> { ?x :p ?y }",
+    "EVENT <w> { ?x :p ?y } SEQ EVENT <w> { ?y :p ?z } SEQ EVENT <w> { ?x ?r ?n FILTER(?n != ?z) }",
+    "EVENT <w> { [] :p ?x } SEQ (EVENT <w> { ?y :p ?x } SEQ EVENT <w> AT ?u { ?y :v ?n })",
+)
 KEPT_LINES = (
     ("SELECT ?x ?y", ""),
     ("SELECT ?x", ""),
@@ -254,6 +260,9 @@ def kept_query(draw: st.DrawFn, label: str) -> str:
         patterns.append(f"WINDOW {name} {{ {pattern} }}" if name else f"{{ {pattern} }}")
     if "<v>" not in froms[-1] and often(draw, 4):
         patterns.append(pick(draw, ("{ ?x :p ?y }", "{ ?x a ?c }", "FILTER(?x != :a)", "BIND(1 AS ?k)", "VALUES ?x { :a :b :b }")))
+    if "<w>" in froms[0] and often(draw, 5):
+        match = f"MATCH {{ {pick(draw, KEPT_MATCHES)} }}"
+        patterns[0:1] = pick(draw, ([match], [match, patterns[0]], [match, f"OPTIONAL {{ {patterns[0]} }}"]))
     text = f"REGISTER {pick(draw, ('RSTREAM', 'ISTREAM', 'DSTREAM'))} <{label}> AS {line} {' '.join(froms)}"
     return f"{text} WHERE {{ {' '.join(patterns)} }} {modifiers}"
 

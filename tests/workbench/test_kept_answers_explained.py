@@ -37,13 +37,11 @@ KEPT = "its solutions are kept from report to report; a report costs what change
             "in full at each report, for a property path, over parts whose solutions are kept: those of ?x ?y",
         ),
         (f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p+ ?y }} }}", "in full at each report, for a property path"),
-        (f"SELECT ?x {WINDOW} {{ MATCH {{ EVENT <w> {{ ?x :p ?y }} }} }}", "in full at each report, for MATCH"),
+        (f"SELECT ?x {WINDOW} {{ MATCH {{ EVENT <w> {{ ?x :p ?y }} SEQ EVENT <w> {{ ?y :p ?x }} }} }}", KEPT),
+        (f"SELECT ?x {WINDOW} {{ MATCH {{ EVENT <w> {{ ?x :p ?y }} }} OPTIONAL {{ WINDOW <w> {{ ?x :q ?z }} }} }}", KEPT),
+        (f"SELECT ?x {WINDOW} {{ MATCH {{ FIRST EVENT <w> {{ ?x :p ?y }} }} }}", "in full at each report, for MATCH"),
         (
-            f"SELECT ?x {WINDOW} {{ MATCH {{ EVENT <w> {{ ?x :p ?y }} }} WINDOW <w> {{ ?x :q ?z }} }}",
-            "in full at each report, for MATCH, over parts whose solutions are kept: those of ?x ?z",
-        ),
-        (
-            f"SELECT ?x {WINDOW} {{ MATCH {{ EVENT <w> {{ ?x :p ?y }} }} OPTIONAL {{ WINDOW <w> {{ ?x :q ?z }} }} }}",
+            f"SELECT ?x {WINDOW} {{ MATCH {{ LAST EVENT <w> {{ ?x :p ?y }} }} WINDOW <w> {{ ?x :q ?z }} }}",
             "in full at each report, for MATCH, over parts whose solutions are kept: those of ?x ?z",
         ),
         (

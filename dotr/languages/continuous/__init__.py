@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.errors.diagnostics import Diagnostic
+from dotr.languages.checked_files import CheckedFiles
 from dotr.languages.continuous.bodies import read_body
 from dotr.languages.continuous.codes import WindowCode
 from dotr.languages.continuous.policies import check_computed, duplicate_windows, policies_of, warnings
@@ -29,7 +30,7 @@ __all__ = ["ContinuousSet", "WindowCode", "compile_continuous", "statement_spans
 
 
 @dataclass(frozen=True, slots=True)
-class ContinuousSet:
+class ContinuousSet(CheckedFiles):
     """Result of compiling `.rspql` files.
 
     `queries`: those of statements without an error, in the order of the files; `diagnostics` are
@@ -40,22 +41,6 @@ class ContinuousSet:
     queries: tuple[ContinuousQuery, ...]
     diagnostics: tuple[Diagnostic, ...]
     prefixes: Prefixes = field(default_factory=dict, repr=False)
-
-    @property
-    def errors(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that are errors."""
-        return tuple(each for each in self.diagnostics if each.severity is Severity.ERROR)
-
-    @property
-    def warnings(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that are warnings."""
-        return tuple(each for each in self.diagnostics if each.severity is Severity.WARNING)
-
-    def checked(self) -> ContinuousSet:
-        """Return this set unchanged. Raises `Refused` with all errors if there are any."""
-        if self.errors:
-            raise Refused(self.errors)
-        return self
 
 
 def compile_continuous(documents: Sequence[Document], prefixes: Prefixes, unit: Unit = Unit.SECOND) -> ContinuousSet:

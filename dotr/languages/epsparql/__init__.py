@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.errors.diagnostics import Diagnostic
+from dotr.languages.checked_files import CheckedFiles
 from dotr.languages.continuous.statements import statement_spans
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.lexemes import UnitCursor
@@ -29,7 +30,7 @@ __all__ = ["TemporalCode", "TemporalSet", "compile_temporal"]
 
 
 @dataclass(frozen=True, slots=True)
-class TemporalSet:
+class TemporalSet(CheckedFiles):
     """Result of compiling `.epsparql` files.
 
     `units`: those without an error, in the order of the files; `diagnostics` are ordered by file
@@ -39,22 +40,6 @@ class TemporalSet:
     units: tuple[TemporalQuery, ...]
     diagnostics: tuple[Diagnostic, ...]
     prefixes: Prefixes = field(default_factory=dict, repr=False)
-
-    @property
-    def errors(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that are errors."""
-        return tuple(each for each in self.diagnostics if each.severity is Severity.ERROR)
-
-    @property
-    def warnings(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that are warnings."""
-        return tuple(each for each in self.diagnostics if each.severity is Severity.WARNING)
-
-    def checked(self) -> TemporalSet:
-        """Return this set unchanged. Raises `Refused` with all errors if there are any."""
-        if self.errors:
-            raise Refused(self.errors)
-        return self
 
 
 def compile_temporal(documents: Sequence[Document], prefixes: Prefixes) -> TemporalSet:

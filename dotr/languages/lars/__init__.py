@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.languages.checked_files import CheckedFiles
 from dotr.languages.datalog import tokens as datalog_tokens
 from dotr.languages.lars.checks import file_problems, file_warnings
 from dotr.languages.lars.codes import LarsCode
@@ -24,7 +25,7 @@ __all__ = ["LarsCode", "LarsSet", "compile_lars"]
 
 
 @dataclass(frozen=True, slots=True)
-class LarsSet:
+class LarsSet(CheckedFiles):
     """Result of compiling `.lars` files.
 
     `files`: those without an error, in order; `diagnostics` are ordered by file and offset.
@@ -34,22 +35,6 @@ class LarsSet:
     files: tuple[LarsFile, ...]
     diagnostics: tuple[Diagnostic, ...]
     prefixes: Prefixes = field(default_factory=dict, repr=False)
-
-    @property
-    def errors(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that are errors."""
-        return tuple(each for each in self.diagnostics if each.severity is Severity.ERROR)
-
-    @property
-    def warnings(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that are warnings."""
-        return tuple(each for each in self.diagnostics if each.severity is Severity.WARNING)
-
-    def checked(self) -> LarsSet:
-        """Return this set unchanged. Raises `Refused` with all errors if there are any."""
-        if self.errors:
-            raise Refused(self.errors)
-        return self
 
 
 def compile_lars(documents: Sequence[Document], prefixes: Prefixes) -> LarsSet:

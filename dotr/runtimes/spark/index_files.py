@@ -53,7 +53,7 @@ class IndexFiles:
     def begin(self, base: Offset) -> None:
         """Begin an index anew."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(parents=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
         self.beat()
         self._write("base.json", json.dumps(base.to_json()))
 

@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.errors.fallbacks import error_line
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.monitoring.totals import RunFailed
 from dotr.runtimes.spark.checkpoint import last_number
 from dotr.runtimes.spark.granules import begins_of_ranges, has_ranges, records_of_granule, scan_parts, scan_range
 from dotr.runtimes.spark.index_files import BEAT_SECONDS, IndexFiles, index_folder
@@ -328,7 +329,11 @@ def indexing(session: SparkSession, job: Job, log: Path) -> Iterator[None]:
         yield
         return
     started = Offset.of_json(json.loads(job.start)) if job.start else Offset.start(len(job.inputs))
-    scans = _IndexScans(session, job, (_last_offset(job, "commits") or started).padded(len(job.inputs)), log)
+    base = (_last_offset(job, "commits") or started).padded(len(job.inputs))
+    try:
+        scans = _IndexScans(session, job, base, log)
+    except OSError as error:
+        raise RunFailed(f"the checkpoint {log.parent} cannot be written: {error.strerror or error}") from None
     try:
         scans.start()
         yield

@@ -43,10 +43,10 @@ def scan_inputs(job: Job) -> ScanTimes:
     return scan
 
 
-def _messages(file: InputFile, point: InputPoint, stop: int) -> Iterator[Record]:
+def _messages(file: InputFile, point: InputPoint, stop: int, wanted: WantedTimes) -> Iterator[Record]:
     """The records of a segment of spooled messages from a position up to `stop`, which may be amid
     the records of a message."""
-    segment = open_segment(file, point, elements=True)
+    segment = open_segment(file, point, elements=True, wanted=wanted)
     size, reader = segment.size(), segment.reader
     with segment.stream:
         while (stop == END or reader.offset < stop) and (records := reader.next(size)) is not None:
@@ -100,10 +100,10 @@ class TaskInputs:
         """The files of a range, a partition among them. `trace`: elements are `SourcedElement`.
         `times`: graphs of elements in this range (after, until] (µs) alone are wanted."""
         fetched = self._fetched.get(stretch.input)
+        wanted = WantedTimes(stretch.greatest, *times) if times is not None else ALL_TIMES
         if fetched is None:
-            wanted = WantedTimes(stretch.greatest, *times) if times is not None else ALL_TIMES
             return range_files(input_of(self._job, stretch.input), stretch, trace=trace, wanted=wanted)
-        records = fetched.records()
+        records = fetched.records(wanted)
         return iter([(0, fetched.file, with_sources(fetched.file, records) if trace else records)])
 
 
@@ -122,7 +122,7 @@ def _range_files(like: InputFile, input_range: InputRange, wanted: WantedTimes) 
         point = InputPoint(number, input_range.offset, input_range.line) if number == input_range.file else InputPoint(number, *START)
         stop = input_range.stop if number == input_range.stop_file else END
         file = replace(like, path=path)
-        yield number, file, _messages(file, point, stop) if file.framed else _open_records(file, point, stop, wanted)
+        yield number, file, _messages(file, point, stop, wanted) if file.framed else _open_records(file, point, stop, wanted)
 
 
 def _open_records(file: InputFile, point: InputPoint, stop: int, wanted: WantedTimes) -> Iterator[Record]:

@@ -23,6 +23,7 @@ from dotr.sources.kafka.cluster import another_topic, data_lost
 from dotr.sources.kafka.feed import partition_file, record_decoder, with_lost
 from dotr.sources.kafka.reader import PartitionQueue, TopicReader
 from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
+from dotr.sources.lateness import ALL_TIMES, WantedTimes
 from dotr.sources.records import InputFile, Record
 
 if TYPE_CHECKING:
@@ -47,13 +48,13 @@ class FetchedRange:
     messages: Sequence[KafkaMessage]
     lost: Sequence[LostRange]
 
-    def records(self) -> Iterator[Record]:
-        """The records of the range, with their elements."""
-        records = self._decoded()
+    def records(self, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
+        """The records of the range, with their elements, as far as these are wanted."""
+        records = self._decoded(wanted)
         return with_lost(records, self.start, self.stop, self.lost) if self.lost else records
 
-    def _decoded(self) -> Iterator[Record]:
-        decode = record_decoder(self.file)
+    def _decoded(self, wanted: WantedTimes) -> Iterator[Record]:
+        decode = record_decoder(self.file, wanted)
         for message in self.messages:
             yield from decode(message, True)
 

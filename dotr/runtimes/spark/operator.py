@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 from dotr.errors.diagnostics import Refused
 from dotr.runtimes.spark import stored_names
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import SparkRow
+from dotr.runtimes.spark.pandas_probe import answer_probe
 from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class LayerProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state variables and read the job."""
+        answer_probe()
         value = handle.getValueState(stored_names.BUCKET, stored_names.BUCKET_VALUE)
         self._store = _SparkStore(value, handle.getMapState(stored_names.LOG, stored_names.LOG_KEY, stored_names.LOG_VALUE))
         self._job = Job.from_json(self._text)
@@ -72,10 +73,11 @@ class LayerProcessor(StatefulProcessor):
         if bucket is None:
             yield from rows
             return
+        from dotr.runtimes.spark.rows import SparkRow  # here, since these load the engine
+        from dotr.runtimes.spark.worker import process_batch
+
         try:
             lines = [SparkRow(row.key, row.kind, row.time, bytes(row.payload)) for row in rows]
-            from dotr.runtimes.spark.worker import process_batch  # imported here, since it loads the engine
-
             for line in process_batch(self._job, self._layer, bucket, lines, self._store, _CACHE):
                 yield Row(key=line.key, kind=line.kind, time=line.time, payload=line.payload)
         except Refused as refused:

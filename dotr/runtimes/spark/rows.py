@@ -23,11 +23,11 @@ code.
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Final, NamedTuple
-
-import pyarrow as pa
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dotr.errors.fallbacks import Fallback, drain_fallbacks
 from dotr.errors.fallbacks import FallbackKind as FallbackKind
@@ -39,8 +39,11 @@ from dotr.outputs.external_sort import encode_firings as encode_firings
 from dotr.patterns.rule_counts import RuleCounts
 from dotr.runtimes.spark.stored_names import KEY
 
+if TYPE_CHECKING:  # Arrow starts threads, so it is loaded where a worker makes rows
+    import pyarrow as pa
+
 SCHEMA: Final = f"{KEY} long, kind int, time long, payload binary"
-ARROW: Final = pa.schema([(KEY, pa.int64()), ("kind", pa.int32()), ("time", pa.int64()), ("payload", pa.binary())])
+COLUMNS: Final = (KEY, "kind", "time", "payload")
 
 
 class RowKind(IntEnum):
@@ -80,9 +83,27 @@ class BucketSize(NamedTuple):
 
 
 def record_batch(rows: Iterable[SparkRow]) -> pa.RecordBatch:
-    """Rows as an Arrow record batch."""
-    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
-    return pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in zip(columns, ARROW, strict=True)], schema=ARROW)
+    """Rows as an Arrow record batch.
+
+    Arrays are made of buffers, as Arrow would import pandas to make one of Python values. The
+    payloads `b"ab"` and `b"c"` are the bytes `abc` with the offsets 0, 2 and 3.
+
+    >>> record_batch([SparkRow(1, 2, 3, b"ab"), SparkRow(-4, 5, 6, b"c")]).to_pylist()[1]
+    {'key': -4, 'kind': 5, 'time': 6, 'payload': b'c'}
+    """
+    import pyarrow as pa
+
+    keys, kinds, times, payloads = list(zip(*rows, strict=True)) or [(), (), (), ()]
+    count = len(keys)
+    long, number, binary = pa.int64(), pa.int32(), pa.binary()
+    offsets = array("i", accumulate(map(len, payloads), initial=0))
+    arrays = [
+        pa.Array.from_buffers(long, count, [None, pa.py_buffer(array("q", keys))]),
+        pa.Array.from_buffers(number, count, [None, pa.py_buffer(array("i", kinds))]),
+        pa.Array.from_buffers(long, count, [None, pa.py_buffer(array("q", times))]),
+        pa.Array.from_buffers(binary, count, [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(payloads))]),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS))
 
 
 def _json_bytes(value: object) -> bytes:

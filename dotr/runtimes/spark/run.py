@@ -101,7 +101,13 @@ def run_spark(
             last = sinks.open(check_nothing)
             unfinished = last if last is not None and last >= history.written else None
             if change is not None and change.moves and unfinished is not None:
-                raise _unfinished(checkpoint, unfinished)
+                # The batch of rules that an earlier release did not spread is finished as that did.
+                pipeline = replace(pipeline, program=pipeline.program.in_one_piece)
+                checkpoint, change = Checkpoint(pipeline.spark.checkpoint), checkpoint.state_change(pipeline.program)
+                if change.moves:
+                    raise _unfinished(checkpoint, unfinished)
+                layout = checkpoint.claim(required_layout(pipeline), change)
+                _LOG.warning("The state moves at the next start: batch %d is in an output, and is finished first.", unfinished)
             reports = Reports(progress, on_progress, show)
             return _run_on_spark(pipeline, checkpoint, layout, change, reception, sinks, reports, unfinished)
 
@@ -155,9 +161,8 @@ def _run_on_spark(
         if pipeline.program.store is not None:
             _ship_background(pipeline.program.store, session.sparkContext)
         since = layout.holdings.since if layout.holdings else {}
-        layers = lay_out(
-            share_queries(pipeline.program.rules.rules), since, pipeline.program.units, cut=True, groups=settings.groups
-        ).layers
+        spec, rules = pipeline.program.spec, share_queries(pipeline.program.rules.rules)
+        layers = lay_out(rules, since, pipeline.program.units, cut=spec.cut, groups=spec.groups).layers
         spark_progress = SparkProgress(layers, checkpoint, on_progress, reception.connections)
         if change is not None and moves:
             show("moving the state to where the changed rules look for it" if change.moves else "moving the state to other buckets")

@@ -12,20 +12,22 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, types
 
 import dotr
 from dotr.errors.diagnostics import refuse
 from dotr.runtimes.spark.class_archive import ClassArchive, archive_folder, spark_home
 from dotr.runtimes.spark.java import java_version_text
-from dotr.runtimes.spark.jvm_errors import silence_py4j
+from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, silence_py4j
+from dotr.runtimes.spark.unpacked_python import spark_home_at, starts_locally, unpacked_home
 from dotr.runtimes.spark.width import is_allocated_dynamically
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
@@ -34,6 +36,7 @@ _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 # save.
 _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 _OPTIONS: Final = "spark.driver.extraJavaOptions"
+DAEMON: Final = "dotr.runtimes.spark.daemon"
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
@@ -64,9 +67,11 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path,
     Refused (S113) without a usable Python for the workers."""
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     running = SparkContext._active_spark_context is not None
-    if archive and not submitted and not running and _OPTIONS not in settings:
-        settings = {**settings, _OPTIONS: f"{_JVM} {archive_options()}".rstrip()}
-    with _stderr_to_log(log, submitted or running):
+    own = not submitted and not running
+    home = _unpacked_home(settings.get("spark.master", master)) if archive and own else None
+    with spark_home_at(home), _stderr_to_log(log, not own):
+        if archive and own and _OPTIONS not in settings:
+            settings = {**settings, _OPTIONS: f"{_JVM} {archive_options()}".rstrip()}
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         _check_worker_python(os.environ["PYSPARK_PYTHON"])
         if submitted:
@@ -79,6 +84,9 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path,
             conf.setMaster(master)
         for key, value in {**settings, **REQUIRED}.items():
             conf.set(key, value)
+        if own and conf.get("spark.master", "").partition("[")[0] == "local":
+            conf.setIfMissing("spark.python.daemon.module", DAEMON)
+        _convert_without_pandas()
         session = SparkSession.builder.config(conf=conf).getOrCreate()
     silence_py4j(session.sparkContext)
     _silence_python()
@@ -87,6 +95,34 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path,
     if "spark.log.level" not in settings:
         session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _unpacked_home(master: str | None) -> Path | None:
+    """A folder that stands for Spark's own (`unpacked_python`); None: that itself."""
+    home = spark_home()
+    if home is None or "SPARK_HOME" in os.environ or not starts_locally(master, home):
+        return None
+    try:
+        return unpacked_home(home, archive_folder().parent / "spark")
+    except OSError:  # `archive_options` tells of a cache that cannot be written
+        return None
+
+
+@cache
+def _convert_without_pandas() -> None:
+    """Let PySpark see whether a value is NumPy's without loading NumPy.
+
+    For each argument of a call to the JVM it asks `pyspark.testing.utils`, which loads pandas:
+    0.4 s. Where nobody has imported NumPy no value is NumPy's.
+    """
+    for converter, kind in ((types.NumpyScalarConverter, "generic"), (types.NumpyArrayConverter, "ndarray")):
+        asked = converter.can_convert
+
+        def can_convert(self: object, value: object, asked: Callable[..., bool] = asked, kind: str = kind) -> bool:
+            numpy = sys.modules.get("numpy")
+            return numpy is not None and isinstance(value, getattr(numpy, kind)) and asked(self, value)
+
+        setattr(converter, "can_convert", can_convert)  # noqa: B010 - mypy takes no assignment to a method
 
 
 def archive_options() -> str:
@@ -116,6 +152,18 @@ def cores(context: SparkContext) -> int:
             if registered != executors:
                 executors, changed = registered, now
             time.sleep(0.1)
+        return _task_slots(context)
+    return context.defaultParallelism
+
+
+def _task_slots(context: SparkContext) -> int:
+    """The number of tasks that the executors of a cluster run at a time. Spark's default parallelism is
+    never below two, also on one core; where the JVM does not tell more, it is taken."""
+    with suppress(*JVM_ERRORS):
+        spark = context._jsc.sc()
+        slots = int(spark.maxNumConcurrentTasks(spark.resourceProfileManager().defaultResourceProfile()))
+        if slots:
+            return slots
     return context.defaultParallelism
 
 

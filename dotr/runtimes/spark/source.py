@@ -14,7 +14,6 @@ from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyarrow import RecordBatch
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
@@ -29,6 +28,8 @@ from dotr.runtimes.spark.stored_names import SOURCE
 from dotr.runtimes.spark.task import PartitionOfInput, PathsOfInput, Task, no_partition, single_files
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
     from dotr.runtimes.spark.live_planner import Scanner
 
 Json: TypeAlias = dict[str, object]

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import Final
-
-from pyarrow import RecordBatch
+from typing import TYPE_CHECKING, Final
 
 from dotr.engine.driver import NO_ITEMS, StreamItems, close_instant, inconsistency_line, items_of_instant, with_items
 from dotr.engine.stage_one import InstantFacts
@@ -33,6 +31,9 @@ from dotr.runtimes.spark.task import Task
 from dotr.runtimes.spark.worker_cache import program_of, terms_of, without_garbage_collection
 from dotr.sources.failures import InputFailed
 from dotr.sources.records import SourcedElement
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 MAX_INCONSISTENT_SHOWN: Final = 3
 """Inconsistent instants of a task that are reported, at most."""

@@ -2,11 +2,11 @@
 
 Idea: a task reads each bucket's old state through Spark's state data source and divides it
 (`state_migration`); a part is a file named by the old layer and bucket, in a folder of its target.
-Then a task merges the parts of each new bucket in order of time into one file. So the number of buckets
-may change, too. A bucket without stored value in the new query starts
-from its file. The old query stays unchanged until dotr.json, which names the current generation, is
-replaced atomically when all files are on disk. The first batch of the new query starts at the end
-of the old one's last batch, and the numbering continues.
+Then a task merges the parts of each new bucket in order of time into one file. So the number of
+buckets may change, too. A bucket without stored value in the new query starts from its file. The
+old query stays unchanged until dotr.json, which names the current generation, is replaced
+atomically when all files are on disk. The first batch of the new query starts at the end of the old
+one's last batch, and the numbering continues.
 Cost: proportional to the state, once: about 5 µs of CPU an event in Python. A task holds one bucket
 at a time.
 """

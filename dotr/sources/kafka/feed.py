@@ -10,8 +10,9 @@ from dotr.model.stream import Reason
 from dotr.sources.feeds import FeedRecords, InputPoint
 from dotr.sources.kafka.reader import PartitionQueue, TopicReader
 from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
+from dotr.sources.lateness import ALL_TIMES, WantedTimes
 from dotr.sources.messages import Message, message_decoder
-from dotr.sources.records import InputFile, Record
+from dotr.sources.records import InputFile, Record, SentTime
 
 if TYPE_CHECKING:
     from confluent_kafka import Message as KafkaMessage
@@ -26,9 +27,10 @@ def partition_file(topics: KafkaInput, place: str) -> InputFile:
     return replace(topics.like, path=place)
 
 
-def record_decoder(file: InputFile) -> RecordDecoder:
-    """The decoder of a client's messages: `decode(message, elements)`."""
-    decode_message = message_decoder(file)
+def record_decoder(file: InputFile, wanted: WantedTimes = ALL_TIMES) -> RecordDecoder:
+    """The decoder of a client's messages, in their order: `decode(message, elements)`. Where the
+    format allows it, only graphs of `wanted` times are parsed."""
+    decode_message = message_decoder(file, wanted)
     plain = file.map is None and file.graphs.sent_time is None  # who sent it, and when, decides nothing
 
     def decode(message: KafkaMessage, elements: bool) -> list[Record]:
@@ -54,6 +56,24 @@ def record_decoder(file: InputFile) -> RecordDecoder:
             ),
             elements,
         )
+
+    return decode
+
+
+def time_decoder(file: InputFile) -> RecordDecoder:
+    """The decoder of a scan, which needs times and places alone: where the broker's time is that of the
+    elements, a message is one record, whatever is in it."""
+    decode_record = record_decoder(file)
+    clock = file.graphs.sent_time if file.map is None else file.map.sent_time
+    if clock is not SentTime.TIMESTAMP:
+        return decode_record
+
+    def decode(message: KafkaMessage, elements: bool) -> list[Record]:
+        value, offset = message.value(), message.offset()
+        kind, milliseconds = message.timestamp()
+        if value is None or offset is None or kind == _NO_TIMESTAMP:
+            return decode_record(message, elements)
+        return [Record(offset, offset + 1, offset, milliseconds * 1_000, None, value)]
 
     return decode
 
@@ -90,7 +110,7 @@ class KafkaFeed:
         self._queue = PartitionQueue(partition, start, lost)
         self._elements = elements
         self._file = partition_file(reader.topics, partition.place)
-        self._decode = record_decoder(self._file)
+        self._decode = record_decoder(self._file, WantedTimes()) if elements else time_decoder(self._file)
         reader.add(self._queue)
 
     @property

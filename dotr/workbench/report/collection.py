@@ -220,7 +220,7 @@ class _Collector:
         lines = rule_lines(self._program, totals, self._replay.name, every=True)
         for rule, line in zip(rules, lines, strict=True):
             count, first, last = self._spans.get((LaneKind.RULE, rule.name), (0, None, None))
-            place = f"{rule.span.document.name}:{rule.span.line_column[0]}"
+            place = rule.span.file_line
             own = counts.get(rule.name, RuleCounts())
             funnel = (
                 tuple(zip(step_names(rule.clauses, has_condition=rule.condition is not None), own.after, strict=True)) if own.after else ()
@@ -240,7 +240,7 @@ class _Collector:
         for unit in self._program.units:
             for made in unit.makes:
                 count, first, last = self._spans.get((LaneKind.RULE, made.label), (0, None, None))
-                place = f"{made.span.document.name}:{made.span.line_column[0]}"
+                place = made.span.file_line
                 yield RuleSummary(made.label, "", place, count, first, last, 0, silence="" if count else "It made no event.")
 
     def _input_rows(self) -> Iterable[InputSummary]:

@@ -41,7 +41,7 @@ def cuts_of(maker: ChainMaker, elements: Sequence[Element]) -> list[int]:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("seed", seeds(25))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_logs_and_pages_change_nothing(seed: int) -> None:
     maker, whole, cut, elements = example(seed + 2_000_000)
     if not cut.layout.stateful_operators:

@@ -13,7 +13,7 @@ import pytest
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.granules import Piece, begins_of_ranges, has_ranges, scan_parts, scan_range
+from dotr.runtimes.spark.granules import Granule, Piece, begins_of_ranges, has_ranges, records_of_granule, scan_parts, scan_range
 from dotr.runtimes.spark.indexed_plan import ending_at, indexed_plan
 from dotr.runtimes.spark.inputs import admit, range_files
 from dotr.runtimes.spark.planner import END, Cut, InputPosition, Offset, plan
@@ -116,3 +116,45 @@ def read_plan(files: list[InputFile], start: Offset, size: int, until: Micros) -
                 yield record.offset, record.line, record.judged_time
 
     return list(plan(scan, [file.delay for file in files], start, size, until))
+
+
+def test_the_planner_reads_each_piece_once_and_no_record(tmp_path: Path) -> None:
+    """Ten inputs of 500 records: the files are gone before batches are planned."""
+    files = [written(tmp_path, number, Format.NDJSON, 0, False, [(GOOD, at // 7) for at in range(500)]) for number in range(10)]
+    size = records_of_granule(400, 4, len(files))
+    pieces = {
+        (number, piece): found
+        for number, file in enumerate(files)
+        for piece, found in enumerate(pieces_of(file, Offset.start(1).positions[0], 1_000, size))
+    }
+    for file in files:
+        Path(file.path).unlink()
+    read: Counter[tuple[int, int]] = Counter()
+
+    def read_piece(number: int, piece: int) -> Piece:
+        read[number, piece] += 1
+        return pieces[number, piece]
+
+    start = Offset.start(len(files))
+    cuts = list(indexed_plan(read_piece, start, [0] * len(files), start, 100))
+    assert read == Counter(pieces.keys())
+    assert sum(cut.elements for cut in cuts) == sum(granule.weight for piece in pieces.values() for granule in piece.granules) == 5_000
+    assert max(cut.elements for cut in cuts) <= 100 + 2 * size * len(files)
+
+
+def test_pieces_of_every_range_size_hold_the_same_records(tmp_path: Path) -> None:
+    """The records of the granules, each from the piece that holds them, are those of one scan."""
+    records = [(QUOTED if at % 3 else OPEN, at) for at in range(30)]
+    file = written(tmp_path, 0, Format.CSV, 0, False, records)
+    whole = pieces_of(file, Offset.start(1).positions[0], 1 << 20, 1)[0].granules
+    for first in range(1, 60):
+        pieces = pieces_of(file, Offset.start(1).positions[0], first, 1)
+        found: list[Granule] = []
+        piece, link = pieces[0], None
+        while True:
+            found += [each for each in piece.granules if link is None or each.offset >= link.offset]
+            link = piece.link
+            if link is None:
+                break
+            piece = pieces[link.piece]
+        assert [(each.offset, each.greatest) for each in found] == [(each.offset, each.greatest) for each in whole]

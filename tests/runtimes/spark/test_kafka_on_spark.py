@@ -19,8 +19,8 @@ from dotr.config import read_config
 from dotr.errors.diagnostics import Refused
 from dotr.monitoring.totals import InputLost, Totals
 from dotr.runtimes.pipeline import build
-from tests.support.kafka_broker import PASSWORD, USER, Broker
-from tests.support.kafka_inputs import Running, dead_letters, expected, kafka_section, line, send, streams, write_config, written
+from tests.support.kafka_broker import PASSWORD, USER, Broker, Sent
+from tests.support.kafka_inputs import Running, dead_letters, expected, kafka_section, line, run, send, streams, write_config, written
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -185,3 +185,33 @@ def test_driver_killed_and_no_secret_told(kafka: Broker, tmp_path: Path) -> None
     assert _pairs(dead_letters(tmp_path / "k/out/dead")) == dead
     for path in (tmp_path / "k").rglob("*"):
         assert not path.is_file() or PASSWORD.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.usefixtures("spark")
+def test_times_of_the_broker_are_scanned_without_the_messages(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages of several rows, some late, some that cannot be read: as in process, where each is decoded."""
+    topic = kafka.topic(partitions=2)
+    kafka.produce(
+        topic,
+        [
+            Sent(
+                b"broken" if number % 17 == 0 else f"{number % 3},{number}\n{number % 3},{number + 0.5}\n".encode(),
+                partition=partition,
+                timestamp=at,
+            )
+            for partition in range(2)
+            for number in range(60)
+            for at in [100_000 + 1_000 * (number // 2 - (40 if number % 13 == 12 else 0))]
+        ],
+    )
+    section = kafka_section(kafka, topic, BOUNDED)
+    mapped = 'map: "<http://e/s{s}> <http://e/v> {v} .", columns: [s, v], time: $timestamp'
+    inputs = f"{{ name: a, format: csv, lateness: 3 s, {mapped}, {section} }}"
+    local = run(write_config(tmp_path / "local", inputs), "--engine", "local")
+    assert local.returncode == 0, local.stderr
+    config = write_config(tmp_path / "k", inputs, SPARK.format(60))
+    _run(config)
+    assert written(config.parent / "out/events") == written(tmp_path / "local/out/events.ndjson") != []
+    dead = [_pairs(dead_letters(folder)) for folder in (config.parent / "out/dead", tmp_path / "local/out/dead.ndjson")]
+    assert dead[0] == dead[1]
+    assert {reason for reason, _ in dead[0]} == {"late", "unreadable"}

@@ -1,9 +1,11 @@
-"""A job on a standalone cluster: a master, two workers, spark-submit in client mode with the
+"""A job on a standalone cluster: a master, one to three workers, spark-submit in client mode with the
 package and its environment."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -55,36 +57,77 @@ def written(folder: Path) -> list[str]:
     return found
 
 
+class Submitted:
+    """A job of spark-submit on a cluster, whose processes on the driver's side can be killed at once."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.driver = folder / "driver"
+        self._commits = folder / "spark/checkpoint"
+        command = [
+            str(SPARK_HOME / "bin/spark-submit"), "--master", url, "--archives", f"{folder / 'env.tar.gz'}#env",
+            "--conf", "spark.executor.memory=700m", "--py-files", str(folder / "dist/dotr.zip"), str(folder / "dist/run_dotr.py"),
+            *arguments(folder / "spark", "--set", "spark.batch=900"),
+        ]  # fmt: skip
+        given = clean_environment(
+            {"PYSPARK_PYTHON": "./env/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable, "XDG_CACHE_HOME": "/proc/self/cwd/cache"}
+        )
+        with (self.driver / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, cwd=self.driver, env=given, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def committed(self, generation: int) -> int:
+        """Spark's number of the last written batch of a generation of the query; -1 before the first."""
+        number = last_number(self._commits / (f"query-{generation}" if generation else "query") / "commits")
+        return -1 if number is None else number
+
+    def wait_for(self, generation: int, batch: int) -> None:
+        while self.committed(generation) < batch:
+            assert self._process.poll() is None, (self.driver / "log").read_text()
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def finish(self) -> None:
+        assert self._process.wait() == 0, (self.driver / "log").read_text()
+
+
 @pytest.mark.fallbacks("restart")
-def test_job_survives_loss_of_a_cluster_worker(tmp_path: Path) -> None:
-    """The driver's cache is under /proc/self/cwd: at its path there is nothing, or something else, for a process in another folder, as
-    for one on another machine. So what workers know of the background has come with Spark."""
+def test_job_grows_and_shrinks_with_its_workers_and_survives_the_loss_of_one(tmp_path: Path) -> None:
+    """One worker of one core, then three, of which one is lost, then one again, on one checkpoint.
+
+    The driver's cache is under /proc/self/cwd: at its path there is nothing, or something else, for a process in another folder, as
+    for one on another machine. So what workers know of the background has come with Spark.
+    """
     bundle(str(tmp_path / "dist"))
     driver = tmp_path / "driver"
     driver.mkdir()
     with tarfile.open(environment(tmp_path)) as archive:
         archive.extractall(driver / "env", filter="tar")
     assert main(arguments(tmp_path / "local", "--engine", "local", "--quiet")) == 0
-    query = tmp_path / "spark/checkpoint/query"
-    with cluster(tmp_path / "cluster", (1, 2)) as made:
-        command = [
-            str(SPARK_HOME / "bin/spark-submit"), "--master", made.url, "--archives", f"{tmp_path / 'env.tar.gz'}#env",
-            "--conf", "spark.executor.memory=700m", "--py-files", str(tmp_path / "dist/dotr.zip"), str(tmp_path / "dist/run_dotr.py"),
-            *arguments(tmp_path / "spark", "--set", "spark.batch=1200"),
-        ]  # fmt: skip
-        given = clean_environment(
-            {"PYSPARK_PYTHON": "./env/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable, "XDG_CACHE_HOME": "/proc/self/cwd/cache"}
-        )
-        with (driver / "log").open("wb") as log:
-            process = subprocess.Popen(command, cwd=driver, env=given, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-            while process.poll() is None and (last_number(query / "commits") or 0) < 1:
-                time.sleep(0.05)
-            made.workers[0].kill()
-            killed_at = last_number(query / "commits")
-            process.wait()
-    assert process.returncode == 0, (driver / "log").read_text()
-    assert killed_at is not None
-    assert killed_at + 2 <= (last_number(query / "commits") or 0)
-    assert json.loads((tmp_path / "spark/checkpoint/dotr.json").read_text())["buckets"] == 3
+
+    def buckets() -> int:
+        return int(json.loads((tmp_path / "spark/checkpoint/dotr.json").read_text())["buckets"])
+
+    with cluster(tmp_path / "one", (1,)) as made:
+        job = Submitted(tmp_path, made.url)
+        job.wait_for(0, 1)
+        job.kill()
+    assert buckets() == 1
+    with cluster(tmp_path / "three", (1, 1, 1)) as made:
+        job = Submitted(tmp_path, made.url)
+        job.wait_for(1, 0)
+        made.workers[0].kill()
+        job.wait_for(1, job.committed(1) + 2)
+        job.kill()
+    assert buckets() == 3
+    with cluster(tmp_path / "again", (1,)) as made:
+        Submitted(tmp_path, made.url).finish()
+    assert buckets() == 1
+    said = (driver / "log").read_text()
+    assert "The state moves from 1 to 3 buckets: there are 3 cores." in said
+    assert "The state moves from 3 to 1 bucket: there is 1 core." in said
     assert written(tmp_path / "spark") == written(tmp_path / "local")
     assert list((driver / "cache").rglob("*"))

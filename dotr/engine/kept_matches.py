@@ -1,0 +1,155 @@
+"""MATCH blocks whose mappings are kept from report to report (continuous.md, section 11).
+
+Idea: an EVENT has rows, one for each solution over an item, with the item's time; an item that
+comes brings its rows, one that goes takes them along. A plain SEQ is a join of rows by the
+variables that both have, where the left one ends before the right one begins. So a block of plain
+SEQs is a kept operator like others. FIRST, LAST, the policies of SEQ and CONSUMING choose among all
+mappings of a report: these blocks are evaluated at each report (`match_blocks`).
+Example: `EVENT <w> { ?x :a 1 } SEQ EVENT <w> { ?x :b 1 }` has the rows (x, 3) and (x, 5) on both
+sides; of these pairs the left (x, 3) comes before the right (x, 5).
+Cost: the items of the window are looked through; rows that came or went, and their pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from dotr.engine.match_blocks import MatchedItem, MatchEvaluator
+from dotr.joins.branch_loops import AnswerRow
+from dotr.model.intervals import EventPattern, MatchBlock, Ordered, PlainGroup, SequencePolicy
+from dotr.model.terms import Term, Variable
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.queries.kept_changes import GraphChanges, ReportWork, RowChanges
+from dotr.queries.kept_joins import KeptJoin, RowMerge
+from dotr.queries.kept_operators import KeptOperator, KeptProjection
+from dotr.store.triples import TripleIndex
+
+
+class EventRows(KeptOperator):
+    """The solutions of an EVENT over the items of its window. The last term of a row is the item's
+    time, as a text whose order is that of times.
+    """
+
+    __slots__ = ("_came", "_known", "_went", "evaluator", "group", "size")
+
+    def __init__(self, evaluator: MatchEvaluator, group: PlainGroup, number: int) -> None:
+        super().__init__((*evaluator.names_of(group), f".event{number}"))
+        self.evaluator = evaluator
+        self.group = group
+        self._known: dict[Micros, tuple[TripleIndex, list[AnswerRow]]] = {}
+        self._came: list[AnswerRow] = []
+        self._went: list[AnswerRow] = []
+        self.size = 0
+
+    def move(self, items: Iterable[MatchedItem]) -> None:
+        """Takes in the items of a report, before its changes are asked for. An item whose index is
+        that of the report before is the same.
+        """
+        before, self._known = self._known, {}
+        for time, triples in items:
+            known = before.get(time)
+            if known is not None and known[0] is triples:
+                self._known[time] = known
+                del before[time]
+                continue
+            rows = self._rows(time, triples)
+            self._known[time] = (triples, rows)
+            self._came += rows
+        for _, rows in before.values():
+            self._went += rows
+
+    def _rows(self, time: Micros, triples: TripleIndex) -> list[AnswerRow]:
+        stamp = ordered_text(time)
+        return [(*[found.get(name) for name in self.names[:-1]], stamp) for found in self.evaluator.bindings_of(self.group, time, triples)]
+
+    def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
+        if any(change.is_anew for change in graphs.values()):
+            self._came, self._went = [row for _, rows in self._known.values() for row in rows], []
+            self.size = 0
+        changes = RowChanges(self._came, self._went)
+        self._came, self._went = [], []
+        work.look_at(len(changes.came) + len(changes.went))
+        self.size += len(changes.came) - len(changes.went)
+        work.keep(self.size)
+        return changes
+
+    def clear(self) -> None:
+        self._came, self._went = [], []
+
+
+def ordered_text(time: Micros) -> str:
+    """A time as a text: the order of texts is that of times.
+
+    >>> ordered_text(-5) < ordered_text(3) < ordered_text(20)
+    True
+    """
+    return f"{time + LAST_MICRO:020}"
+
+
+class _SequenceMerge(RowMerge):
+    """The merge of rows of which the left one ends before the right one begins."""
+
+    __slots__ = ("_begin", "_end")
+
+    def __init__(self, left: tuple[Variable, ...], right: tuple[Variable, ...], keys: Sequence[Variable], end: str, begin: str) -> None:
+        super().__init__(left, right, keys)
+        self._end, self._begin = left.index(end), right.index(begin)
+
+    def __call__(self, left: AnswerRow, right: AnswerRow) -> AnswerRow | None:
+        return super().__call__(left, right) if left[self._end] < right[self._begin] else None  # type: ignore[operator]
+
+
+class _KeptPattern(NamedTuple):
+    """An event pattern with the columns of the first and the last time of a mapping."""
+
+    operator: KeptOperator
+    first: Variable
+    last: Variable
+
+
+class KeptMatch:
+    """A MATCH block of plain SEQs: `operator` gives its mappings, `events` are its EVENTs."""
+
+    def __init__(self, evaluator: MatchEvaluator) -> None:
+        self.events: list[EventRows] = []
+        self._evaluator = evaluator
+        found = self._compiled(evaluator.block.events).operator
+        self.operator: KeptOperator = KeptProjection(found, evaluator.block.variables)
+
+    def _compiled(self, events: EventPattern) -> _KeptPattern:
+        if isinstance(events, PlainGroup):
+            rows = EventRows(self._evaluator, events, len(self.events))
+            self.events.append(rows)
+            return _KeptPattern(rows, rows.names[-1], rows.names[-1])
+        assert isinstance(events, Ordered), "the block is plain"
+        left, right = self._compiled(events.left), self._compiled(events.right)
+        keys = sorted({*left.operator.names} & {*right.operator.names})
+        merge = _SequenceMerge(left.operator.names, right.operator.names, keys, left.last, right.first)
+        return _KeptPattern(KeptJoin(left.operator, right.operator, keys, merge), left.first, right.last)
+
+    def move(self, items: Mapping[Term, Sequence[MatchedItem]]) -> None:
+        """Takes in the items of the windows at a report."""
+        for each in self.events:
+            each.move(items[each.group.window])
+
+
+def kept_matches(evaluators: Sequence[MatchEvaluator]) -> tuple[KeptMatch | None, ...]:
+    """The MATCH blocks that are kept; None for others."""
+    return tuple(KeptMatch(each) if is_plain(each.block) else None for each in evaluators)
+
+
+def is_plain(block: MatchBlock) -> bool:
+    """True for a block of EVENTs and plain SEQs that uses nothing up."""
+    return not block.consuming and all(_has_no_choice(each) for each in _parts(block.events))
+
+
+def _has_no_choice(events: EventPattern) -> bool:
+    return isinstance(events, PlainGroup) or (isinstance(events, Ordered) and events.policy is SequencePolicy.UNRESTRICTED)
+
+
+def _parts(events: EventPattern) -> Iterator[EventPattern]:
+    yield events
+    if isinstance(events, Ordered):
+        yield from _parts(events.left)
+        yield from _parts(events.right)

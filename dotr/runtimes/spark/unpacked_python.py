@@ -1,0 +1,117 @@
+"""Folder of Spark in which PySpark is not zipped, so that Python processes start with less CPU.
+
+Idea: the JVM of a PySpark that pip has installed puts `python/lib/pyspark.zip` first on the path of
+every Python process that it starts. A zip keeps no compiled modules: each of the seven processes of
+a run compiles PySpark anew, 0.4 s of CPU each. The folder made here holds links to all that is in
+Spark's own, but `pyspark.zip` and Py4J's zip are folders that hold a link to the installed package,
+which is the same code, compiled once.
+
+    spark/<hash>/jars -> site-packages/pyspark/jars
+    spark/<hash>/python/lib/pyspark.zip/pyspark -> site-packages/pyspark
+
+Invariant: the installed packages are never changed. A cluster may send the zips to its machines as
+files, so the folder is for executors in the driver's process alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+_ZIPPED: Final = ("pyspark", "py4j")
+_HOME: Final = "SPARK_HOME"
+
+
+def unpacked_home(home: Path, folder: Path) -> Path | None:
+    """The folder that stands for Spark's own; None where that has no zips of installed packages.
+
+    Args:
+        home: the folder of Spark, with `bin`, `jars` and `python`.
+        folder: the folder for such folders, which need not exist.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    packages = {name: found for name in _ZIPPED if (found := _package(name)) is not None}
+    if home != packages.get("pyspark") or not (home / "python" / "lib" / "pyspark.zip").is_file():
+        return None
+    digest = blake2b(digest_size=8)
+    for entry in [*_entries(home), *_entries(home / "python"), *_entries(home / "python" / "lib"), *packages.values()]:
+        digest.update(f"{entry}\0".encode())
+    made = folder / digest.hexdigest()
+    if (made / "python" / "lib" / "pyspark.zip" / "pyspark").is_dir() and (made / "jars").is_dir():
+        return made
+    folder.mkdir(parents=True, exist_ok=True)
+    new = Path(tempfile.mkdtemp(dir=folder, suffix=".part"))
+    try:
+        _fill(new, home, packages)
+        shutil.rmtree(made, ignore_errors=True)  # one whose links lead nowhere
+        with suppress(FileExistsError):  # another run has made it in the meantime
+            new.rename(made)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return made
+
+
+def _fill(new: Path, home: Path, packages: Mapping[str, Path]) -> None:
+    lib = new / "python" / "lib"
+    lib.mkdir(parents=True)
+    for entry in _entries(home):
+        if entry.name != "python":
+            (new / entry.name).symlink_to(entry)
+    for entry in _entries(home / "python"):
+        if entry.name != "lib":
+            (new / "python" / entry.name).symlink_to(entry)
+    for entry in _entries(home / "python" / "lib"):
+        package = packages.get(entry.name.partition("-")[0].removesuffix(".zip"))
+        if entry.suffix == ".zip" and package is not None:
+            (lib / entry.name).mkdir()
+            (lib / entry.name / package.name).symlink_to(package)
+        else:
+            (lib / entry.name).symlink_to(entry)
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(entry for entry in folder.iterdir() if entry.name != "__pycache__")
+
+
+def _package(name: str) -> Path | None:
+    """The folder of an installed package."""
+    spec = find_spec(name)
+    return Path(spec.origin).parent if spec is not None and spec.origin is not None else None
+
+
+def starts_locally(master: str | None, home: Path) -> bool:
+    """True if executors are sure to run in the driver's process: by the master, or, where none is
+    named, if there is no configuration of Spark's that may name one.
+
+    >>> starts_locally("local[2]", Path("/opt/spark")), starts_locally("yarn", Path("/opt/spark"))
+    (True, False)
+    """
+    if master is not None:
+        return master.partition("[")[0] == "local"
+    return not ({"MASTER", "SPARK_CONF_DIR"} & os.environ.keys()) and not (home / "conf").exists()
+
+
+@contextmanager
+def spark_home_at(home: Path | None) -> Iterator[None]:
+    """Let a JVM that is started within the context take a folder as Spark's; None: Spark's own."""
+    if home is None:
+        yield
+        return
+    before = os.environ.get(_HOME)
+    os.environ[_HOME] = str(home)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_HOME]
+        else:
+            os.environ[_HOME] = before

@@ -1,0 +1,135 @@
+"""What Spark's Python processes import: PySpark from its package, dotr before the fork, no pandas."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from dotr.runtimes.spark.class_archive import spark_home
+from dotr.runtimes.spark.rows import SparkRow, record_batch
+from dotr.runtimes.spark.unpacked_python import spark_home_at, starts_locally, unpacked_home
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.core
+
+
+def printed(code: str, **environment: str) -> Any:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment or None, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_pyspark_comes_from_the_installed_package(tmp_path: Path) -> None:
+    home = spark_home()
+    assert home is not None
+    made = unpacked_home(home, tmp_path / "spark")
+    assert made is not None
+    assert (made / "bin" / "spark-submit").is_file()
+    assert (made / "jars").is_dir()
+    (path,) = (made / "python" / "lib").glob("py4j-*.zip")
+    code = "import json, py4j, pyspark; print(json.dumps({m.__name__: [m.__file__, m.__cached__] for m in (py4j, pyspark)}))"
+    found = printed(code, PYTHONPATH=f"{made}/python/lib/pyspark.zip:{path}")
+    assert found["pyspark"] == [
+        f"{made}/python/lib/pyspark.zip/pyspark/__init__.py",
+        f"{made}/python/lib/pyspark.zip/pyspark/__pycache__/__init__.{sys.implementation.cache_tag}.pyc",
+    ]
+    assert str(path) in str(found["py4j"])
+    assert unpacked_home(home, tmp_path / "spark") == made
+    assert [each.name for each in (tmp_path / "spark").iterdir()] == [made.name]
+
+
+def test_links_that_lead_nowhere_are_made_again(tmp_path: Path) -> None:
+    home = spark_home()
+    assert home is not None
+    made = unpacked_home(home, tmp_path)
+    assert made is not None
+    (made / "jars").unlink()
+    (made / "jars").symlink_to(tmp_path / "gone")
+    assert unpacked_home(home, tmp_path) == made
+    assert (made / "jars").is_dir()
+
+
+def test_another_spark_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "python" / "lib").mkdir(parents=True)
+    (tmp_path / "python" / "lib" / "pyspark.zip").touch()
+    assert unpacked_home(tmp_path, tmp_path / "spark") is None
+
+
+def test_only_executors_in_the_driver_s_process_get_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MASTER", raising=False)
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    assert [starts_locally(master, tmp_path) for master in (None, "local", "local[2]", "local-cluster[1,1,1]", "spark://a:1", "yarn")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
+    assert not starts_locally(None, tmp_path)
+
+
+def test_the_environment_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for before in (None, "/opt/spark"):
+        monkeypatch.delenv("SPARK_HOME", raising=False) if before is None else monkeypatch.setenv("SPARK_HOME", before)
+        with spark_home_at(tmp_path):
+            assert os.environ["SPARK_HOME"] == str(tmp_path)
+        assert os.environ.get("SPARK_HOME") == before
+
+
+DAEMON = """
+import json, os, sys
+from dotr.runtimes.spark.daemon import import_engine
+import_engine()
+print(json.dumps({"threads": len(os.listdir("/proc/self/task")), "modules": sorted(sys.modules)}))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux lists them")
+def test_nothing_that_starts_threads_is_imported_before_a_fork() -> None:
+    found = printed(DAEMON)
+    modules = found["modules"]
+    assert found["threads"] == 1
+    assert {"pandas", "numpy", "pyarrow", "rdflib", "pyspark.worker"}.isdisjoint(modules)
+    assert {"dotr.engine.driver", "dotr.runtimes.spark.stage_one_task", "dotr.runtimes.spark.worker"} <= set(modules)
+
+
+ROWS = """
+import json, sys
+from dotr.runtimes.spark.pandas_probe import OWN_WORKERS, answer_probe
+from dotr.runtimes.spark.rows import SparkRow, record_batch
+record_batch([SparkRow(1, 2, 3, b"x")])
+after_rows = "pandas" in sys.modules
+answer_probe()
+elsewhere = "pyarrow.pandas_compat" in sys.modules or "pandas" in sys.modules
+OWN_WORKERS.append(True)
+answer_probe()
+import pyarrow as pa
+pa.RecordBatch.from_pylist([{"a": 1}])
+answered = "pandas" in sys.modules
+import pandas
+print(json.dumps([after_rows, elsewhere, answered, pandas.__name__]))
+"""
+
+
+def test_rows_load_no_pandas() -> None:
+    assert printed(ROWS) == [False, False, False, "pandas"]
+
+
+@pytest.mark.parametrize("payloads", [[], [b""], [b"ab", b"", b"\x00\xff"]])
+def test_rows_are_those_of_the_batch(payloads: list[bytes]) -> None:
+    rows = [SparkRow(-(1 << 63) + number, number, (1 << 62) - number, payload) for number, payload in enumerate(payloads)]
+    batch = record_batch(rows)
+    assert [SparkRow(**row) for row in batch.to_pylist()] == rows
+    batch.validate(full=True)
+    assert str(batch.schema).split("\n") == ["key: int64", "kind: int32", "time: int64", "payload: binary"]
