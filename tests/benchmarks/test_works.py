@@ -12,8 +12,6 @@ from benchmarks.field.peers import Command, Missing, ours
 from benchmarks.field.serve import run_once
 from benchmarks.field.works import Scale, works
 
-pytestmark = pytest.mark.core
-
 
 @pytest.mark.parametrize("name", works())
 def test_counts_are_those_of_the_definition(name: str, tmp_path: Path) -> None:
