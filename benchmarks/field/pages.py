@@ -1,7 +1,7 @@
 """Tables of README.md and docs/performance.md, made from the results.
 
 A table stands between `<!-- table NAME -->` and `<!-- end of table -->`; NAME is a work, `speed` (the
-headlines of all works, with what the scripts beside them measured before), or `scripts` (these alone).
+headlines of all works), `profile` (the steps of an instant), or `scripts` (what other scripts printed).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from benchmarks.field.flame import FOLDER, PAPER_SHARES
 from benchmarks.field.peers import ROOT
 from benchmarks.field.results import RESULTS, CaseResult, Result, SystemResult, all_results
 from benchmarks.field.tables import comparison, grid, provenance, span
@@ -27,7 +28,7 @@ Tables = Mapping[str, Callable[[], str]]
 def tables(results: Mapping[str, Result], headlines: Mapping[str, tuple[str, ...]]) -> Tables:
     """All tables by name; `headlines`: for each work the cases that the README shows."""
     works = {name: partial(_table, name, results.get(name)) for name in headlines}
-    return {**works, "speed": partial(speed, results, headlines), "scripts": scripts}
+    return {**works, "speed": partial(speed, results, headlines), "profile": profile, "scripts": scripts}
 
 
 def rewritten(text: str, tables: Tables) -> str:
@@ -105,6 +106,14 @@ def _others(case: CaseResult) -> str:
 
 def _figure(system: SystemResult) -> str:
     return (system.reason or "–") if system.work is None else span(system.work) + ("" if system.thread else " ᵖ")
+
+
+def profile() -> str:
+    """The shares of the steps of an instant, beside those of the paper's Table 1."""
+    found: dict[str, float] = json.loads((FOLDER / "shares.json").read_text(encoding="utf-8"))
+    rows = [[step, f"{share} %", f"{PAPER_SHARES[step]} %" if step in PAPER_SHARES else "–"] for step, share in found.items()]
+    table = grid(["step", "of dotr's CPU", "of the paper's 12,090 µs, another engine and machine"], rows)
+    return f"\n{table}\n`benchmarks/run flame`; source: `benchmarks/results/profile/shares.json`.\n\n"
 
 
 def scripts() -> str:
