@@ -86,9 +86,9 @@ def execute(options: argparse.Namespace) -> int:
         print_stderr(summary(totals, pipeline))
         overall = _overall_totals(pipeline) if engine == "spark" else totals
         if overall.elements or options.rules:
-            from dotr.monitoring.rule_summary import rule_lines
+            from dotr.monitoring.rule_summary import unit_lines
 
-            for each in rule_lines(pipeline.program, overall, options.config, every=options.rules):
+            for each in unit_lines(pipeline.program, overall, options.config, every=options.rules):
                 print_stderr(each)
     return _exit_code(totals, pipeline.dead_letters, print_message)
 

@@ -24,14 +24,20 @@ MOST_LINES: Final = 10
 """The number of rules that are named, and of terms that are listed."""
 
 
+def unit_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
+    """Lines about rules, and about labels of other units, without an event; arguments as those of
+    `rule_lines`."""
+    return rule_lines(program, totals, config, every=every) + _label_lines(program, totals, config, every=every)
+
+
 def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
-    """Lines about rules and labels of other units without an event: ten at most of each, the others
+    """Lines about rules without an event, in the order of the rules: ten at most, the others
     counted.
 
     Args:
         totals: those of the run; on Spark, of all runs from the checkpoint's beginning.
         config: the path of the configuration as the user wrote it, for the suggested command.
-        every: a line for every rule and label instead.
+        every: a line for every rule instead.
     """
     rules = program.rules.rules if every else [rule for rule in program.rules.rules if not _counts(totals, rule).events]
     shown = rules if every else rules[:MOST_LINES]
@@ -39,11 +45,11 @@ def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: 
     lines = [_line(rule, _counts(totals, rule), explained, config) for rule in shown]
     if len(rules) > len(shown):
         lines.append(f"{len(rules) - len(shown)} more {_verb(len(rules) - len(shown))} never fired: --rules shows every rule.")
-    return lines + _unit_lines(program, totals, config, every=every)
+    return lines
 
 
-def _unit_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
-    """Lines about the events of units other than rules, by label."""
+def _label_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
+    """Lines about the events of units other than rules, by label: ten at most, the others counted."""
     counts = {label: totals.rules.get(label, RuleCounts()).events for label in units_by_label(program.units)}
     labels = [label for label, events in counts.items() if every or not events]
     shown = labels if every else labels[:MOST_LINES]
