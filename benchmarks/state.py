@@ -288,8 +288,8 @@ def moves(live: int, master: str) -> list[float]:
     try:
         with tempfile.TemporaryDirectory() as name:
             folder = write_stream(Path(name), touching(live, "same", 6))
-            for number, buckets in enumerate((2, 3, 1)):
-                run(folder, master, max(BATCH, live // 5), until=live + number * BATCH, buckets=buckets)
+            for buckets, batch, until in ((2, live // 5, live + BATCH), (3, BATCH, 1), (1, BATCH, 1)):
+                run(folder, master, batch, until=until, buckets=buckets)
     finally:
         names["move_state"] = original
     return spent

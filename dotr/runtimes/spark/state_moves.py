@@ -199,6 +199,8 @@ def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: J
     if not job.layers:
         return []
     folder.mkdir(parents=True)
+    # A task for each old bucket of a layer: Spark's default of 200 would start a worker's function so often.
+    session.conf.set("spark.sql.shuffle.partitions", str(max(1, old.buckets)))
     text, schemas = job.to_json(), json.dumps([change.before.to_json(), change.after.to_json()])
     try:
         divided: list[Any] = []
