@@ -76,8 +76,8 @@ def bar_plot(result: Result) -> str:
     rows = [(case, system) for case in result.cases for system in case.systems if system.work is not None]
     values = [system.work.median for _, system in rows if system.work is not None] or [1.0]
     colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(result.systems())}
-    height, left = _TOP + 20 * len(rows) + 14 * len(result.cases) + 30, 250
-    x_of = _scale(min(values) / 2, max(values), left, _WIDTH - 80)
+    height, left = _TOP + 20 * len(rows) + 14 * len(result.cases) + 30, 275
+    x_of = _scale(min(values) / 2, max(values), left, _WIDTH - 180)
     parts, y, before = list(_frame(result.title, height)), _TOP + 10, None
     parts.append(_text(left, _TOP - 8, _unit(result), "start"))
     for case, system in rows:
