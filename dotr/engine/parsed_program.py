@@ -1,6 +1,6 @@
 """The parsed program as JSON: what the texts of a program say, for processes that import no parser.
 
-Idea: `dotr.model.codec` over a closed list of types, each with a written name that no renaming of
+Idea: `dotr.engine.value_codec` over a closed list of types, each with a written name that no renaming of
 code changes. Places refer to the documents of the specification, which travels beside it.
 Invariant: a program compiled from the parsed one has the digests, the layout and the output of one
 compiled from the texts.
@@ -14,11 +14,11 @@ from typing import Final
 
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
+from dotr.engine.value_codec import UnknownForm, ValueCodec
 from dotr.errors.diagnostics import refuse
 from dotr.layout import interval_components, interval_units, lars_units, units
 from dotr.layout.units import StreamUnit
 from dotr.model import algebra, continuous, datalog, intervals, lars, places, rules, templates
-from dotr.model.codec import UnknownForm, ValueCodec
 from dotr.model.datalog import DatalogRule
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.terms import Prefixes

@@ -18,9 +18,9 @@ from dotr.datalog.entailment import Entailment
 from dotr.engine.parsed_program import PROGRAM_CODEC, ParsedProgram
 from dotr.engine.program import CompiledProgram, compile_parsed, compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.engine.value_codec import UnknownForm, ValueCodec
 from dotr.errors.diagnostics import Refused
 from dotr.model import algebra, continuous, datalog, intervals, lars, rules, templates
-from dotr.model.codec import UnknownForm, ValueCodec
 from dotr.model.places import Document
 from dotr.state.state_schema import state_schema
 from dotr.workbench.rule_tests import load_test

@@ -15,13 +15,15 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
 
+from dotr.errors.diagnostics import DotrError
+
 _TUPLE: Final = "()"
 _SET: Final = "{}"
 _MAPPING: Final = "{:}"
 _PLAIN: Final = (str, int, float, bool, type(None))
 
 
-class UnknownForm(Exception):
+class UnknownForm(DotrError):
     """A type without a written name, or a text with a name, or a number of parts, that is unknown."""
 
 
@@ -39,7 +41,7 @@ class ValueCodec:
     ('[["var","x"],["()",[0]],["call","!",[1]]]', Call(function='!', arguments=(Var(name='x'),)))
     >>> codec.encode(Const("<a>"))
     Traceback (most recent call last):
-    dotr.model.codec.UnknownForm: Const has no written name
+    dotr.engine.value_codec.UnknownForm: Const has no written name
     """
 
     def __init__(self, names: Mapping[type, str]) -> None:
