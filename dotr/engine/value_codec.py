@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from enum import Enum
 from typing import Any, Final
 
 from dotr.errors.diagnostics import DotrError
@@ -49,7 +48,7 @@ class ValueCodec:
             raise ValueError("two types have one written name")
         self._names = dict(names)
         self._types = {name: kind for kind, name in names.items()}
-        self._fields = {kind: _field_names(kind) for kind in names if not issubclass(kind, Enum)}
+        self._parts_of = {kind: tuple(each.name for each in fields(kind) if each.init) for kind in names if is_dataclass(kind)}
 
     @property
     def types(self) -> frozenset[type]:
@@ -86,9 +85,9 @@ class ValueCodec:
         kind = type(value)
         name = self._names.get(kind)
         if name is not None:
-            if kind in self._fields:
-                return name, [getattr(value, field) for field in self._fields[kind]]
-            return name, [value.value]
+            if kind in self._parts_of:
+                return name, [getattr(value, field) for field in self._parts_of[kind]]
+            return name, value if isinstance(value, tuple) else [value.value]
         if kind is tuple:
             return _TUPLE, value
         if kind is frozenset:
@@ -114,14 +113,6 @@ class ValueCodec:
             raise UnknownForm(f"{error} is the written name of no type") from None
         except (TypeError, ValueError, IndexError) as error:
             raise UnknownForm(f"the parts of a value are not those of its type: {error}") from None
-
-
-def _field_names(kind: type) -> tuple[str, ...]:
-    """The parts of a type in the order of its constructor's arguments."""
-    if is_dataclass(kind):
-        return tuple(each.name for each in fields(kind) if each.init)
-    named: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
-    return named
 
 
 def _tuple(*parts: object) -> tuple[object, ...]:

@@ -42,7 +42,7 @@ from dotr.runtimes.spark.task import InputRange, Task
 from dotr.sources import file_journal as journal
 from dotr.sources.records import ElementMap, Format, InputFile
 from dotr.state.state_log import LogSegment, Manifest, encode_consumption, encode_events
-from dotr.state.state_schema import RuleState, StateSchema, state_schema
+from dotr.state.state_schema import RuleState, StateSchema, knowledge_digests, state_schema
 from tests.support.kept import FOLDER
 from tests.support.kept_whole import HOME, KEYS, WHOLE, spec
 
@@ -102,13 +102,14 @@ def _figures() -> dict[str, str]:
 
 
 def _knowledge() -> dict[str, str]:
+    """The digests by which checkpoints of earlier releases know a background."""
     specs = {
         **{f"unit {unit.value}": replace(SMALL, unit=unit) for unit in Unit},
         **{f"entailment {each.value}": replace(SMALL, entailment=each) for each in Entailment},
         **{f"inconsistent {each.value}": replace(SMALL, inconsistent=each) for each in Inconsistent},
         "axiomatic": replace(SMALL, axiomatic=True),
     }
-    return {name: state_schema(compile_program(each)).knowledge for name, each in specs.items()}
+    return {name: knowledge_digests(compile_program(each)).with_places for name, each in specs.items()}
 
 
 def kept() -> dict[str, object]:
