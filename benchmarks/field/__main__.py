@@ -86,6 +86,8 @@ def run_all(names: dict[str, Work], again: bool) -> None:
             continue
         run(work, Scale.FULL, results.RESULTS, f"benchmarks/run {work.name}")
         rewrite_pages()
+    flame.profile()
+    rewrite_pages()
 
 
 def rewrite_pages() -> None:

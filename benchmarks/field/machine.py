@@ -59,8 +59,8 @@ def git(*arguments: str) -> str:
 
 
 def is_stale(measured_at: str, packages: Sequence[str]) -> bool:
-    """True if one of the packages was changed after the commit of a result, or that commit is not known here."""
-    last = git("log", "-1", "--format=%H", "--", *packages)
+    """True if one of the packages was changed (but for its Markdown) after the commit of a result, or that commit is not known here."""
+    last = git("log", "-1", "--format=%H", "--", *packages, ":(exclude)*.md")
     if not last or "+" in measured_at:
         return True
     done = subprocess.run(("git", "merge-base", "--is-ancestor", last, measured_at), cwd=ROOT, stderr=subprocess.DEVNULL)

@@ -1,7 +1,7 @@
 """Tables of README.md and docs/performance.md, made from the results.
 
 A table stands between `<!-- table NAME -->` and `<!-- end of table -->`; NAME is a work, `speed` (the
-headlines of all works, with what the scripts beside them measured before), or `scripts` (these alone).
+headlines of all works), `profile` (the steps of an instant), or `scripts` (what other scripts printed).
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from benchmarks.field.flame import FOLDER, PAPER_SHARES
 from benchmarks.field.peers import ROOT
 from benchmarks.field.results import RESULTS, CaseResult, Result, SystemResult, all_results
 from benchmarks.field.tables import comparison, grid, provenance, span
@@ -24,13 +26,13 @@ Tables = Mapping[str, Callable[[], str]]
 
 
 def tables(results: Mapping[str, Result], headlines: Mapping[str, tuple[str, ...]]) -> Tables:
-    """All tables by name."""
-    works: dict[str, Callable[[], str]] = {name: (lambda result=result: _table(result)) for name, result in results.items()}  # type: ignore[misc]
-    return {**works, "speed": lambda: speed(results, headlines), "scripts": scripts}
+    """All tables by name; `headlines`: for each work the cases that the README shows."""
+    works = {name: partial(_table, name, results.get(name)) for name in headlines}
+    return {**works, "speed": partial(speed, results, headlines), "profile": profile, "scripts": scripts}
 
 
 def rewritten(text: str, tables: Tables) -> str:
-    """A page with its tables made anew; a table whose work has no result stays as it is.
+    """A page with its tables made anew.
 
     >>> print(rewritten("a\\n<!-- table x -->\\nold\\n<!-- end of table -->\\n", {"x": lambda: "new\\n"}))
     a
@@ -75,8 +77,10 @@ def rewrite() -> list[Path]:
     return changed
 
 
-def _table(result: Result) -> str:
-    return f"\n{comparison(result)}\n{provenance(result)} Source: `benchmarks/results/{result.work}.json`.\n\n"
+def _table(work: str, result: Result | None) -> str:
+    if result is None:
+        return f"\nNot measured at this commit or before: `benchmarks/run {work}`.\n\n"
+    return f"\n{comparison(result)}\n{provenance(result)} Source: `benchmarks/results/{work}.json`.\n\n"
 
 
 def speed(results: Mapping[str, Result], headlines: Mapping[str, tuple[str, ...]]) -> str:
@@ -102,6 +106,14 @@ def _others(case: CaseResult) -> str:
 
 def _figure(system: SystemResult) -> str:
     return (system.reason or "–") if system.work is None else span(system.work) + ("" if system.thread else " ᵖ")
+
+
+def profile() -> str:
+    """The shares of the steps of an instant, beside those of the paper's Table 1."""
+    found: dict[str, float] = json.loads((FOLDER / "shares.json").read_text(encoding="utf-8"))
+    rows = [[step, f"{share} %", f"{PAPER_SHARES[step]} %" if step in PAPER_SHARES else "–"] for step, share in found.items()]
+    table = grid(["step", "of dotr's CPU", "of the paper's 12,090 µs, another engine and machine"], rows)
+    return f"\n{table}\n`benchmarks/run flame`; source: `benchmarks/results/profile/shares.json`.\n\n"
 
 
 def scripts() -> str:

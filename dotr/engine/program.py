@@ -321,7 +321,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     further = [
         *static_queries,
         *_idle_ticks(layout, stage_one),
-        *spread_warnings(layout if spec.cut else lay_out(shared_rules, spec.since, units, cut=True), ruleset.diagnostics),
+        *spread_warnings(lay_out(shared_rules, spec.since, units, cut=True) if layout.may_be_cut else layout, ruleset.diagnostics),
     ]
     if asked := [unit for unit in units if isinstance(unit, StreamQuery)]:
         from dotr.engine.query_warnings import query_warnings

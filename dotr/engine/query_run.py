@@ -67,15 +67,22 @@ class QueryRun(UnitRun):
       what tells the stream of each window from others.
     - `ended`: the last instant, once it is known; `is_done`: the last report is over.
     - `watch`: what reads along, in explanations alone.
+    - `event`: the label of its events, None: that of the query.
 
     Where the evaluator has the share of a bucket, the windows have the bucket's shares of elements,
     and the events are those of the bucket's subjects.
     """
 
     def __init__(
-        self, evaluator: ReportEvaluator, origin: Micros, closures: SharedClosures | None = None, streams: Sequence[Hashable] = ()
+        self,
+        evaluator: ReportEvaluator,
+        origin: Micros,
+        closures: SharedClosures | None = None,
+        streams: Sequence[Hashable] = (),
+        event: Label | None = None,
     ) -> None:
         self.query: ContinuousQuery = evaluator.query
+        self._event = self.query.label if event is None else event
         self._evaluator = evaluator
         self._share = evaluator.share
         self.windows = [WindowReports(WindowContent(window, origin), origin) for window in self.query.windows]
@@ -236,7 +243,7 @@ class QueryRun(UnitRun):
         return DeadLetter(reason, f"rule {label}", span.document.name, span.line_column[0], time, label, why)
 
     def _firings(self, time: Micros, rows: list[SolutionRow]) -> list[Firing]:
-        label = self.query.label
+        label = self._event
         match self.query.form:
             case SelectForm() | AskForm():
                 if rows is not self._given[0]:  # RSTREAM gives the same list where nothing changed
@@ -253,13 +260,7 @@ class QueryRun(UnitRun):
     def _graph_firing(self, time: Micros, rows: list[SolutionRow]) -> Firing:
         """The one event of a CONSTRUCT: the graphs of all rows, with fresh blank nodes for each."""
         assert self._template is not None
-        label = self.query.label
-        graph: dict[Triple, None] = {}
-        dropped = 0
-        for _, triples, missing in row_graphs(label, self._template, self._names, time, rows):
-            graph |= dict.fromkeys(triples)
-            dropped += missing
-        return Firing(time, label, label, (), tuple(graph), dropped)
+        return merged_graph(self.query.label, self._template, self._names, time, rows)
 
     # --- state ---
 
@@ -313,6 +314,16 @@ class QueryRun(UnitRun):
         self.used = tuple(
             frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used
         )
+
+
+def merged_graph(label: Label, template: CompiledTemplate, names: Sequence[Variable], time: Micros, rows: list[SolutionRow]) -> Firing:
+    """The event of a CONSTRUCT: the graphs of all rows, with fresh blank nodes for each."""
+    graph: dict[Triple, None] = {}
+    dropped = 0
+    for _, triples, missing in row_graphs(label, template, names, time, rows):
+        graph |= dict.fromkeys(triples)
+        dropped += missing
+    return Firing(time, label, label, (), tuple(graph), dropped)
 
 
 def row_graphs(

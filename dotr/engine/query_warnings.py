@@ -11,7 +11,7 @@ from dotr.datalog.background import Knowledge
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.joins.limits import LimitExceeded, Limits
 from dotr.languages.continuous.codes import WindowCode
-from dotr.layout.query_keys import partition_reason
+from dotr.layout.query_keys import query_key
 from dotr.layout.units import StreamQuery
 from dotr.model.algebra import Extend, Filter, Group, Join, Pattern, Values
 from dotr.model.continuous import AskForm, ContinuousQuery
@@ -30,7 +30,7 @@ def query_warnings(queries: Sequence[StreamQuery], knowledge: Knowledge, limits:
             message = f"the background alone answers {query.label}: it has solutions where every window is empty"
             hint = "Add a pattern that only a window can match."
             yield Diagnostic(WindowCode.BACKGROUND_ANSWERS, message, query.label_span, hint, Severity.WARNING)
-        if reason := partition_reason(query):
+        if reason := query_key(query).reason:
             message = f"query {query.label} has one partition: {reason}"
             hint = "It runs on one core; other queries run on others."
             yield Diagnostic(WindowCode.ONE_PARTITION, message, query.label_span, hint, Severity.WARNING)

@@ -20,6 +20,7 @@ from dotr.engine.stage_two import CompositeEvent, LayerResult
 from dotr.engine.unit_runs import UnitContext, UnitResult, UnitRun, unit_run
 from dotr.layout.event_order import AttributeValues, sort_by_tie, tie_key
 from dotr.layout.layers import Layer, MadeStream, PlacedUnit
+from dotr.layout.merged_graphs import ConstructSolutions
 from dotr.layout.units import IntervalEvents, MadeGraphs, StreamUnit
 from dotr.model.rules import EventSource
 from dotr.model.stream import DeadLetter, Firing
@@ -80,6 +81,7 @@ class UnitPort:
         self._read_above = {
             each.label: (each.attributes if each.label in above else None, MadeGraphs(each.label) in above) for each in placed.unit.makes
         }
+        self._is_inner = isinstance(placed.unit, ConstructSolutions)
         self._is_read_above = any(names is not None or graphs for names, graphs in self._read_above.values())
         self._made: Counter[Label] = Counter()
         self._intervals: dict[Label, list[IntervalEvents]] = {}
@@ -105,7 +107,7 @@ class UnitPort:
         events = self._events(result.firings) if result.firings and self._is_read_above else []
         if self._intervals:
             events += self._with_starts(time, result)
-        return UnitStep(result.firings, events, result.failed, self._contradicted(time, result))
+        return UnitStep(() if self._is_inner else result.firings, events, result.failed, self._contradicted(time, result))
 
     def take_counts(self) -> dict[str, RuleCounts]:
         """The counts since the last call: events by label, and those of rules within the unit."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -22,6 +22,7 @@ from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.unit_spread import BucketShare
 from dotr.layout.units import StreamQuery, StreamUnit
+from dotr.model.continuous import SelectForm
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.stream import DeadLetter, Firing
@@ -200,6 +201,7 @@ def unit_run(unit: StreamUnit, context: UnitContext, share: BucketShare | None =
         TypeError: there is no run for such a unit.
     """
     from dotr.layout.lars_units import LarsUnit
+    from dotr.layout.merged_graphs import ConstructSolutions, MergedGraphs
 
     match unit:
         case StreamQuery():
@@ -208,6 +210,17 @@ def unit_run(unit: StreamUnit, context: UnitContext, share: BucketShare | None =
 
             evaluator = ReportEvaluator(unit.query, context.closer, context.clock, context.limits, share)
             return QueryRun(evaluator, context.origin, context.closures, [read.stream for read in unit.reads])
+        case ConstructSolutions(whole):
+            from dotr.engine.query_run import QueryRun
+            from dotr.engine.report_evaluation import ReportEvaluator
+
+            selected = replace(whole.query, form=SelectForm(whole.query.query))
+            evaluator = ReportEvaluator(selected, context.closer, context.clock, context.limits, share)
+            return QueryRun(evaluator, context.origin, context.closures, [read.stream for read in unit.reads], unit.label)
+        case MergedGraphs():
+            from dotr.engine.graph_run import GraphRun
+
+            return GraphRun(unit)
         case LarsUnit():
             from dotr.engine.lars_run import LarsRun
 

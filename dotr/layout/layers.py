@@ -154,7 +154,7 @@ class Layer:
     @property
     def graph_ports(self) -> frozenset[int]:
         """The ports at which graphs may arrive, whose rows differ in length."""
-        even = int | str | InstantTriples
+        even = int | str | InstantTriples | BindingStream
         return frozenset(number for number, port in enumerate(self.ports) if not isinstance(port.stream, even))
 
     @property
@@ -204,6 +204,12 @@ class Layout:
         ticks = any(source.period is not None for source in self.streams)
         has_state = ticks or any(layer.units or layer.queues or any(layer.retention) for layer in self.layers)
         return len(self.layers) if has_state else 0
+
+    @property
+    def may_be_cut(self) -> bool:
+        """True if operators keep state, and some rule has one partition."""
+        in_one = any(isinstance(placed.split, SinglePartition) for layer in self.layers for placed in layer.rules)
+        return in_one and self.stateful_operators > 0
 
     @property
     def units(self) -> tuple[PlacedUnit, ...]:
@@ -272,11 +278,14 @@ def lay_out(
     a key for all their clauses are cut into stages, unless no operator keeps state. `groups`: the
     rules of a layer are dealt into so many groups (`dotr.layout.groups`).
     """
+    if cut and units:
+        from dotr.layout.merged_graphs import with_merged_graphs  # loaded where a program has units
+
+        units = list(with_merged_graphs(units))
     inside = {rule.name for unit in units if isinstance(unit, IntervalComponent) for rule in unit.rules}
     rules = [rule for rule in rules if rule.name not in inside]
     uncut = _lay_out(rules, since, units, cut=False, groups=groups)
-    has_one_place = any(isinstance(placed.split, SinglePartition) for layer in uncut.layers for placed in layer.rules)
-    return _lay_out(rules, since, units, cut=True, groups=groups) if cut and has_one_place and uncut.stateful_operators else uncut
+    return _lay_out(rules, since, units, cut=True, groups=groups) if cut and uncut.may_be_cut else uncut
 
 
 def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence[StreamUnit], *, cut: bool, groups: int) -> Layout:

@@ -125,16 +125,6 @@ def _binds(pattern: Pattern) -> bool:
             return False
 
 
-def partition_reason(query: ContinuousQuery) -> str:
-    """The reason for which a query has one partition; empty where it has a part in each.
-
-    CONSTRUCT has a key, but its events are one graph of the solutions of all subjects.
-    """
-    if isinstance(query.form, ConstructForm):
-        return query_key(query).reason or "CONSTRUCT makes one graph of the solutions of all subjects"
-    return query_key(query).reason
-
-
 def key_column(query: ContinuousQuery) -> Variable | None:
     """The variable that holds the key where the WHERE group and its aggregates are evaluated; None for a
     query without a key.

@@ -14,18 +14,17 @@ from collections.abc import Sequence
 
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.keys import bucket
-from dotr.layout.query_keys import partition_reason
+from dotr.layout.query_keys import query_key
 from dotr.layout.unit_spread import ReadSpread
-from dotr.layout.units import StreamQuery
-from dotr.model.continuous import EntailmentLevel
+from dotr.model.continuous import ContinuousQuery, EntailmentLevel
 from dotr.model.terms import Term
 
 
-def query_spreads(unit: StreamQuery) -> Sequence[ReadSpread] | None:
+def query_spreads(query: ContinuousQuery) -> Sequence[ReadSpread] | None:
     """The spread of the only read of a query; None: it has one partition."""
-    if partition_reason(unit.query):
+    if query_key(query).variable is None:
         return None
-    (window,) = unit.query.windows
+    (window,) = query.windows
     is_divided = window.block_level is EntailmentLevel.NONE
     return [ReadSpread((), not is_divided, is_divided=is_divided)]
 

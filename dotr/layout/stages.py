@@ -133,6 +133,11 @@ class BindingStream:
     columns: tuple[BindingColumn, ...]
     key: BoundValue | AggregatedValue
 
+    def __hash__(self) -> int:
+        """A hash of the first rule and the stage, which no other stream has: each binding is looked up
+        by its stream."""
+        return hash((self.rules[0], self.stage))
+
     @property
     def names(self) -> tuple[Variable, ...]:
         """The names of the columns, which are the attributes of the port."""

@@ -19,6 +19,7 @@ from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import bucket
 from dotr.layout.units import StreamQuery, StreamUnit
+from dotr.model.continuous import ConstructForm
 from dotr.model.terms import Term
 
 
@@ -79,11 +80,10 @@ def unit_key_names(unit: StreamUnit) -> tuple[str, ...]:
     match unit:
         case IntervalComponent():
             return ()
-        case StreamQuery(query):
-            from dotr.layout.query_keys import partition_reason, query_key  # loaded where a program has a query
-
-            key = query_key(query).variable
-            return () if key is None or partition_reason(query) else (key,)
+        case StreamQuery(query) if isinstance(query.form, ConstructForm):
+            return ()
+        case StreamQuery():
+            return _query_key_names(unit)
         case IntervalUnit(query):
             from dotr.layout.interval_keys import operand_keys  # loaded where a program has such a unit
 
@@ -91,7 +91,10 @@ def unit_key_names(unit: StreamUnit) -> tuple[str, ...]:
         case _:
             from dotr.layout.lars_spread import lars_key_names
             from dotr.layout.lars_units import LarsUnit
+            from dotr.layout.merged_graphs import ConstructSolutions
 
+            if isinstance(unit, ConstructSolutions):
+                return _query_key_names(unit.whole)
             return lars_key_names(unit) if isinstance(unit, LarsUnit) else ()
 
 
@@ -102,10 +105,12 @@ def read_spreads(unit: StreamUnit) -> Sequence[ReadSpread] | None:
     match unit:
         case IntervalComponent():
             return None
-        case StreamQuery():
+        case StreamQuery(query) if isinstance(query.form, ConstructForm):
+            return None  # its solutions are spread, where it is cut (`merged_graphs`)
+        case StreamQuery(query):
             from dotr.layout.query_spread import query_spreads
 
-            return query_spreads(unit)
+            return query_spreads(query)
         case IntervalUnit():
             from dotr.layout.interval_spread import interval_spreads  # loaded where a program has such a unit
 
@@ -113,5 +118,15 @@ def read_spreads(unit: StreamUnit) -> Sequence[ReadSpread] | None:
         case _:
             from dotr.layout.lars_spread import lars_spreads
             from dotr.layout.lars_units import LarsUnit
+            from dotr.layout.merged_graphs import ConstructSolutions
 
+            if isinstance(unit, ConstructSolutions):
+                from dotr.layout.query_spread import query_spreads
+
+                return query_spreads(unit.whole.query)
             return lars_spreads(unit) if isinstance(unit, LarsUnit) else None
+
+
+def _query_key_names(unit: StreamQuery) -> tuple[str, ...]:
+    key = unit.key.variable
+    return () if key is None else (key,)

@@ -25,6 +25,7 @@ from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.lars_units import LarsUnit
 from dotr.layout.layers import Layer, Layout, PlacedRule, Port
+from dotr.layout.merged_graphs import MergedGraphs, query_of
 from dotr.layout.stages import BindingStream
 from dotr.layout.unit_spread import unit_key_names
 from dotr.layout.units import (
@@ -253,8 +254,8 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
     units = [
         StateOfUnit(
             placed.unit.name,
-            noun_of(placed.unit),
-            unit_digest(placed.unit, program.spec.origin),
+            noun_of(query_of(placed.unit) or placed.unit),
+            unit_digest(query_of(placed.unit) or placed.unit, program.spec.origin),
             tuple(sorted(_all_sources(placed.unit.name, needs))),
             layer.number,
             placed.partition,
@@ -262,6 +263,7 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
         )
         for layer in layout.layers
         for placed in layer.units
+        if not isinstance(placed.unit, MergedGraphs)  # it keeps nothing
     ]
     groups = tuple(tuple(port.group for port in layer.ports) for layer in layout.layers)
     has_groups = any(number for ports in groups for number, _ in ports)

@@ -15,6 +15,7 @@ from dotr.joins.limits import Limits
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import bucket
 from dotr.layout.lars_units import LarsUnit
+from dotr.layout.merged_graphs import ConstructSolutions
 from dotr.layout.unit_spread import unit_key_names
 from dotr.layout.units import StreamQuery, StreamUnit
 from dotr.model.time import Clock
@@ -44,7 +45,7 @@ def divided_unit(
     match unit:
         case IntervalUnit():
             return divided(unit, state, context.clock, context.limits, buckets)
-        case StreamQuery():
+        case StreamQuery() | ConstructSolutions():
             return divided_query(state, buckets)
         case LarsUnit():
             return LarsDivision(unit, context).divided(state, buckets, bucket_before)
@@ -55,7 +56,7 @@ def divided_unit(
 def united_unit(unit: StreamUnit, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
     """The state of a bucket of a unit as that of its parts, which have different keys."""
     match unit:
-        case StreamQuery():
+        case StreamQuery() | ConstructSolutions():
             return united_query(parts)
         case LarsUnit():
             return united_lars(parts)

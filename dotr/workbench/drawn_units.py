@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dotr.engine.program import CompiledProgram
 from dotr.layout.layers import Layer
+from dotr.layout.merged_graphs import MergedGraphs
 from dotr.layout.units import FedGraphs, GraphStream, IntervalEvents, MadeGraphs, StreamUnit, UnitStream, labels_made
 from dotr.model.rules import EventSource
 from dotr.workbench.explained_queries import DrawnUnit
@@ -18,7 +19,12 @@ def drawn_units(explained: Explanation, program: CompiledProgram) -> Sequence[Dr
     """
     known = {unit.name: unit for unit in explained.drawn}
     layers = program.layout.layers
-    return [known.get(placed.unit.name) or _drawn(layer, placed.unit) for layer in layers for placed in layer.units]
+    return [
+        known.get(placed.unit.name) or _drawn(layer, placed.unit)
+        for layer in layers
+        for placed in layer.units
+        if not isinstance(placed.unit, MergedGraphs)  # a query is drawn as one
+    ]
 
 
 def _drawn(layer: Layer, unit: StreamUnit) -> DrawnUnit:

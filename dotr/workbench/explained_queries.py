@@ -14,7 +14,7 @@ from dotr.engine.program import CompiledProgram
 from dotr.explanations.rendering import duration_text
 from dotr.joins.limits import NO_LIMITS
 from dotr.layout.layers import Layer
-from dotr.layout.query_keys import partition_reason
+from dotr.layout.merged_graphs import query_of
 from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, ProgramUnit, StreamQuery, readings
 from dotr.model.continuous import (
     AskForm,
@@ -101,10 +101,10 @@ def explained_queries(program: CompiledProgram) -> tuple[ContinuousExplanation, 
         for reading in readings(unit):
             readers.setdefault(reading.label, []).append(unit.name)
     return tuple(
-        _explained(layer, placed.unit, rules, program.knowledge.background, tuple(dict.fromkeys(readers.get(placed.unit.name, ()))))
+        _explained(layer, query, rules, program.knowledge.background, tuple(dict.fromkeys(readers.get(placed.unit.name, ()))))
         for layer in program.layout.layers
         for placed in layer.units
-        if isinstance(placed.unit, StreamQuery)
+        if (query := query_of(placed.unit)) is not None
     )
 
 
@@ -149,7 +149,7 @@ def _explained(
         case other:
             assert_never(other)
     windows = tuple(_window(window, stream) for window, stream in zip(query.windows, unit.streams, strict=True))
-    reason = partition_reason(query)
+    reason = unit.key.reason
     below = sorted({stream.label for stream in unit.streams if isinstance(stream, MadeGraphs)})
     reads = f"it reads {', '.join(below)}, made in layers before" if below else "it reads inputs alone"
     return ContinuousExplanation(

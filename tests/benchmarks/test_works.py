@@ -12,8 +12,6 @@ from benchmarks.field.peers import Command, Missing, ours
 from benchmarks.field.serve import run_once
 from benchmarks.field.works import Scale, works
 
-pytestmark = pytest.mark.core
-
 
 @pytest.mark.parametrize("name", works())
 def test_counts_are_those_of_the_definition(name: str, tmp_path: Path) -> None:
@@ -49,8 +47,8 @@ def test_a_system_is_measured_cold_warm_and_repeatedly(tmp_path: Path) -> None:
     assert found.cold is not None
     assert found.cold.process > 0
     assert len(found.repeats) == 2
-    assert len(found.warm_up) == 3
-    last = [each.work for each in found.warm_up]
+    assert 3 <= len(found.warm_up) <= Effort().own_warm_runs
+    last = [each.work for each in found.warm_up[-3:]]
     assert found.is_warm == (max(last) < ALIKE * min(last))
     assert found.peak_megabytes > 1
 

@@ -49,8 +49,6 @@ from dotr.store.triples import TripleIndex
 from tests.oracle.cases import read_turtle
 from tests.queries.test_queries_plans import NAMES, NODES, NUMBERS, PREDICATES, Author, Row
 
-pytestmark = pytest.mark.core
-
 WINDOWS: tuple[GraphName, ...] = ("<w>", "<v>")
 MORE_NUMBERS = [literal(text, XSD + "double") for text in ("1.0E-1", "1.0E16", "NaN", "-INF")] + [literal("0.2", XSD + "decimal")]
 FUNCTIONS = ["COUNT", "SUM", "SUM", "AVG", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"]

@@ -66,7 +66,9 @@ def test_places_refer_to_the_documents_of_the_specification() -> None:
 
 
 def test_rules_of_an_entailment_are_not_the_program_s_own() -> None:
-    spec = ProgramSpec(datalog=(Document("a.dlog", "p(?x, ?y) :- q(?x, ?y) ."),), entailment=Entailment.OWL2RL, prefixes={"": "http://e/"})
+    spec = ProgramSpec(
+        datalog=(Document("a.dlog", ":p(?x, ?y) :- :q(?x, ?y) ."),), entailment=Entailment.OWL2RL, prefixes={"": "http://e/"}
+    )
     program = compile_program(spec)
     assert len(program.own_datalog) == 1 < len(program.closing_rules)
 

@@ -29,8 +29,6 @@ from tests.horizons.test_horizons_entailment import data, schema
 from tests.oracle.said import said
 from tests.support.properties import examples
 
-pytestmark = pytest.mark.core
-
 TEXTS = [
     "[?x, <http://e/p>, ?z] :- [?x, <http://e/p>, ?y], [?y, <http://e/p>, ?z] .",
     "[?x, <http://e/q>, ?y] :- [?x, <http://e/p>, ?y], FILTER(?x != ?y) .",

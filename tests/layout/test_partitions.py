@@ -33,8 +33,6 @@ from tests.oracle.cases import CaseFile, read_folder
 from tests.support.paths import ROOT
 from tests.support.running import cut_into_stages, in_batches, outputs, run_engine
 
-pytestmark = pytest.mark.core
-
 
 class Partitioned:
     """The engine in buckets. `seed` determines the order of steps and when states are encoded or

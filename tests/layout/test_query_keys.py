@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dotr.languages.continuous import compile_continuous
-from dotr.layout.query_keys import partition_reason, query_key
+from dotr.layout.query_keys import query_key
 from dotr.model.places import Document
 
 pytestmark = pytest.mark.core
@@ -75,10 +75,3 @@ def test_new_and_gone_answers_are_keyed_where_the_key_is_projected() -> None:
 def test_default_graph_and_several_windows() -> None:
     further = "FROM WINDOW ON :in [RANGE 10s ENTAILMENT NONE]"
     assert key_of("SELECT ?x", "{ ?x :p ?y }", further=further) is None
-
-
-def test_construct_has_a_key_but_one_graph() -> None:
-    text = f"REGISTER RSTREAM <out> AS CONSTRUCT {{ ?x a :Seen }} FROM NAMED WINDOW <w> ON :in [NOW ENTAILMENT NONE] {BLOCK}"
-    (query,) = compile_continuous([Document("q.rspql", text)], {"": "http://example.org/"}).checked().queries
-    assert query_key(query).variable == "x"
-    assert partition_reason(query) == "CONSTRUCT makes one graph of the solutions of all subjects"

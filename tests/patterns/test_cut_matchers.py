@@ -26,8 +26,9 @@ from dotr.model.places import Document
 from dotr.model.stream import Element, Reason
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.patterns import operator
-from dotr.patterns.events import EnteringBinding, SearchStart
+from dotr.patterns.events import EnteringBinding, SearchStart, StoredEvent
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
+from tests.codegen.test_codegen_golden import cut_matcher
 from tests.patterns.test_patterns_limits import in_parts, limited, ran
 from tests.patterns.test_patterns_semantics import CUTS, PLAIN
 from tests.patterns.test_rule_counts import counts_of, summaries
@@ -163,6 +164,18 @@ def report(time: int, label: str, *, v: int, w: int = 0) -> Element:
     values = {"k": "<http://e/i>", **{name: f'"{n}"^^<http://www.w3.org/2001/XMLSchema#integer>' for name, n in (("v", v), ("w", w))}}
     about = (("_:0", f"<http://e/{name}>", value) for name, value in values.items())
     return Element(time, (("_:0", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", f"<http://e/{label}>"), *about))
+
+
+def test_bindings_of_equal_anchors_follow_each_other() -> None:
+    """Equal matches are numbered one behind the other, in whatever order their bindings come; a rule that is not alive has none."""
+    decode = cut_matcher(1).decode
+    assert decode is not None
+    anchors = ("<http://e/a>", "<http://e/b>", "<http://e/a>")
+    rows = [("0 2", "4", "7", str(n), "1", value, "5", "0", "1", value) for n, value in enumerate(anchors)]
+    found = decode([StoredEvent(9, 0, row) for row in rows])
+    assert [(binding.anchor.time, binding.anchor.ordinal, binding.size) for binding in found] == [(7, 0, 4), (7, 2, 4), (7, 1, 4)]
+    assert [row[0] for row in found[0].rows] == [0, 2]
+    assert found[0].bound == (StoredEvent(5, 0, ("1", "<http://e/a>")),)
 
 
 def test_a_hundred_rules_alike_are_one_binding() -> None:

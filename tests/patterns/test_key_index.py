@@ -19,8 +19,6 @@ from dotr.patterns.events import StoredEvent
 from dotr.patterns.key_index import EventRun, ExtremumRun, SkipRun
 from dotr.patterns.sums import DistinctRun, SumRun, aggregate_terms
 
-pytestmark = pytest.mark.core
-
 
 def integer(text: str) -> Term:
     return literal(text, XSD + "integer")

@@ -23,8 +23,6 @@ from tests.layout.test_placement import SECOND, rule
 from tests.patterns.test_patterns_thresholds import program_of
 from tests.support.running import outputs, partitioned
 
-pytestmark = pytest.mark.core
-
 equal = condition(Call("=", (Var("a"), Var("b"))), (Var("a"), Var("b")))
 EXAMPLE = "http://example.org/"
 GREAT = str(2**53)

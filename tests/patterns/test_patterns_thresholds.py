@@ -16,8 +16,6 @@ from dotr.model.terms import XSD, literal
 from tests.layout.test_placement import HEADER, SECOND, element, rule
 from tests.support.running import outputs, partitioned
 
-pytestmark = pytest.mark.core
-
 COMPARE: dict[str, Callable[[int, int], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 Found = list[tuple[int, str, int]]

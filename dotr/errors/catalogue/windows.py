@@ -163,7 +163,7 @@ WINDOWS: tuple[ErrorCode, ...] = (
         "W407",
         "Warning: one partition",
         "The query cannot be divided by the values of a variable, and runs on one core. A query is divided by its subject, where all its "
-        "triple patterns have one variable as subject, in one WINDOW block at NONE or SNAPSHOT. CONSTRUCT is not: its event is one graph.",
+        "triple patterns have one variable as subject, in one WINDOW block at NONE or SNAPSHOT.",
         "Nothing, where one core is enough; different queries run on different cores.",
         _of_query("?who FROM NAMED WINDOW <w> ON <doors> [RANGE 10s] WHERE { WINDOW <w> { ?who :enters ?room . ?room :calls ?other } }"),
     ),

@@ -12,6 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,7 @@ FOLDER: Final = "index"
 BEAT_SECONDS: Final = 2.0
 """The driver's process shows so often that it is there."""
 
+_AWAITED: Final = "awaited"
 _SILENCE_SECONDS: Final = 120.0
 _POLL_SECONDS: Final = 0.02
 
@@ -101,7 +103,25 @@ class IndexFiles:
             os.fsync(file.fileno())
         temporary.replace(self._folder / name)
 
+    def is_awaited(self) -> bool:
+        """True if a plan waits for a piece now."""
+        return (self._folder / _AWAITED).exists()
+
     def _wait_for(self, name: str) -> str:
+        try:
+            return (self._folder / name).read_text()
+        except FileNotFoundError:
+            pass
+        awaited = self._folder / _AWAITED
+        try:
+            with suppress(OSError):  # the wait is bounded all the same
+                awaited.touch()
+            return self._appeared(name)
+        finally:
+            with suppress(OSError):
+                awaited.unlink()
+
+    def _appeared(self, name: str) -> str:
         path = self._folder / name
         silent_since = time.monotonic()
         beat = 0.0

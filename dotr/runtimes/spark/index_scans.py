@@ -125,7 +125,7 @@ class _IndexedFile:
         self.is_complete = base.offset == END
         self.granules: list[tuple[int, Micros]] = []
         self._first: Micros | None = None
-        self._piece = 0
+        self._piece, self._link = 0, base.offset
         self._released = 0
         self._ends: deque[tuple[int, int]] = deque()
         if not self.is_complete and has_ranges(file):
@@ -137,19 +137,21 @@ class _IndexedFile:
         while not self.is_complete and (piece := files.read_now(self.number, self._piece)) is not None:
             loaded = True
             for granule in piece.granules:
-                self.greatest = max(self.greatest, granule.greatest)
-                self.granules.append((granule.weight, self.greatest))
+                if granule.offset >= self._link:
+                    self.greatest = max(self.greatest, granule.greatest)
+                    self.granules.append((granule.weight, self.greatest))
             if self._first is None and self.granules:
                 self._first = self.granules[0][1]
             if piece.link is None:
                 self.is_complete = True
             else:
                 self._ends.append((self._piece, piece.link.offset))
-                self._piece = piece.link.piece
+                self._piece, self._link = piece.link.piece, piece.link.offset
         return loaded
 
     def next_estimate(self, estimate: Micros, piece: int) -> Micros:
-        """How far the input will have come about with a further range, if it has come so far."""
+        """The time (µs) up to which the input will have come, about, with a further range, from where it
+        has come to."""
         if piece + 1 >= len(self.begins) or self._first is None or not self.next_range:
             return LAST_MICRO
         scanned = self.begins[min(self.next_range, len(self.begins) - 1)] - self.begins[0]
@@ -250,7 +252,7 @@ class _IndexScans:
         for each in self._inputs:
             each.granules = [granule for granule in each.granules if granule[1] > planned.time]
         ahead = sum(weight for each in self._inputs for weight, greatest in each.granules if greatest <= closed)
-        if ahead >= _BATCHES_AHEAD * self._job.batch:
+        if ahead >= _BATCHES_AHEAD * self._job.batch and not self.files.is_awaited():
             return []
         # Those that nothing is known of come first, all of them; else the least far one, as it is
         # estimated to have come with what was chosen. An input that is scanned in parts goes on by itself.
@@ -323,13 +325,14 @@ def _last_offset(job: Job, log: str) -> Offset | None:
 
 
 @contextmanager
-def indexing(session: SparkSession, job: Job, log: Path) -> Iterator[None]:
+def indexing(session: SparkSession, job: Job) -> Iterator[None]:
     """Have the inputs of a job indexed while its query runs, if they are to be."""
     if not job.granule:
         yield
         return
     started = Offset.of_json(json.loads(job.start)) if job.start else Offset.start(len(job.inputs))
     base = (_last_offset(job, "commits") or started).padded(len(job.inputs))
+    log = Path(job.run).parent / "spark.log"
     try:
         scans = _IndexScans(session, job, base, log)
     except OSError as error:

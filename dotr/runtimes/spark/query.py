@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -22,7 +22,6 @@ from dotr.monitoring.dead_letter_log import LOG
 from dotr.monitoring.totals import InputLost, RunFailed
 from dotr.runtimes.spark.checkpoint import last_number
 from dotr.runtimes.spark.checkpoint_damage import find_damage
-from dotr.runtimes.spark.index_scans import indexing
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.observed_metrics import with_metrics
@@ -43,9 +42,17 @@ while."""
 
 
 def run_query(
-    session: SparkSession, job: Job, sink: Sink, checkpoint: str, log: Path, poll: Callable[[], None] | None = None, restarts: int = 0
+    session: SparkSession,
+    job: Job,
+    sink: Sink,
+    checkpoint: str,
+    log: Path,
+    poll: Callable[[], None] | None = None,
+    restarts: int = 0,
+    scans: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
-    """Run the query to the end of its input, calling `poll` once a second.
+    """Run the query to the end of its input, calling `poll` once a second, each start within a
+    context of `scans`.
 
     A query that Spark gives up, for example after the loss of a worker, is restarted from its
     checkpoint up to `restarts` times without a written batch in between. Raises Refused and
@@ -56,7 +63,7 @@ def run_query(
         tries, before = 0, last_number(Path(checkpoint) / "commits")
         while True:
             try:
-                with indexing(session, job, log):
+                with scans():
                     failure = _run(session, job, sink, checkpoint, interrupted, poll)
                 if failure is None:
                     return

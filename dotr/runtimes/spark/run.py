@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -30,7 +31,7 @@ from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Tota
 from dotr.runtimes.pipeline import Pipeline, with_clock
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.display_paths import DisplayPaths
-from dotr.runtimes.spark.index_scans import granule_of
+from dotr.runtimes.spark.index_scans import granule_of, indexing
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.keys import bucket_keys
@@ -203,7 +204,8 @@ def _run_on_spark(
                         poll()
 
                 show("starting the query")
-                run_query(session, job, sink, checkpoint.query, checkpoint.log, poll_query, settings.restarts)
+                scans = partial(indexing, session, job)
+                run_query(session, job, sink, checkpoint.query, checkpoint.log, poll_query, settings.restarts, scans)
         except WriteFailed as error:
             raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None
         finally:

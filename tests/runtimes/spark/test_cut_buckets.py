@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from dotr.engine import stage_two
 from dotr.engine.limit_letters import cut_rules
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
@@ -14,7 +15,7 @@ from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Clock
 from dotr.monitoring.totals import Totals
-from dotr.patterns import event_store
+from dotr.patterns import event_store, match_buffer
 from dotr.runtimes.spark.rows import RowKind, encode_dead_letters, encode_totals
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.worker import BucketCache
@@ -27,11 +28,13 @@ from tests.support.running import by_time, outputs, run_engine
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logs from three events on, pages from four on, and runs that are trimmed from three events on."""
+    """Logs from three events on, pages from four on, runs that are trimmed from three on, and matches in chunks."""
     monkeypatch.setattr(bucket_state, "SMALL", 2)
     monkeypatch.setattr(paged_state, "MAX_UNPAGED", 3)
     monkeypatch.setattr(paged_state, "PAGE_EVENTS", 1)
     monkeypatch.setattr(event_store, "TRIM", 2)
+    monkeypatch.setattr(match_buffer, "FLUSH_SIZE", 3)
+    monkeypatch.setattr(stage_two, "_CHUNK_SIZE", 2)
 
 
 def cuts_of(maker: ChainMaker, elements: Sequence[Element]) -> list[int]:

@@ -19,8 +19,6 @@ from dotr.model.stream import Firing
 from dotr.model.time import Clock
 from tests.support.layered_batches import Instants, in_layers
 
-pytestmark = pytest.mark.core
-
 PREFIXES = {"": "http://example.org/"}
 LARS = """\
 BACKGROUND :zone .

@@ -1,4 +1,5 @@
-"""Counts of rules on Spark: those of a run in process, over buckets, batches and restarts."""
+"""Counts of rules and of events of other units on Spark, and what units with a key make: those of a run in process, over buckets, batches
+and restarts."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from dotr.config import read_config
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark.totals_file import read_totals
+from tests.support.outputs import joined
 
 pytestmark = pytest.mark.spark
 
@@ -33,10 +35,21 @@ rule Still define Still = [ [] a :S ] from Reading delayed by 3 s
 and not Reading as Other [ FILTER(?room = Reading.?room) ] within [0, 9 s] from Reading
 rule Again define Again = [ [] a :A ] from Jump and each Jump as Earlier within 30 s from Jump
 """
+LARS = """PREFIX : <http://e/>
+Warm(?m) :- :level(?m, ?v) IN [LAST 2 PER ?m], FILTER(?v > 50) .
+High(?m, ?v) :- :level(?m, ?v) IN [8 s], FILTER(?v > 80) .
+Calm(?m) :- :level(?m, ?v) IN [9 s], NOT Warm(?m) .
+REPORT Warm(?m) .  REPORT ENDED Warm(?m) AS Cooled .  REPORT High(?m, ?v) AS Peak .  REPORT Calm(?m) .
+"""
+UNITS = """PREFIX : <http://e/>
+REGISTER QUERY Rise AS SELECT ?m ?w WHERE { ?m :level ?v } SEQ { ?m :level ?w } FILTER(?w > ?v + 60) WITHIN 12 s POLICY RECENT
+REGISTER QUERY Nothing AS SELECT ?m WHERE EVENT Jump(?room AS ?m) SEQ { ?m :never ?v } WITHIN 9 s
+"""
+LABELS = ("Warm", "Cooled", "Peak", "Calm", "Rise", "Nothing")
 CONFIG = """
 name: counted
 prefixes: {{ "": "http://e/" }}
-rules: [r.dotr]
+rules: [{rules}]
 input: [{{ name: a, format: ndjson, path: a.ndjson }}]
 output: [{{ path: {out} }}]
 report: {{ accept: [D501, D502, D503, D315] }}
@@ -47,39 +60,49 @@ spark: {{ master: "local[2]", checkpoint: ck, batch: 40 }}
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    elements = [json.dumps({"time": at, "graph": f"[] :room :r{at % 5} ; :value {at * 37 % 101} ."}) for at in range(200)]
+    elements = [
+        json.dumps({"time": at, "graph": f"[] :room :r{at % 5} ; :value {at * 37 % 101} . :r{at % 5} :level {at * 37 % 101} ."})
+        for at in range(200)
+    ]
     (tmp_path / "a.ndjson").write_text("\n".join([*elements, elements[0]]))
-    (tmp_path / "spark.yaml").write_text(CONFIG.format(out="out"))
-    (tmp_path / "local.yaml").write_text(CONFIG.format(out="local.ndjson") + "engine: local\n")
+    (tmp_path / "a.lars").write_text(LARS)
+    (tmp_path / "u.epsparql").write_text(UNITS)
     return tmp_path
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
-    """The lines about rules that a run ends with."""
+    """The lines about rules and labels that a run ends with."""
     assert main(["run", *arguments]) == 0
     lines = [line.replace(arguments[0], "CONFIG") for line in capsys.readouterr().err.splitlines()]
-    return [line for line in lines if line.startswith("Rule ")]
+    return [line for line in lines if line.split()[0].rstrip(":") in ("Rule", *LABELS)]
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("rules", [STATELESS, STATELESS + STATEFUL], ids=["stateless", "stateful"])
-def test_counts_on_spark_are_those_in_process(rules: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("rules", "others"), [(STATELESS, []), (STATELESS + STATEFUL, ["a.lars", "u.epsparql"])], ids=["stateless", "stateful"]
+)
+def test_counts_on_spark_are_those_in_process(rules: str, others: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "r.dotr").write_text(HEADER + rules)
-    expected = run_local(build(read_config("local.yaml"), fresh=True, on_spark=False), lambda totals: None)
+    files = ", ".join(["r.dotr", *others])
+    (folder / "spark.yaml").write_text(CONFIG.format(out="out", rules=files))
+    (folder / "local.yaml").write_text(CONFIG.format(out="local.ndjson", rules=files) + "engine: local\n")
+    pipeline = build(read_config("local.yaml"), fresh=True, on_spark=False)
+    assert [placed.unit.name for placed in pipeline.program.layout.units if placed.is_spread] == (
+        ["Nothing", "Rise", "a.lars"] if others else []
+    )
+    expected = run_local(pipeline, lambda totals: None)
     lines = said(capsys, "local.yaml", "--fresh", "--rules")
-    assert len(lines) == rules.count("rule ")
+    assert len(lines) == len(pipeline.program.unit_names)
+    assert sum(line.endswith(" events.") for line in lines) >= (6 if others else 1)
     assert said(capsys, "spark.yaml", "--rules") == lines
+    assert joined(sorted((folder / "out").iterdir())) == (folder / "local.ndjson").read_text()
     stored = read_totals(folder / "ck")
     assert stored is not None
     assert stored.totals == expected
     assert stored.totals.rules == expected.rules != {}
     assert stored.totals.terms == expected.terms
     assert said(capsys, "spark.yaml", "--rules") == lines, "a run that reads nothing more tells of all runs"
-    assert own_counts(capsys) == dict.fromkeys(rule_names(rules), (0, 0)), "the figures of a run are its own"
-
-
-def rule_names(rules: str) -> list[str]:
-    return [line.split()[1] for line in rules.splitlines() if line.startswith("rule ")]
+    assert own_counts(capsys) == dict.fromkeys(pipeline.program.unit_names, (0, 0)), "the figures of a run are its own"
 
 
 def own_counts(capsys: pytest.CaptureFixture[str]) -> dict[str, tuple[int, int]]:

@@ -139,7 +139,6 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_any_batching_in_any_buckets_gives_what_one_engine_gives(name: str, seed: int) -> None:
@@ -199,7 +198,6 @@ def test_random_units_of_ep_sparql_in_layers_give_what_one_engine_gives(program:
     compare(spec_of(files, program.datalog, program.entailment), [(at, "in", turtle) for at, turtle in program.elements], chance)
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_elements_of_windows_in_segments(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, constant, value in (
@@ -214,7 +212,6 @@ def test_elements_of_windows_in_segments(name: str, monkeypatch: pytest.MonkeyPa
     assert in_layers(PROGRAMS[name][0], instants, cuts, 2, 5) == in_one_piece(PROGRAMS[name][0], instants)
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("seed", range(2))
 def test_a_layer_that_time_cannot_fire_keeps_its_pages(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, constant, value in (
@@ -242,7 +239,6 @@ LONG_WINDOWS = {
 }
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("name", LONG_WINDOWS)
 def test_a_batch_writes_what_came(name: str) -> None:
     """A window of four thousand elements, of which a batch brings forty and takes forty."""

@@ -1,0 +1,67 @@
+"""The graphs of a CONSTRUCT whose solutions come from several buckets (`dotr.layout.merged_graphs`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dotr.engine.query_run import merged_graph
+from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
+from dotr.layout.merged_graphs import MergedGraphs
+from dotr.model.continuous import ConstructForm
+from dotr.model.time import Micros
+from dotr.outputs import compile_template
+from dotr.patterns.events import StoredEvent
+
+
+class GraphRun(UnitRun):
+    """A unit that makes one graph of the solutions of a time, and keeps nothing."""
+
+    acts_alone = False
+
+    def __init__(self, unit: MergedGraphs) -> None:
+        query = unit.whole.query
+        assert isinstance(query.form, ConstructForm), "its solutions make a graph"
+        self._label = query.label
+        self._names = query.query.projection
+        attributes = unit.solutions.attributes
+        self._places = [attributes.index(name) for name in self._names]
+        self._template = compile_template(query.form.template, self._names)
+
+    def begin(self, time: Micros) -> None:
+        """Nothing: it answers what arrives."""
+
+    def end(self, last: Micros, *, is_fed: bool) -> None:
+        """Nothing."""
+
+    def next_due(self) -> Micros | None:
+        """None."""
+        return None
+
+    @property
+    def is_under_way(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def is_over(self) -> bool:
+        """False: it depends on the solutions."""
+        return False
+
+    def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
+        """The graph of the solutions that arrive."""
+        rows = [tuple([row[place] for place in self._places]) for _, row in arrivals.get(0, ())]
+        return UnitResult([merged_graph(self._label, self._template, self._names, time, rows)] if rows else [])
+
+    @property
+    def event_counts(self) -> Sequence[int]:
+        """No solution is kept."""
+        return (0,)
+
+    def to_json(self) -> str:
+        """Nothing."""
+        return "[]"
+
+    def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
+        """Nothing; raises ValueError for a state of another form."""
+        if text != "[]":
+            raise ValueError("a unit of graphs keeps nothing")
