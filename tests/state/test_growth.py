@@ -102,7 +102,6 @@ def test_units_move() -> None:
         assert through(UNITS, instants, cuts, widths) == expected(UNITS, instants), widths
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("seed", range(3))
 def test_files_with_a_key_move(seed: int, tmp_path: Path) -> None:
     """Runs, counts, windows of points and what waits for its point; a relation of facts is in the first bucket."""
@@ -112,7 +111,6 @@ def test_files_with_a_key_move(seed: int, tmp_path: Path) -> None:
         assert through(spec, instants, cuts, widths, seed) == whole, (cuts, widths)
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("seed", range(6))
 def test_queries_with_a_key_move(seed: int, tmp_path: Path) -> None:
     spec, instants = query_spec(seed, str(tmp_path / "kb.ttl"))

@@ -25,9 +25,7 @@ from tests.state.test_growth import expected, through
 from tests.support.layered_batches import Instants, LayeredRun, moved_to
 from tests.support.staged_programs import BACKGROUND, random_program
 
-pytestmark = pytest.mark.core
-
-PROGRAMS: Final = int(os.environ.get("DOTR_EXAMPLES", "24"))
+PROGRAMS: Final = int(os.environ.get("DOTR_EXAMPLES", "18"))
 MOST: Final = 400
 """Firings of a program; one with more is passed over."""
 
@@ -98,6 +96,7 @@ def test_a_rule_in_one_partition_keeps_its_state_in_stages(background: str) -> N
     assert compared > 2
 
 
+@pytest.mark.core
 def test_a_cut_program_in_one_piece_moves_nothing(background: str) -> None:
     """A batch that an earlier release has written to an output is finished in its layout."""
     rules = (
