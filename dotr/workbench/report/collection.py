@@ -218,7 +218,7 @@ class _Collector:
         counts = self._engine.rule_counts
         totals = Totals(rules=counts, terms=frozenset(self._terms.terms))
         lines = rule_lines(self._program, totals, self._replay.name, every=True)
-        for rule, line in zip(rules, lines, strict=True):
+        for rule, line in zip(rules, lines[: len(rules)], strict=True):  # lines on other units follow
             count, first, last = self._spans.get((LaneKind.RULE, rule.name), (0, None, None))
             place = rule.span.file_line
             own = counts.get(rule.name, RuleCounts())
