@@ -34,7 +34,7 @@ def element_shares(rows: Sequence[AttributeValues], buckets: int) -> Sequence[At
     triples, and the triples of the bucket's subjects.
 
     >>> a, b = ("<http://e/a>", "<e:v>", '"1"'), ("<http://e/b>", "<e:v>", '"2"')
-    >>> element_shares([(*a, *b), b], 2) == [("2", "3", *a), ("2", "3", *b, *b)]
+    >>> element_shares([(*a, *b), b], 2) == [("2", "3", *b, *b), ("2", "3", *a)]
     True
     """
     own: list[list[Term | None]] = [[] for _ in range(buckets)]
