@@ -1,7 +1,8 @@
 """The parsed program as JSON: what the texts of a program say, for processes that import no parser.
 
 Idea: `dotr.engine.value_codec` over a closed list of types, each with a written name that no
-renaming of code changes. Places refer to the documents of the specification, which travels beside it.
+renaming of code changes. Places refer to the documents of the specification, which travels beside
+it.
 Invariant: a program compiled from the parsed one has the digests, the layout and the output of one
 compiled from the texts.
 """
