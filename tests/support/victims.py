@@ -16,6 +16,8 @@ from tests.support.paths import ROOT
 
 WHO = ("all", "driver", "jvm", "reader", "stateful", "daemon", "planner")
 SURVIVED = {"reader", "stateful", "daemon", "planner"}
+_DAEMONS = [[daemon, "pyspark.worker"] for daemon in ("dotr.runtimes.spark.daemon", "pyspark.daemon")]
+"""The last words of the command of a daemon and its workers: on local masters, and on others."""
 """What a run gets over without being started again."""
 
 
@@ -77,7 +79,7 @@ class Run:
             "planner": [pid for pid, (_, words) in there.items() if words[-1].endswith("python_streaming_source_runner")],
         }
         jvms = set(victims["jvm"])
-        of_workers = {pid: parent for pid, (parent, words) in there.items() if words[-2:] == ["pyspark.daemon", "pyspark.worker"]}
+        of_workers = {pid: parent for pid, (parent, words) in there.items() if words[-2:] in _DAEMONS}
         daemons = sorted(pid for pid, parent in of_workers.items() if parent in jvms)
         victims["daemon"] = daemons[-1:] if choose.random() < 0.5 else daemons[:1]
         victims["reader"] = [pid for pid, parent in of_workers.items() if parent in daemons[:1]]
