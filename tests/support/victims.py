@@ -16,9 +16,9 @@ from tests.support.paths import ROOT
 
 WHO = ("all", "driver", "jvm", "reader", "stateful", "daemon", "planner")
 SURVIVED = {"reader", "stateful", "daemon", "planner"}
+"""What a run gets over without being started again."""
 _DAEMONS = [[daemon, "pyspark.worker"] for daemon in ("dotr.runtimes.spark.daemon", "pyspark.daemon")]
 """The last words of the command of a daemon and its workers: on local masters, and on others."""
-"""What a run gets over without being started again."""
 
 
 @dataclass
