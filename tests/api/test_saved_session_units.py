@@ -15,8 +15,6 @@ from tests.engine.test_continuous_random import PREFIXES
 from tests.support.properties import examples
 from tests.support.strategies_continuous import ContinuousProgram, continuous_programs
 
-pytestmark = pytest.mark.core
-
 QUERIES = """\
 PREFIX : <http://example.org/>
 REGISTER RSTREAM Hot AS SELECT ?x FROM NAMED WINDOW <w> ON :temp [RANGE 10s STEP 5s] WHERE { WINDOW <w> { ?x :v ?v FILTER(?v > 60) } }

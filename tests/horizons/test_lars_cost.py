@@ -14,8 +14,6 @@ from dotr.model.terms import Triple
 from dotr.model.time import Clock
 from dotr.store.triples import TripleIndex
 
-pytestmark = pytest.mark.core
-
 FILES = {
     "diamond and join": "Q(?x, ?z) :- :p(?x, ?y) IN [1 d], :q(?y, ?z) IN [1 d] .",
     "at": "Q(?x, ?t) :- :p(?x, ?y) AT ?t IN [1 d], :q(?y, ?z) IN [1 d] .",

@@ -17,8 +17,6 @@ from dotr.patterns.rule_templates import group_rules
 from tests.patterns.test_rule_templates import HEADER, alike
 from tests.support.properties import examples
 
-pytestmark = pytest.mark.core
-
 RULE = """PREFIX : <http://e/>
 query P = [ SELECT ?x ?v WHERE { ?x :p ?v } ]
 rule R define C = [ dotr_id1 :v ?v ] from P as Now [ FILTER(?v > 3) ] and last P as Before [ FILTER(?x = Now.?x) ] within 30 s from Now

@@ -20,8 +20,6 @@ from dotr.model.time import Clock
 from tests.support.running import Batched, outputs, run_engine
 from tests.support.staged_programs import BACKGROUND, random_program
 
-pytestmark = pytest.mark.core
-
 PROGRAMS: Final = int(os.environ.get("DOTR_EXAMPLES", "60"))
 MOST: Final = 400
 """Outputs of a program; one with more is passed over."""

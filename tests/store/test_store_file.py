@@ -26,8 +26,6 @@ from dotr.model.places import Document
 from dotr.store import dictionary
 from dotr.store.file import MappedFile, UnusableFile, checked_path, write_file
 
-pytestmark = pytest.mark.core
-
 GRAPH = "".join(f"<http://e/s{n}> <http://e/p> <http://e/s{n + 1}> .\n" for n in range(40))
 TWICE = Document("twice.dlog", "PREFIX e: <http://e/>\n[?a, e:twice, ?c] :- [?a, e:p, ?b], [?b, e:p, ?c] .\n")
 

@@ -21,8 +21,6 @@ from dotr.store.dictionary import Dictionary, dictionary_sections
 from dotr.store.file import MappedFile, write_file
 from dotr.store.triples import NO_EDGES, NO_TERMS, TripleIndex
 
-pytestmark = pytest.mark.core
-
 KEY = bytes(range(16))
 NODES = [f"<http://e/{n}>" for n in "abcdef"] + ["_:g0x1"]
 LITERALS = ['"x"', '"é\\n"@fr', '""', '"' + "long " * 400 + '"', '"\ud800"']
