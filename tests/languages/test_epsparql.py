@@ -426,6 +426,3 @@ def test_certain_variables() -> None:
     assert isinstance(group, InstantGroup)
     assert isinstance(group.pattern, LeftJoin)
     assert DURATION not in visible_variables(pattern)
-
-
-# --- hostile texts ---

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dotr.languages.epsparql import TemporalSet, compile_temporal
+from dotr.model.places import Document
 from tests.support.paths import TESTS
 from tests.support.properties import examples
 
