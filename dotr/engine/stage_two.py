@@ -228,7 +228,8 @@ class StageTwo:
             try:
                 self._write(time, [each], {})
             except Exception as error:
-                failed.append(self._dead_letter(time, RuleFailure(each.rule, each.bound[0], error_line(error))))
+                number, _, bound, _ = each
+                failed.append(self._dead_letter(time, RuleFailure(number, bound[0], error_line(error))))
             else:
                 writable.append(each)
         if not failed:
@@ -314,9 +315,9 @@ class _ChunkWriter:
         self.is_empty = False
         for start in range(0, len(matched), _CHUNK_SIZE):
             chunk = matched[start : start + _CHUNK_SIZE]
-            if chunk[0].bound[0].values != self._anchor:
+            if chunk[0][2][0].values != self._anchor:
                 self.repeats.clear()
-            self._anchor = chunk[-1].bound[0].values
+            self._anchor = chunk[-1][2][0].values
             result = self._stage.write_firings(self._time, chunk, self.repeats)
             self.events += result.events
             self.failed += result.failed

@@ -100,16 +100,17 @@ class RecordedLayer(StageTwo):
     def record_made(self, time: Micros, matches: Iterable[Match]) -> None:
         """Record the composite events of matches at a time, of labels that some rule reads."""
         made: dict[Label, list[tuple[int, AttributeValues]]] = {}
-        for match in matches:
-            label = self.rules[match.rule].event
+        for rule, ordinal, _, values in matches:
+            label = self.rules[rule].event
             if label in self._recorded_labels:
-                made.setdefault(label, []).append((match.ordinal, match.values))
+                made.setdefault(label, []).append((ordinal, values))
         for label, events in made.items():
             self.history.record(label, time, events)
 
     def bound_events(self, match: Match) -> Mapping[Label, RecordedEvent]:
         """The event of each positive role of a match, by label."""
+        rule, _, bound, _ = match
         return {
             label: self.history.find(stream, event.time, event.ordinal)
-            for label, stream, event in zip(self._labels[match.rule], self._streams[match.rule], match.bound, strict=True)
+            for label, stream, event in zip(self._labels[rule], self._streams[rule], bound, strict=True)
         }

@@ -295,7 +295,7 @@ class Operator:
         the group."""
         start, matches = anchors[len(anchors) - length_hint(remaining) - 1], buffer.matches
         anchor = anchor_of(start)
-        while len(matches) > before and matches[-1].bound[0] is anchor:
+        while len(matches) > before and matches[-1][2][0] is anchor:
             matches.pop()
         if isinstance(error, AnchorLimitExceeded):
             matcher, counter = self._groups[number].matcher, state.counter.groups[number]

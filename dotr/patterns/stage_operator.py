@@ -42,10 +42,10 @@ class StageOperator(Operator):
     def drain_bindings(self) -> list[tuple[BindingStream, Arrival]]:
         """The bindings that have left since the last call, each with its stream."""
         found: list[tuple[BindingStream, Arrival]] = []
-        for sent in self._sent:
-            stream = self.layer.rules[sent.rule].stage.leaves
+        for rule, _, _, values in self._sent:
+            stream = self.layer.rules[rule].stage.leaves
             assert stream is not None, "a binding left the stage"
-            found.append((stream, (0, sent.values)))
+            found.append((stream, (0, values)))
         self._sent.clear()
         return found
 
