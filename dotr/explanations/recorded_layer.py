@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Set
 
 from dotr.engine.program import CompiledProgram
-from dotr.engine.stage_two import StageTwo
+from dotr.engine.stage_two import EmitFirings, LayerResult, StageTwo
 from dotr.explanations.history import History, RecordedEvent
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.layers import Layer, Layout, MadeStream
@@ -88,6 +88,10 @@ class RecordedLayer(StageTwo):
         """Store what arrives after the step of a moment, and record it."""
         self.record_arrivals(time, arrivals)
         super().keep(state, time, arrivals, ended=ended)
+
+    def step_fact(self, state: State, time: Micros, port: int, values: AttributeValues, *, emit: EmitFirings | None = None) -> LayerResult:
+        """The result of an instant that brings one fact, which `step` records."""
+        return self.step(state, time, {port: [(0, values)]}, emit=emit)
 
     def record_arrivals(self, time: Micros, arrivals: Arrivals) -> None:
         """Record the facts, and the events of units other than rules, that arrive at a time, of

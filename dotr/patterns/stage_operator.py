@@ -36,6 +36,7 @@ class StageOperator(Operator):
     ) -> None:
         super().__init__(layer, attributes, clock, limits, counted)
         self._is_single_depth = False
+        self.lone_groups = self._lone_groups()
         self._binding_ports = [number for number, port in enumerate(layer.ports) if isinstance(port.stream, BindingStream)]
         self._sent: list[Match] = []
 
