@@ -56,7 +56,7 @@ def by_definition(events: list[Reading], rules: int, each: bool) -> int:
 
 def ours(path: str, rules: str, form: str) -> Callable[[], int]:
     """Stage two of dotr, from facts of interest to matches."""
-    from benchmarks.patterns import SECOND, number, program, query, room, streams
+    from benchmarks.patterns import SECOND, matches_of, number, program, query, room, streams
     from dotr.engine.router import Router
 
     layout, operator = program(query("A") + query("B") + "".join(rule(n, form) for n in range(int(rules))))
@@ -68,9 +68,7 @@ def ours(path: str, rules: str, form: str) -> Callable[[], int]:
     def run() -> int:
         state, matches = operator.start(), 0
         for now, facts in instants:
-            arrivals = router.facts(facts)[0].get(0)
-            if arrivals:
-                matches += len(operator.step(state, now, arrivals))
+            matches += matches_of(operator, router, state, now, facts)
         return matches
 
     return run

@@ -24,7 +24,7 @@ from dotr.engine.items import items_of
 from dotr.engine.program import CompiledProgram
 from dotr.engine.router import Deliveries, Facts, Router
 from dotr.engine.stage_one import InstantFacts, next_multiple
-from dotr.engine.stage_two import EmitFirings, LayerResult, StageTwo
+from dotr.engine.stage_two import NOTHING, EmitFirings, LayerResult, StageTwo
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.feeding import DelayedAnchors, feeders, is_fed
 from dotr.layout.layers import Stream
@@ -176,6 +176,7 @@ class Engine:
         self._states = [layer.start() for layer in self._layers]
         self._units = program.unit_layers(clock)
         self._unit_counts: dict[str, RuleCounts] = {}
+        self._lone = self._router.lone if len(self._layers) == 1 and not self._units else None
         self._feeders = feeders(program.layout) if self._units else {}
         self._fed_streams = program.layout.fed_streams
         self._timed = program.acts_alone
@@ -279,7 +280,17 @@ class Engine:
 
     def _moment(self, time: Micros, facts: Facts, *, ended: bool = False) -> list[Firing]:
         """The firings of all layers at one time, in order of rule name, then attributes."""
-        firings: list[Firing] = []
+        lone = self._lone(facts) if self._lone is not None and not ended else None
+        if lone is not None:
+            step = self._layers[0].step_fact(self._states[0], time, *lone, emit=self._emit)
+            if step is NOTHING:
+                return []
+            self.failed += step.failed
+            firings = step.firings
+            if len(firings) > 1:
+                firings.sort(key=output_order)
+            return firings
+        firings = []
         deliveries = self._router.facts(facts)
         for number, layer in enumerate(self._layers):
             arrivals = deliveries[number].get(0)

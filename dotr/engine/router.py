@@ -43,8 +43,24 @@ class Router:
             stream: tuple((layer, port, layout.layers[layer].ports[port]) for layer, port in targets)
             for stream, targets in layout.routes.items()
         }
+        self._lone_ports: dict[Stream, int] = {}
+        if buckets == 1 and self.layers == 1:
+            self._lone_ports = {stream: targets[0][1] for stream, targets in self._routes.items() if len(targets) == 1}
         replicated = ((layer, port) for layer in layout.layers for port, each in enumerate(layer.ports) if each.is_replicated)
         self._tests = {(layer.number, port): own_test(layer, port) for layer, port in replicated} if buckets > 1 else {}
+
+    def lone(self, facts: Facts) -> tuple[int, AttributeValues] | None:
+        """The port and the values of a fact that is all that an instant brings, of a stream that
+        one port of the only layer reads; None for other facts, which `facts` delivers.
+
+        With a layer whose port 3 reads stream 0, `{0: [("<http://e/room>",)]}` gives `(3,
+        ("<http://e/room>",))`.
+        """
+        if len(facts) == 1:
+            ((stream, rows),) = facts.items()
+            if len(rows) == 1 and stream in self._lone_ports:
+                return self._lone_ports[stream], rows[0]
+        return None
 
     def facts(self, facts: Facts, time: Micros | None = None) -> list[Deliveries]:
         """The deliveries of the facts of an instant, at a time in µs, to each layer's partitions;

@@ -32,7 +32,7 @@ from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import InstantiateTemplate
 from dotr.patterns.event_store import PortStore
 from dotr.patterns.events import Match, StoredEvent
-from dotr.patterns.operator import Arrival, Arrivals, Operator
+from dotr.patterns.operator import MANY_GROUPS, Arrival, Arrivals, LoneFactFailed, Operator
 from dotr.patterns.rule_counts import LayerCounter, RuleCounts
 from dotr.patterns.rule_failures import LimitExcess, RuleFailure
 from dotr.patterns.state import State
@@ -192,7 +192,31 @@ class StageTwo:
             except EmissionFailed as failure:
                 raise failure.error from None
         if not matched and not operator.failures and (chunks is None or chunks.is_empty):
-            return _NOTHING
+            return NOTHING
+        return self._result(state, time, matched, chunks)
+
+    def step_fact(self, state: State, time: Micros, port: int, values: AttributeValues, *, emit: EmitFirings | None = None) -> LayerResult:
+        """The result of `step` at an instant that brings one fact to one port and nothing else."""
+        operator = self._operator
+        if operator.lone_groups[port] == MANY_GROUPS:
+            return self.step(state, time, {port: [(0, values)]}, emit=emit)
+        BOUNDS.characters = self._limits.literal
+        chunks = None
+        try:
+            matched = operator.step_fact(state, time, port, values)
+        except LoneFactFailed as failed:
+            chunks = None if emit is None else _ChunkWriter(self, time, emit, state.counter.events)
+            try:
+                matched = operator.resume_fact(state, port, failed, None if chunks is None else chunks.write)
+            except EmissionFailed as failure:
+                raise failure.error from None
+        if not matched and not operator.failures and (chunks is None or chunks.is_empty):
+            return NOTHING
+        return self._result(state, time, matched, chunks)
+
+    def _result(self, state: State, time: Micros, matched: Sequence[Match], chunks: _ChunkWriter | None) -> LayerResult:
+        """The result of a step that has matches, failures, or chunks of firings emitted before."""
+        operator = self._operator
         result = self.write_firings(time, matched, {} if chunks is None else chunks.repeats)
         written = state.counter.events
         for firing in result.firings:
@@ -228,7 +252,8 @@ class StageTwo:
             try:
                 self._write(time, [each], {})
             except Exception as error:
-                failed.append(self._dead_letter(time, RuleFailure(each.rule, each.bound[0], error_line(error))))
+                number, _, bound, _ = each
+                failed.append(self._dead_letter(time, RuleFailure(number, bound[0], error_line(error))))
             else:
                 writable.append(each)
         if not failed:
@@ -314,9 +339,9 @@ class _ChunkWriter:
         self.is_empty = False
         for start in range(0, len(matched), _CHUNK_SIZE):
             chunk = matched[start : start + _CHUNK_SIZE]
-            if chunk[0].bound[0].values != self._anchor:
+            if chunk[0][2][0].values != self._anchor:
                 self.repeats.clear()
-            self._anchor = chunk[-1].bound[0].values
+            self._anchor = chunk[-1][2][0].values
             result = self._stage.write_firings(self._time, chunk, self.repeats)
             self.events += result.events
             self.failed += result.failed
@@ -348,7 +373,8 @@ def _named(labels: Sequence[Label], bound: Sequence[StoredEvent]) -> list[tuple[
     return [(label, event.time, event.values) for label, event in zip(labels, bound, strict=True)]
 
 
-_NOTHING = LayerResult([], [])
+NOTHING: Final = LayerResult([], [])
+"""The result of a step without any; it is not changed."""
 
 _EVENTS: Final = 1
 _GRAPHS: Final = 2

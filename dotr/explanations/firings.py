@@ -387,6 +387,7 @@ class _FiringLayer(RecordedLayer):
         return result
 
     def _firing(self, match: Match, firing: Firing) -> NamedFiring:
-        rule, events = self._as_written[match.rule], self.bound_events(match)
+        number, ordinal, _, values = match
+        rule, events = self._as_written[number], self.bound_events(match)
         graph = firing.graph if rule.event in self._graphs_of else None
-        return NamedFiring(rule, firing.time, match.ordinal, events, dict(firing.attributes), _fresh_names(firing, match.values), graph)
+        return NamedFiring(rule, firing.time, ordinal, events, dict(firing.attributes), _fresh_names(firing, values), graph)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Set
 
 from dotr.engine.program import CompiledProgram
-from dotr.engine.stage_two import StageTwo
+from dotr.engine.stage_two import EmitFirings, LayerResult, StageTwo
 from dotr.explanations.history import History, RecordedEvent
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.layers import Layer, Layout, MadeStream
@@ -89,6 +89,10 @@ class RecordedLayer(StageTwo):
         self.record_arrivals(time, arrivals)
         super().keep(state, time, arrivals, ended=ended)
 
+    def step_fact(self, state: State, time: Micros, port: int, values: AttributeValues, *, emit: EmitFirings | None = None) -> LayerResult:
+        """The result of an instant that brings one fact, which `step` records."""
+        return self.step(state, time, {port: [(0, values)]}, emit=emit)
+
     def record_arrivals(self, time: Micros, arrivals: Arrivals) -> None:
         """Record the facts, and the events of units other than rules, that arrive at a time, of
         streams that this layer is the first to read.
@@ -100,16 +104,17 @@ class RecordedLayer(StageTwo):
     def record_made(self, time: Micros, matches: Iterable[Match]) -> None:
         """Record the composite events of matches at a time, of labels that some rule reads."""
         made: dict[Label, list[tuple[int, AttributeValues]]] = {}
-        for match in matches:
-            label = self.rules[match.rule].event
+        for rule, ordinal, _, values in matches:
+            label = self.rules[rule].event
             if label in self._recorded_labels:
-                made.setdefault(label, []).append((match.ordinal, match.values))
+                made.setdefault(label, []).append((ordinal, values))
         for label, events in made.items():
             self.history.record(label, time, events)
 
     def bound_events(self, match: Match) -> Mapping[Label, RecordedEvent]:
         """The event of each positive role of a match, by label."""
+        rule, _, bound, _ = match
         return {
             label: self.history.find(stream, event.time, event.ordinal)
-            for label, stream, event in zip(self._labels[match.rule], self._streams[match.rule], match.bound, strict=True)
+            for label, stream, event in zip(self._labels[rule], self._streams[rule], bound, strict=True)
         }

@@ -278,10 +278,10 @@ class _RecordingLayer(RecordedLayer):
         if self._makes_graphs:
             return LayerResult([], super().write_firings(time, matched, repeats).events)
         events: list[tuple[MadeStream, Arrival]] = []
-        for each in matched:
-            label = self.rules[each.rule].event
+        for rule, ordinal, _, values in matched:
+            label = self.rules[rule].event
             if label in self._above:
-                events.append((label, (each.ordinal, each.values)))
+                events.append((label, (ordinal, values)))
         return LayerResult([], events)
 
     def _report(self, state: State, time: Micros, *, ended: bool) -> None:
@@ -294,7 +294,7 @@ class _RecordingLayer(RecordedLayer):
         events = self.history.between(self._anchors, since, since)
         if not events:
             return
-        firings = [self._firing(time, each) for each in self._matches if each.rule == self._number]
+        firings = [self._firing(time, each) for each in self._matches if each[0] == self._number]
         anchors, bindings = self._counts(state)
         anchors_before, before = self._counted
         self._counted = anchors, bindings
@@ -309,4 +309,4 @@ class _RecordingLayer(RecordedLayer):
         raise AssertionError("a rule that is counted has a group of its own")
 
     def _firing(self, time: Micros, match: Match) -> RecordedFiring:
-        return RecordedFiring(self._asked, time, self.bound_events(match), match.values)
+        return RecordedFiring(self._asked, time, self.bound_events(match), match[3])

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from dotr.codegen import define
 from dotr.codegen.printer import printed
@@ -36,6 +36,15 @@ KeyIndex: TypeAlias = dict[IndexKey, list[StoredEvent]]
 
 EventTest: TypeAlias = Callable[[Micros, AttributeValues], bool]
 """Evaluates the constraints of a clause that name no other event."""
+
+
+class EventCondition(NamedTuple):
+    """A test of an event `(t, _, v)` with the sources of its arguments: a test of the second
+    attribute is `(test, "v[1]")`."""
+
+    test: Callable[..., bool]
+    arguments: str
+
 
 InsertEvents: TypeAlias = Callable[[Sequence[KeyIndex], Sequence[StoredEvent], Micros], None]
 """`insert(indexes, events, horizon)` appends events to the runs of each index and trims long
@@ -102,7 +111,7 @@ def trim(run: list[StoredEvent]) -> None:
         del run[:number]
 
 
-def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventTest | None], finders: Sequence[RowFinder | None]) -> InsertEvents:
+def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventCondition | None], finders: Sequence[RowFinder | None]) -> InsertEvents:
     """Generates the insertion of a port's events into its indexes.
 
     `tests` and `finders` belong to the filter and the constants of the index at the same position.
@@ -124,14 +133,16 @@ def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventTest | None]
     names: dict[str, object] = {"key": equality_key, "trim": trim}
     per_event: list[CodeNode] = [Assign("t, _, v", "e")]
     for n, (spec, test, finder) in enumerate(zip(specs, tests, finders, strict=True)):
-        names[f"test{n}"], names[f"new_run{n}"], names[f"find{n}"] = test, spec.new_run, finder
-        per_event += _insertion(n, spec, test is not None, finder is not None)
+        names[f"new_run{n}"], names[f"find{n}"] = spec.new_run, finder
+        if test is not None:
+            names[f"test{n}"] = test.test
+        per_event += _insertion(n, spec, None if test is None else f"test{n}({test.arguments})", finder is not None)
     indexes = [Assign(f"l{n}", f"indexes[{n}]") for n in range(len(specs))]
     function = GeneratedFunction("insert", "indexes, events, horizon", [*indexes, ForEach("e", "events", per_event)])
     return define(printed(function), "event store", "insert", names)
 
 
-def _insertion(n: int, spec: IndexSpec, is_filtered: bool, has_table: bool) -> list[CodeNode]:
+def _insertion(n: int, spec: IndexSpec, condition: str | None, has_table: bool) -> list[CodeNode]:
     """The statements that insert the event `e` into index `n`."""
     sides = [f"s{number}" for number in range(len(spec.positions))]
     keys = [f"({side} if {side} >= '<=' else key({side}))" for side in sides]
@@ -139,8 +150,8 @@ def _insertion(n: int, spec: IndexSpec, is_filtered: bool, has_table: bool) -> l
     skips = spec.measure in (Measure.ABOVE, Measure.BELOW)
     if spec.measured is not None and not skips:
         conditions.append(f"v[{spec.measured}] is not None")
-    if is_filtered:
-        conditions.append(f"test{n}(t, v)")
+    if condition is not None:
+        conditions.append(condition)
     shared_keys: list[CodeNode] = []
     if has_table:
         if keys:  # computed once for all rows
@@ -195,6 +206,23 @@ class PortStore:
         if log[0][0] < horizon:
             self.expire(now)
         self._insert(self.indexes, events, horizon)
+
+    def add_one(self, event: StoredEvent) -> None:
+        """Stores an event with the result of `add`; most often one event expires for it.
+
+        With a retention of 30 s and an event a second, the log has the events of 31 s: one comes,
+        one goes.
+        """
+        now = event[0]
+        horizon = now - self.retention
+        log = self.log
+        log.append(event)
+        if log[0][0] < horizon:
+            log.popleft()
+            self._expired += 1
+            if self._expired > TRIM or log[0][0] < horizon:
+                self.expire(now)
+        self._insert(self.indexes, (event,), horizon)
 
     def extend(self, events: Sequence[StoredEvent]) -> None:
         """Stores events of several times in their order, with the same result as `add` for each
@@ -257,6 +285,9 @@ class BorrowedStore(PortStore):
         raise AssertionError("the owner stores events")
 
     extend = add
+
+    def add_one(self, event: StoredEvent) -> None:
+        self.add((event,))
 
     def expire(self, now: Micros) -> None:
         """The owner expires events."""

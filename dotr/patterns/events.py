@@ -1,6 +1,6 @@
 """Records of stage two: stored events and matches.
 
-Hot paths construct both with `tuple.__new__`, which takes a third of the time of the constructor.
+Hot paths construct events with `tuple.__new__`, which takes a third of the time of the constructor.
 """
 
 from __future__ import annotations
@@ -26,18 +26,14 @@ class StoredEvent(NamedTuple):
     values: AttributeValues
 
 
-class Match(NamedTuple):
-    """A complete binding of rule number `rule` of a layer.
+Match: TypeAlias = tuple[int, int, tuple[StoredEvent, ...], AttributeValues]
+"""A complete binding of a rule of a layer: the number of the rule, the ordinal, the bound events,
+and the values of the composite event's attributes.
 
-    `bound` holds the events of the positive roles, the anchor first and the others in the order
-    written; `values` are the attributes of the composite event. `ordinal` distinguishes the matches
-    with one event label at one instant.
-    """
-
-    rule: int
-    ordinal: int
-    bound: tuple[StoredEvent, ...]
-    values: AttributeValues
+The bound events are those of the positive roles, the anchor first and the others in the order
+written. The ordinal distinguishes the matches with one event label at one instant. A plain tuple:
+`zip` makes those of many rules four times as fast as those of a class with named fields.
+"""
 
 
 class EnteringBinding(NamedTuple):

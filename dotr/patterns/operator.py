@@ -27,7 +27,7 @@ from dotr.patterns.events import Match, SearchStart, StoredEvent, anchor_of
 from dotr.patterns.match_buffer import FLUSH_SIZE, EmitMatches, MatchBuffer
 from dotr.patterns.matcher.candidates import AnchorLimitExceeded
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
-from dotr.patterns.matcher.emitter import event_test, table_finder
+from dotr.patterns.matcher.emitter import event_condition, table_finder
 from dotr.patterns.rule_counts import LayerCounter
 from dotr.patterns.rule_failures import LimitExcess, RuleFailure, SingleRule, isolate_rules, match_exactly
 from dotr.patterns.rule_templates import NumberedRule, PositionalStage, RuleTemplate, group_rules
@@ -39,6 +39,13 @@ Arrival: TypeAlias = tuple[int, AttributeValues]
 Arrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
 """The arrivals of one instant by port; the facts of a port in tie order."""
 
+
+NO_GROUP: Final = -1
+"""In the place of the number of a group: there is none."""
+
+MANY_GROUPS: Final = -2
+"""In the place of the number of a group: there are several, or they are evaluated by depth or after
+a delay."""
 
 _NOTHING_BORROWED: Final[Mapping[int, PortStore]] = MappingProxyType({})
 
@@ -54,6 +61,15 @@ class _CompiledGroup(NamedTuple):
     anchor: int
     indexes: tuple[tuple[int, int], ...]
     rules: tuple[int, ...]
+
+
+class LoneFactFailed(Exception):
+    """A failure of the only group that a fact anchors; the fact is stored."""
+
+    def __init__(self, event: StoredEvent, error: Exception) -> None:
+        super().__init__(error)
+        self.event = event
+        self.error = error
 
 
 class Operator:
@@ -109,13 +125,15 @@ class Operator:
         self._inserts = [
             compile_insert(
                 list(specs),
-                [event_test(spec.own, port.attributes, clock) if spec.own else None for spec in specs],
+                [event_condition(spec.own, port.attributes, clock) if spec.own else None for spec in specs],
                 [table_finder(spec.constants, port.attributes) if spec.constants else None for spec in specs],
             )
             for port, specs in zip(layer.ports, specs_of_port, strict=True)
         ]
+        self._is_stored = [bool(specs) for specs in specs_of_port]
         self._is_fact_port = [isinstance(port.stream, int) for port in layer.ports]
         self._is_single_depth = depths == 1 and all(self._is_fact_port)
+        self.lone_groups = self._lone_groups()
         self._complete = self._completion(depths)
         read = {port.stream for port in layer.ports}
         self._composite_labels = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
@@ -129,6 +147,17 @@ class Operator:
         if template.stage is not None and template.stage.enters is not None:
             return template.stage.port
         return -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
+
+    def _lone_groups(self) -> list[int]:
+        """For each port what `step_fact` evaluates at a fact: the number of the only group that it
+        anchors, or `NO_GROUP`, or `MANY_GROUPS` where `step_fact` does not take it.
+
+        Where port 0 anchors group 0, port 1 none, and port 2 groups 1 and 2: `[0, -1, -2]`.
+        """
+        if not self._is_single_depth or self._delays:
+            return [MANY_GROUPS] * len(self.layer.ports)
+        anchored = [self._anchored[0].get(port, ()) for port in range(len(self.layer.ports))]
+        return [MANY_GROUPS if len(groups) > 1 else groups[0] if groups else NO_GROUP for groups in anchored]
 
     def _completion(self, depths: int) -> list[list[tuple[int, Label]]]:
         """The event ports that are complete before each depth, and after the last."""
@@ -219,6 +248,35 @@ class Operator:
                 waiting.extend(present.get(port, ()))
         return matches
 
+    def step_fact(self, state: State, time: Micros, port: int, values: AttributeValues) -> list[Match]:
+        """The matches of `step` in partition 0 at a time (µs) at which one fact arrives at a port,
+        with number 0, and nothing else; the port is one that `lone_groups` takes.
+
+        Raises `LoneFactFailed`: then `resume_fact` gives the matches.
+        """
+        event = _new(StoredEvent, (time, 0, values))
+        if self._is_stored[port]:
+            state.stores[port].add_one(event)
+        state.countdown -= 1
+        if not state.countdown:
+            state.sweep(time)
+        matches: list[Match] = []
+        number = self.lone_groups[port]
+        if number >= 0:
+            try:
+                self._finds[number](
+                    (event,), state.indexes[number], state.consumed, matches, self.layer.number << 56, state.counter.groups[number]
+                )
+            except Exception as error:
+                raise LoneFactFailed(event, error) from error
+        return matches
+
+    def resume_fact(self, state: State, port: int, failed: LoneFactFailed, emit: EmitMatches | None = None) -> list[Match]:
+        """The matches of a fact at which `step_fact` has failed, rule by rule where that is needed."""
+        number, matches = self.lone_groups[port], list[Match]()
+        self._resume(number, (failed.event,), iter(()), 0, failed.error, state, MatchBuffer(matches, self.layer.number << 56, emit))
+        return matches
+
     def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool) -> None:
         """Stores events of a time (µs), in tie order, after its step: they are at ports at which
         nothing arrived then, and no anchors of that time.
@@ -295,7 +353,7 @@ class Operator:
         the group."""
         start, matches = anchors[len(anchors) - length_hint(remaining) - 1], buffer.matches
         anchor = anchor_of(start)
-        while len(matches) > before and matches[-1].bound[0] is anchor:
+        while len(matches) > before and matches[-1][2][0] is anchor:
             matches.pop()
         if isinstance(error, AnchorLimitExceeded):
             matcher, counter = self._groups[number].matcher, state.counter.groups[number]
@@ -342,7 +400,7 @@ class Operator:
         inserts = [
             compile_insert(
                 list(specs),
-                [event_test(spec.own, port.attributes, self._clock) if spec.own else None for spec in specs],
+                [event_condition(spec.own, port.attributes, self._clock) if spec.own else None for spec in specs],
                 [table_finder(spec.constants, port.attributes) if spec.constants else None for spec in specs],
             )
             for port, specs in zip(self.layer.ports, specs_of_port, strict=True)

@@ -36,16 +36,17 @@ class StageOperator(Operator):
     ) -> None:
         super().__init__(layer, attributes, clock, limits, counted)
         self._is_single_depth = False
+        self.lone_groups = self._lone_groups()
         self._binding_ports = [number for number, port in enumerate(layer.ports) if isinstance(port.stream, BindingStream)]
         self._sent: list[Match] = []
 
     def drain_bindings(self) -> list[tuple[BindingStream, Arrival]]:
         """The bindings that have left since the last call, each with its stream."""
         found: list[tuple[BindingStream, Arrival]] = []
-        for sent in self._sent:
-            stream = self.layer.rules[sent.rule].stage.leaves
+        for rule, _, _, values in self._sent:
+            stream = self.layer.rules[rule].stage.leaves
             assert stream is not None, "a binding left the stage"
-            found.append((stream, (0, sent.values)))
+            found.append((stream, (0, values)))
         self._sent.clear()
         return found
 

@@ -36,7 +36,7 @@ from dotr.model.time import Clock
 from dotr.outputs.templates import compile_template
 from dotr.patterns.event_store import compile_insert
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
-from dotr.patterns.matcher.emitter import event_test
+from dotr.patterns.matcher.emitter import event_condition
 from dotr.patterns.operator import numbered_rule, positional_stage
 from dotr.patterns.rule_templates import RuleGroup, group_rules
 from dotr.queries import shared_joins as together
@@ -183,7 +183,7 @@ def event_store() -> Callable[..., Any]:
     made, alike = compiled_matcher()
     parts = [step.role for step in alike.template.clauses]
     specs = [look for look, part in zip(made.index_specs, parts, strict=True) if part.port == parts[1].port]
-    tests = [event_test(spec.own, parts[1].attributes, Clock()) if spec.own else None for spec in specs]
+    tests = [event_condition(spec.own, parts[1].attributes, Clock()) if spec.own else None for spec in specs]
     return compile_insert(specs, tests, [None] * len(specs))
 
 

@@ -350,5 +350,5 @@ def test_an_aggregate_may_choose_in_later_constraints() -> None:
     ports = {"A" if "A>" in repr(layout.streams[p.stream].query) else "B": n for n, p in enumerate(layout.layers[0].ports)}  # type: ignore[index]
     for second_, value in enumerate((1, 8, 3, 2)):
         operator.step(state, second_ * SECOND, {ports["B"]: [(0, (None, literal(str(value), XSD + "integer")))]})
-    (match,) = operator.step(state, 5 * SECOND, {ports["A"]: [(0, (None, literal("0", XSD + "integer")))]})
-    assert match.values == (literal("8", XSD + "integer"),)
+    ((_, _, _, values),) = operator.step(state, 5 * SECOND, {ports["A"]: [(0, (None, literal("0", XSD + "integer")))]})
+    assert values == (literal("8", XSD + "integer"),)

@@ -161,9 +161,7 @@ class RuleMatcherEmitter(CandidateEmitter):
             "key": equality_key,
             "equal": _EQUAL,
             "every": range(1, sys.maxsize),
-            "new": tuple.__new__,
             "Exceeded": AnchorLimitExceeded,
-            "Matched": Match,
             "NAN": _NAN,
             "rows": self.rows,
             "count": count,
@@ -571,7 +569,7 @@ class RuleMatcherEmitter(CandidateEmitter):
         bound, own = f"({', '.join(events)},)", any(names_row(value) for value in template.values if value is not None)
         values = f"({', '.join(map(self.value, template.values))}{',' if template.values else ''})"
         if self.active_rows is None:
-            self.line(f"found.append(new(Matched, (row[0], base + len(found), {bound}, {values})))")
+            self.line(f"found.append((row[0], base + len(found), {bound}, {values}))")
             self.limit_group()
             for place in template.consuming:
                 events_of = f"[e{place}[:2]]" if template.is_positive(place) else f"[e[:2] for e in all{place}]"
@@ -580,12 +578,11 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.line(f"bound = {bound}")
         if own:
             with self.block(f"for row in {self.active_rows}:"):
-                self.line(f"found.append(new(Matched, (row[0], base + len(found), bound, {values})))")
+                self.line(f"found.append((row[0], base + len(found), bound, {values}))")
             self.limit_group()
         else:
             self.line(f"values = {values}")
-            each = f"zip(map(number, {self.active_rows}), count(base + len(found)), repeat(bound), repeat(values))"
-            self.line(f"found += map(new, repeat(Matched), {each})")
+            self.line(f"found += zip(map(number, {self.active_rows}), count(base + len(found)), repeat(bound), repeat(values))")
             self.limit_group()
 
     def count_errors(self, condition: Expression) -> None:

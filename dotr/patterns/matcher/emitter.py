@@ -27,7 +27,7 @@ from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeO
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.model.traverse import conjuncts, parameters_of
-from dotr.patterns.event_store import EventTest
+from dotr.patterns.event_store import EventCondition, EventTest
 from dotr.patterns.rule_search import MIRRORED, Comparison, ConstantTable, RowBound, RowFinder, TableCell, TableRow, comparison
 from dotr.patterns.rule_templates import RESULT, ROW, PositionalRole, RuleGroup
 
@@ -235,6 +235,19 @@ def event_test(own: Sequence[Expression], attributes: Sequence[Variable], clock:
     arguments = ", ".join(f"values[{attributes.index(p.name)}]" if isinstance(p, Var) else "time_of(time)" for p in used)
     space = {"holds": conjunction(own, used), "time_of": lambda micros: time_term(micros, clock)}
     return define(f"def test(time, values):\n    return holds({arguments})\n", "event test", "test", space)
+
+
+def event_condition(own: Sequence[Expression], attributes: Sequence[Variable], clock: Clock) -> EventCondition:
+    """The constraints of an index's filter as a condition of its insertion.
+
+    Constraints on attributes alone are called with these, without a function between: `?v > 3` on
+    the second attribute is `test0(v[1])`.
+    """
+    used = parameters_of(own)
+    positions = [attributes.index(each.name) for each in used if isinstance(each, Var)]
+    if len(positions) == len(used):
+        return EventCondition(conjunction(own, used), ", ".join(f"v[{position}]" for position in positions))
+    return EventCondition(event_test(own, attributes, clock), "t, v")
 
 
 def table_comparison(condition: Expression) -> Comparison | None:

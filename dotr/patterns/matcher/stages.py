@@ -179,7 +179,7 @@ class _StageEmitter(RuleMatcherEmitter):
         Of the rules 0 to 2 of the stream, all alive, with the event of one clause:
 
             row = (alive_rows1, str(b1), x0, y0, v0[0], str(t1), …)
-            found.append(new(Matched, (rows1[0][0], 0, (e0,), row)))
+            found.append((rows1[0][0], 0, (e0,), row))
         """
         leaves = self._stage.leaves
         if leaves is None:
@@ -207,7 +207,7 @@ class _StageEmitter(RuleMatcherEmitter):
     def _send(self, leaves: BindingStream, rule: str, alive: str, size: str) -> None:
         """Appends the row of a binding; `rule` is one of its rules."""
         items = "".join([f"{self._item(column, alive, size)}, " for column in leaves.columns])
-        self.line(f"found.append(new(Matched, ({rule}, 0, (e0,), ({items}))))")
+        self.line(f"found.append(({rule}, 0, (e0,), ({items})))")
 
     def _item(self, column: BindingColumn, alive: str, size: str) -> str:
         match column:

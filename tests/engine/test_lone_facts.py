@@ -1,0 +1,114 @@
+"""A fact alone in its instant, taken straight to its group, does what a step with maps by port does."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from dotr.engine.driver import Engine
+from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.joins.limits import Limits
+from dotr.model.places import Document
+from dotr.model.stream import DeadLetter, Firing
+from dotr.model.terms import XSD, Triple, literal
+from dotr.model.time import Clock
+from dotr.outputs.writing import output_order
+from dotr.patterns import operator
+from dotr.patterns.events import SearchStart
+from dotr.patterns.matcher.compile import Matcher, compile_matcher
+from dotr.patterns.operator import MANY_GROUPS
+from dotr.patterns.rule_counts import RuleCounts
+
+pytestmark = [pytest.mark.core, pytest.mark.fallbacks("rules")]
+
+SECOND = 1_000_000
+HEADER = "PREFIX : <http://e/>\n" + "".join(f"query {name} = [ SELECT ?k ?v WHERE {{ ?k :{name.lower()} ?v }} ]\n" for name in ("A", "B"))
+WITHIN = "[ FILTER(?k = A.?k && ?v >= {n}) ] within 9 s from A"
+FORMS = {
+    "last": f"and last B {WITHIN}",
+    "each": f"and each B {WITHIN}",
+    "not": f"and not B {WITHIN}",
+    "count": f"and ?x = count(*) of B {WITHIN} if ?x > 1",
+    "consuming": f"and last B {WITHIN}",
+}
+
+
+def program(form: str, rules: int, limits: Limits) -> CompiledProgram:
+    text = HEADER
+    for n in range(rules):
+        clause, end = FORMS[form].replace("{n}", str(2 * n)), " consuming B" if form == "consuming" else ""
+        text += f"rule R{n} define E{n} = [ [] :v ?v ] from A [ FILTER(?v >= {n}) ] {clause} with E{n}.?v = A.?v{end}\n"
+    return compile_program(ProgramSpec((Document("r.dotr", text),), limits=limits))
+
+
+def instants() -> Iterable[tuple[int, list[tuple[Triple, ...]]]]:
+    """Mostly one fact, sometimes none or two, over 400 s."""
+    chosen = random.Random(7)
+
+    def triple() -> Triple:
+        key, predicate = f"<http://e/k{chosen.randrange(2)}>", f"<http://e/{chosen.choice('abb')}>"
+        return key, predicate, literal(str(chosen.randrange(9)), XSD + "integer")
+
+    for second in range(400):
+        yield second * SECOND, [(triple(),) for _ in range(chosen.choice((0, 1, 1, 1, 1, 2)))]
+
+
+def ran(program: CompiledProgram, *, lone: bool) -> tuple[list[Firing], list[DeadLetter], dict[str, RuleCounts], list[bytes], int]:
+    """Firings, dead letters, counts and state; and the number of instants that go straight to a group."""
+    found: list[Firing] = []
+    taken = 0
+    engine = Engine(program, Clock(), emit=found.extend)
+    (layer,) = engine._layers
+    straight = layer.step_fact
+
+    def step_fact(*arguments: object, **named: object) -> object:
+        nonlocal taken
+        taken += 1
+        return straight(*arguments, **named)  # type: ignore[arg-type]
+
+    layer.step_fact = step_fact  # type: ignore[method-assign, assignment]
+    if not lone:
+        engine._lone = None
+    for time, graphs in instants():
+        found += engine.step(time, graphs)[0]
+    assert all(group != MANY_GROUPS for group in layer._operator.lone_groups)
+    return sorted(found, key=output_order), engine.failed, engine.rule_counts, engine.encode(400 * SECOND), taken
+
+
+@pytest.mark.parametrize("rules", [1, 4])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("limits", [Limits(), Limits(matches=2), Limits(probes=3)], ids=["free", "matches", "probes"])
+def test_a_lone_fact_does_what_a_step_does(form: str, rules: int, limits: Limits) -> None:
+    *expected, never = ran(program(form, rules, limits), lone=False)
+    *got, taken = ran(program(form, rules, limits), lone=True)
+    assert got == expected
+    assert (never, taken > 200) == (0, True)
+    if limits == Limits():
+        assert expected[0]
+
+
+@pytest.mark.parametrize("rules", [1, 4])
+@pytest.mark.parametrize("form", ["last", "each"])
+def test_a_group_that_fails_at_a_lone_fact(form: str, rules: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group fails at each A of 5, and so does each of its rules by itself."""
+
+    def failing(*arguments: object, **named: object) -> Matcher:
+        matcher = compile_matcher(*arguments, **named)  # type: ignore[arg-type]
+
+        def find(anchors: Iterable[SearchStart], *rest: object) -> None:
+            starts: Sequence[SearchStart] = list(anchors)
+            matcher.find(starts, *rest)  # type: ignore[arg-type]
+            if any(start.values[-1] == literal("5", XSD + "integer") for start in starts):
+                raise RuntimeError("a fault")
+
+        return dataclasses.replace(matcher, find=find)
+
+    monkeypatch.setattr(operator, "compile_matcher", failing)
+    *expected, _ = ran(program(form, rules, Limits()), lone=False)
+    *got, _ = ran(program(form, rules, Limits()), lone=True)
+    assert got == expected
+    assert expected[1]
