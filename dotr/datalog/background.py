@@ -167,6 +167,19 @@ class Knowledge:
         assert isinstance(self._closer, StratifiedCloser)
         return self._closer.close_above(instant, lowest, found)
 
+    def told(self, found: Iterable[Contradiction], delta: TripleIndex) -> tuple[Contradiction, ...]:
+        """Contradictions by the rows of the tables, each once, sorted, as `close` tells of them: one
+        for all equal names where it closes over representatives.
+
+        `delta`: the triples of the closure beyond the background.
+        """
+        if type(self._closer) is not Closer:
+            from dotr.datalog.same_as.closure import SameAsCloser
+
+            if isinstance(self._closer, SameAsCloser):
+                return self._closer.told(found, delta)
+        return tuple(sorted(set(found)))
+
     def lower_models(self, triples: Iterable[Triple]) -> Sequence[LowerModel]:
         """The model that NOT and AGGREGATE of each stratum read at an instant, for its explanation.
 

@@ -376,3 +376,13 @@ class Closer:
 def contradictions(alarms: Iterable[ConstraintViolation]) -> tuple[Contradiction, ...]:
     """Each contradiction once, in an order that does not depend on the order of derivation."""
     return tuple(sorted({Contradiction(rule, tuple(sorted(set(triples)))) for rule, triples in alarms}))
+
+
+def needs_more_than(background: TripleIndex, premises: Iterable[Triple]) -> bool:
+    """True where some premise is not a triple of the background.
+
+    >>> needs_more_than(TripleIndex([("<a>", "<p>", "<b>")]), [("<a>", "<p>", "<b>"), ("<b>", "<p>", "<a>")])
+    True
+    """
+    known = background.triples
+    return not all(each in known for each in premises)

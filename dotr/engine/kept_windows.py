@@ -58,7 +58,7 @@ class KnownWindow(KeptWindow):
 
     def contradictions(self) -> tuple[Contradiction, ...]:
         """The contradictions that the content takes part in."""
-        return tuple(sorted({each for each, _ in self._said.contradictions}))
+        return self.view.told([each for each, _ in self._said.contradictions])
 
 
 class StratifiedWindow(KeptWindow):
@@ -125,7 +125,7 @@ class KeptItems(KeptWindow):
         assert isinstance(self.closure, SharedItems)
         items = self.closure.items
         found = [each for at in self._indexes for each in items[at].contradictions]
-        return tuple(sorted({each for each, horizon in found if horizon > self.begin}))
+        return self.view.told([each for each, horizon in found if horizon > self.begin])
 
 
 class SharedItems(SharedClosure):

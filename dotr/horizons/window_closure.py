@@ -16,6 +16,8 @@ level that end together are *views* of one closure, each with its own o.
 Programs with NOT or AGGREGATE, whose background may lose conclusions, close a content anew
 (`dotr.datalog.said`), and so does the level STREAM. Equal names (owl:sameAs) are closed by the
 rows of the tables, kept like others, not by representatives: a class of n names costs n² of them.
+Contradictions are told as by closing anew: once, under the representatives, and none of the
+background's own.
 
 Cost: what comes and goes (`dotr.horizons.closure`); anew, that of the content.
 """
@@ -27,13 +29,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from dotr.datalog.background import Knowledge
-from dotr.datalog.closure import Contradiction
+from dotr.datalog.closure import Contradiction, needs_more_than
 from dotr.datalog.said import SaidCloser
 from dotr.datalog.strata import is_nonmonotonic
 from dotr.horizons.closure import HorizonClosure
 from dotr.horizons.facts import NOW, StaticFacts
 from dotr.horizons.index import HeldIndex
-from dotr.horizons.rules import CONTRADICTION, FOREVER, FactChanges, FactRow, WindowFact
+from dotr.horizons.rules import CONTRADICTION, FOREVER, NEVER, FactChanges, FactRow, WindowFact
 from dotr.horizons.views import ClosureView
 from dotr.joins.limits import LIMITS
 from dotr.model.continuous import EntailmentLevel
@@ -99,6 +101,7 @@ class WindowClosure:
     ) -> None:
         if not is_kept(rules, level):
             raise ValueError("rules with NOT or AGGREGATE: the background may lose conclusions, close the content anew")
+        self._knowledge: Final = knowledge
         self.background: Final = knowledge.background if background is None else background
         self._begins: Final = begins
         self._owns: Final = owns
@@ -183,18 +186,28 @@ class WindowClosure:
                 found.append((_contradiction(fact[1]), horizon))
         return SaidItem(facts, found)
 
-    def view(self) -> WindowClosureView:
-        """A shorter window that ends with this one."""
-        return WindowClosureView(self, self._closure.view())
-
     def contradictions(self, begin: Micros | None = None) -> tuple[Contradiction, ...]:
         """The contradictions of the content after `begin` (None: the whole), each once, sorted."""
         after = self._begin if begin is None else begin
-        found = {each for time, each in self._item_contradictions if after is None or time > after}
-        for row, cell in self._closure.held.rows(CONTRADICTION):
-            if after is None or cell[NOW] > after:
-                found.add(_contradiction(row))
-        return tuple(sorted(found))
+        found = [_contradiction(row) for row, cell in self._closure.held.rows(CONTRADICTION) if after is None or cell[NOW] > after]
+        told = self.told(found, after)
+        if not self._item_contradictions:
+            return told
+        return tuple(sorted({*told, *(each for time, each in self._item_contradictions if after is None or time > after)}))
+
+    def told(self, found: Sequence[Contradiction], begin: Micros | None = None) -> tuple[Contradiction, ...]:
+        """Contradictions by the rules' own rows, as they are told of: sorted, none of the background
+        alone, and one for all names that are equal in the content after `begin` (None: the whole).
+        """
+        if not found:
+            return ()
+        new = [each for each in found if needs_more_than(self.background, each.triples)]
+        held = HeldIndex(self._closure.held, NEVER if begin is None else begin + 1)
+        return self._knowledge.told(new, held)
+
+    def view(self) -> WindowClosureView:
+        """A shorter window that ends with this one."""
+        return WindowClosureView(self, self._closure.view())
 
 
 class WindowClosureView:
@@ -227,6 +240,10 @@ class WindowClosureView:
     def contradictions(self) -> tuple[Contradiction, ...]:
         """The contradictions of the window's content."""
         return self._closure.contradictions(self._begin)
+
+    def told(self, found: Sequence[Contradiction]) -> tuple[Contradiction, ...]:
+        """Contradictions that triples of the content make, as they are told of."""
+        return self._closure.told(found, self._begin)
 
 
 def _contradiction(row: FactRow) -> Contradiction:

@@ -23,6 +23,7 @@ from dotr.datalog.closure import Closer, Closure, Contradiction, RuleDispatch
 from dotr.datalog.entailment import Entailment, rule_set
 from dotr.datalog.entailment.irreflexive import REFLEXIVE
 from dotr.datalog.same_as.classes import SAME, MergedClasses, NameClasses
+from dotr.datalog.same_as.contradictions import DIFFERENT, LIST_ROWS, different_names, representative_contradictions
 from dotr.datalog.same_as.expand import expanded_index
 from dotr.model.algebra import Call, Const, Expression, TriplePattern, Var, is_chain
 from dotr.model.datalog import Bind, DatalogRule, FilterItem
@@ -31,8 +32,6 @@ from dotr.store.triples import HIDDEN, NO_ENDS, NO_TERMS, TripleIndex
 
 _REPLACED_ROWS: Final = frozenset(("eq-sym", "eq-trans", "eq-rep-s", "eq-rep-p", "eq-rep-o", "eq-diff1"))
 _SINGLE_VALUED: Final = (iri(OWL + "FunctionalProperty"), iri(OWL + "InverseFunctionalProperty"))
-_LIST_ROWS: Final = ("eq-diff2", "eq-diff3")
-_DIFFERENT: Final = iri(OWL + "differentFrom")
 _SUBPROPERTY: Final = iri(RDFS + "subPropertyOf")
 _SCHEMA: Final = (*(predicate for predicate in REFLEXIVE if predicate != SAME), RDF_REST, HIDDEN + "reflexive>")
 _NAME_BLIND: Final = frozenset(("<", ">", "<=", ">=", "+", "-", "*", "/", "!", "&&", "||"))
@@ -90,7 +89,7 @@ class SameAsRules:
 
 def _over_representatives(rule: DatalogRule) -> DatalogRule:
     """eq-diff2 and eq-diff3 over representatives: two positions of a list hold the same name."""
-    if rule.name not in _LIST_ROWS:
+    if rule.name not in LIST_ROWS:
         return rule
     same = next(item for item in rule.body if isinstance(item, TriplePattern) and item.predicate == Const(SAME))
     one, other = same.subject, same.object
@@ -212,8 +211,8 @@ def close_by_representatives(
     reflexive = _derived_reflexive(closed.by_predicate.get(SAME, ()), classes) | set(map(classes.representative, stated_reflexive))
     equal = {*reflexive, *classes.merged()}
     contradictions = set(closed.contradictions)
-    differing = closed.by_predicate.get(_DIFFERENT, ())
-    listed = {o for rule, triples in contradictions if rule in _LIST_ROWS for _, p, o in triples if p == RDF_FIRST}
+    differing = closed.by_predicate.get(DIFFERENT, ())
+    listed = {o for rule, triples in contradictions if rule in LIST_ROWS for _, p, o in triples if p == RDF_FIRST}
     if not listed <= equal:
         return None
     if any(one == other and one not in equal for one, _, other in differing):
@@ -266,17 +265,18 @@ class SameAsCloser:
             return self._close_by_representatives(instant)
         closure = self._closer.close(instant)
         delta = closure.delta.by_subject
-        if SAME in delta or _DIFFERENT in delta or (self._equal_names and self._equal_in(closure.delta)):
+        if SAME in delta or DIFFERENT in delta or (self._equal_names and self._equal_in(closure.delta)):
             return self._close_by_representatives(instant)
         if closure.contradictions:
-            return closure._replace(contradictions=tuple(each for each in closure.contradictions if self._is_contradiction(each, ())))
+            found = tuple(each for each in closure.contradictions if self._is_contradiction(each, ()))
+            return closure._replace(contradictions=self.told(found, closure.delta) if self._equal_names else found)
         return closure
 
     def _is_contradiction(self, contradiction: Contradiction, equal: Container[Term]) -> bool:
         """False for eq-diff2 and eq-diff3 whose repeated list member is equal to nothing, not even
         itself.
         """
-        if contradiction.rule not in _LIST_ROWS:
+        if contradiction.rule not in LIST_ROWS:
             return True
         repeated = next(object for _, predicate, object in contradiction.triples if predicate == RDF_FIRST)
         return repeated in equal or repeated in self._equal_names or (repeated, SAME, repeated) in self.background.triples
@@ -293,7 +293,17 @@ class SameAsCloser:
     def _close_by_tables(self, triples: Iterable[Triple]) -> Closure:
         if self._table_closer is None:
             self._table_closer = Closer(RuleDispatch(self._all_rules), self.background, self._closer.limit)
-        return self._table_closer.close(triples)
+        closure = self._table_closer.close(triples)
+        if not closure.contradictions:
+            return closure
+        return closure._replace(contradictions=self.told(closure.contradictions, closure.delta))
+
+    def told(self, found: Iterable[Contradiction], delta: TripleIndex) -> tuple[Contradiction, ...]:
+        """Contradictions by the tables, each once, under the representatives of equal names.
+
+        `delta`: the triples of the closure beyond the background.
+        """
+        return tuple(sorted(representative_contradictions(found, delta.match(None, SAME, None), self._parts, self.background)))
 
     def _close_by_representatives(self, instant: tuple[Triple, ...]) -> Closure:
         classes = MergedClasses(self.background, self._parts.representative, self._parts.members)
@@ -323,7 +333,7 @@ class SameAsCloser:
         reflexive = _derived_reflexive(delta.match(None, SAME, None), classes) | {
             name for name in classes.merged() if any((each, SAME, each) in known for each in classes.members(name))
         }
-        reflexive |= {s for s, p, _ in rewritten if p == _DIFFERENT and (s, SAME, s) in known} | set(
+        reflexive |= {s for s, p, _ in rewritten if p == DIFFERENT and (s, SAME, s) in known} | set(
             map(classes.representative, stated_reflexive)
         )
         contradictions = {each for each in contradictions if self._is_contradiction(each, {*reflexive, *classes.merged()})}
@@ -410,11 +420,9 @@ def _eq_diff1(triples: Iterable[Triple], reflexive: set[Term], classes: MergedCl
     """eq-diff1: different names of one class; one pair of names for each class."""
     contradictions: dict[Term, Contradiction] = {}
     for one, predicate, other in triples:
-        if predicate != _DIFFERENT:
+        if predicate != DIFFERENT:
             continue
         name = classes.representative(one)
-        if name == classes.representative(other) and name not in contradictions:
-            differing = other if one != other else next((each for each in classes.members(name) if each != one), one)
-            if one != differing or name in reflexive:
-                contradictions[name] = Contradiction("eq-diff1", tuple(sorted([(one, SAME, differing), (one, _DIFFERENT, differing)])))
+        if name == classes.representative(other) and name not in contradictions and (classes.has_copies(name) or name in reflexive):
+            contradictions[name] = different_names(name, classes)
     return set(contradictions.values())
