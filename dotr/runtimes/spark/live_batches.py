@@ -158,9 +158,9 @@ class GrowingPlan:
 
     def scan(self, *, full: bool = False) -> bool:
         """Scan the inputs that others wait for, and the growing ones; False where nothing is
-        available now. `full`: enough elements are pending, so only the inputs that others wait for are
-        scanned, and they only while nothing pending can close; else an input that comes late would
-        never be read.
+        available now. `full`: enough elements are pending, so only the inputs that others wait for
+        are scanned, and they only while nothing pending can close; else an input that comes late
+        would never be read.
         """
         now, closed = self._clock(), self.offset.time
         slowest = closing_bound([each.channel for each in self.inputs], now, LAST_MICRO)
