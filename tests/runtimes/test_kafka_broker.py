@@ -1,8 +1,15 @@
 """The broker that tests start keeps what it acknowledged when it is killed, and shows readers what is committed."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.support.kafka_broker import Broker, Sent
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin._listoffsets import OffsetSpec as AskedPlace
 
 pytestmark = pytest.mark.kafka
 
@@ -23,3 +30,52 @@ def test_what_is_committed_outlives_a_kill(kafka: Broker) -> None:
     kafka.delete(topic)
     kafka.create(topic)
     assert kafka.values(topic) == []
+
+
+def test_times_that_a_broker_knows_are_not_those_of_its_readers(kafka: Broker) -> None:
+    """Why the planner of growing topics reads the records' times, and does not ask the broker for them. The broker is right
+    where times are out of order alone; but it counts aborted records, marks of transactions (by its own clock) and records
+    without a value, and of a greatest time in an open transaction it says nothing."""
+    from confluent_kafka import IsolationLevel, TopicPartition
+    from confluent_kafka.admin._listoffsets import OffsetSpec
+
+    admin = kafka._admin()
+
+    def ask(topic: str, at: AskedPlace) -> tuple[int, int]:
+        place = TopicPartition(topic, 0)
+        found = admin.list_offsets({place: at}, isolation_level=IsolationLevel.READ_COMMITTED)[place].result()
+        return found.offset, found.timestamp
+
+    def beyond(topic: str, time: int) -> int:
+        return ask(topic, OffsetSpec.for_timestamp(time + 1))[0]
+
+    def last(topic: str) -> tuple[int, int]:
+        return ask(topic, OffsetSpec.max_timestamp())  # type: ignore[no-untyped-call]
+
+    def sent(*times: int) -> list[Sent]:
+        return [Sent(b"x", timestamp=time) for time in times]
+
+    unordered = kafka.topic()
+    kafka.produce(unordered, sent(1_000, 3_000, 2_000, 5_000, 4_000))
+    assert [beyond(unordered, time) for time in (0, 1_000, 2_000, 3_000, 5_000)] == [0, 1, 1, 3, -1]
+    assert last(unordered) == (3, 5_000)
+
+    aborted = kafka.topic()
+    kafka.produce(aborted, sent(1_000))
+    with kafka.transaction(aborted, sent(9_000), commit=False):
+        assert last(aborted) == (-1, -1), "the record before is committed, and not told"
+    kafka.produce(aborted, sent(2_000))
+    assert [(each.offset, each.timestamp) for each in kafka.consume(aborted)] == [(0, 1_000), (3, 2_000)]
+    assert beyond(aborted, 1_000) == 1, "a reader has offset 3 there; and the broker finds nothing behind a given offset"
+    offset, time = last(aborted)
+    assert (offset, time > 1_000_000) == (2, True), "the mark of the abort"
+
+    committed = kafka.topic()
+    with kafka.transaction(committed, sent(1_000)):
+        pass
+    offset, time = last(committed)
+    assert (offset, time > 1_000_000) == (1, True), "all later records would count as late"
+
+    without_value = kafka.topic()
+    kafka.produce(without_value, [*sent(1_000), Sent(None, timestamp=5_000), *sent(2_000)])
+    assert (beyond(without_value, 1_000), last(without_value)) == (1, (1, 5_000)), "it is unreadable, and has no time"

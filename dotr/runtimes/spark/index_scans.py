@@ -16,7 +16,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Any, Final
@@ -26,15 +26,18 @@ from pyspark.sql import SparkSession
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.errors.fallbacks import error_line
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.monitoring.totals import RunFailed
+from dotr.monitoring.totals import InputLost, RunFailed
 from dotr.runtimes.spark.checkpoint import last_number
-from dotr.runtimes.spark.granules import begins_of_ranges, has_ranges, records_of_granule, scan_parts, scan_range
+from dotr.runtimes.spark.granules import Piece, begins_of_ranges, has_ranges, records_of_granule, scan_parts, scan_range
 from dotr.runtimes.spark.index_files import BEAT_SECONDS, IndexFiles, index_folder
+from dotr.runtimes.spark.indexed_topics import IndexedTopics, begins_of_offsets, end_of_range, piece_of_partition
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
-from dotr.runtimes.spark.planner import BEGINNING, END, InputPosition, Offset
-from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics, failure_of
+from dotr.runtimes.spark.planner import BEGINNING, END, ORDINARY_BYTES, InputPosition, Offset
+from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, decode_diagnostics, encode_diagnostics, failure_of
+from dotr.runtimes.spark.task import RangePartition
 from dotr.runtimes.spark.worker_cache import input_of, without_garbage_collection
+from dotr.sources.failures import InputFailed
 from dotr.sources.records import InputFile, Position
 
 INDEXED_BYTES: Final = 64 << 20
@@ -52,20 +55,26 @@ _SCHEMA: Final = "scanned long"
 _LOG: Final = logging.getLogger("dotr")
 
 
-def granule_of(inputs: Sequence[InputFile], batch: int, tasks: int) -> int:
-    """Records of a granule of the index of bounded inputs; 0 where the planner scans them: they are
-    small, or there is one core."""
-    size = 0
+def granule_of(inputs: Sequence[InputFile], job: Job, folder: Path) -> int:
+    """Records of a granule of the index of a job's inputs; 0 where the planner scans them: they grow,
+    are small, or there is one core. `folder` is the checkpoint's."""
+    if job.growing or job.rates or job.paces or job.tasks <= 1:
+        return 0
+    topics = IndexedTopics(job, folder)
+    if job.topics and not topics.can_be_indexed(filter(None, (_started(job), *(_last_offset(job, log) for log in ("commits", "offsets"))))):
+        return 0
+    size = sum(topics.records) * ORDINARY_BYTES
     for file in inputs:
         with suppress(OSError):  # told by the reader
             size += os.path.getsize(file.path)
-    return records_of_granule(batch, tasks, len(inputs)) if tasks > 1 and size > INDEXED_BYTES else 0
+    return records_of_granule(job.batch, job.tasks, len(inputs) + len(topics.records)) if size > INDEXED_BYTES else 0
 
 
 class ScanTask:
     """The function of tasks that scan. The job travels as text, and so does the work of each task: for
-    a range the number of the input, its base, the begins of its ranges and the piece; for a file
-    that is scanned in parts the number, the base and the bytes of the first part.
+    a range the number of the input, its base, the begins of its ranges, the piece, and the
+    partition that it is; for a file that is scanned in parts the number, the base and the bytes of
+    the first part.
     """
 
     def __init__(self, job: str, work: Sequence[str], folder: str) -> None:
@@ -85,13 +94,18 @@ class ScanTask:
                         scanned += _scan(job, files, json.loads(self._work[number]))
         except Refused as refused:
             raise CarriedDiagnostics(encode_diagnostics(refused)) from None
+        except InputFailed as failed:
+            raise CarriedDiagnostics(encode_diagnostics(Refused([failed.diagnostic]), lasting=True)) from None
         yield RecordBatch.from_arrays([array([scanned], "int64")], ["scanned"])
 
 
 def _scan(job: Job, files: IndexFiles, work: dict[str, Any]) -> int:
     """Write the pieces of one task; their number."""
-    for number, base, begins, piece in work["ranges"]:
-        files.write(number, piece, scan_range(input_of(job, number), Position(*base), begins, piece, job.granule))
+    for number, base, begins, piece, partition in work["ranges"]:
+        if partition is None:
+            files.write(number, piece, scan_range(input_of(job, number), Position(*base), begins, piece, job.granule))
+        else:
+            files.write(number, piece, _scan_offsets(job, RangePartition(*partition[:4]), begins, piece))
     parts = [
         (BEGINNING, number, 0, scan_parts(input_of(job, number), Position(*base), job.granule, first))
         for number, base, first in work["parts"]
@@ -108,15 +122,23 @@ def _scan(job: Job, files: IndexFiles, work: dict[str, Any]) -> int:
     return scanned
 
 
+def _scan_offsets(job: Job, partition: RangePartition, begins: Sequence[int], piece: int) -> Piece:
+    from dotr.runtimes.spark.kafka_ranges import scanned_records  # where there is a topic
+
+    with closing(scanned_records(job, partition, begins[piece], end_of_range(partition, begins, piece))) as records:
+        return piece_of_partition(records, begins, piece, job.granule)
+
+
 class _IndexedFile:
     """One input, as far as it is indexed.
 
     `begins` are the offsets of its ranges; none where it is scanned from its start, in parts.
-    `is_complete`: it is indexed to its end.
+    `is_complete`: it is indexed to its end. `partition` says which one it is, if it is one.
     """
 
-    def __init__(self, number: int, file: InputFile, base: InputPosition, delay: Micros) -> None:
+    def __init__(self, number: int, file: InputFile | RangePartition, base: InputPosition, delay: Micros) -> None:
         self.number = number
+        self.partition = file if isinstance(file, RangePartition) else None
         self.base = base
         self.delay = delay
         self.begins: tuple[int, ...] = ()
@@ -128,7 +150,9 @@ class _IndexedFile:
         self._piece, self._link = 0, base.offset
         self._released = 0
         self._ends: deque[tuple[int, int]] = deque()
-        if not self.is_complete and has_ranges(file):
+        if isinstance(file, RangePartition):
+            self.begins = () if self.is_complete else begins_of_offsets(file, base.offset, FIRST_RANGE)
+        elif not self.is_complete and has_ranges(file):
             self.begins = begins_of_ranges(base.offset, os.path.getsize(file.path), FIRST_RANGE)
 
     def load(self, files: IndexFiles) -> bool:
@@ -175,7 +199,8 @@ class _IndexScans:
         self._job = job
         self._text = job.to_json()
         self._log = log
-        self._base = base
+        self._topics = IndexedTopics(job, Path(job.run).parent)
+        self._base = base = self._topics.completed(base)
         self._stopped = threading.Event()
         self._failing = threading.Lock()
         self._has_failed = False
@@ -188,8 +213,9 @@ class _IndexScans:
 
     def start(self) -> None:
         """Begin to scan."""
-        for number, (position, delay) in enumerate(zip(self._base.positions, self._job.delays, strict=True)):
-            self._inputs.append(_IndexedFile(number, input_of(self._job, number), position, delay))
+        delays = (*self._job.delays, *self._topics.delays)
+        for number, (position, delay) in enumerate(zip(self._base.positions, delays, strict=True)):
+            self._inputs.append(_IndexedFile(number, self._topics.partition(number) or input_of(self._job, number), position, delay))
         for thread in self._threads:
             thread.start()
 
@@ -206,6 +232,8 @@ class _IndexScans:
     def _guarded(self, target: Any) -> None:
         try:
             target()
+        except CarriedDiagnostics as carried:
+            self._fail(str(carried))
         except Refused as refused:
             lasting = any(each.code == FAILED_SCAN for each in refused.diagnostics)
             self._fail(encode_diagnostics(refused, lasting=lasting))
@@ -271,7 +299,7 @@ class _IndexScans:
             piece = each.next_range
             following = each.next_estimate(estimate, piece)
             each.next_range += 1
-            chosen.append([number, (each.base.offset, each.base.line), each.begins, piece])
+            chosen.append([number, (each.base.offset, each.base.line), each.begins, piece, each.partition])
             if following < LAST_MICRO:
                 heappush(waiting, (following, number))
         return chosen
@@ -283,7 +311,8 @@ class _IndexScans:
 
     def _offset_of(self, log: str) -> Offset:
         """The end of the last batch in one of Spark's logs, or the base."""
-        return _last_offset(self._job, log) or self._base
+        last = _last_offset(self._job, log)
+        return self._base if last is None else self._topics.completed(last)
 
     def _run(self, work: list[dict[str, object]]) -> None:
         """Run tasks; tries again where Spark has lost a worker."""
@@ -298,9 +327,10 @@ class _IndexScans:
             except JVM_ERRORS as error:
                 if self._stopped.is_set():
                     return
-                failure = failure_of(error_text(error), self._log)
-                if isinstance(failure, Refused):
-                    raise failure from None
+                text = error_text(error)
+                failure = failure_of(text, self._log)
+                if (told := decode_diagnostics(text)) is not None:
+                    raise CarriedDiagnostics(encode_diagnostics(told, lasting=isinstance(failure, InputLost))) from None
                 if tries == _TRIES:
                     raise Refused([_failed_scan(str(failure))]) from None
                 _LOG.warning("The times of the inputs could not be read: %s. It is tried again (try %d of %d).", failure, tries, _TRIES)
@@ -324,14 +354,18 @@ def _last_offset(job: Job, log: str) -> Offset | None:
         return None
 
 
+def _started(job: Job) -> Offset | None:
+    """The offset at which the query of a job began, behind another one; None from the beginning."""
+    return Offset.of_json(json.loads(job.start)) if job.start else None
+
+
 @contextmanager
 def indexing(session: SparkSession, job: Job) -> Iterator[None]:
     """Have the inputs of a job indexed while its query runs, if they are to be."""
     if not job.granule:
         yield
         return
-    started = Offset.of_json(json.loads(job.start)) if job.start else Offset.start(len(job.inputs))
-    base = (_last_offset(job, "commits") or started).padded(len(job.inputs))
+    base = (_last_offset(job, "commits") or _started(job) or Offset.start(0)).padded(len(job.inputs))
     log = Path(job.run).parent / "spark.log"
     try:
         scans = _IndexScans(session, job, base, log)

@@ -66,8 +66,9 @@ class Job:
 
     @property
     def live(self) -> bool:
-        """True if batches end as soon as instants close: inputs grow, or are limited in rate or pace."""
-        return bool(self.growing or self.rates or self.paces or self.topics)
+        """True if batches end as soon as instants close: inputs grow, or are limited in rate or pace, or
+        are topics that tasks do not index."""
+        return bool(self.growing or self.rates or self.paces or (self.topics and not self.granule))
 
     def to_json(self) -> str:
         """JSON text with fixed names of members; those that older releases lack are left out where

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -20,8 +20,8 @@ from dotr.runtimes.spark.planner import END
 from dotr.runtimes.spark.task import InputRange, RangePartition
 from dotr.sources.kafka.client import ClientEvents
 from dotr.sources.kafka.cluster import another_topic, data_lost
-from dotr.sources.kafka.feed import partition_file, record_decoder, with_lost
-from dotr.sources.kafka.reader import PartitionQueue, TopicReader
+from dotr.sources.kafka.feed import KafkaFeed, partition_file, record_decoder, with_lost
+from dotr.sources.kafka.reader import MOST_WAITING, PartitionQueue, TopicReader
 from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
 from dotr.sources.lateness import ALL_TIMES, WantedTimes
 from dotr.sources.records import InputFile, Record
@@ -34,8 +34,11 @@ _SHORT_SECONDS: Final = 15.0
 """A partition that ends before a planned range for so long is another one. A broker that has just
 been started may not know its own end yet."""
 
-_READERS: Final[dict[tuple[int, str], TopicReader]] = {}
-"""Clients by process and input."""
+_CHUNK: Final = 1_000
+_ALL: Final = 1 << 40
+
+_READERS: Final[dict[tuple[int, str, int], TopicReader]] = {}
+"""Clients by process, input, and messages that may wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +78,37 @@ def _topics(text: str) -> KafkaInput:
     return KafkaInput.from_json(text)
 
 
-def _reader(text: str) -> TopicReader:
-    key = os.getpid(), text
+def scanned_records(job: Job, partition: RangePartition, start: int, stop: int) -> Generator[Record]:
+    """The records of a partition between two offsets, as a scan needs them: times and places alone.
+    Raises `InputFailed` where they are not all there."""
+    text = next(each for each in job.topics if _topics(each).name == partition.name)
+    topics, reader = _topics(text), _reader(text, MOST_WAITING)
+    feed = KafkaFeed(reader, Partition(partition.topic, partition.number, "", start, stop), start, elements=False)
+    quiet_since: float | None = None
+    try:
+        while not feed.ended:
+            chunk = feed.read(_CHUNK)
+            if chunk is not None:
+                quiet_since = None
+                yield from chunk.records
+            elif not feed.ended and not reader.fetch(_WAIT_SECONDS) and feed.is_at_end:
+                quiet_since = quiet_since or time.monotonic()
+                if time.monotonic() - quiet_since > _SHORT_SECONDS:
+                    short = Partition(partition.topic, partition.number, "", start, stop)
+                    raise another_topic(topics, short, f"its records up to {stop:,} are needed, and it ends at {feed.end.offset:,}")
+    finally:
+        feed.close()
+
+
+def _reader(text: str, most: int = _ALL) -> TopicReader:
+    key = os.getpid(), text, most
     if key not in _READERS:
         topics = _topics(text)
 
         def refuse_loss(partition: Partition, lost: LostRange) -> None:
             raise data_lost(topics, partition, *lost)
 
-        _READERS[key] = TopicReader(topics, ClientEvents(topics), refuse_loss, most=1 << 40)
+        _READERS[key] = TopicReader(topics, ClientEvents(topics), refuse_loss, most)
     return _READERS[key]
 
 

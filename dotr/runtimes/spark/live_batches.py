@@ -156,15 +156,20 @@ class GrowingPlan:
         """The number of pending elements."""
         return sum(len(each.pending) for each in self.inputs)
 
-    def scan(self) -> bool:
+    def scan(self, *, full: bool = False) -> bool:
         """Scan the inputs that others wait for, and the growing ones; False where nothing is
-        available now."""
+        available now. `full`: enough elements are pending, so only the inputs that others wait for
+        are scanned, and they only while nothing pending can close; else an input that comes late
+        would never be read.
+        """
         now, closed = self._clock(), self.offset.time
         slowest = closing_bound([each.channel for each in self.inputs], now, LAST_MICRO)
+        if full and any(each.pending and each.pending[0][0] <= slowest for each in self.inputs):
+            return False
         read = False
         for each in self.inputs:
             channel = each.channel
-            behind = channel.lateness.passed <= slowest or (channel.growing and channel.waiting < max(_CHUNK, 2 * self._size))
+            behind = channel.lateness.passed <= slowest or (not full and channel.growing and channel.waiting < max(_CHUNK, 2 * self._size))
             if behind and not channel.feed.ended:
                 read = each.scan(_CHUNK, now, closed) or read
         if read:

@@ -155,7 +155,7 @@ class Scanner:
                     if self._stopped:  # within the lock: behind a stop, another scanner writes the journal
                         return
                     self.inputs.add_appeared()
-                    read = self._plan.pending < self._max_pending and self._plan.scan()
+                    read = self._plan.scan(full=self._plan.pending >= self._max_pending)
                     self._changed.notify_all()
                     if not read:
                         self._changed.wait(_PAUSE_SECONDS)

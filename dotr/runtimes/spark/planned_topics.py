@@ -113,6 +113,11 @@ class PlannedTopics:
         """Whether a broker answers, by name of input."""
         return {name: planned.events.is_connected for name, planned in self._inputs.items()}
 
+    def check_failures(self) -> None:
+        """Raise `InputFailed` where a watch has found an error that stays."""
+        for each in self._inputs.values():
+            each.events.check()
+
     def stop(self) -> None:
         """Ask no more."""
         for each in self._inputs.values():

@@ -304,7 +304,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         trigger=pipeline.spark.trigger_interval,
         topics=tuple(each.topics.to_json() for each in pipeline.topics),
     )
-    return job if job.live else replace(job, granule=granule_of(inputs, job.batch, tasks))
+    return replace(job, granule=granule_of(inputs, job, Path(job.run).parent))
 
 
 def _journal_partitions(pipeline: Pipeline, folder: Path) -> None:

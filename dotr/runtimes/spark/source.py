@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,17 +21,20 @@ from pyspark.sql.types import StructType
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.indexed_plan import ending_at, indexed_plan
+from dotr.runtimes.spark.indexed_topics import IndexedTopics
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import Cut, Offset, plan
 from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.spark_errors import carrying_diagnostics
 from dotr.runtimes.spark.stored_names import SOURCE
 from dotr.runtimes.spark.task import PartitionOfInput, PathsOfInput, Task, no_partition, single_files
+from dotr.runtimes.spark.watermarks import write_watermarks
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
     from dotr.runtimes.spark.live_planner import Scanner
+    from dotr.runtimes.spark.planned_topics import PlannedTopics
 
 Json: TypeAlias = dict[str, object]
 
@@ -48,8 +52,8 @@ def _cuts(job: Job, start: Offset, until: Micros, is_stopped: Callable[[], bool]
     if job.granule:
         from dotr.runtimes.spark.index_files import IndexFiles, index_folder
 
-        files = IndexFiles(index_folder(job), is_stopped)
-        return indexed_plan(files.read, files.base(), job.delays, start, size, until)
+        files, topics = IndexFiles(index_folder(job), is_stopped), IndexedTopics(job, Path(job.run).parent)
+        return indexed_plan(files.read, files.base(), (*job.delays, *topics.delays), topics.completed(start), size, until)
     from dotr.runtimes.spark.inputs import scan_inputs
 
     return plan(scan_inputs(job), job.delays, start, size, until)
@@ -110,6 +114,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._ahead: _PlanAhead | None = None
         self._scanner: Scanner | None = None
         self._planned: tuple[Offset, list[Cut]] | None = None
+        self._watched: PlannedTopics | None = None
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Nothing to do: bounded inputs are the files present at the start of the run."""
@@ -129,11 +134,23 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._ahead is None or self._ahead.offset != offset:
             self.stop()
             self._ahead = _PlanAhead(self._job, offset)
+            if self._job.topics:
+                self._watch_topics(offset)
         cuts: list[Cut] = []
         while len(cuts) < self._job.tasks and not (cuts and cuts[-1].time == LAST_MICRO):
             cuts.append(self._ahead.next())
+        if self._watched is not None:
+            self._watched.check_failures()
+            write_watermarks(Path(self._job.run).parent, [], self._watched.connections())
         self._planned = offset, cuts
         return self._ahead.offset.to_json()
+
+    def _watch_topics(self, offset: Offset) -> None:
+        """Watch over topics that tasks index: one that is made anew ends the run."""
+        from dotr.runtimes.spark.planned_topics import PlannedTopics
+
+        self._watched = PlannedTopics(self._job, Path(self._job.run).parent, offset)
+        self._watched.watch()
 
     def _live_offset(self, offset: Offset) -> Json:
         scanner = self._scanner_at(offset)
@@ -162,6 +179,9 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first = first.padded(len(self._job.inputs))
         paths: PathsOfInput = single_files
         partition: PartitionOfInput = no_partition
+        if self._job.granule and self._job.topics:
+            topics = IndexedTopics(self._job, Path(self._job.run).parent)
+            first, partition = topics.completed(first), topics.partition
         if self._scanner is not None:
             paths, partition = self._scanner.inputs.paths, self._scanner.inputs.topics.partition
             first = self._scanner.inputs.completed(first, len(self._planned[1][0].positions))
@@ -173,7 +193,9 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _replan(self, start: Offset, end: Offset) -> list[Cut]:
         """The cuts of a batch that an earlier process planned, whose end is known."""
-        return ending_at(_cuts(self._job, start, end.time), end)
+        cuts = ending_at(_cuts(self._job, start, end.time), end)
+        # The planner of growing inputs makes batches of dead letters alone, which close nothing.
+        return cuts or [Cut(end.time, end.positions, tuple(each.offset for each in end.positions), 0)]
 
     def _replan_live(self, start: Offset, end: Offset) -> Cut:
         """As `_replan` for growing inputs; scanning continues from the end of the batch."""
@@ -206,6 +228,9 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._ahead is not None:
             self._ahead.stop()
             self._ahead = None
+        if self._watched is not None:
+            self._watched.close()
+            self._watched = None
 
 
 class InstantSource(DataSource):

@@ -19,6 +19,7 @@ from dotr.config import read_config
 from dotr.errors.diagnostics import Refused
 from dotr.monitoring.totals import InputLost, Totals
 from dotr.runtimes.pipeline import build
+from dotr.runtimes.spark import index_scans
 from tests.support.kafka_broker import PASSWORD, USER, Broker, Sent
 from tests.support.kafka_inputs import Running, dead_letters, expected, kafka_section, line, run, send, streams, write_config, written
 
@@ -215,3 +216,44 @@ def test_times_of_the_broker_are_scanned_without_the_messages(kafka: Broker, tmp
     dead = [_pairs(dead_letters(folder)) for folder in (config.parent / "out/dead", tmp_path / "local/out/dead.ndjson")]
     assert dead[0] == dead[1]
     assert {reason for reason, _ in dead[0]} == {"late", "unreadable"}
+
+
+@pytest.mark.usefixtures("spark")
+def test_bounded_topic_is_indexed_by_tasks(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planner reads no record; the output is that of files, and a batch is done again alike by either planner,
+    whichever has planned it."""
+    lines = streams(7, 3, 300)
+    topic = kafka.topic(partitions=4)
+    send(kafka, topic, [each[:150] for each in lines])
+    with kafka.transaction(topic, [Sent(line(9_000, 0, 1).encode(), partition=number) for number in range(4)], commit=False):
+        pass
+    send(kafka, topic, [each[150:] for each in lines])
+    events, dead = expected(tmp_path / "files", lines)
+    scanned: list[str] = []
+    scan = index_scans._IndexScans._run
+
+    def told(self: index_scans._IndexScans, work: list[dict[str, object]]) -> None:
+        scanned.extend(map(json.dumps, work))
+        scan(self, work)
+
+    monkeypatch.setattr(index_scans._IndexScans, "_run", told)
+    monkeypatch.setattr(index_scans, "FIRST_RANGE", 40 * 512)
+    for first, again in ((0, (1 << 40, 0)), (1 << 40, (0,))):
+        config = _config(tmp_path / f"k{first}", kafka, topic, BOUNDED, settings="lateness: 3 s, ")
+        out = config.parent / "out"
+        monkeypatch.setattr(index_scans, "INDEXED_BYTES", first)
+        _run(config)
+        assert bool(scanned) == (first == 0)
+        assert written(out / "events") == events
+        assert _pairs(dead_letters(out / "dead")) == dead
+        batches = _texts(out / "events"), _texts(out / "dead")
+        assert len(batches[0]) > 1
+        commits = out / "checkpoint/query/commits"
+        last = max(int(each.name) for each in commits.glob("[0-9]*"))
+        for bytes_ in again:
+            _undo(commits, last)
+            monkeypatch.setattr(index_scans, "INDEXED_BYTES", bytes_)
+            _run(config)
+            assert (_texts(out / "events"), _texts(out / "dead")) == batches
+        assert not (out / "checkpoint/index").exists()
+        scanned.clear()

@@ -164,3 +164,23 @@ def test_segments_of_standard_input_have_line_numbers(tmp_path: Path) -> None:
     assert [*states, spooled.closed] == [False, True]
     spooled.remove(1)
     assert [path.name for path in tmp_path.iterdir()] == [SPOOL_END]
+
+
+def test_plan_that_is_full_reads_what_it_waits_for(tmp_path: Path) -> None:
+    """An input that comes late is read however many elements of the others wait for it, and nothing more once they can close."""
+    scanned = []
+    for name, times in (("a", range(1, 50)), ("b", range(1, 4))):
+        file = InputFile(name, str(tmp_path / name), Format.NDJSON)
+        Path(file.path).write_text("".join(json.dumps({"time": at, "graph": ""}) + "\n" for at in times))
+        feed = FilesFeed(OneFile(file), elements=False)
+        position = Offset.start(1).positions[0]
+        scanned.append(ScannedInput.starting_at(position, feed, 0, single=False, idle=None, pace=NoRateLimit(), bounded=False))
+    first, second = scanned
+    first.scan(20, 0, -LAST_MICRO)
+    plan = GrowingPlan(scanned, Offset.start(2), 5, 2)
+    assert plan.scan(full=True)
+    assert (len(first.pending), len(second.pending)) == (20, 3)
+    assert not plan.scan(full=True), "three instants can close"
+    assert plan.cuts()
+    for each in scanned:
+        each.channel.feed.close()

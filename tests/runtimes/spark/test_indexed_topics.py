@@ -1,0 +1,134 @@
+"""Partitions of bounded topics in the index that tasks make, without a broker: which jobs have one, and its granules."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dotr.model.time import LAST_MICRO
+from dotr.runtimes.spark.granules import Piece
+from dotr.runtimes.spark.indexed_plan import indexed_plan
+from dotr.runtimes.spark.indexed_topics import IndexedTopics, begins_of_offsets, piece_of_partition
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.planner import BEGINNING, END, Floor, InputPosition, Offset
+from dotr.runtimes.spark.source import InstantsReader
+from dotr.runtimes.spark.task import RangePartition
+from dotr.sources.kafka.journal import PartitionJournal
+from dotr.sources.kafka.topics import LATEST, KafkaInput, LostRange, Partition
+from dotr.sources.lateness import Lateness
+from dotr.sources.records import Format, InputFile, Record
+
+pytestmark = pytest.mark.core
+
+PLAIN = KafkaInput(InputFile("k", "", Format.NDJSON, delay=5), (("bootstrap.servers", "b:1"),), ("t",), end=LATEST)
+PARTITIONS = (Partition("t", 0, "", 3, 10), Partition("t", 1, "", 0, 0))
+
+
+def job_of(topics: KafkaInput, folder: Path) -> Job:
+    run = str(folder / "query")
+    return Job("{}", ("a",), (0,), "SECOND", False, 1, 2, 2, 1000, 2, run, topics=(topics.to_json(),), granule=7)
+
+
+def topics_of(topics: KafkaInput, folder: Path, partitions: tuple[Partition, ...] = PARTITIONS) -> IndexedTopics:
+    PartitionJournal(folder).add("k", partitions)
+    return IndexedTopics(job_of(topics, folder), folder)
+
+
+def test_partitions_follow_the_other_inputs(tmp_path: Path) -> None:
+    topics = topics_of(PLAIN, tmp_path)
+    assert (topics.delays, topics.records) == ((5, 5), [7, 0])
+    assert (topics.partition(0), topics.partition(1)) == (None, RangePartition("k", "t", 0, 10))
+    completed = topics.completed(Offset.start(0))
+    assert completed.positions[1:] == (InputPosition(3, 3, BEGINNING), InputPosition(0, 0, BEGINNING))
+    assert topics.completed(completed) == completed
+    assert topics.can_be_indexed([Offset.start(0), completed])
+
+
+CHANGED = {
+    "it grows": replace(PLAIN, end=""),
+    "it may be idle": replace(PLAIN, idle=5),
+    "it may lose records": replace(PLAIN, fails_on_loss=False),
+}
+
+
+@pytest.mark.parametrize("topics", CHANGED.values(), ids=CHANGED)
+def test_what_the_planner_of_growing_inputs_alone_can_do(topics: KafkaInput, tmp_path: Path) -> None:
+    assert not topics_of(topics, tmp_path).can_be_indexed([])
+
+
+def test_offsets_with_idle_records_and_lost_ranges_are_planned_as_before(tmp_path: Path) -> None:
+    topics = topics_of(PLAIN, tmp_path)
+    completed = topics.completed(Offset.start(0))
+    idle = completed.positions[2]._replace(floors=(Floor(0, 0, 7),))
+    assert not topics.can_be_indexed([Offset(9, (*completed.positions[:2], idle))])
+    assert not topics.can_be_indexed([Offset(9, completed.positions[:2])]), "the last partition has come since"
+    PartitionJournal(tmp_path).add_lost(0, LostRange(3, 5))
+    assert not IndexedTopics(job_of(PLAIN, tmp_path), tmp_path).can_be_indexed([])
+
+
+def test_a_job_with_an_index_ends_and_one_without_is_live(tmp_path: Path) -> None:
+    indexed = job_of(PLAIN, tmp_path)
+    assert not indexed.live
+    assert replace(indexed, granule=0).live
+
+
+def _records(offsets_and_times: list[tuple[int, int | None]], begin: int, end: int) -> Iterator[Record]:
+    for offset, time in offsets_and_times:
+        if begin <= offset < end:
+            yield Record(offset, offset + 1, offset, time, None, b"")
+
+
+def test_random_partitions_give_each_element_and_each_dead_letter_once() -> None:
+    """Messages of several records, offsets without one, times out of order, a new index at every cut."""
+    chance = random.Random(3)
+    for _ in range(300):
+        length, delay, size = chance.randint(0, 60), chance.choice((0, 2, 5)), chance.randint(1, 6)
+        offsets = sorted(chance.choices(range(length), k=length)) if length else []
+        stream = [(at, chance.choice((None, at // 2 + chance.randint(-6, 6)))) for at in offsets]
+        partition = RangePartition("k", "t", 0, length)
+        position, after = InputPosition(0, 0, BEGINNING), BEGINNING
+        found: list[tuple[int, int | None]] = []
+        until = BEGINNING
+        while until < LAST_MICRO:
+            begins = begins_of_offsets(partition, position.offset, 512 * chance.randint(1, 9))
+            ends = (*begins[1:], length)
+
+            def read(_: int, piece: int, begins: tuple[int, ...] = begins, ends: tuple[int, ...] = ends, size: int = size) -> Piece:
+                return piece_of_partition(_records(stream, begins[piece], ends[piece]), begins, piece, size)  # noqa: B023
+
+            cut = next(indexed_plan(read, Offset(after, (position,)), [delay], Offset(after, (position,)), 2 * size))
+            until, (own,), (stop,) = cut.time, cut.positions, cut.stops
+            lateness = Lateness(delay, position.greatest)
+            for at, time in _records_between(stream, position.offset, length if stop == END else stop):
+                if time is not None and lateness.verdict(time) is None:
+                    if after < time <= until:
+                        found.append((at, time))
+                elif own.offset == END or at < own.offset:
+                    found.append((at, time))
+            position, after = own, until
+            if position.offset == END:
+                break
+        assert sorted(found, key=repr) == sorted(stream, key=repr)
+
+
+def _records_between(stream: list[tuple[int, int | None]], begin: int, end: int) -> list[tuple[int, int | None]]:
+    return [each for each in stream if begin <= each[0] < end]
+
+
+def test_batch_of_dead_letters_alone_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planner of growing inputs closes no instant for it: its end has the time of its start."""
+    from dotr.runtimes.spark import source
+
+    topics_of(PLAIN, tmp_path)
+    monkeypatch.setattr(source, "_cuts", lambda *_: iter(()))
+    start = Offset(9, (InputPosition(END, 0, 0), InputPosition(4, 4, 20), InputPosition(END, 0, 0)))
+    end = Offset(9, (InputPosition(END, 0, 0), InputPosition(6, 6, 20), InputPosition(END, 0, 0)))
+    (task,) = InstantsReader(job_of(PLAIN, tmp_path)).partitions(start.to_json(), end.to_json())
+    after, until, closed, ranges = json.loads(task.text)
+    assert (after, until, closed, [each[:6] for each in ranges]) == (9, 9, 9, [[1, 4, 4, 20, 6, 6]])
+    assert ranges[0][-1] == ["k", "t", 0, 10, []]
