@@ -220,7 +220,7 @@ class PortStore:
         if log[0][0] < horizon:
             log.popleft()
             self._expired += 1
-            if self._expired > TRIM or log[0][0] < horizon:
+            if self._expired > TRIM + len(log) or log[0][0] < horizon:
                 self.expire(now)
         self._insert(self.indexes, (event,), horizon)
 

@@ -32,7 +32,7 @@ and the values of the composite event's attributes.
 
 The bound events are those of the positive roles, the anchor first and the others in the order
 written. The ordinal distinguishes the matches with one event label at one instant. A plain tuple:
-`zip` makes those of many rules four times as fast as those of a class with named fields.
+`zip` makes those of many rules in a quarter of the time of a class with named fields.
 """
 
 
