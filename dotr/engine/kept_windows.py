@@ -4,8 +4,9 @@ and 11).
 | level | the shared closure has | a report of one window |
 | --- | --- | --- |
 | NONE, SNAPSHOT, GRAPH, WINDOW | what its elements say | moves a view |
-| these with NOT or AGGREGATE | what they say in the lowest stratum | closes the strata above on a view |
+| these with NOT or AGGREGATE | the same in the lowest stratum | closes the strata above on a view |
 | STREAM WITHIN d | what the stream says | finds what the window says of it |
+| several default windows, one STEP | what the elements of all say | moves a view |
 | EVENT at WINDOW, STREAM | that, and what each item said when it came | leaves out what needs items that left |
 """
 
@@ -19,6 +20,7 @@ from typing import Final, TypeVar
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import SaidCloser
 from dotr.engine.items import row_graph
+from dotr.engine.joined_windows import JoinedClosure, are_joined
 from dotr.engine.shared_closure import KeptWindow, SharedClosure, WindowChanges, WindowEnds
 from dotr.horizons.window_closure import SaidItem, WindowClosure, WindowClosureView, is_kept
 from dotr.model.continuous import ContinuousQuery, ContinuousWindow, EntailmentLevel, StreamLevel
@@ -186,6 +188,14 @@ class SharedClosures:
             return self._member(StratifiedWindow, stream, content, level, WindowEnds.of(content), SharedClosure)
         return self._member(KeptWindow, stream, content, level, WindowEnds.of(content), SharedClosure)
 
+    def joined(self, streams: Sequence[Hashable], contents: Sequence[WindowContent]) -> KeptWindow:
+        """The default windows of a query, where they are kept together (`are_joined`)."""
+        closure = JoinedClosure(self, contents)
+        self.add(("default", *streams), closure)
+        member = KeptWindow(contents[0], closure)
+        closure.members.append(member)
+        return member
+
     def items(self, stream: Hashable, content: WindowContent) -> KeptItems:
         """The items of a window whose EVENTs have the level WINDOW or STREAM, where they are kept."""
         return self._member(KeptItems, stream, content, EntailmentLevel.GRAPH, None, SharedItems)
@@ -231,14 +241,14 @@ class SharedClosures:
 def closed_anew(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> list[ContinuousWindow]:
     """The windows of a query of whose contents something is closed anew at each report: strata with
     NOT or AGGREGATE and those above, what the level STREAM says, and several default windows, which
-    are closed together.
+    are closed together and of which not all close together.
     """
     return [
         window
         for window in query.windows
         if not isinstance(window.block_level, EntailmentLevel)
         or not is_kept(rules, window.block_level)
-        or _is_closed_together(query, window)
+        or (_is_closed_together(query, window) and not are_joined(query, rules))
     ]
 
 
@@ -249,27 +259,32 @@ def _is_closed_together(query: ContinuousQuery, window: ContinuousWindow) -> boo
 
 def followed_graphs(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> frozenset[Term | None]:
     """The graphs of a query that are followed from report to report: its named windows, and the
-    default graph (None) where that is the background alone, or with one window that is kept.
+    default graph (None) where that is the background alone, or with one window, or several, kept.
     """
     named = frozenset(window.name for window in query.windows if window.name is not None)
     default = [window for window in query.windows if window.name is None]
-    is_followed = not default or (len(default) == 1 and default[0] not in closed_anew(query, rules))
+    is_followed = not default or (len(default) == 1 and default[0] not in closed_anew(query, rules)) or are_joined(query, rules)
     return named | {None} if is_followed else named
 
 
 def kept_windows(
     query: ContinuousQuery, contents: Iterable[WindowContent], streams: Sequence[Hashable], closures: SharedClosures
 ) -> list[KeptWindow | None]:
-    """The closures of a query's windows, None for those of which nothing is kept: several default
-    windows, and the level STREAM under NOT or AGGREGATE.
+    """The closures of a query's windows, None for those of which nothing is kept: the level STREAM
+    under NOT or AGGREGATE, and several default windows, but where the first stands for all.
     """
-    has_strata = not is_kept(closures.closer.rules, EntailmentLevel.GRAPH)
-    return [
+    rules, pairs = closures.closer.rules, list(zip(contents, streams, strict=True))
+    has_strata = not is_kept(rules, EntailmentLevel.GRAPH)
+    kept = [
         None
         if _is_closed_together(query, content.window) or (has_strata and isinstance(content.window.block_level, StreamLevel))
         else closures.window(stream, content)
-        for content, stream in zip(contents, streams, strict=True)
+        for content, stream in pairs
     ]
+    if are_joined(query, rules):
+        default = [number for number, window in enumerate(query.windows) if window.name is None]
+        kept[default[0]] = closures.joined([pairs[number][1] for number in default], [pairs[number][0] for number in default])
+    return kept
 
 
 def kept_items(

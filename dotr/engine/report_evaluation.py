@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
+from dotr.engine.joined_windows import are_joined
 from dotr.engine.kept_matches import kept_matches
 from dotr.engine.kept_solutions import KeptSolutions, SeenGraph, SolutionChanges
 from dotr.engine.kept_windows import KeptItems, StratifiedWindow, followed_graphs
@@ -108,6 +109,7 @@ class ReportEvaluator:
         self._event_windows = {group.window for block in query.matches for group in plain_groups(block.events)}
         self._contradictions: dict[Contradiction, None] = {}
         self._default_windows = [number for number, window in enumerate(query.windows) if window.name is None]
+        self._is_default_kept = len(self._default_windows) == 1 or are_joined(query, closer.rules)
 
     @property
     def projection(self) -> tuple[str, ...]:
@@ -244,7 +246,7 @@ class ReportEvaluator:
         other levels add.
         """
         known = self._closer.knowledge.background
-        alone = windows[self._default_windows[0]] if len(self._default_windows) == 1 else None
+        alone = windows[self._default_windows[0]] if self._is_default_kept else None
         if alone is not None and (kept := self._kept(alone)) is not None:
             if isinstance(kept, StratifiedWindow):
                 return _DefaultGraph(SeenGraph(kept.model.delta, kept.model.background), kept.model.removed)

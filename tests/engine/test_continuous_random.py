@@ -23,7 +23,7 @@ from tests.oracle.cases import read_turtle, world
 from tests.oracle.isomorphism import canonical
 from tests.oracle.units import run_units
 from tests.support.properties import examples
-from tests.support.strategies_continuous import SECOND, ContinuousProgram, continuous_programs, kept_programs
+from tests.support.strategies_continuous import SECOND, ContinuousProgram, continuous_programs, joined_programs, kept_programs
 
 PREFIXES = {"": "http://example.org/", "owl": "http://www.w3.org/2002/07/owl#", "rdfs": "http://www.w3.org/2000/01/rdf-schema#"}
 MOST = 400
@@ -93,4 +93,16 @@ def test_kept_solutions_are_those_of_the_brute_force(program: ContinuousProgram)
 @given(kept_programs())
 @examples(15)
 def test_kept_solutions_are_made_again_after_every_instant(program: ContinuousProgram) -> None:
+    compare(program, reloaded=True)
+
+
+@given(joined_programs())
+@examples(40)
+def test_several_default_windows_are_those_of_the_brute_force(program: ContinuousProgram) -> None:
+    compare(program, reloaded=False)
+
+
+@given(joined_programs())
+@examples(12)
+def test_several_default_windows_are_made_again_after_every_instant(program: ContinuousProgram) -> None:
     compare(program, reloaded=True)

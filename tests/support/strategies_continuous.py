@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from hypothesis import strategies as st
@@ -283,6 +283,22 @@ def kept_programs(draw: st.DrawFn) -> ContinuousProgram:
         pick(draw, (0, 0, 1)),
         tuple(elements),
     )
+
+
+@st.composite
+def joined_programs(draw: st.DrawFn) -> ContinuousProgram:
+    """A query over several default windows, mostly of equal steps, which one closure of all may keep."""
+    step = draw(st.integers(1, 3))
+    froms = []
+    for _ in range(draw(st.integers(2, 3))):
+        reports = pick(draw, ("", "REPORT ON CONTENT CHANGE", "REPORT ON WINDOW CLOSE", "REPORT PERIODIC 2s"))
+        width = f"RANGE {draw(st.integers(1, 9))}s STEP {step if draw(st.integers(0, 5)) else 2}s"
+        start = pick(draw, ("STARTING AT 1", "ENTAILMENT NONE")) if often(draw, 12) else ""
+        froms.append(f"FROM WINDOW ON {pick(draw, (':s', ':t'))} [{width} {reports} {start}]")
+    line, modifiers = pick(draw, KEPT_LINES)
+    register = f"REGISTER {pick(draw, ('RSTREAM', 'ISTREAM', 'DSTREAM'))} <One> AS {line}"
+    text = f"{register} {' '.join(froms)} WHERE {{ {pick(draw, KEPT_BLOCKS * 2 + PARTLY_KEPT_BLOCKS)} }} {modifiers}"
+    return replace(draw(kept_programs()), queries=text)
 
 
 NUMBERS = ("1", "2", "0.2", "1.50", "1e0", "1e16", '"x"')

@@ -49,6 +49,7 @@ KEPT = "its solutions are kept from report to report; a report costs what change
             "in full at each report, for a default graph of several windows or under NOT or AGGREGATE; "
             "closed anew at each report: (default), (default)",
         ),
+        ("SELECT ?x FROM WINDOW ON :in [RANGE 10s STEP 1s] FROM WINDOW ON :in [RANGE 20s STEP 1s] { ?x :p ?y }", KEPT),
     ],
 )
 def test_explain_tells_what_is_kept(query: str, asked: str, tmp_path: Path) -> None:

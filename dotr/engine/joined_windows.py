@@ -1,0 +1,88 @@
+"""Several default windows of a query, closed together and kept from report to report.
+
+Idea: the default graph is the closure of all their contents (continuous.md, section 5). Windows of
+time with equal closes begin at a constant distance from each other, so with the times of each
+window moved by that distance, all begin together, and one closure holds the elements of all.
+
+    RANGE 10 s STEP 2 s of one stream and RANGE 4 s STEP 2 s of another, at 20
+
+        contents                      10 < time ≤ 20, and 16 < time ≤ 20
+        the second's times less 6     10 < time ≤ 14
+
+Invariant: after `move` the view holds what the contents say together. Where a distance changes, the
+closure is made again.
+Cost: what came and went since the report before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from dotr.engine.shared_closure import KeptWindow, SharedClosure, WindowChanges
+from dotr.horizons.window_closure import WindowClosure, is_kept
+from dotr.joins.limits import LimitExceeded
+from dotr.model.continuous import ContinuousQuery, EntailmentLevel, RangeExtent
+from dotr.model.datalog import DatalogRule
+from dotr.model.terms import Triple
+from dotr.model.time import Micros
+from dotr.windows.content import WindowContent
+
+if TYPE_CHECKING:
+    from dotr.engine.kept_windows import SharedClosures
+
+
+def are_joined(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> bool:
+    """True where a query has several default windows, and one closure of all is kept: they are of
+    time, at the level GRAPH or WINDOW, and close together, without STARTING AT.
+    """
+    extents = [window.extent for window in query.windows if window.name is None]
+    levels = {window.block_level for window in query.windows if window.name is None}
+    return (
+        len(extents) > 1
+        and levels <= {EntailmentLevel.GRAPH, EntailmentLevel.WINDOW}
+        and is_kept(rules, EntailmentLevel.GRAPH)
+        and all(isinstance(extent, RangeExtent) and not extent.lag and extent.start is None for extent in extents)
+        and len({extent.step for extent in extents if isinstance(extent, RangeExtent)}) == 1
+    )
+
+
+class JoinedClosure(SharedClosure):
+    """One closure of the contents of several windows; its only member stands for all of them."""
+
+    def __init__(self, registry: SharedClosures, contents: Sequence[WindowContent]) -> None:
+        super().__init__(registry, None, EntailmentLevel.GRAPH, None)
+        self._contents = contents
+        self._distances: list[Micros] = []
+        self._taken: list[Micros | None] = []
+
+    def move(self, member: KeptWindow, time: Micros) -> WindowChanges:
+        """Moves to the contents at the time of a report."""
+        begins = [content.begin_at(time) for content in self._contents]
+        least = min(begins)
+        distances = [begin - least for begin in begins]
+        closure = self._closure
+        is_new = closure is None or distances != self._distances
+        try:
+            if closure is None or is_new:
+                closer = self.closer
+                closure = self._closure = WindowClosure(self.level, closer.knowledge, closer.rules, closer.limit)
+                self._distances, self._taken = distances, [None] * len(begins)
+                member.begin_anew(closure.view())
+            for number, (content, distance) in enumerate(zip(self._contents, distances, strict=True)):
+                for element in content.later(self._taken[number]):
+                    closure.insert(element.time - distance, element.triples)
+                    self._taken[number] = element.time
+            closure.advance(least)
+            changes = member.view.advance(least)
+        except LimitExceeded:
+            self.forget()
+            if is_new:
+                raise
+            return self.move(member, time)
+        except BaseException:
+            self.forget()
+            raise
+        member.is_anew = False
+        began, renewed, ended = (cast("Sequence[Triple]", each) for each in (changes.began, changes.renewed, changes.ended))
+        return WindowChanges(began, renewed, ended, is_new)
