@@ -1,7 +1,7 @@
 """Contradictions among equal names, each told once, under the representative (`owl:sameAs`).
 
-Idea: closed by the rows of the tables, a contradiction about one name is one about each name equal
-to it. With the representative in each name's place they are one, the one that closing over
+Idea: closed by the rows of the tables, a contradiction about one name is one about each name
+equal to it. With the representative in each name's place they are one, the one that closing over
 representatives finds. A background's own contradiction is not told of again.
 
 Cost: none without contradictions; with some, that of the equalities that an instant brings.
