@@ -222,7 +222,7 @@ PARTLY_KEPT_BLOCKS = (
 KEPT_MATCHES = (
     "EVENT <w> { ?x :v ?y }",
     "EVENT <w> AT ?t { ?x :v ?n } SEQ EVENT <w> { ?x :p ?y }",
-    "EVENT <w> { ?x :p ?y } SEQ EVENT <w> { ?y :p ?z } SEQ EVENT <w> { ?x ?r ?n FILTER(?n != ?z) }",
+    "EVENT <w> { ?x :p ?y } SEQ EVENT <w> { ?y :p ?z } SEQ EVENT <w> { ?x ?r ?n FILTER(?n != ?x) }",
     "EVENT <w> { [] :p ?x } SEQ (EVENT <w> { ?y :p ?x } SEQ EVENT <w> AT ?u { ?y :v ?n })",
 )
 KEPT_LINES = (
