@@ -368,8 +368,11 @@ class StateMigrator:
                 block = block.chosen([at for at, values in enumerate(block.rows()) if passes(values)])
             yield from ((number, block) for number in range(self._buckets) if block.times)
             return
-        if (port.key is None and not port.spread) or self._buckets == 1:
-            yield port.partition % self._buckets, block
+        if self._buckets == 1:
+            yield 0, block
+            return
+        if port.key is None and not port.spread:
+            yield bucket_of(port, (), self._buckets, None), block
             return
         by_bucket: dict[int, list[int]] = {}
         for at, number in enumerate(block.buckets(port.key_position, lambda row, time: bucket_of(port, row, self._buckets, time))):
