@@ -16,6 +16,7 @@ from operator import length_hint
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
+from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.joins.limits import LIMITS, Limits
 from dotr.layout.event_order import AttributeValues, tie_key
@@ -63,7 +64,7 @@ class _CompiledGroup(NamedTuple):
     rules: tuple[int, ...]
 
 
-class LoneFactFailed(Exception):
+class LoneFactFailed(DotrError):
     """A failure of the only group that a fact anchors; the fact is stored."""
 
     def __init__(self, event: StoredEvent, error: Exception) -> None:
