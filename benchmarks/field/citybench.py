@@ -121,7 +121,7 @@ def distances(name: str) -> Callable[[list[Observation]], int]:
 
 
 def positions(name: str) -> list[tuple[float, float]]:
-    """Where the events of a file are."""
+    """The place of the events of a file."""
     with gzip.open(FOLDER / f"{name}.n3.gz", "rt", encoding="utf-8", errors="replace") as file:
         text = file.read()
     return [(float(lat), float(lon)) for lat, lon in re.findall(r"ct:hasLatitude (\S+) ;\s+ct:hasLongitude (\S+)", text)]

@@ -15,7 +15,7 @@ from benchmarks.field.peers import ROOT
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a figure depends on but the program."""
+    """The circumstances of a figure: all that it depends on but the program."""
 
     processor: str
     cores: int

@@ -21,7 +21,7 @@ from benchmarks.field.peers import Command, Missing, ours
 
 OURS: Final = "dotr"
 ALIKE: Final = 1.05
-"""How many times the shortest of three runs the longest may take in a system that is warm."""
+"""The greatest ratio of the longest to the shortest of three runs of a system that is warm."""
 
 Start = Callable[[], Command]
 """Fetches what a system needs and tells how it is started; raises `Missing`."""
@@ -47,7 +47,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How often a case is run.
+    """The number of runs of a case.
 
     A system runs three times at least before the repeats, a peer `least_peer_runs` times. `warm_runs`
     end the warm-up (of dotr `own_warm_runs`, if that is more, since its runs are short), and so do

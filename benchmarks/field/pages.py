@@ -117,6 +117,6 @@ def profile() -> str:
 
 
 def scripts() -> str:
-    """What the scripts of `benchmarks/` printed, in other runs and at other hours."""
+    """Figures that the scripts of `benchmarks/` printed, in other runs and at other hours."""
     found: list[list[str]] = json.loads(SCRIPTS.read_text(encoding="utf-8"))
     return f"\n{grid(['benchmark', 'measured', 'target'], found)}\nSource: `benchmarks/results/scripts/figures.json`.\n\n"

@@ -30,7 +30,7 @@ class Missing(Exception):
 
 
 class Command(NamedTuple):
-    """How a system is started in a process of its own."""
+    """The command that starts a system in a process of its own."""
 
     words: tuple[str, ...]
 
