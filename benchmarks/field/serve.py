@@ -38,7 +38,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(function: str, arguments: tuple[str, ...]) -> Prepared:
-    """What `MODULE:FUNCTION` makes of its arguments."""
+    """The result of `MODULE:FUNCTION` for its arguments."""
     module, _, name = function.partition(":")
     found = getattr(import_module(module), name)(*arguments)
     return found if isinstance(found, Prepared) else Prepared(found)

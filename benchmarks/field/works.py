@@ -1,4 +1,4 @@
-"""What can be measured: each work names its cases and the packages whose speed it shows."""
+"""The works of the benchmarks: each names its cases and the packages whose speed it shows."""
 
 from __future__ import annotations
 

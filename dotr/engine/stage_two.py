@@ -354,7 +354,7 @@ class _ChunkWriter:
 
 
 AT_THE_CLAUSE: Final = ", at the clause "
-"""What stands before the clause in the reason of a dead letter of a limit."""
+"""The text before the clause in the reason of a dead letter of a limit."""
 
 
 def described_clause(clause: Clause) -> str:

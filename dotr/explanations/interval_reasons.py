@@ -72,7 +72,7 @@ class IntervalReasons(ReasonFinder):
     def _source(
         self, unit: IntervalUnit, operand: InstantGroup | EventRead, inputs: tuple[OperandInput, ...], part: EventPart
     ) -> SourceReason | None:
-        """What a part is made of."""
+        """The parts that a part is made of."""
         bound = dict(part.attributes)
         names = sorted(visible_variables(operand))
         for given in inputs:

@@ -186,7 +186,7 @@ class _PointInquiry:
     # --- rules ---
 
     def _stops(self, atom: LarsAtom, asked: Mapping[int, Term], depth: int) -> Iterator[str]:
-        """What stops each rule that concludes an atom; `asked`: terms at places of the atom."""
+        """The reasons that stop each rule that concludes an atom; `asked`: terms at places of the atom."""
         rules = [(rule, bound) for rule in self._unit.file.rules if (bound := _bound_by_head(rule, atom, asked)) is not None]
         if not rules:
             yield f"no rule concludes {self._atom_text(atom)}{self._with(asked, atom)}"

@@ -86,7 +86,7 @@ class _PointScene:
         return LarsNode(reason, atom, rule, self._bindings(rule, reason, atom), (), tuple(map(self.node, reason.premises)), None, time)
 
     def refuted(self, node: LarsNode, point: Point) -> Iterator[tuple[LarsNot, tuple[LarsNode, ...]]]:
-        """What stood under NOT in a derivation, and holds at a later point."""
+        """Atoms that stood under NOT in a derivation and hold at a later point."""
         for item in node.rule.body if node.rule is not None else ():
             if isinstance(item, LarsNot) and node.rule is not None:
                 file, part = with_negated(self.record.unit.file, node.rule, item)
