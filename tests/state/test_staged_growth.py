@@ -68,7 +68,8 @@ def test_output_is_that_of_one_engine(part: int, background: str, monkeypatch: p
         monkeypatch.setattr(bucket_state, "SMALL", 3)
     if part == 2:
         monkeypatch.setattr(paged_state, "MAX_UNPAGED", 8)
-    found = Counter(moved_through(seed, background) for seed in range(FIRST + part, FIRST + PROGRAMS, 3))
+    first, programs = FIRST + part * (PROGRAMS // 3), PROGRAMS // 3
+    found = Counter(moved_through(seed, background) for seed in range(first, first + programs))
     assert found["staged"] > sum(found.values()) / 5, found
 
 

@@ -80,6 +80,8 @@ def follow(out: str, run: Callable[[Pipeline], Totals], *, on_spark: bool) -> tu
     return read(out, "out.ndjson"), sorted(letters, key=str)
 
 
+# The run is stopped by an interrupt, which may fall between the opening of a directory and the `with` that closes it, in Python's `glob`.
+@pytest.mark.filterwarnings("ignore:unclosed scandir iterator:ResourceWarning")
 @pytest.mark.usefixtures("spark")
 def test_idle_single_and_rate_limited_inputs_equal_in_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
