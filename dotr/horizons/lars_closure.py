@@ -22,8 +22,8 @@ from dotr.horizons.atom_logs import AtomsByPoint, EachPoint, logged_feeds
 from dotr.horizons.closure import HorizonClosure
 from dotr.horizons.counts import CountChange, CountedAtoms, CountedWindow, KeptPair, KeptRows
 from dotr.horizons.facts import INSERTED
+from dotr.horizons.lars_relations import EACH_POINT, NOW, CountFeed, LarsRules, PointWindow, ReportedRows, WindowFeed
 from dotr.horizons.lars_rows import AtomRows, fits
-from dotr.horizons.lars_rules import EACH_POINT, NOW, CountFeed, LarsRules, PointWindow, ReportedRows, WindowFeed
 from dotr.horizons.rules import FOREVER, NEVER, FactRow, Point, RelationFact, WindowFact
 from dotr.horizons.runs import AtomRuns, covered
 from dotr.horizons.waiting import Insertion
