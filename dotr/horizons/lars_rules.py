@@ -1,8 +1,8 @@
 """A LARS file compiled to rules over relations, for the horizon closure.
 
 Idea (lars.md, section 6): an atom in a window is an atom of a relation of its own, W(A) or W(A, u),
-that holds from u + α to u + β. What the stream brings is inserted so (`dotr.horizons.lars_closure`);
-what rules derive comes by further rules; what B has is looked up.
+that holds from u + α to u + β. What the stream brings is inserted so
+(`dotr.horizons.lars_closure`); what rules derive comes by further rules; what B has is looked up.
 
 `Hot(?r) AT ?t :- :temp(?r, ?v) AT ?t IN [5 s], FILTER(?v > 60)` and `Busy(?r) :- Hot(?r) IN [3 s]`
 become, with α … β counted in points,
