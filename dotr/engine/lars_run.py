@@ -23,8 +23,10 @@ from dotr.engine.unit_runs import UnitArrivals, UnitContext, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.horizons.atom_logs import AtomsByPoint
-from dotr.horizons.lars_closure import NO_ATOMS, LarsClosure, PointAtoms, ReportChange
-from dotr.horizons.lars_rules import ReportedRows, rules_of_file
+from dotr.horizons.lars_atoms import NO_ATOMS, PointAtoms
+from dotr.horizons.lars_closure import LarsClosure, ReportChange
+from dotr.horizons.lars_relations import ReportedRows
+from dotr.horizons.lars_rules import rules_of_file
 from dotr.horizons.rules import FactRow, Point
 from dotr.joins.limits import LimitExceeded
 from dotr.layout.event_order import AttributeValues
