@@ -32,7 +32,8 @@ from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import InstantiateTemplate
 from dotr.patterns.event_store import PortStore
 from dotr.patterns.events import Match, StoredEvent
-from dotr.patterns.operator import MANY_GROUPS, Arrival, Arrivals, LoneFactFailed, Operator
+from dotr.patterns.lone_facts import LoneFactFailed
+from dotr.patterns.operator import Arrival, Arrivals, Operator
 from dotr.patterns.rule_counts import LayerCounter, RuleCounts
 from dotr.patterns.rule_failures import LimitExcess, RuleFailure
 from dotr.patterns.state import State
@@ -198,12 +199,13 @@ class StageTwo:
     def step_fact(self, state: State, time: Micros, port: int, values: AttributeValues, *, emit: EmitFirings | None = None) -> LayerResult:
         """The result of `step` at an instant that brings one fact to one port and nothing else."""
         operator = self._operator
-        if operator.lone_groups[port] == MANY_GROUPS:
+        take = (state.take_facts or operator.take_facts(state))[port]
+        if take is None:
             return self.step(state, time, {port: [(0, values)]}, emit=emit)
         BOUNDS.characters = self._limits.literal
         chunks = None
         try:
-            matched = operator.step_fact(state, time, port, values)
+            matched = take(time, values)
         except LoneFactFailed as failed:
             chunks = None if emit is None else _ChunkWriter(self, time, emit, state.counter.events)
             try:
