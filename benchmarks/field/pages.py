@@ -1,7 +1,8 @@
 """Tables of README.md and docs/performance.md, made from the results.
 
 A table stands between `<!-- table NAME -->` and `<!-- end of table -->`; NAME is a work, `speed` (the
-headlines of all works), `profile` (the steps of an instant), or `scripts` (what other scripts printed).
+headlines of all works), `profile` (the steps of an instant), `scripts` (what other scripts printed), or
+`texts` (the rules and queries of the systems, in the appendix docs/performance-texts.md).
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.field.flame import FOLDER, PAPER_SHARES
+from benchmarks.field.flame import PAPER_SHARES, read_profile
 from benchmarks.field.peers import ROOT
-from benchmarks.field.results import RESULTS, CaseResult, Result, SystemResult, all_results
+from benchmarks.field.results import RESULTS, CaseResult, Result, SystemResult, all_results, write_whole
 from benchmarks.field.tables import comparison, grid, provenance, span
 
 PAGES: Final = (ROOT / "README.md", ROOT / "docs" / "performance.md")
+APPENDIX: Final = ROOT / "docs" / "performance-texts.md"
 SCRIPTS: Final = RESULTS / "scripts" / "figures.json"
 _BLOCK: Final = re.compile(r"(?P<begin><!-- table (?P<name>\w+) -->\n).*?(?P<end><!-- end of table -->)", re.DOTALL)
 
@@ -28,7 +30,7 @@ Tables = Mapping[str, Callable[[], str]]
 def tables(results: Mapping[str, Result], headlines: Mapping[str, tuple[str, ...]]) -> Tables:
     """All tables by name; `headlines`: for each work the cases that the README shows."""
     works = {name: partial(_table, name, results.get(name)) for name in headlines}
-    return {**works, "speed": partial(speed, results, headlines), "profile": profile, "scripts": scripts}
+    return {**works, "speed": partial(speed, results, headlines), "profile": profile, "scripts": scripts, "texts": texts}
 
 
 def rewritten(text: str, tables: Tables) -> str:
@@ -69,10 +71,10 @@ def present_tables() -> Tables:
 def rewrite() -> list[Path]:
     """Makes the tables of all pages anew; the pages that have changed."""
     made, changed = present_tables(), []
-    for page in PAGES:
+    for page in (*PAGES, APPENDIX):
         text = page.read_text(encoding="utf-8")
         if (new := rewritten(text, made)) != text:
-            page.write_text(new, encoding="utf-8")
+            write_whole(page, new)
             changed.append(page)
     return changed
 
@@ -110,13 +112,30 @@ def _figure(system: SystemResult) -> str:
 
 def profile() -> str:
     """The shares of the steps of an instant, beside those of the paper's Table 1."""
-    found: dict[str, float] = json.loads((FOLDER / "shares.json").read_text(encoding="utf-8"))
-    rows = [[step, f"{share} %", f"{PAPER_SHARES[step]} %" if step in PAPER_SHARES else "–"] for step, share in found.items()]
+    found = read_profile()
+    if found is None:
+        return "\nNot measured yet: `benchmarks/run flame`.\n\n"
+    rows = [[step, f"{share} %", f"{PAPER_SHARES[step]} %" if step in PAPER_SHARES else "–"] for step, share in found.shares.items()]
     table = grid(["step", "of dotr's CPU", "of the paper's 12,090 µs, another engine and machine"], rows)
-    return f"\n{table}\n`benchmarks/run flame`; source: `benchmarks/results/profile/shares.json`.\n\n"
+    made = f"{found.date}, commit {found.commit[:9]}"
+    return f"\n{table}\n`benchmarks/run flame`, {made}; source: `benchmarks/results/profile/shares.json`.\n\n"
 
 
 def scripts() -> str:
     """Figures that the scripts of `benchmarks/` printed, in other runs and at other hours."""
     found: list[list[str]] = json.loads(SCRIPTS.read_text(encoding="utf-8"))
     return f"\n{grid(['benchmark', 'measured', 'target'], found)}\nSource: `benchmarks/results/scripts/figures.json`.\n\n"
+
+
+def texts() -> str:
+    """The texts of all works that have some, each with its lines counted."""
+    from benchmarks.field.works import works
+
+    out = []
+    for work in works().values():
+        found = list(work.texts())
+        out += [f"\n## {work.title}: `benchmarks/run {work.name}`\n"] if found else []
+        for title, language, text in found:
+            lines = text.strip("\n").splitlines()
+            out.append(f"\n{title}: {len(lines)} line{'s' if len(lines) > 1 else ''}\n\n```{language}\n" + "\n".join(lines) + "\n```\n")
+    return "".join(out) + "\n"

@@ -16,15 +16,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from inspect import getsource
 from pathlib import Path
+from textwrap import dedent
 from typing import Final
 
 from benchmarks.field.measuring import Case, Effort, Start
-from benchmarks.field.peers import Command, Missing
+from benchmarks.field.peers import Command, program
 from benchmarks.field.peers import ours as own_command
 from benchmarks.field.serve import Prepared
-from benchmarks.field.temporal_rules import WITHIN, by_definition, readings, write_readings
-from benchmarks.field.works import Scale, Work
+from benchmarks.field.temporal_rules import by_definition, readings, write_readings
+from benchmarks.field.temporal_texts import WITHIN
+from benchmarks.field.works import Scale, Text, Work
 from benchmarks.scenario import Size, write_scenario
 
 _TICK: Final = os.sysconf("SC_CLK_TCK")
@@ -158,8 +161,7 @@ def join(path: str, master: str) -> Prepared:
 
 def has_java(start: Callable[[], Command]) -> Command:
     """A command that needs Java."""
-    if shutil.which("java") is None:
-        raise Missing("Java is not installed")
+    program("java", "Java")
     return start()
 
 
@@ -212,6 +214,7 @@ def cases(scale: Scale, folder: Path) -> Iterator[Case]:
         own=(in_process, str(config)) if scale is Scale.HUNDREDTH else (on_spark, str(config), "local[2]"),
         others=peer,
         effort=effort,
+        needs_java=scale is not Scale.HUNDREDTH,
     )
     graphs = scale.of(100_000)
     (folder / "scenario").mkdir(exist_ok=True)
@@ -225,7 +228,16 @@ def cases(scale: Scale, folder: Path) -> Iterator[Case]:
             expected=scenario_results(folder / "scenario" / "stream.ndjson", 10),
             own=(in_process, str(config)) if scale is Scale.HUNDREDTH else (on_spark, str(config), master),
             effort=effort,
+            needs_java=scale is not Scale.HUNDREDTH,
         )
+
+
+def texts() -> Iterator[Text]:
+    """The rule, and Spark's join."""
+    yield Text("dotr, 1 rule, each", "", _RULE)
+    lines = getsource(join).splitlines()
+    begin, end = (next(place for place, line in enumerate(lines) if word in line) for word in ("def stream", "joined ="))
+    yield Text("Spark's join", "python", dedent("\n".join(lines[begin : end + 1])))
 
 
 WORK: Final = Work(
@@ -235,4 +247,5 @@ WORK: Final = Work(
     minutes=5,
     cases=cases,
     headlines=("1 rule, each, on Spark", "the paper's scenario, local[2]"),
+    texts=texts,
 )

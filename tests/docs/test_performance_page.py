@@ -20,7 +20,7 @@ _PAGE_OF_PROSE = 600
 """Words on a printed page, about."""
 
 
-@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*pages.PAGES, pages.APPENDIX], ids=lambda page: page.name)
 def test_tables_are_made_from_the_results(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert pages.names(text), "a page with tables from results"
@@ -56,3 +56,12 @@ def test_the_page_is_two_pages_of_prose_and_names_what_is_there() -> None:
     waiting = {work for work in works() if work not in measured}
     assert [plot for plot in plots if not plot.is_file() and plot.stem.partition("-")[0] not in waiting] == []
     assert len(plots) >= 4
+
+
+def test_the_appendix_counts_the_lines_of_each_text() -> None:
+    text = pages.APPENDIX.read_text(encoding="utf-8")
+    told = [int(number) for number in re.findall(r": (\d+) lines?\n\n```", text)]
+    shown = [block.count("\n") for block in re.findall(r"^```\w*\n(.+?)^```$", text, re.MULTILINE | re.DOTALL)]
+    assert told == shown
+    for system in ("dotr", "Esper 9.0", "Esper 4.2", "Siddhi", "Flink", "rsp-js", "pyoxigraph", "rdflib", "nemo", "Spark"):
+        assert re.search(rf"^{system}|and {system}", text, re.MULTILINE), system
