@@ -24,6 +24,10 @@ OURS: Final = "dotr"
 ALIKE: Final = 1.05
 """The greatest ratio of the longest to the shortest of three runs of a system that is warm."""
 
+TO_FIRST_BATCH: Final = ", to the end of the first batch"
+"""End of the names of the parts of a run on Spark that are seconds of CPU, by kind of process."""
+FROM_SECOND_BATCH: Final = "µs an element from the second batch on"
+
 Start = Callable[[], Command]
 """Fetches what a system needs and tells how it is started; raises `Missing`."""
 

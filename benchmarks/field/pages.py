@@ -1,8 +1,9 @@
 """Tables of README.md and docs/performance.md, made from the results.
 
 A table stands between `<!-- table NAME -->` and `<!-- end of table -->`; NAME is a work, `speed` (the
-headlines of all works), `profile` (the steps of an instant), `scripts` (what other scripts printed), or
-`texts` (the rules and queries of the systems, in the appendix docs/performance-texts.md).
+headlines of all works), `ahead` (the cases in which a peer is faster), `start` (the two figures of each
+case on Spark), `profile` (the steps of an instant), `scripts` (what other scripts printed), or `texts`
+(the rules and queries of the systems, in the appendix docs/performance-texts.md).
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.field.flame import PAPER_SHARES, read_profile
+from benchmarks.field.measuring import FROM_SECOND_BATCH, spread
 from benchmarks.field.peers import ROOT
-from benchmarks.field.results import RESULTS, CaseResult, Result, SystemResult, all_results, write_whole
-from benchmarks.field.tables import comparison, grid, provenance, span
+from benchmarks.field.results import RESULTS, CaseResult, Figures, Result, SystemResult, all_results, by_kind, write_whole
+from benchmarks.field.tables import comparison, grid, number, provenance, span
 
 PAGES: Final = (ROOT / "README.md", ROOT / "docs" / "performance.md")
 APPENDIX: Final = ROOT / "docs" / "performance-texts.md"
@@ -30,7 +32,15 @@ Tables = Mapping[str, Callable[[], str]]
 def tables(results: Mapping[str, Result], headlines: Mapping[str, tuple[str, ...]]) -> Tables:
     """All tables by name; `headlines`: for each work the cases that the README shows."""
     works = {name: partial(_table, name, results.get(name)) for name in headlines}
-    return {**works, "speed": partial(speed, results, headlines), "profile": profile, "scripts": scripts, "texts": texts}
+    several = {"ahead": partial(ahead, results), "speed": partial(speed, results, headlines)}
+    return {
+        **works,
+        **several,
+        "start": partial(first_batches, results.get("spark")),
+        "profile": profile,
+        "scripts": scripts,
+        "texts": texts,
+    }
 
 
 def rewritten(text: str, tables: Tables) -> str:
@@ -95,6 +105,48 @@ def speed(results: Mapping[str, Result], headlines: Mapping[str, tuple[str, ...]
     runs = dict.fromkeys(f"{each.work} {each.date}, load {each.load_before[0]} to {each.load_after[0]}" for each, _ in shown)
     made = f"Made from `benchmarks/results`: {'; '.join(runs)}."
     return f"\n{found}\nMedians, with the least and the greatest of the repeats; ᵖ: of all threads. {made}\n\n"
+
+
+def ahead(results: Mapping[str, Result]) -> str:
+    """The cases in which a peer needs less CPU than dotr, or about as much: their ranges overlap."""
+    rows, compared = [], 0
+    for result in results.values():
+        for case in result.cases:
+            own = case.systems[0].work
+            peers = [(each.system, each.work) for each in case.systems[1:] if each.work is not None]
+            if own is None or not peers:
+                continue
+            compared += 1
+            faster: list[str] = []
+            level: list[str] = []
+            for name, work in peers:
+                if work.least <= own.greatest:
+                    side = level if work.greatest >= own.least else faster
+                    side.append(f"{name}: {number(work.median / own.median)} ×")
+            if faster or level:
+                rows.append([f"{case.name} (`benchmarks/run {result.work}`)", "; ".join(faster) or "–", "; ".join(level) or "–"])
+    table = grid(["case", "needs less CPU than dotr, so much of it", "about as much: the ranges overlap"], rows)
+    rest = f"In {compared - len(rows)} of {compared} cases each peer that gives the right results needs more than dotr."
+    return f"\n{table}\nMedians, dotr's is 1. {rest} Source: all of `benchmarks/results`.\n\n"
+
+
+def first_batches(result: Result | None) -> str:
+    """The two figures of each case on Spark, and the CPU of its start by kind of process."""
+    cases = [case for case in result.cases if case.systems[0].cold_parts] if result is not None else []
+    if result is None or not cases:
+        return "\nNot measured: `benchmarks/run spark`.\n\n"
+    kinds = list(dict.fromkeys(kind for case in cases for kind in by_kind(case.systems[0].cold_parts)))
+    rows = []
+    for case in cases:
+        own = case.systems[0]
+        later = [repeat.parts[FROM_SECOND_BATCH] for repeat in own.repeats if FROM_SECOND_BATCH in repeat.parts]
+        start = by_kind(own.cold_parts)
+        figures = [number(start[kind]) if kind in start else "–" for kind in kinds]
+        rows.append([case.name, span(own.work) if own.work else "–", span(Figures(*spread(later))) if later else "one batch", *figures])
+    starts = (f"start: s of {kind}" for kind in kinds)
+    table = grid(["µs of CPU, one element", "from the start of the query", "from the second batch on", *starts], rows)
+    told = "The start is that of a first run, up to the end of its first batch. Source: `benchmarks/results/spark.json`."
+    return f"\n{table}\n{told}\n\n"
 
 
 def _own(case: CaseResult) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.field.machine import Machine
-from benchmarks.field.measuring import Case, Measured, Repeat, spread
+from benchmarks.field.measuring import TO_FIRST_BATCH, Case, Measured, Repeat, spread
 from benchmarks.field.peers import ROOT
 
 RESULTS: Final = ROOT / "benchmarks" / "results"
@@ -143,6 +143,15 @@ def _system(case: Case, measured: Measured) -> SystemResult:
         measured.warm_up,
         dict(cold.parts),
     )
+
+
+def by_kind(parts: Mapping[str, float]) -> dict[str, float]:
+    """Seconds of CPU up to the end of the first batch, by kind of process.
+
+    >>> by_kind({"JVM, to the end of the first batch": 3.0, "µs an element from the second batch on": 28.0})
+    {'JVM': 3.0}
+    """
+    return {name.removesuffix(TO_FIRST_BATCH): value for name, value in parts.items() if name.endswith(TO_FIRST_BATCH) and value}
 
 
 def write(result: Result, path: Path) -> None:

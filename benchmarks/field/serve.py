@@ -29,6 +29,12 @@ def no_rows() -> list[str] | None:
     return None
 
 
+def peak_kilobytes(process: str = "self") -> int:
+    """The most memory that this process, or one with a number, has held."""
+    with open(f"/proc/{process}/status", encoding="utf-8") as status:
+        return next((int(line.split()[1]) for line in status if line.startswith("VmHWM")), 0)
+
+
 class Prepared(NamedTuple):
     """A work that is ready to run, and the clock of the CPU of all processes that do it.
 
@@ -42,6 +48,7 @@ class Prepared(NamedTuple):
     parts: Callable[[], dict[str, float]] = dict
     is_one_thread: bool = True
     rows: Callable[[], list[str] | None] = no_rows
+    peak: Callable[[], int] = peak_kilobytes
 
 
 def prepare(function: str, arguments: tuple[str, ...]) -> Prepared:
@@ -49,12 +56,6 @@ def prepare(function: str, arguments: tuple[str, ...]) -> Prepared:
     module, _, name = function.partition(":")
     found = getattr(import_module(module), name)(*arguments)
     return found if isinstance(found, Prepared) else Prepared(found)
-
-
-def peak_kilobytes() -> int:
-    """The most memory that this process has held."""
-    with open("/proc/self/status", encoding="utf-8") as status:
-        return next((int(line.split()[1]) for line in status if line.startswith("VmHWM")), 0)
 
 
 def run_once(function: str, *arguments: str) -> tuple[int, list[str] | None]:
@@ -85,7 +86,7 @@ def main() -> None:
             "process": process,
             "clock": clock,
             "total": prepared.process(),
-            "peak": peak_kilobytes(),
+            "peak": prepared.peak(),
             "parts": prepared.parts(),
             "rows": prepared.rows() if is_first else None,
         }

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.field import flame, machine, pages, results, tables
-from benchmarks.field.measuring import Case, Measured, Repeat
+from benchmarks.field.measuring import FROM_SECOND_BATCH, Case, Measured, Repeat
 from benchmarks.field.peers import ROOT
 from benchmarks.field.plots import plot, starts
 from benchmarks.field.works import Work, works
@@ -96,6 +96,27 @@ def test_a_result_is_stale_after_a_change_of_what_it_measures(tmp_path: Path) ->
 def test_each_work_names_packages_that_are_there(work: Work) -> None:
     assert work.packages
     assert [package for package in work.packages if not (ROOT / package).exists()] == []
+
+
+def test_peers_that_are_faster_or_level_are_told_with_their_multiples() -> None:
+    result = made()
+    shown = pages.ahead({"work": result})
+    assert "| 1 rules (`benchmarks/run work`) | Peer <1>: 0.40 × | – |" in shown
+    assert "In 0 of 1 cases each peer" in shown
+    slower = replace(result.cases[0].systems[1], thread=results.Figures(4, 6.2, 9))
+    level = replace(result, cases=(replace(result.cases[0], systems=(result.cases[0].systems[0], slower)),))
+    assert "| 1 rules (`benchmarks/run work`) | – | Peer <1>: 2.00 × |" in pages.ahead({"work": level})
+
+
+def test_a_case_on_spark_has_two_figures_and_its_start() -> None:
+    result = made()
+    own = result.cases[0].systems[0]
+    several = tuple(replace(repeat, parts={FROM_SECOND_BATCH: figure}) for repeat, figure in zip(own.repeats, (5, 4, 6, 3, 7), strict=True))
+    case = replace(result.cases[0], systems=(replace(own, repeats=several),))
+    shown = pages.first_batches(replace(result, cases=(case, *result.cases[1:])))
+    assert "| start: s of JVM | start: s of workers in Python |" in shown
+    assert "| 1 rules | 3.10 (3.00–5.00) | 5.00 (3.00–7.00) | 3.00 | 2.00 |" in shown
+    assert "| 100 rules | 3.10 (3.00–5.00) | one batch | 3.00 | 2.00 |" in shown
 
 
 def test_a_file_is_written_whole(tmp_path: Path) -> None:
