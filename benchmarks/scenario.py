@@ -38,6 +38,8 @@ and last B = [SELECT ?sensorB ?valB ?roomB WHERE
 with CE{number}.?num = A.?valA
 """
 
+DATALOG_RULE = ":is_in_room(?S, ?R) :- :equips(?S, ?O), :placed_in(?O, ?R) ."
+
 FILTERS = {
     "threshold": "{v} > {n}",
     "range": "{v} >= {n} && {v} < {n} + {width}",
@@ -99,7 +101,7 @@ def write_scenario(folder: Path, size: Size, seed: int = 1) -> Path:
     kb += [f":room{r} :number {r} ." for r in range(rooms)]
     kb += [f":sensor{k % sensors} :attribute{k % 97} :value{k} ." for k in range(size.background)]
     (folder / "kb.ttl").write_text("\n".join(kb), encoding="utf-8")
-    lines = [f"@prefix : <{PREFIX}> .", ":is_in_room(?S, ?R) :- :equips(?S, ?O), :placed_in(?O, ?R) ."]
+    lines = [f"@prefix : <{PREFIX}> .", DATALOG_RULE]
     lines += [f":near{k}(?S, ?R) :- :attribute{k}(?S, ?O), :placed_in(?O, ?R) ." for k in range(size.datalog - 1)]
     (folder / "kb.dlog").write_text("\n".join(lines), encoding="utf-8")
     texts = [f"PREFIX : <{PREFIX}>"]

@@ -11,6 +11,7 @@ benchmarks/run tables    the tables of README.md and docs/performance.md, from t
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from datetime import UTC, datetime
@@ -55,38 +56,43 @@ def run(work: Work, scale: Scale, folder: Path, command: str, only: str = "") ->
         load_before=tuple(before),
         load_after=tuple(machine.load()),
         machine=machine.this_machine(),
-        cases=tuple(cases),
+        cases=results.with_multiples(cases),
     )
-    results.write(result, folder / f"{work.name}.json")
-    (folder / f"{work.name}.md").write_text(tables.page(result), encoding="utf-8")
-    (folder / f"{work.name}.svg").write_text(plot(result), encoding="utf-8")
+    results.write_whole(folder / f"{work.name}.md", tables.page(result))
+    results.write_whole(folder / f"{work.name}.svg", plot(result))
     if any(case.systems[0].cold_parts for case in cases):
-        (folder / f"{work.name}-start.svg").write_text(starts(result), encoding="utf-8")
+        results.write_whole(folder / f"{work.name}-start.svg", starts(result))
+    results.write(result, folder / f"{work.name}.json")
     say(f" {result.seconds:.0f} s; {folder / work.name}.json, .md, .svg")
     return result
 
 
 def stale() -> int:
     """Prints the results that are older than what they measure."""
-    found = [result for result in results.all_results() if machine.is_stale(result.commit, result.packages)]
-    for result in found:
-        say(f"{result.work}: measured at {result.commit[:9]}, before the last change of {', '.join(result.packages)}")
+    measured = [(result.work, result.commit, result.packages) for result in results.all_results()]
+    if (profile := flame.read_profile()) is not None:
+        measured.append(("flame", profile.commit, flame.PACKAGES))
+    found = [each for each in measured if machine.is_stale(*each[1:])]
+    for name, commit, packages in found:
+        say(f"{name}: measured at {commit[:9]}{'+changes' if '+' in commit else ''}, before the last change of {', '.join(packages)}")
     if not found:
         say("no result is stale")
     return 1 if found else 0
 
 
 def run_all(names: dict[str, Work], again: bool) -> None:
-    """Each work that was not measured at this commit yet, at full size."""
-    commit = machine.commit()
+    """Each work that was not measured with this program yet, at full size; a work that was interrupted is measured anew."""
     for work in names.values():
         path = results.RESULTS / f"{work.name}.json"
-        if not again and path.is_file() and (found := results.read(path)).commit == commit and found.scale == Scale.FULL.value:
-            say(f"{work.name}: was measured at this commit, {found.date}")
+        found = results.read(path) if path.is_file() and not again else None
+        if found is not None and found.scale == Scale.FULL.value and machine.is_as_now(found.commit):
+            say(f"{work.name}: was measured at {found.commit[:9]}, {found.date}, and nothing that makes its figures has changed since")
             continue
         run(work, Scale.FULL, results.RESULTS, f"benchmarks/run {work.name}")
         rewrite_pages()
-    flame.profile()
+    profile = flame.read_profile()
+    if again or profile is None or not machine.is_as_now(profile.commit):
+        flame.profile()
     rewrite_pages()
 
 
@@ -109,6 +115,16 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="with --small: write benchmarks/results all the same")
     parser.add_argument("--small", action="store_true", help="the sizes of quick; writes out/benchmarks/quick")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return perform(options, known)
+    except KeyboardInterrupt:
+        say("stopped: the work under way leaves no result, those before it are written; benchmarks/run all goes on with the others")
+        return 130
+
+
+def perform(options: argparse.Namespace, known: dict[str, Work]) -> int:
+    """Does what the options name, one after the other."""
     for name in options.names:
         match name:
             case "all":

@@ -18,7 +18,7 @@ from benchmarks.closing import INVERSE, nemo_rules, ontology
 from benchmarks.closure import DOMAIN, PREFIX, RANGE, SUBCLASS, SUBPROPERTY
 from benchmarks.field.measuring import Case, Effort, Start
 from benchmarks.field.peers import python
-from benchmarks.field.works import Scale, Work
+from benchmarks.field.works import Scale, Text, Work
 from dotr.model.terms import OWL, RDF_TYPE, Triple, iri
 
 PEERS: Final = "benchmarks.field.closing_peers"
@@ -109,6 +109,11 @@ def cases(scale: Scale, folder: Path) -> Iterator[Case]:
         )
 
 
+def texts() -> Iterator[Text]:
+    """The rules of nemo; the others have OWL 2 RL by name."""
+    yield Text("nemo: the rows of OWL 2 RL that derive something here", "", "\n".join(nemo_rules(ontology(100))))
+
+
 WORK: Final = Work(
     name="closing",
     title="Closure under OWL 2 RL, from N-Triples",
@@ -117,4 +122,5 @@ WORK: Final = Work(
     cases=cases,
     axis="triples",
     headlines=("2,215 triples", "10,215 triples", "200,215 triples"),
+    texts=texts,
 )

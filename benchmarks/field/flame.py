@@ -10,18 +10,21 @@ import json
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
+from benchmarks.field import machine
 from benchmarks.field.peers import OUT, ROOT
 from benchmarks.field.plots import COLOURS
-from benchmarks.field.results import RESULTS
+from benchmarks.field.results import RESULTS, write_whole
 
 Stack = tuple[str, ...]
 Samples = Counter[Stack]
 FOLDER: Final = RESULTS / "profile"
+PACKAGES: Final = ("dotr",)
 _EVERY: Final = 0.001
 """Seconds of CPU between two samples."""
 _WIDTH, _HEIGHT, _LEAST = 1_000, 16, 0.003
@@ -150,6 +153,19 @@ def without_head(samples: Samples, name: str) -> Samples:
     return found
 
 
+class Profile(NamedTuple):
+    """Shares of the steps in per cent, and the commit and time of the run."""
+
+    commit: str
+    date: str
+    shares: dict[str, float]
+
+
+def read_profile(path: Path = FOLDER / "shares.json") -> Profile | None:
+    """The profile that was written last, None where there is none."""
+    return Profile(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+
+
 def profile(graphs: int = 100_000) -> dict[str, float]:
     """Takes the samples, writes the flame graph and the shares, and returns these."""
     from benchmarks.scenario import Size, write_scenario
@@ -162,8 +178,8 @@ def profile(graphs: int = 100_000) -> dict[str, float]:
     pipeline = build(read_config(str(write_scenario(folder, Size(graphs)))), fresh=True, on_spark=False)
     samples = without_head(sampled(lambda: run_local(pipeline, lambda totals: None)), "run_local")
     found = shares(samples)
-    FOLDER.mkdir(parents=True, exist_ok=True)
     title = f"The paper's default scenario in process, {graphs:,} graphs, {sum(samples.values()):,} samples of CPU"
-    (FOLDER / "flame.svg").write_text(drawn(samples, title), encoding="utf-8")
-    (FOLDER / "shares.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write_whole(FOLDER / "flame.svg", drawn(samples, title))
+    made = Profile(machine.commit(), f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", found)
+    write_whole(FOLDER / "shares.json", json.dumps(made._asdict(), indent=1) + "\n")
     return found

@@ -1,21 +1,29 @@
 """Cost as one thing grows and the rest stays: input, live keys, windows; dotr alone.
 
-Background, Datalog rules and rules grow in the work `paper`, cores in the work `spark`.
+Beside the input stands its reading alone, in the same run: rows by `csv`, lines by `json`, and lines
+whose graph dotr parses. Background, Datalog rules and rules grow in the work `paper`, real input in
+the work `aarhus`, cores in the work `spark`.
 """
 
 from __future__ import annotations
 
+import csv
+import json
 import random
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from benchmarks.field.measuring import Case
 from benchmarks.field.paper import scenario_case
 from benchmarks.field.works import Scale, Work
-from benchmarks.scenario import Size
+from benchmarks.scenario import PREFIX, Size
+
+if TYPE_CHECKING:
+    from dotr.model.stream import DeadLetter
 
 _HOUR: Final = 3_600
 
@@ -67,6 +75,57 @@ def ours(size: str, rooms: str, within: str, form: str) -> Callable[[], int]:
     return run
 
 
+def reading(path: str, form: str) -> Callable[[], int]:
+    """Reading alone of a stream of one-triple graphs: `csv` and `json` by Python's modules, `graph` by dotr with its triples."""
+    from dotr.sources.merge import merged
+    from dotr.sources.records import Format, InputFile
+
+    def rows() -> int:
+        with open(path, encoding="utf-8", newline="") as file:
+            return sum(1 for _ in csv.reader(file))
+
+    def lines() -> int:
+        with open(path, encoding="utf-8") as file:
+            return sum(1 for _ in map(json.loads, file))
+
+    def graphs() -> int:
+        file = InputFile("stream", path, Format.NDJSON, prefixes=(("", PREFIX),))
+        return sum(len(element.triples) for _, together in merged([file], _refuse) for element in together)
+
+    return {"csv": rows, "json": lines, "graph": graphs}[form]
+
+
+def _refuse(letter: DeadLetter) -> None:
+    raise ValueError(letter.why)
+
+
+def write_rows(stream: Path) -> Path:
+    """The elements of a stream as rows: time, subject, predicate and value."""
+    path = stream.with_suffix(".csv")
+    with stream.open(encoding="utf-8") as lines, path.open("w", encoding="utf-8", newline="") as file:
+        write = csv.writer(file).writerow
+        for element in map(json.loads, lines):
+            write([element["time"], *element["graph"].split()[:3]])
+    return path
+
+
+def reading_cases(stream: Path, size: int) -> Iterator[Case]:
+    """Reading alone of a stream, in three forms."""
+    for title, form, path in (
+        ("a row of CSV", "csv", write_rows(stream)),
+        ("a line of JSON", "json", stream),
+        ("a graph of one triple", "graph", stream),
+    ):
+        yield Case(
+            name=f"reading alone: {title}",
+            parameters={"reading": form},
+            unit="element",
+            units=size,
+            expected=size,
+            own=("benchmarks.field.growth:reading", str(path), form),
+        )
+
+
 def pattern_case(title: str, size: int, rooms: int, within: int, form: str, unit: str = "event") -> Case:
     """A case of stage two; per match, where matches are what grows."""
     expected = by_definition(size, rooms, within, form == "each")
@@ -82,9 +141,11 @@ def pattern_case(title: str, size: int, rooms: int, within: int, form: str, unit
 
 def cases(scale: Scale, folder: Path) -> Iterator[Case]:
     """Each thing that grows in turn."""
-    for graphs in (5_000, 10_000, 20_000, 40_000):
-        size = Size(scale.of(graphs))
-        yield scenario_case(folder / f"input-{graphs}", f"input: {size.graphs:,} graphs", size)
+    sizes = [(folder / f"input-{graphs}", Size(scale.of(graphs))) for graphs in (5_000, 10_000, 20_000, 40_000)]
+    scenarios = [scenario_case(where, f"input: {size.graphs:,} graphs", size) for where, size in sizes]
+    yield from reading_cases(sizes[-1][0] / "stream.ndjson", sizes[-1][1].graphs)
+    for case in scenarios:
+        yield replace(case, against="reading alone: a graph of one triple")
     for rooms in (10, 1_000, 100_000):
         yield pattern_case(f"live keys: {rooms:,} rooms", scale.of(50_000), rooms, _HOUR, "last")
     for within in (30, 300, 3_000):

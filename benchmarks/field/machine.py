@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from benchmarks.field.peers import ROOT
 
@@ -46,25 +47,32 @@ def load() -> list[float]:
     return [round(each, 2) for each in os.getloadavg()]
 
 
+OWN: Final = ("dotr", "benchmarks", ":(exclude)benchmarks/results")
+"""All that a figure of dotr is made by: the program, and what measures it."""
+
+
 def commit() -> str:
-    """The commit that is checked out, and whether tracked files of the program differ from it."""
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", "dotr")
-    return git("rev-parse", "HEAD") + ("+changes" if changed else "")
+    """The commit that is checked out, and whether tracked files of the program or of the benchmarks differ from it."""
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *OWN)
+    return (git("rev-parse", "HEAD") or "") + ("+changes" if changed else "")
 
 
-def git(*arguments: str) -> str:
-    """The output of a git command, empty where it fails."""
-    done = subprocess.run(("git", *arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return done.stdout.strip() if done.returncode == 0 else ""
+def git(*arguments: str, root: Path = ROOT) -> str | None:
+    """The output of a git command in a repository, None where it fails."""
+    done = subprocess.run(("git", *arguments), cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
-def is_stale(measured_at: str, packages: Sequence[str]) -> bool:
+def is_stale(measured_at: str, packages: Sequence[str], root: Path = ROOT) -> bool:
     """True if one of the packages was changed (but for its Markdown) after the commit of a result, or that commit is not known here."""
-    last = git("log", "-1", "--format=%H", "--", *packages, ":(exclude)*.md")
-    if not last or "+" in measured_at:
-        return True
-    done = subprocess.run(("git", "merge-base", "--is-ancestor", last, measured_at), cwd=ROOT, stderr=subprocess.DEVNULL)
-    return done.returncode != 0
+    changed = git("log", "-1", "--format=%H", f"{measured_at}..HEAD", "--", *packages, ":(exclude)*.md", root=root)
+    return changed is None or changed != ""
+
+
+def is_as_now(measured_at: str) -> bool:
+    """True if a result was measured with the program and the benchmarks that are here now."""
+    now = commit()
+    return now == measured_at or ("+" not in now + measured_at and git("diff", "--quiet", measured_at, "HEAD", "--", *OWN) is not None)
 
 
 def _first_line(program: str, option: str) -> str:

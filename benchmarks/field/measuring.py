@@ -3,7 +3,7 @@
 A system is a process (`serve.py`, or a driver of a peer). Cold is the CPU of its process from its
 start to the end of its first run. It is warm when three runs in a row differ by less than 5 %; the
 repeats of all systems are then interleaved. A system whose count differs once from the definition has
-no time.
+no time, nor has one whose first results are others, where a case says which they are.
 """
 
 from __future__ import annotations
@@ -12,16 +12,21 @@ import json
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.field.peers import Command, Missing, ours
+from benchmarks.field.peers import Command, Missing, ours, program
 
 OURS: Final = "dotr"
 ALIKE: Final = 1.05
 """The greatest ratio of the longest to the shortest of three runs of a system that is warm."""
+
+TO_FIRST_BATCH: Final = ", to the end of the first batch"
+"""End of the names of the parts of a run on Spark that are seconds of CPU, by kind of process."""
+FROM_SECOND_BATCH: Final = "µs an element from the second batch on"
 
 Start = Callable[[], Command]
 """Fetches what a system needs and tells how it is started; raises `Missing`."""
@@ -70,6 +75,9 @@ class Case:
 
     `units` is the number of events, elements or graphs that a figure is divided by; `own` is what
     `serve.py` runs of dotr, `others` how the peers are started, and `cannot` why others are left out.
+    `rows` are the results by definition, as texts, each with the kind that a wrong system is told by;
+    empty where the number says enough. `against` names the case whose figure this one is a multiple of. `needs_java`: dotr runs
+    on Spark.
     """
 
     name: str
@@ -81,10 +89,18 @@ class Case:
     others: Mapping[str, Start] = field(default_factory=dict)
     cannot: Mapping[str, str] = field(default_factory=dict)
     effort: Effort = DEFAULT_EFFORT
+    rows: Mapping[str, str] = field(default_factory=dict)
+    against: str = ""
+    needs_java: bool = False
 
     def systems(self) -> dict[str, Start]:
         """All systems that take part, dotr first."""
-        return {OURS: lambda: ours(*self.own), **self.others}
+        return {OURS: self._own, **self.others}
+
+    def _own(self) -> Command:
+        if self.needs_java:
+            program("java", "Java")
+        return ours(*self.own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +120,28 @@ class _Wrong(Exception):
     """A system that gives another count, or none."""
 
 
+def difference(found: Sequence[str], rows: Mapping[str, str]) -> str | None:
+    """The way in which results differ from those by definition, by their kinds; None if they do not.
+
+    >>> difference(["a", "c", "c"], {"a": "in a gap", "b": "in a gap", "c": "at the end"})
+    'wrong: 2 of 3 (in a gap 1 of 2, at the end 1 of 1; 1 other)'
+    >>> difference(["b", "a"], {"a": "in a gap", "b": "in a gap"}) is None
+    True
+    """
+    right = Counter(rows[row] for row in set(found) if row in rows)
+    others = len(found) - right.total()
+    if right.total() == len(rows) and not others:
+        return None
+    kinds = ", ".join(f"{kind} {right[kind]:,} of {count:,}" for kind, count in Counter(rows.values()).items())
+    return f"wrong: {right.total():,} of {len(rows):,} ({kinds}{f'; {others:,} other' if others else ''})"
+
+
 class Participant:
     """A system in a process of its own."""
 
-    def __init__(self, name: str, command: Command, folder: Path) -> None:
+    def __init__(self, name: str, command: Command, folder: Path, rows: Mapping[str, str] | None = None) -> None:
         self.name = name
+        self._rows = rows or {}
         self.peak = 0
         self.warm_up: list[Repeat] = []
         self.repeats: list[Repeat] = []
@@ -133,6 +166,8 @@ class Participant:
         except BrokenPipeError:
             raise _Wrong(self._failure()) from None
         found = self._answer()
+        if self._rows and (texts := found.get("rows")) is not None and (wrong := difference(texts, self._rows)):
+            raise _Wrong(wrong)
         if found["count"] != expected:
             raise _Wrong(f"wrong: {found['count']:,.0f} of {expected:,}")
         self.peak = max(self.peak, int(found["peak"] or 0))
@@ -154,13 +189,13 @@ class Participant:
     def _used(self) -> float:
         return sum(repeat.process for repeat in self.warm_up)
 
-    def stop(self) -> None:
-        """Ends the process."""
+    def stop(self, patience: float = 20) -> None:
+        """Ends the process, which has so many seconds to do it by itself."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
             self._process.stdin.close()
-            self._process.wait(20)
+            self._process.wait(patience)
         except (subprocess.TimeoutExpired, BrokenPipeError):
             self._process.kill()
             self._process.wait()
@@ -193,16 +228,21 @@ def measure(case: Case, say: Callable[[str], None]) -> list[Measured]:
     results: dict[str, Measured] = {name: Measured(name, f"cannot say it: {why}") for name, why in case.cannot.items()}
     running: list[Participant] = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, start in case.systems().items():
-            try:
-                running.append(participant := Participant(name, start(), Path(folder)))
-            except Missing as missing:
-                results[name] = Measured(name, f"missing: {missing}")
-                continue
-            _try(participant, running, results, lambda each: _warm(each, case))
-        for _ in range(case.effort.repeats):
+        try:
+            for name, start in case.systems().items():
+                try:
+                    running.append(participant := Participant(name, start(), Path(folder), case.rows))
+                except Missing as missing:
+                    results[name] = Measured(name, f"missing: {missing}")
+                    continue
+                _try(participant, running, results, lambda each: _warm(each, case))
+            for _ in range(case.effort.repeats):
+                for participant in running:
+                    _try(participant, running, results, lambda each: each.repeats.append(each.run(case.expected)))
+        except KeyboardInterrupt:
             for participant in running:
-                _try(participant, running, results, lambda each: each.repeats.append(each.run(case.expected)))
+                participant.stop(patience=0)
+            raise
         for participant in running:
             participant.stop()
             results[participant.name] = participant.measured()

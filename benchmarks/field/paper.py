@@ -13,11 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from benchmarks.field import paper_peers
 from benchmarks.field.measuring import DEFAULT_EFFORT, Case, Effort, Start
 from benchmarks.field.peers import python
 from benchmarks.field.serve import Prepared
-from benchmarks.field.works import Scale, Work
-from benchmarks.scenario import PREFIX, Size, write_scenario
+from benchmarks.field.works import Scale, Text, Work
+from benchmarks.scenario import DATALOG_RULE, PREFIX, RULE, Size, write_scenario
 
 PEERS: Final = "benchmarks.field.paper_peers"
 WITHIN: Final = 30
@@ -141,6 +142,17 @@ def cases(scale: Scale, folder: Path) -> Iterator[Case]:
             yield scenario_case(folder / f"rules-{rules}", f"Fig. 8: {rules:,} rule{'s' if rules > 1 else ''}", size, effort=SHORT)
 
 
+def texts() -> Iterator[Text]:
+    """One of the ten rules and one of the eleven Datalog rules, and what the RDF libraries are asked in their place."""
+    size = Size()
+    yield Text("dotr, 1 rule", "", RULE.format(number=0, a=size.condition(0, "?valA"), b=size.condition(0, "?valB")))
+    yield Text("dotr, 1 Datalog rule", "", DATALOG_RULE)
+    folded, asked = ("\n".join(paper_peers.queries(kind, where)[0] for kind in "AB") for where in (paper_peers.FOLDED, paper_peers.ROOM))
+    yield Text("pyoxigraph and rdflib, 1 rule: the Datalog rule folded in; the last B is kept in Python", "sparql", folded)
+    yield Text("pyoxigraph, CONSTRUCT: the queries of a rule", "sparql", asked)
+    yield Text("pyoxigraph, CONSTRUCT: 1 Datalog rule", "sparql", paper_peers.constructs()[-1])
+
+
 WORK: Final = Work(
     name="paper",
     title="The DOTR paper's scenario: NDJSON text to output graphs",
@@ -153,4 +165,5 @@ WORK: Final = Work(
         "two graphs of it, the background closed anew",
         "default scenario",
     ),
+    texts=texts,
 )

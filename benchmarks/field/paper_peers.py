@@ -17,19 +17,21 @@ from typing import Any, Final
 _PREFIX: Final = "http://example.org/dotr#"
 _RULES: Final = 10
 _DATALOG: Final = 11
-_FOLDED: Final = "?s :equips/:placed_in ?room"
-_ROOM: Final = "?s :is_in_room ?room"
+FOLDED: Final = "?s :equips/:placed_in ?room"
+ROOM: Final = "?s :is_in_room ?room"
 
 Ask = Callable[[str], Sequence[str]]
 """The rooms and values that a query has, or asks for, at the present instant."""
 
 
-def _queries(kind: str, where: str) -> list[str]:
+def queries(kind: str, where: str) -> list[str]:
+    """The queries of the rules for A or B; `where`: the way from a sensor to its room."""
     form = "PREFIX : <{0}> SELECT ?val ?room WHERE {{ ?s :read_val{1} ?val . {2} . FILTER(?val > {3}) }}"
     return [form.format(_PREFIX, kind, where, number) for number in range(_RULES)]
 
 
-def _constructs() -> list[str]:
+def constructs() -> list[str]:
+    """The Datalog rules."""
     made = [f"CONSTRUCT {{ ?s :near{k} ?o }} WHERE {{ ?s :attribute{k} ?x . ?x :placed_in ?o }}" for k in range(_DATALOG - 1)]
     made.append("CONSTRUCT { ?s :is_in_room ?r } WHERE { ?s :equips ?o . ?o :placed_in ?r }")
     return [f"PREFIX : <{_PREFIX}> {text}" for text in made]
@@ -60,12 +62,12 @@ def _elements(folder: Path) -> list[tuple[int, str]]:
 
 def oxigraph_folded(folder: str) -> Callable[[], int]:
     """pyoxigraph, the rule folded into the queries."""
-    return _oxigraph(Path(folder), _FOLDED, [])
+    return _oxigraph(Path(folder), FOLDED, [])
 
 
 def oxigraph_construct(folder: str) -> Callable[[], int]:
     """pyoxigraph, the rules as CONSTRUCT."""
-    return _oxigraph(Path(folder), _ROOM, _constructs())
+    return _oxigraph(Path(folder), ROOM, constructs())
 
 
 def _oxigraph(folder: Path, where: str, constructs: Sequence[str]) -> Callable[[], int]:
@@ -73,7 +75,7 @@ def _oxigraph(folder: Path, where: str, constructs: Sequence[str]) -> Callable[[
     turtle, quad = package.RdfFormat.TURTLE, package.Quad
     store = package.Store()
     store.bulk_load(path=str(folder / "kb.ttl"), format=turtle)
-    elements, queries = _elements(folder), [_queries(kind, where) for kind in "AB"]
+    elements, texts = _elements(folder), [queries(kind, where) for kind in "AB"]
 
     def rows(query: str) -> list[tuple[str, str]]:
         return [(str(row[0]), str(row[1])) for row in store.query(query)]
@@ -89,7 +91,7 @@ def _oxigraph(folder: Path, where: str, constructs: Sequence[str]) -> Callable[[
                 held += (fresh := [each for each in derived if each not in store])
                 for each in fresh:
                     store.add(each)
-            rules.instant(now, *([rows(query) for query in asked] for asked in queries))
+            rules.instant(now, *([rows(query) for query in asked] for asked in texts))
             for each in held:
                 store.remove(each)
         return len(rules.output)
@@ -134,7 +136,7 @@ def _rdflib(folder: Path, close: Callable[[Any], Any]) -> Callable[[], int]:
     rdflib = import_module("rdflib")
     prepare = import_module("rdflib.plugins.sparql").prepareQuery
     background = rdflib.Graph().parse(str(folder / "kb.ttl"))
-    elements, queries = _elements(folder), [[prepare(text) for text in _queries(kind, _FOLDED)] for kind in "AB"]
+    elements, texts = _elements(folder), [[prepare(text) for text in queries(kind, FOLDED)] for kind in "AB"]
 
     def run() -> int:
         rules = _Rules()
@@ -143,7 +145,7 @@ def _rdflib(folder: Path, close: Callable[[Any], Any]) -> Callable[[], int]:
             for triple in fresh:
                 background.add(triple)
             graph = close(background)
-            answers = [[[(row[0].n3(), row[1].n3()) for row in graph.query(query)] for query in asked] for asked in queries]
+            answers = [[[(row[0].n3(), row[1].n3()) for row in graph.query(query)] for query in asked] for asked in texts]
             rules.instant(now, *answers)
             for triple in fresh:
                 background.remove(triple)

@@ -85,11 +85,11 @@ def ours(function: str, *arguments: str) -> Command:
 
 def java(peer: JavaPeer, *arguments: str) -> Command:
     """The driver of a peer on the JVM, fetched and compiled where it is not there yet."""
-    program = _program("java", "Java")
+    virtual_machine = program("java", "Java")
     jars = _jars(peer)
     classes = OUT / "classes" / peer.driver
     sources = [DRIVERS / "Driver.java", DRIVERS / f"{peer.driver}.java"]
-    made = classes / f"{peer.driver}.class"
+    made = classes / ".made"
     if not made.is_file() or made.stat().st_mtime < max(source.stat().st_mtime for source in sources):
         classes.mkdir(parents=True, exist_ok=True)
         options = ["-proc:none", "-nowarn", "-d", str(classes), "-cp", f"{jars}/*", *map(str, sources)]
@@ -100,33 +100,34 @@ def java(peer: JavaPeer, *arguments: str) -> Command:
             (ecj,) = _jars(JavaPeer("ecj", "", (_ECJ,), is_exact=True)).glob("ecj-*.jar")
             # The compiler of Eclipse takes no star in a class path.
             options[options.index("-cp") + 1] = os.pathsep.join(map(str, sorted(jars.glob("*.jar"))))
-            _run([program, "-jar", str(ecj), "-17", *options], f"{peer.driver}.java does not compile")
+            _run([virtual_machine, "-jar", str(ecj), "-17", *options], f"{peer.driver}.java does not compile")
+        made.touch()
     opened = [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in ("lang", "util")]
-    return Command((program, "-Xmx4g", *opened, "-cp", f"{classes}{os.pathsep}{jars}/*", peer.driver, *arguments))
+    return Command((virtual_machine, "-Xmx4g", *opened, "-cp", f"{classes}{os.pathsep}{jars}/*", peer.driver, *arguments))
 
 
 def node(package: str, driver: str, *arguments: str) -> Command:
     """A driver in JavaScript over a package of npm, such as `rsp-js@1.3.5`."""
-    program = _program("node", "Node.js")
+    interpreter = program("node", "Node.js")
     folder = OUT / "npm" / package.replace("@", "-")
     if not (folder / "node_modules" / ".package-lock.json").is_file():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "package.json").write_text('{"private": true}', encoding="utf-8")
-        _run([_program("npm", "npm"), "install", "--no-audit", "--no-fund", "--prefix", str(folder), package], f"{package} cannot be had")
+        _run([program("npm", "npm"), "install", "--no-audit", "--no-fund", "--prefix", str(folder), package], f"{package} cannot be had")
     shutil.copy(DRIVERS / driver, folder / driver)
-    return Command((program, "--max-old-space-size=4096", str(folder / driver), *arguments))
+    return Command((interpreter, "--max-old-space-size=4096", str(folder / driver), *arguments))
 
 
 def python(packages: Sequence[str], function: str, *arguments: str) -> Command:
     """A function of this repository run by an interpreter that holds packages of PyPI."""
     folder = OUT / "python" / "-".join(sorted(package.partition("=")[0] for package in packages))
-    program = folder / "bin" / "python"
+    interpreter = folder / "bin" / "python"
     made = folder / "made"
     if not made.is_file():
         _run([sys.executable, "-m", "venv", "--clear", str(folder)], "no virtual environment")
-        _run([str(program), "-m", "pip", "install", "--quiet", *packages], f"{', '.join(packages)} cannot be had")
+        _run([str(interpreter), "-m", "pip", "install", "--quiet", *packages], f"{', '.join(packages)} cannot be had")
         made.touch()
-    return Command((str(program), "-m", "benchmarks.field.serve", function, *arguments))
+    return Command((str(interpreter), "-m", "benchmarks.field.serve", function, *arguments))
 
 
 def _jars(peer: JavaPeer) -> Path:
@@ -144,7 +145,7 @@ def _jars(peer: JavaPeer) -> Path:
             ivy = folder / "ivy.xml"
             ivy.write_text(_ivy(peer), encoding="utf-8")
             command = [
-                _program("java", "Java"),
+                program("java", "Java"),
                 "-jar",
                 str(_ivy_jar()),
                 "-ivy",
@@ -192,7 +193,8 @@ def _ivy(peer: JavaPeer) -> str:
     )
 
 
-def _program(name: str, title: str) -> str:
+def program(name: str, title: str) -> str:
+    """The path of an installed program; raises `Missing` where there is none."""
     found = shutil.which(name)
     if found is None:
         raise Missing(f"{title} is not installed")

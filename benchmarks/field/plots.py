@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from xml.sax.saxutils import escape
 
-from benchmarks.field.results import CaseResult, Result
+from benchmarks.field.results import CaseResult, Result, by_kind
 from benchmarks.field.tables import number
 
 COLOURS: Final = ("#1b6ca8", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8c6d46", "#4a4e69", "#00798c")
@@ -22,12 +22,7 @@ def plot(result: Result) -> str:
 
 def starts(result: Result) -> str:
     """CPU of the start on Spark by kind of process: the first run of each case up to the end of its first batch."""
-    end = ", to the end of the first batch"
-    rows = {
-        case.name: {name.removesuffix(end): value for name, value in case.systems[0].cold_parts.items() if name.endswith(end)}
-        for case in result.cases
-        if case.systems[0].cold_parts
-    }
+    rows = {case.name: by_kind(case.systems[0].cold_parts) for case in result.cases if case.systems[0].cold_parts}
     return stacked_bars("CPU of a first run up to the end of its first batch, by kind of process", "seconds", rows)
 
 

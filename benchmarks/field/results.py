@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.field.machine import Machine
-from benchmarks.field.measuring import Case, Measured, Repeat, spread
+from benchmarks.field.measuring import TO_FIRST_BATCH, Case, Measured, Repeat, spread
 from benchmarks.field.peers import ROOT
 
 RESULTS: Final = ROOT / "benchmarks" / "results"
@@ -58,7 +58,10 @@ class SystemResult:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """A case with all systems, dotr first."""
+    """A case with all systems, dotr first.
+
+    `against` names another case of the work, and `times` is what dotr costs here where it costs 1 there.
+    """
 
     name: str
     parameters: Mapping[str, str | int]
@@ -66,6 +69,8 @@ class CaseResult:
     units: int
     expected: int
     systems: tuple[SystemResult, ...]
+    against: str = ""
+    times: float | None = None
 
     def of(self, system: str) -> SystemResult | None:
         """The result of a system, None if it is not in this case."""
@@ -98,8 +103,24 @@ class Result:
 def case_result(case: Case, measured: Sequence[Measured]) -> CaseResult:
     """Figures of a case from its repeats."""
     return CaseResult(
-        case.name, dict(case.parameters), case.unit, case.units, case.expected, tuple(_system(case, each) for each in measured)
+        case.name,
+        dict(case.parameters),
+        case.unit,
+        case.units,
+        case.expected,
+        tuple(_system(case, each) for each in measured),
+        case.against,
     )
+
+
+def with_multiples(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
+    """The cases with what each costs against the case that it names, where both have figures."""
+    by_name = {case.name: case.systems[0].work for case in cases}
+    found = []
+    for case in cases:
+        own, other = case.systems[0].work, by_name.get(case.against)
+        found.append(replace(case, times=round(own.median / other.median, 2)) if own and other else case)
+    return tuple(found)
 
 
 def _system(case: Case, measured: Measured) -> SystemResult:
@@ -124,10 +145,26 @@ def _system(case: Case, measured: Measured) -> SystemResult:
     )
 
 
+def by_kind(parts: Mapping[str, float]) -> dict[str, float]:
+    """Seconds of CPU up to the end of the first batch, by kind of process.
+
+    >>> by_kind({"JVM, to the end of the first batch": 3.0, "µs an element from the second batch on": 28.0})
+    {'JVM': 3.0}
+    """
+    return {name.removesuffix(TO_FIRST_BATCH): value for name, value in parts.items() if name.endswith(TO_FIRST_BATCH) and value}
+
+
 def write(result: Result, path: Path) -> None:
     """Writes a result as JSON."""
+    write_whole(path, json.dumps(asdict(result), indent=1, default=str) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file that is there whole or not at all, whenever the process is stopped."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(result), indent=1, default=str) + "\n", encoding="utf-8")
+    half = path.with_name(f".{path.name}.half")
+    half.write_text(text, encoding="utf-8")
+    half.replace(path)
 
 
 def read(path: Path) -> Result:

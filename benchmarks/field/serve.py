@@ -4,7 +4,8 @@
 
 The function prepares the work and returns what runs it once and gives its count. The answer to each
 line is a JSON object: count, seconds of CPU of the working thread and of the whole process, of the
-clock, CPU of the process since it began, and its peak of memory in kilobytes. Peers written in Java
+clock, CPU of the process since it began, and its peak of memory in kilobytes; the first answer also
+has the results as texts, where the work compares more than their number. Peers written in Java
 and JavaScript answer alike (`drivers/`). Imports nothing but the standard library: it also runs under
 the interpreters that hold other systems.
 """
@@ -23,11 +24,22 @@ def nothing() -> None:
     """Prepares nothing."""
 
 
+def no_rows() -> list[str] | None:
+    """No rows: the count says enough."""
+    return None
+
+
+def peak_kilobytes(process: str = "self") -> int:
+    """The most memory that this process, or one with a number, has held."""
+    with open(f"/proc/{process}/status", encoding="utf-8") as status:
+        return next((int(line.split()[1]) for line in status if line.startswith("VmHWM")), 0)
+
+
 class Prepared(NamedTuple):
     """A work that is ready to run, and the clock of the CPU of all processes that do it.
 
     `before` is called before each run, outside the time: where a run uses up what was prepared. `parts`
-    gives further figures of the last run.
+    gives further figures of the last run, and `rows` its results as texts, outside the time.
     """
 
     run: Callable[[], int]
@@ -35,6 +47,8 @@ class Prepared(NamedTuple):
     before: Callable[[], None] = nothing
     parts: Callable[[], dict[str, float]] = dict
     is_one_thread: bool = True
+    rows: Callable[[], list[str] | None] = no_rows
+    peak: Callable[[], int] = peak_kilobytes
 
 
 def prepare(function: str, arguments: tuple[str, ...]) -> Prepared:
@@ -44,17 +58,11 @@ def prepare(function: str, arguments: tuple[str, ...]) -> Prepared:
     return found if isinstance(found, Prepared) else Prepared(found)
 
 
-def peak_kilobytes() -> int:
-    """The most memory that this process has held."""
-    with open("/proc/self/status", encoding="utf-8") as status:
-        return next((int(line.split()[1]) for line in status if line.startswith("VmHWM")), 0)
-
-
-def run_once(function: str, *arguments: str) -> int:
-    """The count of one run in this process."""
+def run_once(function: str, *arguments: str) -> tuple[int, list[str] | None]:
+    """The count of one run in this process, and its results as texts."""
     prepared = prepare(function, arguments)
     prepared.before()
-    return prepared.run()
+    return prepared.run(), prepared.rows()
 
 
 def main() -> None:
@@ -64,6 +72,7 @@ def main() -> None:
     prepared = prepare(function, tuple(arguments))
     output.write(json.dumps({"ready": sys.version.split()[0]}) + "\n")
     output.flush()
+    is_first = True
     for line in sys.stdin:
         if line.strip() != "run":
             break
@@ -77,9 +86,11 @@ def main() -> None:
             "process": process,
             "clock": clock,
             "total": prepared.process(),
-            "peak": peak_kilobytes(),
+            "peak": prepared.peak(),
             "parts": prepared.parts(),
+            "rows": prepared.rows() if is_first else None,
         }
+        is_first = False
         output.write(json.dumps(found) + "\n")
         output.flush()
 

@@ -3,7 +3,8 @@
 CPU is that of all processes, and a run is a query from its start to its end. The first run of a
 process is what a job costs: it has the start of the JVM and of Python's workers. `parts` of a run
 have the CPU up to the end of the first batch by kind of process, and the cost of an element from the
-second batch on.
+second batch on; the scenario is read in two batches for that. The peak of memory is the sum of the
+peaks of all processes, in which what forked workers share counts more than once.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from inspect import getsource
 from pathlib import Path
+from textwrap import dedent
 from typing import Final
 
-from benchmarks.field.measuring import Case, Effort, Start
-from benchmarks.field.peers import Command, Missing
+from benchmarks.field.measuring import FROM_SECOND_BATCH, TO_FIRST_BATCH, Case, Effort, Start
+from benchmarks.field.peers import Command, program
 from benchmarks.field.peers import ours as own_command
-from benchmarks.field.serve import Prepared
-from benchmarks.field.temporal_rules import WITHIN, by_definition, readings, write_readings
-from benchmarks.field.works import Scale, Work
+from benchmarks.field.serve import Prepared, peak_kilobytes
+from benchmarks.field.temporal_rules import by_definition, readings, write_readings
+from benchmarks.field.temporal_texts import WITHIN
+from benchmarks.field.works import Scale, Text, Work
 from benchmarks.scenario import Size, write_scenario
 
 _TICK: Final = os.sysconf("SC_CLK_TCK")
@@ -75,6 +80,14 @@ class Processes:
         """Seconds of CPU of all of them."""
         return sum(self.by_kind().values())
 
+    def peak(self) -> int:
+        """Kilobytes of memory: the sum of the peaks of those that are there now."""
+        found = 0
+        for pid in list(self._seen):
+            with suppress(OSError):
+                found += peak_kilobytes(str(pid))
+        return found
+
 
 def _kind(pid: int) -> str:
     if pid == os.getpid():
@@ -88,8 +101,8 @@ def _kind(pid: int) -> str:
     return "workers in Python" if b"python" in words[0] else "other"
 
 
-def ours(config: str, master: str) -> Prepared:
-    """dotr on Spark, a fresh checkpoint each time."""
+def ours(config: str, master: str, batch: str = "200000") -> Prepared:
+    """dotr on Spark, a fresh checkpoint each time; `batch`: the elements of a batch, about."""
     from dotr.config import read_config
     from dotr.monitoring.totals import Totals
     from dotr.runtimes.pipeline import Pipeline, build
@@ -103,7 +116,7 @@ def ours(config: str, master: str) -> Prepared:
     def before() -> None:
         checkpoint = folder / "checkpoint"
         shutil.rmtree(checkpoint, ignore_errors=True)
-        given = read_config(config, ["engine=spark", f"spark.master={master}", f"spark.checkpoint={checkpoint}"])
+        given = read_config(config, ["engine=spark", f"spark.master={master}", f"spark.batch={batch}", f"spark.checkpoint={checkpoint}"])
         built.append(build(given, fresh=True, on_spark=True))
 
     def run() -> int:
@@ -113,16 +126,16 @@ def ours(config: str, master: str) -> Prepared:
         def progress(totals: Totals) -> None:
             if not batches:
                 first = processes.by_kind()
-                parts.update({f"{kind}, to the end of the first batch": first[kind] - begun.get(kind, 0.0) for kind in first})
+                parts.update({f"{kind}{TO_FIRST_BATCH}": first[kind] - begun.get(kind, 0.0) for kind in first})
             batches.append((totals.elements, processes.seconds()))
 
         totals = run_spark(built.pop(), progress)
         (first_elements, first_seconds), (elements, seconds) = batches[0], batches[-1]
         if elements > first_elements:
-            parts["µs an element from the second batch on"] = (seconds - first_seconds) / (elements - first_elements) * 1e6
+            parts[FROM_SECOND_BATCH] = (seconds - first_seconds) / (elements - first_elements) * 1e6
         return totals.events
 
-    return Prepared(run, processes.seconds, is_one_thread=False, before=before, parts=lambda: dict(parts))
+    return Prepared(run, processes.seconds, is_one_thread=False, before=before, parts=lambda: dict(parts), peak=processes.peak)
 
 
 def join(path: str, master: str) -> Prepared:
@@ -153,13 +166,12 @@ def join(path: str, master: str) -> Prepared:
             writer.foreachBatch(lambda batch, number: counts.append(batch.count())).start().awaitTermination()
         return sum(counts)
 
-    return Prepared(run, processes.seconds, is_one_thread=False)
+    return Prepared(run, processes.seconds, is_one_thread=False, peak=processes.peak)
 
 
 def has_java(start: Callable[[], Command]) -> Command:
     """A command that needs Java."""
-    if shutil.which("java") is None:
-        raise Missing("Java is not installed")
+    program("java", "Java")
     return start()
 
 
@@ -212,6 +224,7 @@ def cases(scale: Scale, folder: Path) -> Iterator[Case]:
         own=(in_process, str(config)) if scale is Scale.HUNDREDTH else (on_spark, str(config), "local[2]"),
         others=peer,
         effort=effort,
+        needs_java=scale is not Scale.HUNDREDTH,
     )
     graphs = scale.of(100_000)
     (folder / "scenario").mkdir(exist_ok=True)
@@ -223,9 +236,18 @@ def cases(scale: Scale, folder: Path) -> Iterator[Case]:
             unit="graph",
             units=graphs,
             expected=scenario_results(folder / "scenario" / "stream.ndjson", 10),
-            own=(in_process, str(config)) if scale is Scale.HUNDREDTH else (on_spark, str(config), master),
+            own=(in_process, str(config)) if scale is Scale.HUNDREDTH else (on_spark, str(config), master, str(graphs // 2)),
             effort=effort,
+            needs_java=scale is not Scale.HUNDREDTH,
         )
+
+
+def texts() -> Iterator[Text]:
+    """The rule, and Spark's join."""
+    yield Text("dotr, 1 rule, each", "", _RULE)
+    lines = getsource(join).splitlines()
+    begin, end = (next(place for place, line in enumerate(lines) if word in line) for word in ("def stream", "joined ="))
+    yield Text("Spark's join", "python", dedent("\n".join(lines[begin : end + 1])))
 
 
 WORK: Final = Work(
@@ -235,4 +257,5 @@ WORK: Final = Work(
     minutes=5,
     cases=cases,
     headlines=("1 rule, each, on Spark", "the paper's scenario, local[2]"),
+    texts=texts,
 )

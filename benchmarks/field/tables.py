@@ -34,11 +34,16 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def comparison(result: Result) -> str:
-    """A row a case, a column a system: median of the working thread's CPU, with the range."""
+    """A row a case, a column a system: median of the working thread's CPU, with the range; and the multiples of other rows, if any are."""
     names = result.systems()
     rows = [[case.name, *(_cell(case.of(name)) for name in names)] for case in result.cases]
     units = " or ".join(dict.fromkeys(case.unit for case in result.cases))
-    return grid([f"µs of CPU, one {units}", *names], rows)
+    header = [f"µs of CPU, one {units}", *names]
+    if any(case.times is not None for case in result.cases):
+        header.append("against")
+        for row, case in zip(rows, result.cases, strict=True):
+            row.append("–" if case.times is None else f"{number(case.times)} × {case.against}")
+    return grid(header, rows)
 
 
 def _cell(system: SystemResult | None) -> str:

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 from benchmarks.field.measuring import Case, Effort
 from benchmarks.field.peers import ESPER_4, ESPER_9, FLINK, SIDDHI, JavaPeer, java
+from benchmarks.field.temporal_texts import WITHIN, own_rule, texts, write
 from benchmarks.field.works import Scale, Work
 
-WITHIN: Final = 30
 _SIZES: Final = {1: 200_000, 10: 100_000, 100: 20_000, 1_000: 2_000}
 """Events of a run by number of rules."""
 
@@ -59,7 +59,7 @@ def ours(path: str, rules: str, form: str) -> Callable[[], int]:
     from benchmarks.patterns import SECOND, matches_of, number, program, query, room, streams
     from dotr.engine.router import Router
 
-    layout, operator = program(query("A") + query("B") + "".join(rule(n, form) for n in range(int(rules))))
+    layout, operator = program(query("A") + query("B") + "".join(own_rule(n, form) for n in range(int(rules))))
     names, router = streams(layout), Router(layout)
     instants = [
         (event.second * SECOND, {names[event.kind]: [(room(event.room), number(event.value))]}) for event in read_readings(Path(path))
@@ -72,12 +72,6 @@ def ours(path: str, rules: str, form: str) -> Callable[[], int]:
         return matches
 
     return run
-
-
-def rule(threshold: int, form: str) -> str:
-    """One rule in the language of dotr; `form` is `last` or `each`."""
-    return f"""rule R{threshold} define C{threshold} = [ dotr_id1 :v ?v ] from A [ FILTER(?v >= {threshold}) ]
-        and {form} B [ FILTER(?v >= {threshold} && ?room = A.?room) ] within {WITHIN} s from A with C{threshold}.?v = A.?v\n"""
 
 
 def read_readings(path: Path) -> Iterator[Reading]:
@@ -120,7 +114,7 @@ def case(folder: Path, rules: int, form: str, size: int, peers: tuple[JavaPeer, 
         units=size,
         expected=by_definition(events, rules, form == "each"),
         own=("benchmarks.field.temporal_rules:ours", *arguments),
-        others={peer.name: partial(java, peer, *arguments) for peer in peers},
+        others={peer.name: partial(java, peer, *arguments, *write(folder, peer, rules, form)) for peer in peers},
         effort=effort,
     )
 
@@ -133,4 +127,5 @@ WORK: Final = Work(
     cases=cases,
     axis="rules",
     headlines=("1 rule, last", "10 rules, last", "10 rules, each", "100 rules, last", "a run is a job: 1 rule, last"),
+    texts=texts,
 )

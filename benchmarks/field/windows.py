@@ -1,7 +1,9 @@
 """Continuous queries over windows of Aarhus's traffic reports, from triples in memory to rows.
 
 The rows that count are those of all windows by the definition: (t - RANGE, t] at each multiple t of
-STEP, the last ones too, which end after the last report. The real reports have gaps.
+STEP, with the last ones, which end after the last report. They are compared by closing time, group
+and value. Reports are left out of the real ones, so that windows close where none comes for a while;
+in the last case some reports come late, and those that come too late are in no window.
 """
 
 from __future__ import annotations
@@ -9,19 +11,27 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from benchmarks.field.measuring import Case, Effort, Start
 from benchmarks.field.peers import ROOT, node
-from benchmarks.field.works import Scale, Work
+from benchmarks.field.serve import Prepared
+from benchmarks.field.works import Scale, Text, Work
 from tests.support.paths import DATA
+
+if TYPE_CHECKING:
+    from dotr.model.stream import FedGraph, Firing
 
 NAMESPACE: Final = "http://example.org/"
 STREAM: Final = NAMESPACE + "traffic"
+LATENESS: Final = 600
+"""Seconds that a report may come late in the case in which some do."""
 _INTEGER: Final = "http://www.w3.org/2001/XMLSchema#integer"
 _RSP_JS: Final = "rsp-js@1.3.5"
 _CHAIN: Final = (
@@ -39,7 +49,7 @@ class Report(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A query: what it groups by, its pattern inside and outside of the window, and its window in seconds."""
+    """A query: what it groups by, its pattern inside and outside of the window, its window and how late reports are, in seconds."""
 
     title: str
     group: str
@@ -47,6 +57,7 @@ class Asked(NamedTuple):
     outside: str
     width: int
     step: int
+    lateness: int = 0
 
 
 QUERIES: Final = (
@@ -54,15 +65,16 @@ QUERIES: Final = (
     Asked("RANGE 3600 STEP 60", "section", "?section :speed ?v", "", 3600, 60),
     Asked("RANGE 600 STEP 300, static join", "district", "?section :speed ?v", "?section :in ?district .", 600, 300),
     Asked("RANGE 600 STEP 300, two chained rules", "city", "?city :citySpeed ?v", "", 600, 300),
+    Asked("RANGE 600 STEP 300, late reports", "section", "?section :speed ?v", "", 600, 300, LATENESS),
 )
 
 
-def reports(size: int) -> list[Report]:
-    """The first reports of all sections, in order; of the synthetic city, where the data of CityBench are not here."""
+def real_reports(sections: int) -> list[Report]:
+    """The first reports of some sections, in order; of the synthetic city, where the data of CityBench are not here."""
     files = sorted((DATA / "citybench" / "streams").glob("AarhusTrafficData*.csv.gz"))
     names = ("TIMESTAMP", "REPORT_ID", "avgSpeed") if files else ("time", "section", "speed")
     found = []
-    for file in files or [ROOT / "data" / "city" / "traffic.csv.gz"]:
+    for file in files[:sections] or [ROOT / "data" / "city" / "traffic.csv.gz"]:
         with gzip.open(file, "rt", encoding="utf-8", newline="") as rows:
             for row in csv.DictReader(rows):
                 if not row[names[2]].isdigit():
@@ -71,7 +83,29 @@ def reports(size: int) -> list[Report]:
                 found.append(Report(int(moment.timestamp()), row[names[1]], int(row[names[2]])))
                 if len(found) % 100_000 == 0 or (files and moment.day > 3):
                     break
-    return sorted(set(found))[:size]
+    return sorted(set(found))
+
+
+def reports(size: int, sections: int) -> list[Report]:
+    """So many reports, with gaps: none comes at one to four times of twelve in a row."""
+    given = real_reports(sections)
+    choose = random.Random(1)
+    times, left_out = sorted({report.second for report in given}), set[int]()
+    for place in range(4, len(times), 12):
+        left_out.update(times[place : place + choose.randrange(1, 5)])
+    return [report for report in given if report.second not in left_out][:size]
+
+
+def as_they_come(given: list[Report]) -> list[Report]:
+    """The reports in another order: each sixth comes up to ten minutes late, each fiftieth twenty minutes or more."""
+    choose = random.Random(1)
+
+    def comes(report: Report) -> int:
+        luck = choose.random()
+        delay = 1_200 + choose.randrange(600) if luck < 0.02 else choose.randrange(LATENESS + 1) if luck < 0.18 else 0
+        return report.second + delay
+
+    return [report for _, report in sorted((comes(report), report) for report in given)]
 
 
 def district(section: str) -> int:
@@ -79,53 +113,106 @@ def district(section: str) -> int:
     return sum(map(ord, section)) % 10
 
 
-def by_definition(given: list[Report], asked: Asked) -> int:
-    """Number of rows: at each closing, the groups that a report of the window belongs to."""
+def by_definition(given: list[Report], asked: Asked) -> dict[str, str]:
+    """The rows of all windows: closing time, group, and greatest value; each with the kind of its closing."""
 
-    def group(report: Report) -> str | int:
-        places: dict[str, str | int] = {"section": report.section, "district": district(report.section), "city": 0}
-        return places[asked.group]
+    def group(report: Report) -> str:
+        return {"section": report.section, "district": f"district{district(report.section)}", "city": "city"}[asked.group]
 
-    rows = 0
-    first, last = given[0].second, given[-1].second
-    for close in range(-(-first // asked.step) * asked.step, last + asked.width + 1, asked.step):
-        rows += len({group(report) for report in given if close - asked.width < report.second <= close})
+    greatest = [0, *accumulate((report.second for report in given), max)]
+    in_time = [report for report, before in zip(given, greatest, strict=False) if before - report.second <= asked.lateness]
+    times = sorted({report.second for report in in_time})
+    rows: dict[str, str] = {}
+    for close in range(-(-times[0] // asked.step) * asked.step, times[-1] + asked.width + 1, asked.step):
+        within = [report for report in in_time if close - asked.width < report.second <= close]
+        if close >= times[-1]:
+            kind = "open at the end"
+        else:
+            kind = "in a gap" if min(time for time in times if time > close) > close + asked.step else "elsewhere"
+        for name in {group(report) for report in within}:
+            rows[f"{close} {name} {max(report.speed for report in within if group(report) == name)}"] = kind
     return rows
 
 
-def ours(path: str, number: str) -> Callable[[], int]:
+def ours(path: str, number: str) -> Prepared:
     """dotr: elements of one triple to the rows of the query."""
     from dotr.engine.driver import Engine
     from dotr.engine.program import compile_program
     from dotr.engine.spec import ProgramSpec
     from dotr.model.places import Document
-    from dotr.model.stream import FedGraph
     from dotr.model.time import Clock
 
     asked, given = QUERIES[int(number)], [Report(*each) for each in json.loads(Path(path).read_text(encoding="utf-8"))]
     documents = (Document("q.rspql", text(asked)),)
     rules = (Document("k.dlog", _CHAIN),) if asked.group == "city" else ()
     program = compile_program(ProgramSpec(documents, rules, (str(Path(path).with_name("static.nt")),)))
-    instants: dict[int, list[FedGraph]] = {}
-    for report in given:
-        triple = (f"<{NAMESPACE}{report.section}>", f"<{NAMESPACE}speed>", f'"{report.speed}"^^<{_INTEGER}>')
-        instants.setdefault(report.second * 1_000_000, []).append(FedGraph.on(STREAM, (triple,)))
+    instants = instants_of(given, asked.lateness)
+    made: list[Firing] = []
 
     def run() -> int:
-        engine, rows = Engine(program, Clock()), 0
-        for now, graphs in instants.items():
-            rows += len(engine.step(now, graphs)[0])
-        return rows + sum(map(len, engine.finish()))
+        made.clear()
+        engine = Engine(program, Clock())
+        for now, graphs in instants():
+            made.extend(engine.step(now, graphs)[0])
+        for moment in engine.finish():
+            made.extend(moment)
+        return len(made)
 
-    return run
+    return Prepared(run, rows=lambda: [row_text(firing) for firing in made])
+
+
+def instants_of(given: list[Report], lateness: int) -> Callable[[], Iterable[tuple[int, list[FedGraph]]]]:
+    """Gives the instants of the reports, in µs; where reports come late, they are put in order anew at each call, as a run does."""
+    from dotr.model.stream import Element, FedGraph
+    from dotr.sources.lateness import Lateness
+    from dotr.sources.merge import RecordSource, instants
+    from dotr.sources.records import Format, InputFile, Record
+
+    elements = []
+    for report in given:
+        triple = (f"<{NAMESPACE}{report.section}>", f"<{NAMESPACE}speed>", f'"{report.speed}"^^<{_INTEGER}>')
+        elements.append(Element(report.second * 1_000_000, FedGraph.on(STREAM, (triple,))))
+    if lateness:
+        file = InputFile("reports", "", Format.NDJSON, delay=lateness * 1_000_000)
+        records = [Record(0, 0, line, element.time, element, b"") for line, element in enumerate(elements, 1)]
+
+        def in_order() -> Iterator[tuple[int, list[FedGraph]]]:
+            for now, together in instants([RecordSource(file, iter(records), Lateness(file.delay))], lambda letter: None):
+                yield now, [element.triples for element in together if isinstance(element.triples, FedGraph)]
+
+        return in_order
+    found: dict[int, list[FedGraph]] = {}
+    for element in elements:
+        assert isinstance(element.triples, FedGraph)
+        found.setdefault(element.time, []).append(element.triples)
+    return found.items
+
+
+def row_text(firing: Firing) -> str:
+    """The closing time in seconds, the last part of the group's name, and the greatest value."""
+    terms = dict(firing.attributes)
+    (most,) = (term for name, term in terms.items() if name.lstrip("?") == "most")
+    (name,) = (term for name, term in terms.items() if name.lstrip("?") != "most")
+    return f"{firing.time // 1_000_000} {name.rpartition('/')[2].rstrip('>')} {most.split(chr(34))[1]}"
 
 
 def text(asked: Asked) -> str:
     """The query in RSP-QL."""
-    return (
-        f"PREFIX : <{NAMESPACE}> REGISTER RSTREAM <Q> AS SELECT ?{asked.group} (MAX(?v) AS ?most) "
-        f"FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE {asked.width}s STEP {asked.step}s] "
-        f"WHERE {{ WINDOW <w> {{ {asked.pattern} }} {asked.outside} }} GROUP BY ?{asked.group}"
+    window = f"FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE {asked.width}s STEP {asked.step}s]"
+    return _query(asked, "REGISTER RSTREAM <Q> AS", window, "WINDOW <w>")
+
+
+def rsp_js_text(asked: Asked) -> str:
+    """The query as rsp-js reads it."""
+    window = f"FROM NAMED WINDOW :w ON STREAM :traffic [RANGE {asked.width} STEP {asked.step}]"
+    return _query(asked, "REGISTER RStream <output> AS", window, "WINDOW :w")
+
+
+def _query(asked: Asked, register: str, window: str, inside: str) -> str:
+    """The parts of a query, a line each, as rsp-js wants them."""
+    where = ["WHERE {", f"{inside} {{ {asked.pattern} }}", *([asked.outside] if asked.outside else []), "}"]
+    return "\n".join(
+        (f"PREFIX : <{NAMESPACE}>", register, f"SELECT ?{asked.group} (MAX(?v) AS ?most)", window, *where, f"GROUP BY ?{asked.group}")
     )
 
 
@@ -139,36 +226,52 @@ def static(given: list[Report]) -> str:
 
 def cases(scale: Scale, folder: Path) -> Iterator[Case]:
     """Each query over the same reports: rsp-js as it is, and helped to its windows."""
-    given = reports(scale.of(1_500, 500))
-    path, joined = folder / "reports.json", folder / "static.json"
-    path.write_text(json.dumps(given), encoding="utf-8")
-    joined.with_suffix(".nt").write_text(static(given), encoding="utf-8")
-    joined.write_text(json.dumps([line.strip(" .").split(" ") for line in static(given).splitlines()]), encoding="utf-8")
+    sections = {Scale.FULL: 59, Scale.QUICK: 20, Scale.HUNDREDTH: 4}[scale]
+    size = {Scale.FULL: 1_500, Scale.QUICK: 500, Scale.HUNDREDTH: 80}[scale]
+    in_order = reports(size, sections)
+    joined = folder / "static.json"
+    joined.with_suffix(".nt").write_text(static(in_order), encoding="utf-8")
+    joined.write_text(json.dumps([line.strip(" .").split(" ") for line in static(in_order).splitlines()]), encoding="utf-8")
     for number, asked in enumerate(QUERIES):
         if scale is Scale.QUICK and asked.step == 60:
             continue
+        given = as_they_come(in_order) if asked.lateness else in_order
+        path = folder / ("late.json" if asked.lateness else "reports.json")
+        path.write_text(json.dumps(given), encoding="utf-8")
         others: dict[str, Start] = {}
         for name, form in (("rsp-js 1.3.5", "as-is"), ("rsp-js 1.3.5, ticks", "ticks")):
-            others[name] = partial(node, _RSP_JS, "rsp.js", str(path), str(joined), json.dumps(asked._asdict()), form)
+            query = json.dumps({**asked._asdict(), "text": rsp_js_text(asked)})
+            others[name] = partial(node, _RSP_JS, "rsp.js", str(path), str(joined), query, form)
         chained = asked.group == "city"
+        rows = by_definition(given, asked)
         yield Case(
             name=asked.title,
             parameters={"range": asked.width, "step": asked.step, "reports": len(given)},
             unit="report",
             units=len(given),
-            expected=by_definition(given, asked),
+            expected=len(rows),
             own=("benchmarks.field.windows:ours", str(path), str(number)),
             others={} if chained else others,
             cannot=dict.fromkeys(others, "has no rules") if chained else {},
             effort=Effort(least_peer_runs=3, warm_runs=6, warm_seconds=10),
+            rows=rows,
         )
+
+
+def texts() -> Iterator[Text]:
+    """The queries, and the two rules."""
+    for asked in (QUERIES[0], QUERIES[2]):
+        yield Text(f"dotr, {asked.title}", "sparql", text(asked))
+        yield Text(f"rsp-js, {asked.title}", "sparql", rsp_js_text(asked))
+    yield Text("dotr, two chained rules", "", f"{_CHAIN}\n{text(QUERIES[3])}")
 
 
 WORK: Final = Work(
     name="windows",
     title="Window queries over traffic reports: triples in memory to rows",
-    packages=("dotr/windows", "dotr/horizons", "dotr/queries", "dotr/engine", "dotr/languages/continuous"),
-    minutes=3,
+    packages=("dotr/windows", "dotr/horizons", "dotr/queries", "dotr/engine", "dotr/languages/continuous", "dotr/sources"),
+    minutes=4,
     cases=cases,
     headlines=("RANGE 600 STEP 300", "RANGE 600 STEP 300, static join"),
+    texts=texts,
 )

@@ -32,12 +32,25 @@ class Scale(Enum):
                 return max(1, full // 100)
 
 
+class Text(NamedTuple):
+    """Rules or a query as a system takes them, for the appendix: the system and what is asked, the language, and the text."""
+
+    title: str
+    language: str
+    text: str
+
+
+def no_texts() -> Iterator[Text]:
+    """No system takes other text than the docstring of the work says."""
+    return iter(())
+
+
 class Work(NamedTuple):
     """A benchmark: `cases` makes its input in a folder and yields one case after the other.
 
     `packages` are the paths whose change makes a result stale; `minutes` are those of a quiet machine
     with two cores; `axis` names the parameter that the plot has from left to right, if there is one, and `headlines` the cases that the
-    README shows.
+    README shows; `texts` gives the texts of the systems for the appendix.
     """
 
     name: str
@@ -47,11 +60,12 @@ class Work(NamedTuple):
     cases: Callable[[Scale, Path], Iterator[Case]]
     axis: str | None = None
     headlines: tuple[str, ...] = ()
+    texts: Callable[[], Iterator[Text]] = no_texts
 
 
 def works() -> dict[str, Work]:
     """All works by name, in the order in which `all` runs them."""
-    from benchmarks.field import citybench, closing, growth, paper, spark, temporal_rules, windows
+    from benchmarks.field import aarhus, citybench, closing, growth, paper, spark, temporal_rules, windows
 
-    found = [temporal_rules.WORK, windows.WORK, paper.WORK, closing.WORK, citybench.WORK, growth.WORK, spark.WORK]
+    found = [temporal_rules.WORK, windows.WORK, paper.WORK, closing.WORK, citybench.WORK, aarhus.WORK, growth.WORK, spark.WORK]
     return {work.name: work for work in found}

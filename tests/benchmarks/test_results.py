@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from benchmarks.field import flame, machine, pages, results, tables
-from benchmarks.field.measuring import Case, Measured, Repeat
+from benchmarks.field.measuring import FROM_SECOND_BATCH, Case, Measured, Repeat
+from benchmarks.field.peers import ROOT
 from benchmarks.field.plots import plot, starts
+from benchmarks.field.works import Work, works
 
 pytestmark = pytest.mark.core
 
@@ -61,13 +64,76 @@ def test_the_headlines_of_a_work_make_the_speed_table() -> None:
     assert "1 rules" not in text
 
 
-def test_a_result_is_stale_after_a_change_of_what_it_measures() -> None:
-    last = machine.git("log", "-1", "--format=%H", "--", "dotr")
-    if not last:
-        pytest.skip("no history here")
-    assert not machine.is_stale(last, ["dotr"])
-    assert machine.is_stale("0" * 40, ["dotr"])
-    assert machine.is_stale(last + "+changes", ["dotr"])
+def committed(root: Path, **files: str) -> str:
+    """A commit with these files (the last word of a name is its ending) in a repository, and its name."""
+    for name, text in files.items():
+        path = root / name.replace("__", "/").replace("_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    identity = ("-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false")
+    assert machine.git("add", "-A", root=root) is not None
+    assert machine.git(*identity, "commit", "-q", "-m", "change", root=root) is not None
+    made = machine.git("rev-parse", "HEAD", root=root)
+    assert made
+    return made
+
+
+def test_a_result_is_stale_after_a_change_of_what_it_measures(tmp_path: Path) -> None:
+    if machine.git("init", "-q", root=tmp_path) is None:
+        pytest.skip("git is not here")
+    first = committed(tmp_path, dotr__a__x_py="1", dotr__b__y_py="1")
+    assert not machine.is_stale(first, ["dotr/a"], tmp_path)
+    second = committed(tmp_path, dotr__b__y_py="2")
+    assert [machine.is_stale(first, [package], tmp_path) for package in ("dotr/a", "dotr/b", "dotr")] == [False, True, True]
+    assert not machine.is_stale(second, ["dotr"], tmp_path)
+    committed(tmp_path, dotr__b__README_md="text")
+    assert not machine.is_stale(second, ["dotr"], tmp_path)
+    assert machine.is_stale("0" * 40, ["dotr/a"], tmp_path)
+    assert machine.is_stale(second + "+changes", ["dotr/a"], tmp_path)
+
+
+@pytest.mark.parametrize("work", works().values(), ids=works())
+def test_each_work_names_packages_that_are_there(work: Work) -> None:
+    assert work.packages
+    assert [package for package in work.packages if not (ROOT / package).exists()] == []
+
+
+def test_peers_that_are_faster_or_level_are_told_with_their_multiples() -> None:
+    result = made()
+    shown = pages.ahead({"work": result})
+    assert "| 1 rules (`benchmarks/run work`) | Peer <1>: 0.40 × | – |" in shown
+    assert "In 0 of 1 cases each peer" in shown
+    slower = replace(result.cases[0].systems[1], thread=results.Figures(4, 6.2, 9))
+    level = replace(result, cases=(replace(result.cases[0], systems=(result.cases[0].systems[0], slower)),))
+    assert "| 1 rules (`benchmarks/run work`) | – | Peer <1>: 2.00 × |" in pages.ahead({"work": level})
+
+
+def test_a_case_on_spark_has_two_figures_and_its_start() -> None:
+    result = made()
+    own = result.cases[0].systems[0]
+    several = tuple(replace(repeat, parts={FROM_SECOND_BATCH: figure}) for repeat, figure in zip(own.repeats, (5, 4, 6, 3, 7), strict=True))
+    case = replace(result.cases[0], systems=(replace(own, repeats=several),))
+    shown = pages.first_batches(replace(result, cases=(case, *result.cases[1:])))
+    assert "| start: s of JVM | start: s of workers in Python |" in shown
+    assert "| 1 rules | 3.10 (3.00–5.00) | 5.00 (3.00–7.00) | 3.00 | 2.00 |" in shown
+    assert "| 100 rules | 3.10 (3.00–5.00) | one batch | 3.00 | 2.00 |" in shown
+
+
+def test_a_file_is_written_whole(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "x.json"
+    results.write_whole(path, "first")
+    results.write_whole(path, "second")
+    assert path.read_text(encoding="utf-8") == "second"
+    assert [each.name for each in path.parent.iterdir()] == ["x.json"]
+
+
+def test_multiples_of_another_case_stand_in_the_table() -> None:
+    result = made()
+    one, other = result.cases
+    multiples = results.with_multiples([one, replace(other, against="1 rules")])
+    assert [case.times for case in multiples] == [None, 1.0]
+    header, _, first, second = tables.comparison(replace(result, cases=multiples)).splitlines()
+    assert (header.split(" | ")[-1], first.split(" | ")[-1], second.split(" | ")[-1]) == ("against |", "– |", "1.00 × 1 rules |")
 
 
 def test_samples_are_taken_by_cpu_time_and_drawn() -> None:

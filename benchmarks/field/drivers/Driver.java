@@ -18,7 +18,7 @@ abstract class Driver {
     long shift = 0;
     long matches = 0;
 
-    /** Arguments: file of events, number of rules, "last" or "each". */
+    /** Arguments: file of events, number of rules, "last" or "each", and file of the rules where they are a text. */
     Driver(String[] arguments) throws Exception {
         List<String> lines = Files.readAllLines(Path.of(arguments[0]));
         events = new Given[lines.size()];

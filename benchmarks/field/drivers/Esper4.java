@@ -2,6 +2,8 @@ import com.espertech.esper.client.Configuration;
 import com.espertech.esper.client.EPServiceProvider;
 import com.espertech.esper.client.EPServiceProviderManager;
 import com.espertech.esper.client.time.CurrentTimeEvent;
+import java.nio.file.Files;
+import java.nio.file.Path;
 
 /** Esper 4.2, which the papers of T-Rex and of DOTR measured. */
 public final class Esper4 extends Driver {
@@ -30,11 +32,8 @@ public final class Esper4 extends Driver {
         configuration.getEngineDefaults().getThreading().setInternalTimerEnabled(false);
         provider = EPServiceProviderManager.getDefaultProvider(configuration);
         provider.getEPRuntime().sendEvent(new CurrentTimeEvent(0));
-        for (int n = 0; n < rules; n++) {
-            String b = each ? ").win:time(30.001 sec) as b" : ").win:time(30.001 sec).std:unique(room) as b retain-intersection";
-            provider.getEPAdministrator().createEPL(
-                "select a.v as v, b.v as w from A(v >= " + n + ") as a unidirectional, B(v >= " + n + b + " where b.room = a.room"
-            ).addListener((fresh, old) -> matches += fresh.length);
+        for (String statement : Files.readAllLines(Path.of(arguments[3]))) {
+            provider.getEPAdministrator().createEPL(statement).addListener((fresh, old) -> matches += fresh.length);
         }
         beans = new Object[events.length];
         for (int n = 0; n < events.length; n++) {

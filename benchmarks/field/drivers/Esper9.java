@@ -5,6 +5,8 @@ import com.espertech.esper.compiler.client.EPCompilerProvider;
 import com.espertech.esper.runtime.client.EPRuntime;
 import com.espertech.esper.runtime.client.EPRuntimeProvider;
 import com.espertech.esper.runtime.client.EPStatement;
+import java.nio.file.Files;
+import java.nio.file.Path;
 
 /** Esper 9: a rule is a join, which the A alone sets off. */
 public final class Esper9 extends Driver {
@@ -27,12 +29,8 @@ public final class Esper9 extends Driver {
         configuration.getCommon().addEventType(A.class);
         configuration.getCommon().addEventType(B.class);
         configuration.getRuntime().getThreading().setInternalTimerEnabled(false);
-        StringBuilder module = new StringBuilder();
-        for (int n = 0; n < rules; n++) {
-            module.append("select a.v as v, b.v as w from A(v >= ").append(n).append(") as a unidirectional, B(v >= ").append(n).append(")")
-                .append(each ? "#time(30.001)" : "#unique(room)#time(30.001)").append(" as b where b.room = a.room;\n");
-        }
-        EPCompiled compiled = EPCompilerProvider.getCompiler().compile(module.toString(), new CompilerArguments(configuration));
+        String module = Files.readString(Path.of(arguments[3]));
+        EPCompiled compiled = EPCompilerProvider.getCompiler().compile(module, new CompilerArguments(configuration));
         runtime = EPRuntimeProvider.getDefaultRuntime(configuration);
         runtime.getEventService().advanceTime(0);
         for (EPStatement statement : runtime.getDeploymentService().deploy(compiled).getStatements()) {

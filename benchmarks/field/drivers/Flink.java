@@ -67,10 +67,12 @@ public final class Flink extends Driver {
             .assignTimestampsAndWatermarks(WatermarkStrategy.<Reading>forMonotonousTimestamps().withTimestampAssigner((reading, before) -> reading.time))
             .keyBy(reading -> reading.room);
         for (int n = 0; n < rules; n++) {
+            // The rule.
             Pattern<Reading, Reading> b = Pattern.<Reading>begin("b").where(new Above(false, n));
             Pattern<Reading, Reading> ab = each ? b : b.notFollowedBy("later").where(new Above(false, n));
             ab = ab.followedByAny("a").where(new Above(true, n)).within(Duration.ofMillis(30_001));
             CEP.pattern(keyed, ab).process(new Count()).sinkTo(new DiscardingSink<>());
+            // End of the rule.
         }
         Count.MATCHES.set(0);
         environment.execute();
