@@ -24,7 +24,7 @@ from dotr.model.terms import Term, Variable
 
 
 class ShapeConclusions(NamedTuple):
-    """What rules conclude from an instant of graphs of some shapes.
+    """Conclusions of rules from an instant of graphs of some shapes.
 
     - `kinds`: predicates of conclusions, each with the object, or None for any.
     - `derivations`: the most that a graph can have.

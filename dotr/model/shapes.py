@@ -18,7 +18,7 @@ class ShapedTriple(NamedTuple):
 
 
 class GraphShape(NamedTuple):
-    """What graphs of one shape have in common: the blank node `_:0` is the subject of all triples, which
+    """Common form of graphs: the blank node `_:0` is the subject of all triples, which
     have these predicates, each once, in this order.
 
     >>> GraphShape((ShapedTriple(RDF_TYPE, "<http://e/Reading>"), ShapedTriple("<http://e/value>"))).position("<http://e/value>")

@@ -55,7 +55,7 @@ class LoneGroup(NamedTuple):
 
 
 class PortInsertion(NamedTuple):
-    """What `compile_insert` generates the insertion of a port's events from, and the names of
+    """Sources of the generated insertion of a port's events (`compile_insert`), and the names of
     their attributes."""
 
     specs: Sequence[IndexSpec]

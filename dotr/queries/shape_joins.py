@@ -59,7 +59,7 @@ class _NotByShape(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _ShapedQuery:
-    """What is left of a delta query over a graph of a shape.
+    """Rest of a delta query over a graph of a shape.
 
     - `steps`: patterns over the background, and conditions, in join order.
     - `checked`: projected names that may hold a blank node of the stream.
@@ -185,7 +185,7 @@ def _shaped(
     conclusions: ShapeConclusions,
     background: TripleIndex,
 ) -> Iterable[_ShapedQuery]:
-    """What is left of a delta query over a graph of a shape, at most one; raises `_NotByShape` for a query
+    """Rest of a delta query over a graph of a shape, at most one; raises `_NotByShape` for a query
     that may join two graphs.
     """
     branch = query.branch

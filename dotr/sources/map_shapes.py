@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dotr.model.algebra import Const
 from dotr.model.shapes import GraphShape, ShapedTriple
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Template
-from dotr.sources.csv_map import template_of
+from dotr.sources.parsed_maps import parsed_map
 from dotr.sources.records import Format, InputFile
 
 
@@ -40,6 +40,6 @@ def shape_of(template: Template) -> GraphShape | None:
 
 def shapes_of(files: Iterable[InputFile]) -> list[GraphShape]:
     """The shapes of the graphs of inputs of CSV, each once."""
-    templates = dict.fromkeys(template_of(file) for file in files if file.map is not None and file.format is Format.CSV)
+    templates = dict.fromkeys(parsed_map(file).template for file in files if file.map is not None and file.format is Format.CSV)
     shapes = dict.fromkeys(map(shape_of, templates))
     return [shape for shape in shapes if shape is not None]
