@@ -1,9 +1,10 @@
-"""The environment of each test and docstring example, which leaves none behind."""
+"""The environment of each test and docstring example, and the files that a run of the tests has to import."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,3 +21,18 @@ def _restored_environment() -> Iterator[None]:
     if dict(os.environ) != before:
         os.environ.clear()
         os.environ.update(before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector | None], list[pytest.Collector | None]]:
+    """Leave out what has nothing to collect, by its text, before it is imported: examples of a file
+    without `>>>`, and for `-m core` the tests of a file in which nothing is marked so.
+    """
+    found = yield
+    if not any(found):
+        return found
+    text = file_path.read_bytes()
+    has_core = parent.config.option.markexpr != "core" or b"mark.core" in text
+    return [each for each in found if (has_core if type(each) is pytest.Module else b">>>" in text)]

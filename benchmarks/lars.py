@@ -26,7 +26,8 @@ from typing import Final, NamedTuple
 
 from benchmarks.background import say
 from benchmarks.horizons import cpu
-from dotr.horizons.lars_closure import LarsClosure, PointAtoms
+from dotr.horizons.lars_atoms import PointAtoms
+from dotr.horizons.lars_closure import LarsClosure
 from dotr.horizons.lars_rules import rules_of_file
 from dotr.languages.lars import compile_lars
 from dotr.model.places import Document

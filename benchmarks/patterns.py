@@ -25,7 +25,7 @@ from dotr.layout.layers import Layout, lay_out
 from dotr.model.places import Document
 from dotr.model.terms import XSD, Term, literal
 from dotr.model.time import Clock
-from dotr.patterns.operator import MANY_GROUPS, Operator
+from dotr.patterns.operator import Operator
 from dotr.patterns.state import State
 
 SECOND = 1_000_000
@@ -63,8 +63,11 @@ def measure(text: str, feed: Feed) -> tuple[float, int, int]:
 def matches_of(operator: Operator, router: Router, state: State, now: int, facts: Facts) -> int:
     """The number of matches of an instant, by the way that `dotr.engine.driver.Engine` takes."""
     lone = router.lone(facts)
-    if lone is not None and operator.lone_groups[lone[0]] != MANY_GROUPS:
-        return len(operator.step_fact(state, now, *lone))
+    if lone is not None:
+        port, values = lone
+        take = (state.take_facts or operator.take_facts(state))[port]
+        if take is not None:
+            return len(take(now, values))
     arrivals = router.facts(facts)[0].get(0)
     return len(operator.step(state, now, arrivals)) if arrivals else 0
 

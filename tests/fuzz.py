@@ -91,12 +91,13 @@ def _rule_tests(data: bytes) -> None:
 
 def _maps(data: bytes) -> None:
     from dotr.config.files import read_document
-    from dotr.sources.csv_map import compile_map, template_of
+    from dotr.sources.csv_map import compile_map
     from dotr.sources.map_terms import columns_of
+    from dotr.sources.parsed_maps import parsed_map
     from dotr.sources.records import ElementMap, Format, InputFile
 
     file = InputFile("a", "", Format.CSV, prefixes=tuple(_PREFIXES.items()), map=ElementMap("t", read_document(_file("map", data))))
-    header = columns_of(template_of(file))
+    header = columns_of(parsed_map(file).template)
     make = compile_map(file, header)
     for cell in ("", "5", "a b", 'é"\\\n'):
         make([cell] * len(header))

@@ -59,6 +59,19 @@ def printed(function: GeneratedFunction) -> str:
     return "\n".join(lines)
 
 
+def printed_lines(block: Block, pad: str, leave: str) -> list[str]:
+    """The lines of a block, behind `pad`; `leave` is the statement after a failed guard, and if it
+    is empty, the statements that follow a guard are indented.
+
+    >>> printed_lines([SkipIf("x != k1"), Emit("append", "x")], "    ", "continue")
+    ['    if x != k1: continue', '    append(x)']
+    """
+    lines: list[str] = []
+    if block:
+        _print(block, pad, leave, lines)
+    return lines
+
+
 def _print_function(function: GeneratedFunction, pad: str, lines: list[str]) -> None:
     lines.append(f"{pad}def {function.name}({function.arguments}):")
     pad += INDENT

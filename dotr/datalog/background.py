@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +27,7 @@ from dotr.joins.compile import Row, compile_join
 from dotr.joins.limits import LimitExceeded
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.datalog import DatalogRule
+from dotr.model.shapes import GraphShape
 from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
 from dotr.model.traverse import free_variables
 from dotr.store.triples import TripleIndex
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # these modules are loaded where rules need them: NOT, AGGREG
     from dotr.datalog.bulk_strata import StratumSizes
     from dotr.datalog.delete_and_rederive import LowestStratum, StratifiedCloser, StratumIndexes
     from dotr.datalog.same_as.closure import SameAsCloser, SameAsRules
+    from dotr.datalog.shape_conclusions import ShapeConclusions
 
 __all__ = ["Knowledge", "LimitExceeded", "check_safety", "problems_of"]
 
@@ -148,6 +150,15 @@ class Knowledge:
         """
         closer = self._closer
         return isinstance(closer, Closer) and not closer.has_rules and len(triples) <= closer.limit
+
+    def conclusions_of(self, shapes: Collection[GraphShape]) -> ShapeConclusions | None:
+        """All conclusions of rules from instants of graphs of some shapes; None where the shapes do
+        not tell.
+        """
+        from dotr.datalog.shape_conclusions import shape_conclusions
+
+        closer = self._closer
+        return shape_conclusions(shapes, closer) if type(closer) is Closer else None
 
     @property
     def lowest_stratum(self) -> LowestStratum | None:

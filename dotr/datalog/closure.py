@@ -224,6 +224,15 @@ class Closer:
         """Sets the maximum number of triples of a closure beyond the background."""
         self.limit = limit
 
+    def dispatches_of(self, predicate: Term, object: Term | None) -> list[Dispatch]:
+        """The dispatches of an instant's triples with a predicate and an object (None: any object)."""
+        if object is not None:
+            return self._dispatches(predicate, object)
+        dispatches = list(self._background_dispatch.unrouted)
+        for routes in (self._fixed, self._background_dispatch.routed):
+            dispatches += [each for found in routes.get(predicate, {}).values() for each in found]
+        return dispatches
+
     def close(self, triples: Iterable[Triple], delta: TripleIndex | None = None, revisited: Sequence[Triple] = ()) -> Closure:
         """K(t) of an instant with these triples. Raises `LimitExceeded`.
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.engine.fault_isolation import attribute_failures, isolate
-from dotr.engine.instants import merge, merge_unnamed
 from dotr.engine.items import items_of
 from dotr.engine.program import CompiledProgram
 from dotr.engine.router import Deliveries, Facts, Router
@@ -68,8 +67,7 @@ class ClosedInstant(NamedTuple):
 def close_instant(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> ClosedInstant:
     """Stage one of the instant of these graphs, without those graphs that make it fail."""
     try:
-        stage_one = program.stage_one
-        facts = stage_one.evaluate(*merge_unnamed(time, graphs)) if stage_one.names_late else stage_one.evaluate(merge(time, graphs))
+        facts = program.stage_one.evaluate_graphs(time, graphs)
     except Exception as error:
         isolated = isolate(program, time, graphs, error)
         rejected = [Rejection(number, Reason.FAILED, why) for number, why in isolated.rejected.items()]

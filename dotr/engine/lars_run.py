@@ -16,15 +16,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any, Final, Protocol
 
 from dotr.engine.unit_runs import UnitArrivals, UnitContext, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.horizons.atom_logs import AtomsByPoint
-from dotr.horizons.lars_closure import NO_ATOMS, LarsClosure, PointAtoms, ReportChange
-from dotr.horizons.lars_rules import ReportedRows, rules_of_file
+from dotr.horizons.lars_atoms import NO_ATOMS, PointAtoms
+from dotr.horizons.lars_closure import LarsClosure, ReportChange
+from dotr.horizons.lars_relations import ReportedRows
+from dotr.horizons.lars_rules import rules_of_file
 from dotr.horizons.rules import FactRow, Point
 from dotr.joins.limits import LimitExceeded
 from dotr.layout.event_order import AttributeValues
@@ -236,15 +238,15 @@ class LarsRun(UnitRun):
         self._note_next()
 
     def _by_point(self, log: Sequence[StoredEvent]) -> AtomsByPoint:
-        atoms = groupby(log, key=attrgetter("time"))
-        return [(time // self._resolution, [each.values for each in found]) for time, found in atoms]  # type: ignore[misc]
+        atoms = groupby(log, key=itemgetter(0))
+        return [(time // self._resolution, [each[2] for each in found]) for time, found in atoms]  # type: ignore[misc]
 
     def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
         """The atoms of each log, at the times of their points."""
         resolution = self._resolution
         return [
             [
-                StoredEvent(point * resolution, ordinal, row)
+                (point * resolution, ordinal, row)
                 for point, rows in log
                 if after is None or point * resolution > after
                 for ordinal, row in enumerate(rows)

@@ -9,9 +9,9 @@ compiled from the texts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
@@ -21,7 +21,9 @@ from dotr.layout import interval_components, interval_units, lars_units, units
 from dotr.layout.units import StreamUnit
 from dotr.model import algebra, continuous, datalog, intervals, lars, places, rules, templates
 from dotr.model.datalog import DatalogRule
+from dotr.model.places import Document
 from dotr.model.rules import Rule, SharedQuery
+from dotr.model.templates import ParsedMap
 from dotr.model.terms import Prefixes
 from dotr.model.time import Interval, Unit
 from dotr.model.units import UnitEvents
@@ -66,14 +68,39 @@ class ParsedProgram:
         Raises:
             Refused: the text is of another release (S155).
         """
-        try:
-            parsed = PROGRAM_CODEC.decode(text, (*spec.rules, *spec.datalog))
-            if not isinstance(parsed, ParsedProgram):
-                raise UnknownForm(f"{type(parsed).__name__} is no program")
-        except UnknownForm as unknown:
-            hint = "Install the same release of dotr wherever Spark runs Python."
-            raise refuse("S155", f"a worker cannot read the program that the driver has parsed: {unknown}", hint=hint) from None
+        parsed = _decoded(text, ParsedProgram, "program", (*spec.rules, *spec.datalog))
+        assert isinstance(parsed, ParsedProgram), "it was decoded as a program"
         return parsed
+
+
+def maps_to_json(maps: Sequence[ParsedMap | None]) -> str:
+    """The text of the maps of inputs, None where one has no map; empty where none has one."""
+    return PROGRAM_CODEC.encode(tuple(maps)) if any(maps) else ""
+
+
+def maps_from_json(text: str) -> tuple[ParsedMap | None, ...]:
+    """The inverse of `maps_to_json`, where an input has a map.
+
+    >>> from dotr.model.templates import Template
+    >>> maps_from_json(maps_to_json([None, ParsedMap(Template(()), ())]))
+    (None, ParsedMap(template=Template(triples=()), bracketed=()))
+
+    Raises:
+        Refused: the text is of another release (S155).
+    """
+    return tuple(_decoded(text, tuple, "maps"))
+
+
+def _decoded(text: str, kind: type, what: str, known: Sequence[Document] = ()) -> Any:
+    """A value of some kind; raises `Refused` (S155) for the text of another release."""
+    try:
+        value = PROGRAM_CODEC.decode(text, known)
+        if not isinstance(value, kind):
+            raise UnknownForm(f"{type(value).__name__} is no {kind.__name__}")
+    except UnknownForm as unknown:
+        hint = "Install the same release of dotr wherever Spark runs Python."
+        raise refuse("S155", f"a worker cannot read the {what} that the driver has parsed: {unknown}", hint=hint) from None
+    return value
 
 
 _WRITTEN: Final[Mapping[str, type]] = {
@@ -130,6 +157,7 @@ _WRITTEN: Final[Mapping[str, type]] = {
     "match pattern": algebra.MatchPattern,
     # templates
     "template": templates.Template,
+    "parsed map": templates.ParsedMap,
     "template term": templates.TemplateTerm,
     "fresh": templates.Fresh,
     "blank": templates.Blank,

@@ -14,12 +14,12 @@ from functools import partial
 from itertools import chain
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Closure
 from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency, inconsistencies
-from dotr.engine.instants import BlankNames
+from dotr.engine.instants import BlankNames, merge, merge_unnamed
 from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.expressions.literal_limits import BOUNDS
@@ -29,6 +29,7 @@ from dotr.layout.event_order import AttributeValues, sort_by_tie
 from dotr.layout.units import InstantTriples
 from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
+from dotr.model.shapes import GraphShape
 from dotr.model.stream import Instant
 from dotr.model.terms import Term, Triple, Variable
 from dotr.model.time import Micros
@@ -36,6 +37,9 @@ from dotr.queries import JoinGroup, QueryPlan, canonical_columns, join_groups, p
 from dotr.queries.plan import StaticAnswers, compute_static
 from dotr.queries.shared_joins import RowsByKey
 from dotr.store.triples import TripleIndex, is_hidden
+
+if TYPE_CHECKING:  # loaded where an input has a map
+    from dotr.queries.shape_joins import ShapeJoins
 
 
 class InstantFacts(NamedTuple):
@@ -192,6 +196,36 @@ class StageOne:
         self.names_late: Final = not triples and len(joined) == len(self.plans) and knowledge.ignores_names
         """True if no label of a blank node can be seen inside an instant: every query is a union of
         conjunctions, and nothing but facts leaves it."""
+
+        self._shape_joins: ShapeJoins | None = None
+
+    def expect(self, shapes: Collection[GraphShape]) -> None:
+        """Prepare for instants of graphs of some shapes, as the maps of inputs give them; the facts are the
+        same, and so are those of other instants.
+        """
+        self._shape_joins = None
+        if not shapes or not self.names_late:
+            return
+        from dotr.queries.shape_joins import shape_joins
+
+        conclusions = self.knowledge.conclusions_of(shapes)
+        if conclusions is not None:
+            self._shape_joins = shape_joins(shapes, conclusions, self.plans, self._first_stream, self.knowledge.background, self.limits)
+
+    def evaluate_graphs(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> InstantFacts:
+        """The facts of interest at the instant of some graphs, as `evaluate` gives them."""
+        if self._shape_joins is not None:
+            BOUNDS.characters = self.limits.literal
+            try:
+                rows = self._shape_joins.rows(graphs)
+                if rows is not None:
+                    return InstantFacts(self._facts_of_rows(rows, ()), NO_INCONSISTENCIES, failed=[])
+            except (LimitExceeded, _QueryLimitExceeded):  # told below
+                pass
+            except Exception as error:
+                reraise_in_tests(error, FallbackKind.TOGETHER)
+                record_fallback(error, FallbackKind.TOGETHER)
+        return self.evaluate(*merge_unnamed(time, graphs)) if self.names_late else self.evaluate(merge(time, graphs))
 
     @property
     def may_reject(self) -> bool:

@@ -32,7 +32,8 @@ from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import InstantiateTemplate
 from dotr.patterns.event_store import PortStore
 from dotr.patterns.events import Match, StoredEvent
-from dotr.patterns.operator import MANY_GROUPS, Arrival, Arrivals, LoneFactFailed, Operator
+from dotr.patterns.lone_facts import LoneFactFailed
+from dotr.patterns.operator import Arrival, Arrivals, Operator
 from dotr.patterns.rule_counts import LayerCounter, RuleCounts
 from dotr.patterns.rule_failures import LimitExcess, RuleFailure
 from dotr.patterns.state import State
@@ -198,12 +199,13 @@ class StageTwo:
     def step_fact(self, state: State, time: Micros, port: int, values: AttributeValues, *, emit: EmitFirings | None = None) -> LayerResult:
         """The result of `step` at an instant that brings one fact to one port and nothing else."""
         operator = self._operator
-        if operator.lone_groups[port] == MANY_GROUPS:
+        take = (state.take_facts or operator.take_facts(state))[port]
+        if take is None:
             return self.step(state, time, {port: [(0, values)]}, emit=emit)
         BOUNDS.characters = self._limits.literal
         chunks = None
         try:
-            matched = operator.step_fact(state, time, port, values)
+            matched = take(time, values)
         except LoneFactFailed as failed:
             chunks = None if emit is None else _ChunkWriter(self, time, emit, state.counter.events)
             try:
@@ -263,7 +265,7 @@ class StageTwo:
     def _dead_letter(self, time: Micros, failure: RuleFailure | LimitExcess) -> DeadLetter:
         placed = self._layer.rules[failure.rule]
         rule, names = placed.rule, placed.rule.anchor.source.attributes
-        attributes = {name: term for name, term in zip(names, failure.anchor.values, strict=True) if term is not None}
+        attributes = {name: term for name, term in zip(names, failure.anchor[2], strict=True) if term is not None}
         line, _ = rule.span.line_column
         if isinstance(failure, RuleFailure):
             reason, text = Reason.FAILED, json.dumps({"event": rule.anchor.label, "attributes": attributes}, ensure_ascii=False)
@@ -339,9 +341,9 @@ class _ChunkWriter:
         self.is_empty = False
         for start in range(0, len(matched), _CHUNK_SIZE):
             chunk = matched[start : start + _CHUNK_SIZE]
-            if chunk[0][2][0].values != self._anchor:
+            if chunk[0][2][0][2] != self._anchor:
                 self.repeats.clear()
-            self._anchor = chunk[-1][2][0].values
+            self._anchor = chunk[-1][2][0][2]
             result = self._stage.write_firings(self._time, chunk, self.repeats)
             self.events += result.events
             self.failed += result.failed
@@ -370,7 +372,7 @@ def described_clause(clause: Clause) -> str:
 
 
 def _named(labels: Sequence[Label], bound: Sequence[StoredEvent]) -> list[tuple[Label, Micros, AttributeValues]]:
-    return [(label, event.time, event.values) for label, event in zip(labels, bound, strict=True)]
+    return [(label, time, values) for label, (time, _, values) in zip(labels, bound, strict=True)]
 
 
 NOTHING: Final = LayerResult([], [])

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from dotr.engine.program import CompiledProgram
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
-from dotr.horizons.lars_closure import NO_ATOMS, LarsClosure, PointAtoms
+from dotr.horizons.lars_atoms import NO_ATOMS, PointAtoms
+from dotr.horizons.lars_closure import LarsClosure
 from dotr.horizons.lars_rules import rules_of_file
 from dotr.horizons.rules import Point
 from dotr.layout.lars_units import LarsUnit

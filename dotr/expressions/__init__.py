@@ -2,10 +2,12 @@
 
 from dotr.expressions.aggregates import AGGREGATES, aggregate
 from dotr.expressions.compile import (
+    InlineConjunction,
     Parameter,
     condition,
     conjunction,
     evaluator,
+    inline_conjunction,
     query_with_lengths,
     query_without_lengths,
     with_lengths,
@@ -17,12 +19,14 @@ from dotr.expressions.values import VALUES, write
 __all__ = [
     "AGGREGATES",
     "VALUES",
+    "InlineConjunction",
     "Parameter",
     "aggregate",
     "condition",
     "conjunction",
     "equality_key",
     "evaluator",
+    "inline_conjunction",
     "order_key",
     "query_with_lengths",
     "query_without_lengths",

@@ -12,10 +12,10 @@ Cost: `?v > 60` about 0.1 µs, `?speed < 0.6 * Last.?speed` about 0.7 µs for ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
 from dotr.codegen import define
 from dotr.codegen.printer import printed
@@ -97,6 +97,46 @@ def conjunction(expressions: Sequence[Expression], parameters: Sequence[Paramete
     return code.function()
 
 
+class InlineConjunction(NamedTuple):
+    """A conjunction as statements, the last of which skips, and the names that these read."""
+
+    statements: list[CodeNode]
+    names: dict[str, object]
+
+
+def inline_conjunction(expressions: Sequence[Expression], arguments: Mapping[Parameter, str], tag: str) -> InlineConjunction | None:
+    """The test of `conjunction` as statements for the middle of a function, where it consists of at
+    most two comparisons of a parameter with a constant; None for any other.
+
+    `arguments` has the source of each parameter; `tag` is part of all new names, so that several
+    conjunctions fit into one function. `?v > 3` of the second attribute of `v`, with the tag `a`:
+
+        xa3 = V[v[1]]
+        xa4 = type(xa3)
+        xa6 = xa3 > Ka2 if xa4 is int or xa4 is Decimal else …
+        if xa6 is not True: continue
+    """
+    compared = [conjunct for expression in expressions for conjunct in conjuncts(expression)]
+    if len(compared) > _INLINED or not all(_compares_with_constant(each) for each in compared):
+        return None
+    code = _ExpressionWriter(tuple(arguments), tag, tuple(arguments.values()))
+    for each in compared:
+        code.add(SkipIf(f"{code.truth(each)} is not True"))
+    return InlineConjunction(code._body, code._globals)
+
+
+def _compares_with_constant(expression: Expression) -> bool:
+    match expression:
+        case Call(function, (Var() | Attribute(), Const()) | (Const(), Var() | Attribute())):
+            return function in _COMPARISONS
+        case _:
+            return False
+
+
+_INLINED: Final = 2
+"""The comparisons of a conjunction that is written into another function."""
+
+
 def evaluator(expression: Expression, parameters: Sequence[Parameter]) -> Callable[..., Term | None]:
     """Compiles an expression to a function from its parameters' terms (None: unbound) to its term.
 
@@ -171,8 +211,9 @@ class _ExpressionWriter:
     their name, and return the Python name of the result.
     """
 
-    def __init__(self, parameters: Sequence[Parameter]) -> None:
-        self._parameters = {parameter: f"p{i}" for i, parameter in enumerate(parameters)}
+    def __init__(self, parameters: Sequence[Parameter], tag: str = "", sources: Sequence[str] = ()) -> None:
+        self._tag = tag
+        self._parameters = dict(zip(parameters, sources or [f"p{i}" for i in range(len(parameters))], strict=True))
         for parameter in parameters:
             if not isinstance(parameter, Var | Attribute | TimeOf | Exists):
                 raise TypeError(f"{parameter!r} is no parameter: a variable is Var(name)")
@@ -218,11 +259,11 @@ class _ExpressionWriter:
 
     def fresh_name(self) -> str:
         self._names += 1
-        return f"x{self._names}"
+        return f"x{self._tag}{self._names}"
 
     def constant(self, thing: object) -> str:
         self._names += 1
-        name = f"K{self._names}"
+        name = f"K{self._tag}{self._names}"
         self._globals[name] = thing
         return name
 

@@ -39,6 +39,8 @@ the prefixes stay the same when classes are renamed.
 
 
 def _equality_key(term: Term) -> str:
+    if term[-1] == '"' or term[0] == "_" or (term[0] == "<" and term[1] != "<"):  # a string, a blank node, an IRI
+        return term
     value = VALUES[term]
     kind = type(value)
     if kind in NUMERIC:

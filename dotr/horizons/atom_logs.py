@@ -18,8 +18,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from dotr.horizons.lars_relations import WindowFeed
 from dotr.horizons.lars_rows import AtomRows
-from dotr.horizons.lars_rules import WindowFeed
 from dotr.horizons.rules import FactRow, Point
 
 AtomsByPoint: TypeAlias = Sequence[tuple[Point, Sequence[FactRow]]]

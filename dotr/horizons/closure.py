@@ -30,6 +30,9 @@ Where a step would touch more facts, coming and going, than are left, all that w
 settled from nothing instead. A shorter window that ends together with this one is a view of it
 (`dotr.horizons.views`).
 
+Step 1 is in `dotr.horizons.doubt`, step 2 and the calendar in `dotr.horizons.settling`, and what
+waits for its point in `dotr.horizons.inserts`.
+
 Cost: a derivation is met once for each premise that comes, or is renewed to its benefit; what
 neither comes nor goes costs nothing. Horizons of the last point are kept only where a fact has been
 cut or a rule has NOT, since only doubt reads them.
@@ -42,19 +45,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from heapq import heappop, heappush
 from itertools import filterfalse
 from typing import Final
 from weakref import WeakSet, ref
 
-from dotr.horizons.facts import BEFORE, FACT, INSERTED, NOW, VIEWS, HeldFacts, HorizonCell, Renewal, StaticFacts
+from dotr.horizons.doubt import DoubtingSteps
+from dotr.horizons.facts import BEFORE, INSERTED, NOW, VIEWS, HeldFacts, HorizonCell, StaticFacts
 from dotr.horizons.growth import grown
 from dotr.horizons.index import HeldIndex
+from dotr.horizons.inserts import ToldInserts
 from dotr.horizons.negation import strata_of
-from dotr.horizons.routes import JoinPart, RuleRoutes
-from dotr.horizons.rules import FOREVER, NEVER, STATIC, FactChanges, Point, SettledFacts, WindowFact, WindowRule
+from dotr.horizons.rules import FOREVER, NEVER, FactChanges, Point, SettledFacts, WindowFact, WindowRule
+from dotr.horizons.settling import SettledHorizons
 from dotr.horizons.views import ClosureView
-from dotr.horizons.waiting import Doubts, Insertion, WaitingFacts, list_of
+from dotr.horizons.waiting import Insertion
 from dotr.joins.limits import NO_LIMITS, LimitExceeded
 from dotr.model.datalog import DatalogRule
 
@@ -104,7 +108,6 @@ class HorizonClosure:
         silent: Collection[str] = (),
     ) -> None:
         self.limit = limit
-        self._silent: Final = frozenset(silent)
         self.point: Point | None = None
         """The last point advanced to; None before the first."""
         self.held: Final = HeldFacts()
@@ -117,21 +120,11 @@ class HorizonClosure:
         """Relations of the closure's own, which are shown to nobody."""
         self.may_lose = len(self._strata) > 1 or any(each.has_negations for each in self._strata)
         """True where facts may lose their horizon: a rule has NOT, or a fact has been cut."""
-        self._told: list[Insertion] = []
-        self._opening: dict[Point, list[Insertion]] = {}
-        self._openings: list[Point] = []
-        self._cuts: dict[WindowFact, None] = {}
-        self._begun: list[Insertion] = []  # what was inserted from this very point on
-        self._cut_here: set[WindowFact] = set()  # what was cut at this very point
-        self._calendar: dict[Point, list[HorizonCell]] = {}
-        self._horizons: list[Point] = []
+        self._inserts: Final = ToldInserts()
+        self._horizons: Final = SettledHorizons(self.held, limit, silent)
+        self._doubting: Final = DoubtingSteps(self.held, strata, self._horizons, self._inserts, auxiliary)
         self._settled_per_fact = 1.0
-        self._has_endless = False  # a fact has had the horizon FOREVER
         self._unfound: Callable[[], FactChanges | None] = lambda: None
-        self._heap: list[Point] = []
-        self._inserted: Final = WaitingFacts(self._heap)
-        self._concluded: Final = WaitingFacts(self._heap)
-        self._concluded.paths = WaitingFacts(self._heap)
         self._made_views = 0
         self._views: WeakSet[ClosureView] = WeakSet()
 
@@ -141,18 +134,18 @@ class HorizonClosure:
         """Inserts a fact at the points from `start` to `horizon`, both included, from the next
         `advance` on.
         """
-        self._told.append(Insertion((fact,), start, horizon))
+        self._inserts.told.append(Insertion((fact,), start, horizon))
 
     def insert_all(self, facts: Sequence[WindowFact], start: Point, horizon: Point) -> None:
         """Inserts several facts at the same points; the sequence must not change afterwards."""
         if facts:
-            self._told.append(Insertion(facts, start, horizon))
+            self._inserts.told.append(Insertion(facts, start, horizon))
 
     def cut(self, fact: WindowFact) -> None:
         """Ends, before the point of the next `advance`, what was inserted of a fact from an earlier
         point on; what is inserted from that very point on stays, told before or after the cut.
         """
-        self._cuts[fact] = None
+        self._inserts.cuts[fact] = None
 
     def advance(self, k: Point) -> FactChanges:
         """Moves to a point, with the inserts and cuts told since the last; returns what began and
@@ -165,27 +158,26 @@ class HorizonClosure:
         unfound = self._unfound()
         if unfound is not None:
             unfound.find()
-        if k != self.point:
-            self._begun, self._cut_here = [], set()
-        self._cut_here.update(self._cuts)
+        inserts, horizons = self._inserts, self._horizons
+        inserts.move(is_further=k != self.point)
         self.point = k
-        if not (self._told or self._cuts or _is_before(self._openings, k + 1) or _is_before(self._horizons, k)):
+        if not (inserts.is_due(k) or horizons.is_due(k)):
             return FactChanges()
-        if self._cuts and not self.may_lose:
+        if inserts.cuts and not self.may_lose:
             self.may_lose = True
             for cell in self.held.cells.values():
                 cell[BEFORE] = cell[NOW]
-        starting = self._starting(k)
-        expired = self._expired(k)
+        starting = inserts.starting(k)
+        expired = horizons.expired(k)
         settled: SettledFacts = []
         if self.may_lose:
-            changes = self._advance_strata(k, starting, expired, settled)
+            changes = self._doubting.advance(k, starting, expired, settled)
         elif self._is_cheaper_anew(starting, expired):
             changes = self._close_anew(k, starting, settled)
         else:
             began: list[WindowFact] = []
-            self._push_inserted(k, starting)
-            self._settle(k, self._strata, began, settled)
+            inserts.enter(k, starting, horizons.inserted)
+            horizons.settle(k, self._strata, began, settled)
             ended: list[WindowFact] = []
             for bucket in expired:
                 ended += self.held.remove_before(bucket, k)
@@ -209,27 +201,10 @@ class HorizonClosure:
 
     def next_change(self) -> Point | None:
         """The next point at which something ends or opens by itself; None if nothing will."""
-        calendar, horizons = self._calendar, self._horizons
-        while horizons:
-            h = horizons[0]
-            ending = calendar[h]
-            while ending and ending[-1][NOW] != h:
-                ending.pop()  # renewed since, or gone
-            if ending:
-                break
-            heappop(horizons)
-            del calendar[h]
-        later = [start for _, start, horizon in self._told if self.point is not None and self.point < start <= horizon]
-        first = next(self._ends(), None) if self._silent else horizons[0] if horizons else None
-        points = [*([] if first is None else [first + 1]), *self._openings[:1], *later]
-        return min(points, default=None)
-
-    def _ends(self) -> Iterator[Point]:
-        """The horizons with which facts end that are not silent, in ascending order."""
-        silent = self._silent
-        for h in sorted(self._horizons):
-            if any(cell[NOW] == h and cell[FACT][0] not in silent for cell in self._calendar[h]):
-                yield h
+        end, start = self._horizons.next_end(), self._inserts.next_start(self.point)
+        if end is None:
+            return start
+        return end + 1 if start is None else min(end + 1, start)
 
     def insertions(self, since: Point) -> Iterator[tuple[WindowFact, Point, Point]]:
         """The inserts that have not ended before a point: a fact, the point from which on it holds
@@ -244,9 +219,7 @@ class HorizonClosure:
 
     def opening(self, until: Point = FOREVER) -> list[Insertion]:
         """The inserts that begin later, up to a point."""
-        if not self._openings or self._openings[0] > until:
-            return []
-        return [each for start in sorted(self._opening) if start <= until for each in self._opening[start]]
+        return self._inserts.opening(until)
 
     def grown(self, facts: Iterable[WindowFact], h: Point, beyond: Point) -> dict[WindowFact, Point]:
         """V of some facts, given all that holds, as `dotr.horizons.growth` has it.
@@ -277,83 +250,6 @@ class HorizonClosure:
         self._views.add(view)
         return view
 
-    # --- a point ---
-
-    def _starting(self, k: Point) -> list[Insertion]:
-        """The inserts that have begun by k since the last point, without those that a cut ended."""
-        told, self._told = self._told, []
-        starting = []
-        for each in told:
-            if each.start <= k:
-                starting.append(each)
-            elif each.start <= each.horizon:
-                opening = self._opening.get(each.start)
-                if opening is None:
-                    self._opening[each.start] = [each]
-                    heappush(self._openings, each.start)
-                else:
-                    opening.append(each)
-        while self._openings and self._openings[0] <= k:
-            starting += self._opening.pop(heappop(self._openings))
-        if self._cut_here:
-            starting = [each if each.start == k else each.without(self._cut_here) for each in starting]
-        return starting
-
-    def _push_inserted(self, k: Point, starting: Sequence[Insertion]) -> None:
-        for facts, start, horizon in starting:
-            if horizon >= k and horizon >= start:
-                self._inserted.extend(min(horizon, FOREVER), facts)
-        self._begun += [each for each in starting if each.start == k]
-
-    def _settle(self, k: Point, routes: Sequence[RuleRoutes], began: list[WindowFact], settled: SettledFacts) -> None:
-        """Settles what waits and what follows from it, in descending order of horizon.
-
-        Facts with one horizon get it together, and those to which it is new are joined.
-        """
-        heap, inserted, concluded, paths = self._heap, self._inserted, self._concluded, self._concluded.paths
-        cells, calendar, settle, limit, beyond = self.held.cells, self._calendar, self.held.settle, self.limit, k - 1
-        while heap:
-            h = -heappop(heap)
-            here: list[HorizonCell] = []
-            while True:  # what has this horizon may conclude more of it
-                if inserted and h in inserted:
-                    new, renewed = settle(list_of(inserted.pop(h)), h, h, step := h, here)
-                    part = JoinPart.ALL
-                elif h in concluded:
-                    new, renewed = settle(list_of(concluded.pop(h)), h, NEVER, step := h, here)
-                    part = JoinPart.ALL
-                elif h in paths:
-                    new, renewed = settle(list_of(paths.pop(h)), h, NEVER, step := NEVER, here)
-                    part = JoinPart.OTHERS
-                else:
-                    break
-                for name, group in new.items():
-                    began += group
-                    for each in routes:
-                        each.run(name, group, h, beyond, NOW, k, concluded, part)
-                if renewed:
-                    for (name, before, part), group in _grouped(renewed, h, step).items():
-                        for each in routes:
-                            each.run(name, group, h, max(before, beyond), NOW, k, concluded, part)
-                if len(cells) > limit:
-                    raise LimitExceeded(limit)
-            if here:
-                settled.append((h, here))
-                if h >= FOREVER:
-                    self._has_endless = True
-                elif h in calendar:
-                    calendar[h] += here
-                else:
-                    calendar[h] = here
-                    heappush(self._horizons, h)
-
-    def _expired(self, k: Point) -> list[list[HorizonCell]]:
-        """Buckets of the calendar with facts that may end before k."""
-        buckets = []
-        while self._horizons and self._horizons[0] < k:
-            buckets.append(self._calendar.pop(heappop(self._horizons)))
-        return buckets
-
     # --- a point at which nearly all changes ---
 
     def _is_cheaper_anew(self, starting: Sequence[Insertion], expired: Sequence[list[HorizonCell]]) -> bool:
@@ -370,8 +266,7 @@ class HorizonClosure:
         cells = self.held.cells
         before = cells.copy()
         inserted: dict[Point, list[WindowFact]] = {}
-        stays = self._horizons or self._has_endless  # else all of it has expired
-        for fact, cell in before.items() if stays else ():
+        for fact, cell in before.items() if not self._horizons.is_empty() else ():  # else all of it has expired
             h = cell[INSERTED]
             if h >= k:
                 facts = inserted.get(h)
@@ -380,13 +275,12 @@ class HorizonClosure:
                 else:
                     facts.append(fact)
         self.held.clear()
-        self._calendar.clear()
         self._horizons.clear()
         for h, facts in inserted.items():
-            self._inserted.extend(h, facts)
-        self._push_inserted(k, starting)
+            self._horizons.inserted.extend(h, facts)
+        self._inserts.enter(k, starting, self._horizons.inserted)
         try:
-            self._settle(k, self._strata, [], settled)
+            self._horizons.settle(k, self._strata, [], settled)
         except LimitExceeded:
             cells.clear()
             cells.update(before)  # for `insertions`
@@ -403,137 +297,3 @@ class HorizonClosure:
         changes = FactChanges(find=lambda: (list(began()), list(ended()), ()))
         self._unfound = ref(changes)
         return changes
-
-    # --- a point where facts may be doubted ---
-
-    def _advance_strata(
-        self, k: Point, starting: Sequence[Insertion], expired: Sequence[list[HorizonCell]], settled: SettledFacts
-    ) -> FactChanges:
-        cells, strata = self.held.cells, self._strata
-        touched: dict[WindowFact, None] = {}
-        doubted: list[WindowFact] = []
-        for bucket in expired:
-            touched.update(dict.fromkeys(cell[FACT] for cell in bucket if cell[NOW] != NEVER))
-
-        doubts = Doubts(cells, doubted)
-        begun: dict[WindowFact, Point] = {}
-        if self._cuts:
-            for facts, _, horizon in self._begun:
-                begun.update((fact, horizon) for fact in facts if horizon > begun.get(fact, NEVER))
-        for fact in self._cuts:
-            cell = cells.get(fact)
-            if cell is not None:
-                inserted, cell[INSERTED] = cell[INSERTED], begun.get(fact, NEVER)
-                doubts[inserted](fact)
-        self._cuts = {}
-        lower = 0
-        for number, routes in enumerate(strata):
-            if number:
-                lower = self._doubt_from_lower(k, routes, touched, doubts)
-            self._doubt_on(k, strata[: number + 1], doubts, lower)
-            self._support(k, strata[: number + 1], doubted, lower)
-            if number:
-                self._join_from_lower(k, routes, touched)
-            else:
-                self._push_inserted(k, starting)
-            start = len(settled)
-            self._settle(k, strata[: number + 1], [], settled)
-            for _, here in settled[start:]:
-                touched.update(dict.fromkeys(cell[FACT] for cell in here))
-            touched.update(dict.fromkeys(doubted))
-        settled.append((NEVER, [cells[fact] for fact in doubted]))
-        return self._finish(k, touched)
-
-    def _doubt_from_lower(self, k: Point, routes: RuleRoutes, touched: Iterable[WindowFact], doubts: Doubts) -> int:
-        """Doubts, in a stratum, what lower facts concluded that lost their horizon, and what
-        supposed the absence of facts that began; returns the number of facts doubted below.
-        """
-        cells, lower = self.held.cells, len(doubts.facts)
-        for fact in doubts.facts[:lower]:
-            cell = cells[fact]
-            if cell[NOW] < cell[BEFORE] >= k:
-                routes.run(fact[-2], (fact,), cell[BEFORE], k - 1, BEFORE, NEVER + 1, doubts)
-        for fact in list(touched):
-            cell = cells[fact]
-            if cell[BEFORE] == NEVER and cell[NOW] >= k:
-                for join in routes.negations(fact):
-                    join((fact,), STATIC, k - 1, BEFORE, NEVER + 1, doubts)
-        return lower
-
-    def _doubt_on(self, k: Point, strata: Sequence[RuleRoutes], doubts: Doubts, lower: int) -> None:
-        """Follows derivations from doubted facts on, over the horizons of the last point."""
-        cells, at = self.held.cells, lower
-        while at < len(doubts.facts):
-            fact = doubts.facts[at]
-            h = cells[fact][BEFORE]
-            at += 1
-            if h >= k:
-                for routes in strata:
-                    routes.run(fact[-2], (fact,), h, k - 1, BEFORE, NEVER + 1, doubts)
-
-    def _support(self, k: Point, strata: Sequence[RuleRoutes], doubted: Sequence[WindowFact], lower: int) -> None:
-        """Joins back from doubted facts: those of lower strata by this one's rules, this one's by all."""
-        for number, fact in enumerate(doubted):
-            cell = self.held.cells[fact]
-            if number >= lower and cell[INSERTED] >= k:
-                self._inserted.extend(cell[INSERTED], (fact,))
-            if number >= lower or cell[NOW] < cell[BEFORE]:
-                for routes in strata if number >= lower else strata[-1:]:
-                    for join in routes.supports(fact):
-                        join((fact,), STATIC, k - 1, NOW, k, self._concluded)
-
-    def _join_from_lower(self, k: Point, routes: RuleRoutes, touched: Iterable[WindowFact]) -> None:
-        """Joins, in a stratum, the lower facts that improved, and from those that ended under NOT."""
-        for fact in list(touched):
-            cell = self.held.cells[fact]
-            now, before = cell[NOW], cell[BEFORE]
-            if now >= k:
-                if now > before:
-                    routes.run(fact[-2], (fact,), now, max(k - 1, before), NOW, k, self._concluded)
-            elif before != NEVER:
-                for join in routes.negations(fact):
-                    join((fact,), STATIC, k - 1, NOW, k, self._concluded)
-
-    def _finish(self, k: Point, touched: Iterable[WindowFact]) -> FactChanges:
-        """Removes what ended, and makes this point the last one of what is left."""
-        began, ended, over = [], [], []
-        for fact in touched:
-            cell = self.held.cells[fact]
-            if cell[NOW] >= k:
-                if cell[BEFORE] == NEVER:
-                    began.append(fact)
-                cell[BEFORE] = cell[NOW]
-            else:
-                if cell[BEFORE] != NEVER:
-                    ended.append(fact)
-                cell[NOW] = k - 1
-                over.append(cell)
-        self.held.remove_before(over, k)
-        if self.auxiliary:
-            began, ended = ([fact for fact in facts if fact[0] not in self.auxiliary] for facts in (began, ended))
-        return FactChanges(began, ended)
-
-
-def _grouped(renewed: Sequence[Renewal], h: Point, step: Point) -> dict[tuple[str, Point, JoinPart], list[WindowFact]]:
-    """Renewed facts by predicate or relation, the horizon beyond which they are joined, and the joins.
-
-    >>> _grouped([(("<a>", "<p>", "<b>"), 4, 4), (("<b>", "<p>", "<c>"), 4, NEVER)], 7, 7)  # doctest: +NORMALIZE_WHITESPACE
-    {('<p>', 4, <JoinPart.ALL: 2>): [('<a>', '<p>', '<b>')],
-     ('<p>', 4, <JoinPart.OTHERS: 1>): [('<b>', '<p>', '<c>')],
-     ('<p>', -..., <JoinPart.FIRSTS: 0>): [('<b>', '<p>', '<c>')]}
-    """
-    groups: dict[tuple[str, Point, JoinPart], list[WindowFact]] = {}
-    for fact, before, step_before in renewed:
-        if before == step_before and h <= step:
-            groups.setdefault((fact[-2], before, JoinPart.ALL), []).append(fact)
-            continue
-        if before < h:
-            groups.setdefault((fact[-2], before, JoinPart.OTHERS), []).append(fact)
-        if step_before < step:
-            groups.setdefault((fact[-2], step_before, JoinPart.FIRSTS), []).append(fact)
-    return groups
-
-
-def _is_before(points: list[Point], k: Point) -> bool:
-    """True where the first of some points lies before k."""
-    return bool(points) and points[0] < k

@@ -22,31 +22,16 @@ from dotr.horizons.atom_logs import AtomsByPoint, EachPoint, logged_feeds
 from dotr.horizons.closure import HorizonClosure
 from dotr.horizons.counts import CountChange, CountedAtoms, CountedWindow, KeptPair, KeptRows
 from dotr.horizons.facts import INSERTED
+from dotr.horizons.lars_atoms import NO_ATOMS, PointAtoms, StreamedRows
+from dotr.horizons.lars_points import PointRows
+from dotr.horizons.lars_relations import EACH_POINT, CountFeed, LarsRules, PointWindow, ReportedRows, WindowFeed
 from dotr.horizons.lars_rows import AtomRows, fits
-from dotr.horizons.lars_rules import EACH_POINT, NOW, CountFeed, LarsRules, PointWindow, ReportedRows, WindowFeed
 from dotr.horizons.rules import FOREVER, NEVER, FactRow, Point, RelationFact, WindowFact
 from dotr.horizons.runs import AtomRuns, covered
 from dotr.horizons.waiting import Insertion
 from dotr.joins.limits import NO_LIMITS
-from dotr.model.lars import ClassName, EventName, PropertyName
-from dotr.model.terms import RDF_TYPE, Label, Term, Triple
+from dotr.model.terms import Term
 from dotr.model.time import Clock, Micros
-
-
-class PointAtoms(NamedTuple):
-    """The atoms of a point, each with the time in µs of the last instant or event that has it.
-
-    An event is a row of the names of its attributes, sorted, each before its term.
-    """
-
-    triples: Mapping[Triple, Micros]
-    events: Mapping[Label, Mapping[FactRow, Micros]]
-
-    def __bool__(self) -> bool:
-        return bool(self.triples) or any(self.events.values())
-
-
-NO_ATOMS: Final = PointAtoms({}, {})
 
 
 class ReportChange(NamedTuple):
@@ -87,7 +72,6 @@ class LarsClosure:
         self._counts: list[CountedAtoms] = [CountedAtoms(feed.count) for feed in rules.counts]
         self._kept = {window.name: KeptRows(window.project) for feed in rules.counts for window in feed.windows}
         self._starts: dict[tuple[str, FactRow], Point] = {}  # of tuple windows whose points are told
-        self._reached: list[Point] = []  # the points evaluated lately, where rules read them
         self._last_with_atoms: Point | None = None
         self._told: list[Insertion] = []
         self._before: dict[WindowFact, Point] = {}
@@ -96,19 +80,8 @@ class LarsClosure:
         for number, report in enumerate(rules.reports):
             places = tuple(place for _, place in report.names)
             self._reports.setdefault(report.relation, []).append((number, report, fits(report.slots), places))
-        self._by_predicate: dict[Term, list[AtomRows]] = {}
-        self._of_all: list[AtomRows] = []
-        self._by_label: dict[Label, list[AtomRows]] = {}
-        for rows in rules.streamed:
-            match rows.predicate:
-                case PropertyName(None):
-                    self._of_all.append(rows)
-                case PropertyName(str(iri)):
-                    self._by_predicate.setdefault(iri, []).append(rows)
-                case ClassName():
-                    self._by_predicate.setdefault(RDF_TYPE, []).append(rows)
-                case EventName(label):
-                    self._by_label.setdefault(label, []).append(rows)
+        self._streamed: Final = StreamedRows(rules.streamed)
+        self._point_rows: Final = PointRows(rules, lambda u: time_term(u * resolution, clock))
 
     def _new_closure(self) -> HorizonClosure:
         return HorizonClosure(self.rules.rules, self.rules.static, limit=self._limit, silent=self.rules.silent)
@@ -147,8 +120,8 @@ class LarsClosure:
         """
         assert self.first is not None
         self._written = None
-        rows = self._rows_of(atoms)
-        kept = self._last_with_atoms, list(self._reached), dict(self._starts)
+        rows = self._streamed.of(atoms)
+        kept = self._last_with_atoms, list(self._point_rows.reached), dict(self._starts)
         if rows:
             self._last_with_atoms = k
         for each, found in rows.items():
@@ -158,7 +131,7 @@ class LarsClosure:
                 self._feed_runs(k, each, found)
         for number, feed in enumerate(self.rules.counts):
             self._feed_count(k, feed, self._counts[number], atoms)
-        self._feed_points(k, has_atoms=bool(rows))
+        self._point_rows.enter(k, self.first, self._tell, has_atoms=bool(rows))
         closure, before = self._closure, self._before
         cells, told, due = closure.held.cells, self._told, closure.opening(k)
         for facts, _, _ in (*told, *due):
@@ -169,7 +142,7 @@ class LarsClosure:
         try:
             changes = closure.advance(k)
         except Exception:
-            self._last_with_atoms, self._reached, self._starts = kept
+            self._last_with_atoms, self._point_rows.reached, self._starts = kept
             self._take_back(passed, told, due)
             raise
         finally:
@@ -213,38 +186,6 @@ class LarsClosure:
     def _tell(self, facts: Sequence[WindowFact], start: Point, horizon: Point) -> None:
         if facts and start <= horizon:
             self._told.append(Insertion(facts, start, horizon))
-
-    def _rows_of(self, atoms: PointAtoms) -> dict[AtomRows, list[FactRow]]:
-        """The atoms of a point by their rows, those that are read."""
-        found: dict[AtomRows, list[FactRow]] = {}
-        if atoms.triples:
-            for rows in self._of_all:
-                found[rows] = list(atoms.triples)
-            by_predicate: dict[Term, list[Triple]] = {}
-            known = self._by_predicate
-            for triple in atoms.triples:
-                predicate = triple[1]
-                if predicate in known:
-                    group = by_predicate.get(predicate)
-                    if group is None:
-                        by_predicate[predicate] = [triple]
-                    else:
-                        group.append(triple)
-            for predicate, triples in by_predicate.items():
-                for rows in known[predicate]:
-                    match rows.predicate:
-                        case ClassName(str(iri)):
-                            of_class: list[FactRow] = [(subject,) for subject, _, object in triples if object == iri]
-                            if of_class:
-                                found[rows] = of_class
-                        case _:
-                            found[rows] = [(subject, object) for subject, _, object in triples]
-        for label, events in atoms.events.items():
-            for rows in self._by_label.get(label, ()):
-                of_event = dict.fromkeys(row for event in events if (row := rows.row_of_event(event)) is not None)
-                if of_event:
-                    found[rows] = list(of_event)
-        return found
 
     def _of_windows(self, u: Point, feeds: Iterable[WindowFeed], found: Sequence[FactRow]) -> Iterator[Insertion]:
         """The facts of windows that atoms of a point are."""
@@ -318,45 +259,6 @@ class LarsClosure:
         for feed, counted in zip(self.rules.counts, self._counts, strict=True):
             for window in feed.windows:
                 self._kept[window.name].restore(counted.pairs())
-
-    # --- points themselves ---
-
-    def _feed_points(self, k: Point, *, has_atoms: bool) -> None:
-        """Entries of the point itself: its time, and pairs of times."""
-        assert self.first is not None
-        feeds, first = self.rules.points, self.first
-        if feeds.has_now:
-            self._tell([(NOW, (self.time_of(k),))], k, k)
-        if has_atoms or self.rules.dense:
-            for (least, greatest), relation in feeds.within.items():
-                self._tell([(relation, (self.time_of(k),))], k + least, k + greatest)
-        for (least, greatest), relation in feeds.each.items():
-            self._tell([(relation, (self.time_of(k),))], k + least, k + greatest)
-        for least, relation in feeds.latest.items():
-            if k - least >= first:
-                self._tell([(relation, (self.time_of(k - least),))], k, k)
-        for (least, greatest), relations in feeds.spans.items():
-            begin, end = max(first, k - greatest), k - least
-            if begin <= end:
-                j = (end - begin + 1).bit_length() - 1
-                self._tell([(relations[j], (self.time_of(begin), self.time_of(end - (1 << j) + 1)))], k, k)
-        if not self.rules.reach:
-            return
-        self._reached = [u for u in self._reached if u >= k - self.rules.reach]
-        known = set(self._reached)
-        for (greatest, j), relation in feeds.steps.items():
-            u = k - (1 << j)
-            if u in known:
-                self._tell([(relation, (self.time_of(u), self.time_of(k)))], k, u + greatest)
-        for greatest, relations in feeds.covers.items():
-            u = k - 1
-            while u >= first and u >= k - greatest:
-                j = (k - u).bit_length() - 1
-                self._tell([(relations[j], (self.time_of(u), self.time_of(u + 1), self.time_of(k - (1 << j) + 1)))], k, k)
-                if u not in known:
-                    break
-                u -= 1
-        self._reached.append(k)
 
     def next_point(self) -> Point | None:
         """The next point at which something may change if no atoms come; None: never."""
@@ -463,7 +365,7 @@ class LarsClosure:
             "inserted": written,
             "runs": {rows.name: runs.to_json() for rows, runs in self._runs.items()},
             "counts": [counted.to_json() for counted in self._counts],
-            "reached": self._reached,
+            "reached": self._point_rows.reached,
             "last_with_atoms": self._last_with_atoms,
         }
 
@@ -502,5 +404,5 @@ class LarsClosure:
         for feed, counted in zip(self.rules.counts, self._counts, strict=True):
             for window in feed.windows:
                 self._starts.update({(window.name, group): counted.start(group, written["first"]) for group in window.groups_of_b})
-        self._reached = list(written["reached"])
+        self._point_rows.reached = list(written["reached"])
         self._last_with_atoms = written["last_with_atoms"]

@@ -22,8 +22,8 @@ from typing import Final, NamedTuple
 
 from dotr.horizons.facts import INSERTED
 from dotr.horizons.lars_closure import LarsClosure
+from dotr.horizons.lars_relations import EACH_POINT, RelationKind, RelationMeaning
 from dotr.horizons.lars_rows import AtomRows
-from dotr.horizons.lars_rules import EACH_POINT, RelationKind, RelationMeaning
 from dotr.horizons.rules import FactRow, Point, WindowFact
 from dotr.model.algebra import Const
 from dotr.model.terms import Term

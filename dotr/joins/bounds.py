@@ -48,9 +48,20 @@ class FanoutBounds:
         """
         return next((size for size in _SIZES if self._work(steps, rows, size) <= max_work), 0)
 
-    def _work(self, steps: Collection[JoinStep], rows: int, size: int) -> float:
+    def work_of_row(self, steps: Collection[JoinStep], given: Collection[Variable], rows: int) -> float:
+        """The most triples and rows that a join over the background looks at for one row of terms of the
+        variables `given`; `steps` and `rows` as for `safe_size`.
+
+        >>> from dotr.model.algebra import Var
+        >>> rooms = FanoutBounds(TripleIndex([("<s>", "<in>", f"<room{n}>") for n in range(5)]))
+        >>> rooms.work_of_row([(TriplePattern(Var("s"), Const("<in>"), Var("room")), Side.BACKGROUND)], ["s"], 1)
+        10.0
+        """
+        return self._work(steps, rows, 0, given)
+
+    def _work(self, steps: Collection[JoinStep], rows: int, size: int, given: Collection[Variable] = ()) -> float:
         turns, work = 1.0, 0.0
-        bound: set[Variable] = set()
+        bound: set[Variable] = set(given)
         for step in steps:
             if isinstance(step, tuple) and isinstance(step[0], TriplePattern):
                 pattern, side = step[0], step[1]

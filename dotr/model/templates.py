@@ -73,6 +73,14 @@ class Template:
     triples: tuple[TemplateTriple, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ParsedMap:
+    """The template of a `map`, and those of its blank nodes that have a property list in brackets."""
+
+    template: Template
+    bracketed: tuple[Blank, ...]
+
+
 def leaves(template: Template) -> Iterator[TemplateLeaf]:
     """Yield the slots of a template in the order of the text, also those inside triple terms."""
     for triple in template.triples:

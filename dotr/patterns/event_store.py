@@ -18,8 +18,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dotr.codegen import define
 from dotr.codegen.printer import printed
-from dotr.codegen.tree import Assign, CodeNode, Emit, ForEach, GeneratedFunction, IfElse
-from dotr.expressions import equality_key
+from dotr.codegen.tree import Assign, CodeNode, Emit, ForEach, Fork, GeneratedFunction, IfElse
+from dotr.expressions import InlineConjunction, equality_key
 from dotr.layout.event_order import AttributeValues
 from dotr.model.algebra import Expression
 from dotr.model.time import Micros
@@ -122,35 +122,53 @@ def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventCondition | 
             s0 = v[1]
             if s0 is not None:
                 k = (s0 if s0 >= '<=' else key(s0))
-                c = l0.get(k)
+                c = index0.get(k)
                 if c is None:
-                    l0[k] = [e]
+                    index0[k] = [e]
                 else:
                     c.append(e)
                     if len(c) > 128 and c[len(c) >> 1][0] < horizon:
                         trim(c)
     """
-    names: dict[str, object] = {"key": equality_key, "trim": trim}
-    per_event: list[CodeNode] = [Assign("t, _, v", "e")]
-    for n, (spec, test, finder) in enumerate(zip(specs, tests, finders, strict=True)):
-        names[f"new_run{n}"], names[f"find{n}"] = spec.new_run, finder
-        if test is not None:
-            names[f"test{n}"] = test.test
-        per_event += _insertion(n, spec, None if test is None else f"test{n}({test.arguments})", finder is not None)
-    indexes = [Assign(f"l{n}", f"indexes[{n}]") for n in range(len(specs))]
+    insertions, names = insertion_of_event(specs, tests, finders)
+    per_event = [Assign("t, _, v", "e"), *[each for insertion in insertions for each in insertion]]
+    indexes = [Assign(f"index{n}", f"indexes[{n}]") for n in range(len(specs))]
     function = GeneratedFunction("insert", "indexes, events, horizon", [*indexes, ForEach("e", "events", per_event)])
     return define(printed(function), "event store", "insert", names)
 
 
-def _insertion(n: int, spec: IndexSpec, condition: str | None, has_table: bool) -> list[CodeNode]:
-    """The statements that insert the event `e` into index `n`."""
+def insertion_of_event(
+    specs: Sequence[IndexSpec],
+    tests: Sequence[EventCondition | InlineConjunction | None],
+    finders: Sequence[RowFinder | None],
+) -> tuple[list[list[CodeNode]], dict[str, object]]:
+    """The statements that insert the event `e = (t, _, v)` into each index, `index0`, `index1`, …,
+    and the names that they read. They also read `horizon`.
+
+    A test is a condition with the sources of its arguments, or statements that skip."""
+    names: dict[str, object] = {"key": equality_key, "trim": trim}
+    insertions = []
+    for n, (spec, test, finder) in enumerate(zip(specs, tests, finders, strict=True)):
+        names[f"new_run{n}"], names[f"find{n}"] = spec.new_run, finder
+        condition, skips = "", list[CodeNode]()
+        if isinstance(test, EventCondition):
+            names[f"test{n}"], condition = test.test, f"test{n}({test.arguments})"
+        elif test is not None:
+            names, skips = {**test.names, **names}, test.statements
+        insertions.append(_insertion(n, spec, condition, skips, finder is not None))
+    return insertions, names
+
+
+def _insertion(n: int, spec: IndexSpec, condition: str, tests: Sequence[CodeNode], has_table: bool) -> list[CodeNode]:
+    """The statements that insert the event `e` into index `n`, where it passes the condition, or
+    where no statement of `tests` skips."""
     sides = [f"s{number}" for number in range(len(spec.positions))]
     keys = [f"({side} if {side} >= '<=' else key({side}))" for side in sides]
     conditions = [f"{side} is not None" for side in sides]
     skips = spec.measure in (Measure.ABOVE, Measure.BELOW)
     if spec.measured is not None and not skips:
         conditions.append(f"v[{spec.measured}] is not None")
-    if condition is not None:
+    if condition:
         conditions.append(condition)
     shared_keys: list[CodeNode] = []
     if has_table:
@@ -159,16 +177,16 @@ def _insertion(n: int, spec: IndexSpec, condition: str | None, has_table: bool) 
             keys = [f"k{number}" for number in range(len(keys))]
         keys.append("row[0]")
     is_plain = spec.measure is None
-    first: list[CodeNode] = [Assign(f"l{n}[k]", "[e]")]
+    first: list[CodeNode] = [Assign(f"index{n}[k]", "[e]")]
     if not is_plain:
-        first = [Assign("c", f"new_run{n}()"), Emit("c.append", "e"), Assign(f"l{n}[k]", "c")]
+        first = [Assign("c", f"new_run{n}()"), Emit("c.append", "e"), Assign(f"index{n}[k]", "c")]
     further: list[CodeNode] = [Emit("c.append", "e")]
     if skips:
         further.append(IfElse([("c.is_built", [Emit("c.add_rank", "e")])]))
     further.append(IfElse([(f"len(c) > {TRIM} and c[len(c) >> 1][0] < horizon", [Emit("trim", "c")])]))
     insert: list[CodeNode] = [
         Assign("k", "None" if not keys else keys[0] if len(keys) == 1 else f"({', '.join(keys)})"),
-        Assign("c", f"l{n}.get(k)"),
+        Assign("c", f"index{n}.get(k)"),
         IfElse([("c is None", first)], further),
     ]
     if not is_plain and not skips:
@@ -176,6 +194,8 @@ def _insertion(n: int, spec: IndexSpec, condition: str | None, has_table: bool) 
         insert.append(Assign(f"c.key_terms[{terms}]", "None"))
     if has_table:
         insert = [*shared_keys, ForEach("row", f"find{n}(v)", insert)]
+    if tests:
+        insert = [Fork([[*tests, *insert]])]
     values: list[CodeNode] = [Assign(side, f"v[{position}]") for side, position in zip(sides, spec.positions, strict=True)]
     return [*values, IfElse([(" and ".join(conditions), insert)])] if conditions else [*values, *insert]
 
@@ -184,17 +204,17 @@ class PortStore:
     """The stored events of one port and the runs of its indexes.
 
     `retention` is in µs; `log` has all events in the order of time; `indexes` are shared with the
-    matchers.
+    matchers; `expired` counts the events expired since empty runs were last removed.
     """
 
-    __slots__ = ("_expired", "_insert", "indexes", "log", "retention")
+    __slots__ = ("_insert", "expired", "indexes", "log", "retention")
 
     def __init__(self, retention: Micros, indexes: int, insert: InsertEvents) -> None:
         self.retention = retention
         self.log: deque[StoredEvent] = deque()
         self.indexes: tuple[KeyIndex, ...] = tuple({} for _ in range(indexes))
         self._insert = insert
-        self._expired = 0
+        self.expired = 0
 
     def add(self, events: Sequence[StoredEvent]) -> None:
         """Stores the events of one time, not before any stored one, and expires events before
@@ -219,8 +239,8 @@ class PortStore:
         log.append(event)
         if log[0][0] < horizon:
             log.popleft()
-            self._expired += 1
-            if self._expired > TRIM + len(log) or log[0][0] < horizon:
+            self.expired += 1
+            if self.expired > TRIM + len(log) or log[0][0] < horizon:
                 self.expire(now)
         self._insert(self.indexes, (event,), horizon)
 
@@ -252,16 +272,16 @@ class PortStore:
         log = self.log
         while log and log[0][0] < horizon:
             log.popleft()
-            self._expired += 1
+            self.expired += 1
         if not log:
             for runs in self.indexes:
                 runs.clear()
-            self._expired = 0
-        elif self._expired > TRIM + len(log):
+            self.expired = 0
+        elif self.expired > TRIM + len(log):
             for runs in self.indexes:
                 for key in [key for key, run in runs.items() if run[-1][0] < horizon]:
                     del runs[key]
-            self._expired = 0
+            self.expired = 0
 
     def __iter__(self) -> Iterator[StoredEvent]:
         return iter(self.log)

@@ -11,12 +11,11 @@ rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from operator import length_hint
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
-from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.joins.limits import LIMITS, Limits
 from dotr.layout.event_order import AttributeValues, tie_key
@@ -25,6 +24,7 @@ from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.event_store import IndexSpec, PortStore, compile_insert
 from dotr.patterns.events import Match, SearchStart, StoredEvent, anchor_of
+from dotr.patterns.lone_facts import MANY_FACTS, LoneFactFailed, LoneGroup, PortInsertion, TakeFact, compile_lone_fact
 from dotr.patterns.match_buffer import FLUSH_SIZE, EmitMatches, MatchBuffer
 from dotr.patterns.matcher.candidates import AnchorLimitExceeded
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
@@ -62,15 +62,6 @@ class _CompiledGroup(NamedTuple):
     anchor: int
     indexes: tuple[tuple[int, int], ...]
     rules: tuple[int, ...]
-
-
-class LoneFactFailed(DotrError):
-    """A failure of the only group that a fact anchors; the fact is stored."""
-
-    def __init__(self, event: StoredEvent, error: Exception) -> None:
-        super().__init__(error)
-        self.event = event
-        self.error = error
 
 
 class Operator:
@@ -123,14 +114,17 @@ class Operator:
         self._finds = [group.matcher.find for group in self._groups]
         self._unbuffered_anchors = [group.matcher.unbuffered_anchors(FLUSH_SIZE) for group in self._groups]
         self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, specs_of_port, strict=True)]
-        self._inserts = [
-            compile_insert(
+        self._insertions = [
+            PortInsertion(
                 list(specs),
                 [event_condition(spec.own, port.attributes, clock) if spec.own else None for spec in specs],
                 [table_finder(spec.constants, port.attributes) if spec.constants else None for spec in specs],
+                port.attributes,
             )
             for port, specs in zip(layer.ports, specs_of_port, strict=True)
         ]
+        self._inserts = [compile_insert(specs, tests, finders) for specs, tests, finders, _ in self._insertions]
+        self._lone_facts: dict[int, Callable[[State, PortStore], TakeFact] | None] = {}
         self._is_stored = [bool(specs) for specs in specs_of_port]
         self._is_fact_port = [isinstance(port.stream, int) for port in layer.ports]
         self._is_single_depth = depths == 1 and all(self._is_fact_port)
@@ -150,8 +144,8 @@ class Operator:
         return -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
 
     def _lone_groups(self) -> list[int]:
-        """For each port what `step_fact` evaluates at a fact: the number of the only group that it
-        anchors, or `NO_GROUP`, or `MANY_GROUPS` where `step_fact` does not take it.
+        """For each port what is evaluated at a lone fact: the number of the only group that it
+        anchors, or `NO_GROUP`, or `MANY_GROUPS` where `take_facts` has no function for it.
 
         Where port 0 anchors group 0, port 1 none, and port 2 groups 1 and 2: `[0, -1, -2]`.
         """
@@ -217,9 +211,10 @@ class Operator:
         for port, events in arrivals.items():
             if self._is_fact_port[port]:
                 if len(events) == 1:
-                    stored = [_new(StoredEvent, (time, *events[0]))]
+                    ((ordinal, values),) = events
+                    stored = [(time, ordinal, values)]
                 else:
-                    stored = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
+                    stored = [(time, ordinal, values) for ordinal, values in events]
                 present[port] = stored
                 if self._stores[port][1]:
                     stores[port].add(stored)
@@ -249,13 +244,53 @@ class Operator:
                 waiting.extend(present.get(port, ()))
         return matches
 
-    def step_fact(self, state: State, time: Micros, port: int, values: AttributeValues) -> list[Match]:
+    def take_facts(self, state: State) -> list[TakeFact | None]:
+        """Makes and returns the functions of a state, by port, that take a fact with number 0 which
+        is all that a time brings to partition 0; None: `step` has to take it.
+
+        Where one raises `LoneFactFailed`, `resume_fact` gives the matches.
+        """
+        ports = enumerate(self.lone_groups)
+        state.take_facts = [None if group == MANY_GROUPS else self._counting_taker(state, port) for port, group in ports]
+        return state.take_facts
+
+    def _counting_taker(self, state: State, port: int) -> TakeFact:
+        """The function of a port until it has taken so many facts that one is generated for it."""
+        left = MANY_FACTS
+
+        def take(time: Micros, values: AttributeValues) -> Sequence[Match]:
+            nonlocal left
+            left -= 1
+            if not left and state.take_facts is not None:
+                make = self._lone_fact(port)
+                if make is not None:
+                    state.take_facts[port] = generated = make(state, state.stores[port])
+                    return generated(time, values)
+            return self._step_fact(state, time, port, values)
+
+        return take
+
+    def _lone_fact(self, port: int) -> Callable[[State, PortStore], TakeFact] | None:
+        """The factory of the generated function of a port; None where each anchor is counted
+        exactly, or every binding is counted."""
+        if port not in self._lone_facts:
+            number = self.lone_groups[port]
+            lone = self._groups[number].matcher.lone if number >= 0 else None
+            search = None if lone is None else lone()
+            if number >= 0 and search is None:
+                self._lone_facts[port] = None
+            else:
+                group = None if search is None else LoneGroup(number, search, self.layer.number << 56)
+                self._lone_facts[port] = compile_lone_fact(self._insertions[port], self._stores[port][0], group)
+        return self._lone_facts[port]
+
+    def _step_fact(self, state: State, time: Micros, port: int, values: AttributeValues) -> list[Match]:
         """The matches of `step` in partition 0 at a time (µs) at which one fact arrives at a port,
         with number 0, and nothing else; the port is one that `lone_groups` takes.
 
         Raises `LoneFactFailed`: then `resume_fact` gives the matches.
         """
-        event = _new(StoredEvent, (time, 0, values))
+        event = (time, 0, values)
         if self._is_stored[port]:
             state.stores[port].add_one(event)
         state.countdown -= 1
@@ -273,7 +308,7 @@ class Operator:
         return matches
 
     def resume_fact(self, state: State, port: int, failed: LoneFactFailed, emit: EmitMatches | None = None) -> list[Match]:
-        """The matches of a fact at which `step_fact` has failed, rule by rule where that is needed."""
+        """The matches of a fact at which `take_facts` has failed, rule by rule where that is needed."""
         number, matches = self.lone_groups[port], list[Match]()
         self._resume(number, (failed.event,), iter(()), 0, failed.error, state, MatchBuffer(matches, self.layer.number << 56, emit))
         return matches
@@ -283,7 +318,7 @@ class Operator:
         nothing arrived then, and no anchors of that time.
         """
         for port, events in arrivals.items():
-            stored = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
+            stored = [(time, ordinal, values) for ordinal, values in events]
             if self._stores[port][1]:
                 state.stores[port].add(stored)
             for (delayed, _), number in self._delays.items():
@@ -301,7 +336,7 @@ class Operator:
                     names = self.layer.ports[port].attributes
                     events.sort(key=lambda event: tie_key(names, event[1]))
                 if events:
-                    stored = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
+                    stored = [(time, ordinal, values) for ordinal, values in events]
                     present[port] = stored
                     if self._stores[port][1]:
                         state.stores[port].add(stored)
@@ -433,9 +468,6 @@ def positional_stage(placed: PlacedRule, layer: Layer) -> PositionalStage | None
     ports = enumerate(placed.ports[1:], stage.first + 1)
     replicated = tuple([place for place, port in ports if layer.ports[port].is_replicated])
     return PositionalStage(stage.first + 1, stage.end, placed.ports[0], replicated, stage.enters, stage.leaves)
-
-
-_new = tuple.__new__
 
 
 def _anchored_groups(anchored: Mapping[int, Sequence[int]], present: Mapping[int, object]) -> Sequence[int]:

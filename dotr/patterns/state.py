@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from dotr.errors.diagnostics import DotrError
+from dotr.layout.event_order import AttributeValues
 from dotr.model.time import Micros
 from dotr.patterns.event_store import KeyIndex, PortStore
-from dotr.patterns.events import StoredEvent
+from dotr.patterns.events import Match, StoredEvent
 from dotr.patterns.matcher.compile import ConsumedEvents
 from dotr.patterns.rule_counts import LayerCounter
 
@@ -74,7 +75,7 @@ class StateSnapshot(NamedTuple):
 
 
 def _events(events: Sequence[tuple[Micros, int, list[str | None]]]) -> list[StoredEvent]:
-    return [StoredEvent(time, ordinal, tuple(values)) for time, ordinal, values in events]
+    return [(time, ordinal, tuple(values)) for time, ordinal, values in events]
 
 
 class State:
@@ -84,10 +85,11 @@ class State:
     that each rule group reads; `waiting` has, for each delay of a port, the events of anchors not
     yet due, in the order of time and ties. `passed`: all ticks up to this time (µs) have reached
     the partition; None before the first. `counter` counts what rules have found since the state
-    was made; it is not written.
+    was made; it is not written. `take_facts` has the functions of `Operator.take_facts` once there
+    are any.
     """
 
-    __slots__ = ("consumed", "countdown", "counter", "indexes", "passed", "retention", "stores", "waiting")
+    __slots__ = ("consumed", "countdown", "counter", "indexes", "passed", "retention", "stores", "take_facts", "waiting")
 
     def __init__(
         self,
@@ -105,6 +107,7 @@ class State:
         self.waiting: tuple[deque[StoredEvent], ...] = tuple(deque() for _ in range(delays))
         self.passed: Micros | None = None
         self.counter = counter or LayerCounter((), ())
+        self.take_facts: list[Callable[[Micros, AttributeValues], Sequence[Match]] | None] | None = None
 
     def expire(self, now: Micros) -> None:
         """Removes from every store and consumed set the events that no instant from `now` (µs)

@@ -159,10 +159,10 @@ class _Canonical:
 
 
 @dataclass(slots=True)
-class _TrieNode:
-    """A node of the trie: the next steps, and the numbers of the members that end here."""
+class TrieNode:
+    """A node of a trie of join steps: the next steps, and the numbers of the members that end here."""
 
-    children: dict[JoinStep, _TrieNode] = field(default_factory=dict)
+    children: dict[JoinStep, TrieNode] = field(default_factory=dict)
     ends: list[int] = field(default_factory=list)
 
 
@@ -235,11 +235,11 @@ class _Trie:
         With `otherwise`, a function of the same rows, the compiled function reads the background
         alone and calls `otherwise` for a delta with a watched predicate.
         """
-        root = _TrieNode()
+        root = TrieNode()
         for number, steps in enumerate(self._steps):
             node = root
             for step in steps:
-                node = node.children.setdefault(_over_background(step) if otherwise is not None else step, _TrieNode())
+                node = node.children.setdefault(_over_background(step) if otherwise is not None else step, TrieNode())
             node.ends.append(number)
         writer = JoinWriter("join", leave="return", index=self._background, count=count)
         writer.begin(["background", "delta", "rows_by_key"])
@@ -251,7 +251,7 @@ class _Trie:
             writer.assign(f"rows{number}", "[]")
         if count is not None:
             writer.assign("rows", f"({''.join(f'rows{number}, ' for number in range(len(self._members)))})")
-        _write(writer, root, self._canonical, self._background)
+        write_trie(writer, root, lambda number: _write_end(writer, number, self._canonical[number], self._background))
         writer.end([_store_rows(number, member) for number, member in enumerate(self._members)])
         function: GroupFunction = writer.function()
         return function
@@ -275,8 +275,9 @@ def _store_rows(number: int, member: GroupMember) -> IfElse:
     return IfElse([(f"rows{number}", [Assign(stored, rows)])])
 
 
-def _write(writer: JoinWriter, node: _TrieNode, members: Sequence[_Canonical], background: TripleIndex) -> None:
-    """Writes the loops of a node's steps, and a branch for each child.
+def write_trie(writer: JoinWriter, node: TrieNode, write_end: Callable[[int], None]) -> None:
+    """Writes the loops of a node's steps, and a branch for each child; `write_end` writes what follows the
+    last step of a member.
 
     `?x :at ?c . ?c :in ?b` alone, and with `?b :of ?o`:
 
@@ -292,16 +293,16 @@ def _write(writer: JoinWriter, node: _TrieNode, members: Sequence[_Canonical], b
         writer.write_steps([step])
     if len(node.children) + len(node.ends) == 1:
         for number in node.ends:
-            _write_end(writer, number, members[number], background)
+            write_end(number)
         return
     with writer.forked() as fork:
         for number in node.ends:
             with writer.branch(fork):
-                _write_end(writer, number, members[number], background)
+                write_end(number)
         for step, child in node.children.items():
             with writer.branch(fork):
                 writer.write_steps([step])
-                _write(writer, child, members, background)
+                write_trie(writer, child, write_end)
 
 
 def _write_end(writer: JoinWriter, number: int, member: _Canonical, background: TripleIndex) -> None:

@@ -34,6 +34,7 @@ from dotr.sinks.files import check_new, keeps_nothing
 from dotr.sinks.opening import Output
 from dotr.sources.kafka.channels import OpenedTopics
 from dotr.sources.kafka.topics import KafkaInput
+from dotr.sources.map_shapes import shapes_of
 from dotr.sources.records import InputFile
 from dotr.sources.times import parse_delay
 from dotr.sources.watched_folders import GrowingInput
@@ -130,6 +131,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     problems += key_problems(config, program.all_attributes)
     if problems:
         raise Refused(problems)
+    program.stage_one.expect(shapes_of([*inputs.files, *(each.like for each in inputs.growing), *(each.like for each in inputs.topics)]))
     topics = open_topics(config, inputs.topics) if wait else ()
     if fresh:
         remove(targets)

@@ -14,13 +14,13 @@ from typing import Final, TypeAlias
 
 from dotr.codegen.tree import Assign
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
-from dotr.languages.turtle import parse_template
 from dotr.languages.turtle.graphs import number_blanks
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Template, leaves
 from dotr.model.terms import Triple
 from dotr.outputs.triple_code import TermCode, TripleCode, compile_triples, return_triples
 from dotr.sources.map_terms import MapTerms, cell_term, columns_of, comma_cell_term
+from dotr.sources.parsed_maps import parsed_map
 from dotr.sources.records import InputFile
 
 MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
@@ -29,21 +29,13 @@ MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
 _MOST_NAMED: Final = 50
 
 
-@lru_cache(256)
-def template_of(file: InputFile) -> Template:
-    """Template of the map; raises `Refused` with all its errors."""
-    assert file.map is not None
-    document = file.map.template
-    return parse_template(Span(document, 0, len(document.text)), dict(file.prefixes), cells=True)
-
-
 def check_columns(file: InputFile, header: Sequence[str], place: Span | None = None) -> None:
     """Check that every column of `time` and `map` is in the header exactly once; raises `Refused`."""
     assert file.map is not None
     problems: list[Diagnostic] = []
     named = "columns" if file.map.columns else file.path or "the message"
     timed = [] if file.map.sent_time else [("time", file.map.time)]
-    for use, column in dict.fromkeys([*timed, *(("map", column) for column in columns_of(template_of(file)))]):
+    for use, column in dict.fromkeys([*timed, *(("map", column) for column in columns_of(parsed_map(file).template))]):
         if header.count(column) == 1:
             continue
         if column in header:
@@ -63,12 +55,13 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
 
 
 def compile_map(file: InputFile, header: Sequence[str]) -> MakeRow:
-    """Compile the map of a file with this header to a function from rows to triples.
+    """Compile the map of a file with this header to a function from rows to triples; raises
+    `Refused` with all its errors.
 
     Blank nodes are `_:0`, `_:1`, … in order of appearance.
     """
     assert file.map is not None
-    return _compiled(template_of(file), tuple(header), file.map.decimal)
+    return _compiled(parsed_map(file).template, tuple(header), file.map.decimal)
 
 
 @lru_cache(256)

@@ -36,6 +36,8 @@ from dotr.sources.records import START, InputFile, Message, Position, Record, be
 from dotr.sources.time_formats import ParseTime, time_parser
 
 _BOM: Final = b"\xef\xbb\xbf"
+_QUOTE: Final = ord('"')
+_RETURN: Final = ord("\r")
 
 csv.field_size_limit(sys.maxsize)  # the default of 128 KiB would reject long quoted fields
 
@@ -120,8 +122,8 @@ def _rows(
     try:
         for raw in bounded(lines, spec.record):
             offset, end = end, end + len(raw)
-            is_plain = in_ascii and raw.isascii() and raw.count(comma) == commas and raw[-1] == LINE_END
-            if is_plain and b'"' not in raw and raw.find(b"\r", 0, -2) < 0:
+            is_plain = in_ascii and raw.isascii() and raw.count(comma) == commas and raw[-1] == LINE_END and _QUOTE not in raw
+            if is_plain and (_RETURN not in raw or raw.find(b"\r", 0, -2) < 0):
                 try:
                     cell = raw.split(comma, time_at + 1)[time_at]
                     time = parse((cell.rstrip(b"\r\n") if time_at == commas else cell).decode(), unit)

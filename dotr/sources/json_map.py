@@ -30,15 +30,15 @@ from typing import Any, Final, TypeAlias
 
 from dotr.codegen.tree import Assign, Block, CodeNode, Emit, ForEach, IfElse, Return
 from dotr.errors.diagnostics import Diagnostic, DotrError, Refused
-from dotr.languages.turtle import parse_map
 from dotr.languages.turtle.graphs import number_blanks
 from dotr.model.algebra import Const
 from dotr.model.places import Document, Span
-from dotr.model.templates import Blank, Template, TemplateSlot, TemplateTerm, TemplateTriple, leaves
+from dotr.model.templates import Blank, ParsedMap, Template, TemplateSlot, TemplateTerm, TemplateTriple, leaves
 from dotr.model.terms import RDF_FIRST, XSD, Term, Triple, literal
 from dotr.outputs.triple_code import TermCode, TripleCode, compile_triples, return_triples
 from dotr.sources.json_paths import JsonPath, Step, parse_path
 from dotr.sources.map_terms import MapTerms, cell_term, columns_of, columns_of_slot
+from dotr.sources.parsed_maps import parsed_map
 from dotr.sources.records import InputFile, Message
 
 MakeObject: TypeAlias = Callable[[Any, Any, Message | None], tuple[tuple[Triple, ...], int]]
@@ -147,26 +147,23 @@ def sent_value(message: Message | None, path: str) -> str | None:
 
 
 @lru_cache(256)
-def _map_of(document: Document, prefixes: tuple[tuple[str, str], ...]) -> tuple[Template, frozenset[Blank]]:
-    return parse_map(Span(document, 0, len(document.text)), dict(prefixes))
-
-
-@lru_cache(256)
-def compile_json_map(document: Document, prefixes: tuple[tuple[str, str], ...]) -> MakeObject:
-    """Compile a map; raises `Refused` with all its errors (T101 to T108).
+def compile_json_map(document: Document, parsed: ParsedMap) -> MakeObject:
+    """Compile the map that a document says; raises `Refused` with the errors of its paths (T107,
+    T108).
 
     Blank nodes are `_:0`, `_:1`, … in order of appearance.
 
-    >>> make = compile_json_map(Document("map", "<x:s> <x:tag> {tags[]} ; <x:v> {v} ."), ())
+    >>> from dotr.languages.turtle.parser import parse_map
+    >>> document = Document("map", "<x:s> <x:tag> {tags[]} ; <x:v> {v} .")
+    >>> make = compile_json_map(document, parse_map(Span(document, 0, len(document.text)), {}))
     >>> for triple in make({"tags": ["a", "b"], "v": JsonNumber("1")}, {}, None)[0]: print(triple)
     ('<x:s>', '<x:tag>', '"a"')
     ('<x:s>', '<x:tag>', '"b"')
     ('<x:s>', '<x:v>', '"1"^^<http://www.w3.org/2001/XMLSchema#integer>')
     """
-    template, bracketed = _map_of(document, prefixes)
     paths: dict[str, JsonPath] = {}
     problems: list[Diagnostic] = []
-    for column in columns_of(template):
+    for column in columns_of(parsed.template):
         try:
             paths[column] = parse_path(column)
         except ValueError as error:
@@ -174,7 +171,7 @@ def compile_json_map(document: Document, prefixes: tuple[tuple[str, str], ...]) 
     if problems:
         raise Refused(problems)
     try:
-        return _MapCompiler(template, bracketed, paths).compiled()
+        return _MapCompiler(parsed.template, frozenset(parsed.bracketed), paths).compiled()
     except UnusableMap as error:
         hint = "Write each list in brackets of its own, or only paths that go through the same list."
         raise Refused([_problem(document, error.column, "T108", str(error), hint)]) from None
@@ -186,16 +183,16 @@ def _problem(document: Document, column: str, code: str, message: str, hint: str
 
 
 def compile_map_of(file: InputFile) -> MakeObject:
-    """The compiled map of an input; raises `Refused`."""
+    """The compiled map of an input; raises `Refused` with all its errors (T101 to T108)."""
     assert file.map is not None
-    return compile_json_map(file.map.template, file.prefixes)
+    return compile_json_map(file.map.template, parsed_map(file))
 
 
 def check_no_sent_values(file: InputFile) -> None:
     """Raise `Refused` where the map of files has a cell of what a broker says of a message."""
     assert file.map is not None
     document = file.map.template
-    cells = [column for column in columns_of(_map_of(document, file.prefixes)[0]) if column.startswith("$")]
+    cells = [column for column in columns_of(parsed_map(file).template) if column.startswith("$")]
     hint = "Messages by kafka, mqtt and http have them."
     problems = [_problem(document, cell, "T107", f"{cell} is a property of messages of a broker, not of files", hint) for cell in cells]
     if problems:

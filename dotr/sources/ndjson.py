@@ -22,6 +22,7 @@ from dotr.sources.records import InputFile, Message, Position, Record, beginning
 from dotr.sources.times import parse_date_time, parse_integer
 
 _BOM: Final = "\ufeff"
+_BACKSLASH: Final = ord("\\")
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
@@ -48,7 +49,9 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
             try:
                 text = raw.decode()
                 # escaped brackets are not counted
-                deep = len(raw) - len(raw.translate(None, OPENING)) > nesting or b"\\u00" in raw
+                deep = len(raw) > nesting and (
+                    (_BACKSLASH in raw and b"\\u00" in raw) or len(raw) - len(raw.translate(None, OPENING)) > nesting
+                )
                 if deep:
                     check_json_nesting(text, nesting)
                 data = decode(text, offset)

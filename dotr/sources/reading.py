@@ -17,9 +17,9 @@ from dotr.languages.turtle.graphs import parser_message
 from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
 from dotr.sources import csv_rows, json_records, jsonld, message_logs, ndjson
-from dotr.sources.csv_map import template_of
 from dotr.sources.lateness import ALL_TIMES, WantedTimes
 from dotr.sources.lines import open_lines
+from dotr.sources.parsed_maps import parsed_map
 from dotr.sources.records import START, Format, InputFile, Position, Record
 
 _Records: TypeAlias = Callable[[BinaryIO, InputFile, Position, bool], Iterator[Record]]
@@ -143,7 +143,7 @@ def check_input(file: InputFile, place: Span | None = None, *, sent: bool = Fals
     if file.path:
         checks.append(lambda: open_lines(file.path, START, place).close())
     if file.format is Format.CSV:
-        checks.append(lambda: template_of(file))
+        checks.append(lambda: parsed_map(file))
         if file.path or (file.map is not None and file.map.columns):
             checks.append(lambda: csv_rows.header_of(file, place))
     if file.format is Format.JSON:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from dotr.joins.limits import LIMITS
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, Reason
+from dotr.model.templates import ParsedMap
 from dotr.model.time import Micros, Unit
 from dotr.sources.times import zoneless
 
@@ -83,6 +84,7 @@ class ElementMap:
       message is one element.
     - `lines`: each line is a JSON message, whatever the first line looks like.
     - `columns`: the columns of CSV data without a header; empty: the first line names them.
+    - `parsed`: what the template says, where another process has parsed it.
     """
 
     time: str
@@ -95,6 +97,7 @@ class ElementMap:
     each: str = ""
     lines: bool = False
     columns: tuple[str, ...] = ()
+    parsed: ParsedMap | None = field(default=None, compare=False)
 
     @property
     def sent_time(self) -> SentTime | None:
@@ -102,7 +105,8 @@ class ElementMap:
         return _sent_time(self.time)
 
     def to_list(self) -> list[str | bool | list[str] | None]:
-        """The map as a list for JSON. Settings at their defaults are omitted, as in older releases."""
+        """The map as a list for JSON, without what is parsed. Settings at their defaults are omitted, as
+        in older releases."""
         columns = [list(self.columns)] if self.columns else []
         further = [self.time_format, self.time_zone, self.decimal, self.encoding, self.each, self.lines]
         settings = [*further, *columns] if columns or further != _NO_FURTHER else []

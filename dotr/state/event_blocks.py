@@ -63,7 +63,7 @@ class EventBlock(NamedTuple):
 
     def events(self) -> Iterator[StoredEvent]:
         """The events."""
-        return map(StoredEvent, self.times, self.ordinals, self.rows())
+        return zip(self.times, self.ordinals, self.rows(), strict=False)
 
     def rows(self) -> Iterator[AttributeValues]:
         """The values of each event."""
@@ -89,24 +89,14 @@ class EventBlock(NamedTuple):
             return self
         return EventBlock(self.terms, self.times[first:], self.ordinals[first:], [column[first:] for column in self.columns])
 
-    def buckets(self, key: int | None, bucket_of: Callable[[AttributeValues, Micros], int]) -> Sequence[int]:
-        """The bucket of each event.
+    def buckets_by(self, key: int, bucket_of: Callable[[Term | None], int]) -> Sequence[int]:
+        """The bucket of each event, by the bucket of the term at a place.
 
-        Args:
-            key: the place of the term that decides on it; None: the values of the whole event do.
-            bucket_of: the bucket of a row, at a time in µs.
-
-        >>> EventBlock(["<a>", "<b>"], [5, 7, 9], [0, 0, 0], [[0, 1, 0]]).buckets(0, lambda row, time: len(row[0]) + (row[0] == "<b>"))
+        >>> EventBlock(["<a>", "<b>"], [5, 7, 9], [0, 0, 0], [[0, 1, 0]]).buckets_by(0, lambda term: 4 if term == "<b>" else 3)
         [3, 4, 3]
         """
-        if key is None:
-            return list(map(bucket_of, self.rows(), self.times))
-        column = self.columns[key]
-        found: dict[int, int] = {}
-        for number in dict.fromkeys(column):
-            row: list[Term | None] = [None] * len(self.columns)
-            row[key] = self.terms[number]
-            found[number] = bucket_of(tuple(row), self.times[0])
+        column, terms = self.columns[key], self.terms
+        found = {number: bucket_of(terms[number]) for number in dict.fromkeys(column)}
         return list(map(found.__getitem__, column))
 
 
@@ -128,27 +118,31 @@ def joined(blocks: Sequence[EventBlock]) -> EventBlock:
     return EventBlock(list(numbers), times, list(chain.from_iterable(block.ordinals for block in blocks)), columns)
 
 
-def united(blocks: Sequence[EventBlock], tie_order: Callable[[AttributeValues], object] | None) -> EventBlock:
+def united(blocks: Sequence[EventBlock], tie_order: Callable[[AttributeValues], object] | None, *, overlap: bool = True) -> EventBlock:
     """The events of blocks in the order of time, each once: equal time and ordinal are one event.
 
     Args:
         blocks: blocks of one log, each in order of time, so that sorting merges them.
         tie_order: the order of events of one time; None: any.
+        overlap: an event may be in several blocks.
 
     >>> one, other = EventBlock(["<a>"], [5, 9], [0, 0], [[0, 0]]), EventBlock(["<b>"], [5, 7], [1, 0], [[0, 0]])
     >>> united([other, one, one], lambda row: row)
     EventBlock(terms=['<b>', '<a>'], times=[5, 5, 7, 9], ordinals=[0, 1, 0, 0], columns=[[1, 0, 0, 1]])
+    >>> united([one, other], None, overlap=False).times
+    [5, 5, 7, 9]
     """
     whole = joined([block for block in blocks if block.times])
     if not whole.times:
         return whole
     order = sorted(range(len(whole.times)), key=whole.times.__getitem__)
-    first: dict[tuple[Micros, int], int] = {}
-    for place, moment in zip(
-        order, zip(map(whole.times.__getitem__, order), map(whole.ordinals.__getitem__, order), strict=True), strict=True
-    ):
-        first.setdefault(moment, place)
-    whole = whole.chosen(list(first.values()))
+    if overlap:
+        first: dict[tuple[Micros, int], int] = {}
+        times, ordinals = map(whole.times.__getitem__, order), map(whole.ordinals.__getitem__, order)
+        for place, moment in zip(order, zip(times, ordinals, strict=True), strict=True):
+            first.setdefault(moment, place)
+        order = list(first.values())
+    whole = whole.chosen(order)
     return whole if tie_order is None else whole.chosen(_in_tie_order(whole, tie_order))
 
 

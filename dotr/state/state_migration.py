@@ -16,7 +16,7 @@ Cost: once per change, proportional to the state.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, partial
@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from dotr.engine.multi_query import movable_filters, share_queries
 from dotr.engine.program import CompiledProgram
 from dotr.engine.router import bucket_of, own_test
-from dotr.layout.event_order import AttributeValues, tie_key
-from dotr.layout.layers import Layer, Layout, PlacedRule, lay_out
+from dotr.layout.event_order import tie_key
+from dotr.layout.keys import bucket
+from dotr.layout.layers import Layer, Layout, PlacedRule, Port, lay_out
 from dotr.layout.retention import lookbacks, roles
 from dotr.model.rules import FactSource, Role
 from dotr.model.time import Clock, Micros
@@ -375,10 +376,18 @@ class StateMigrator:
             yield bucket_of(port, (), self._buckets, None), block
             return
         by_bucket: dict[int, list[int]] = {}
-        for at, number in enumerate(block.buckets(port.key_position, lambda row, time: bucket_of(port, row, self._buckets, time))):
+        for at, number in enumerate(self._buckets_of(block, port)):
             by_bucket.setdefault(number, []).append(at)
         for number, places in sorted(by_bucket.items()):
             yield number, block if len(places) == len(block.times) else block.chosen(places)
+
+    def _buckets_of(self, block: EventBlock, port: Port) -> Sequence[int]:
+        """The bucket of each event of a block at a port that is keyed or spread."""
+        buckets, key = self._buckets, port.key_position
+        if key is None:
+            return [bucket_of(port, row, buckets, time) for row, time in zip(block.rows(), block.times, strict=True)]
+        shift = port.shift(buckets)
+        return block.buckets_by(key, lambda term: (bucket(term, buckets) + shift) % buckets)
 
 
 def merge_units(parts: Iterable[UnitsValue], passed: Micros | None, units_of: Iterable[StreamUnit] = ()) -> UnitsValue:
@@ -428,24 +437,19 @@ def merge_blocks(layer: Layer, parts: Iterable[MovedState], passed: Micros | Non
         layer: that of the partition.
         parts: the parts, whose blocks are in order of time.
         passed: the last time of the ticks that have reached it (µs).
-        kept_order: the ports at which events of one time are in order already
+        kept_order: the ports at which events of one time are in order already, and in one part each
             (`StateMigrator.kept_order`).
     """
     parts = list(parts)
 
-    def ties(port: int) -> Callable[[AttributeValues], object]:
-        return partial(tie_key, layer.ports[port].attributes)
-
-    def union(logs: Iterable[Sequence[EventBlock]], tie_order: Callable[[AttributeValues], object] | None) -> list[EventBlock]:
-        block = united([block for log in logs for block in log], tie_order)
+    def union(logs: Iterable[Sequence[EventBlock]], port: int, *, is_kept: bool) -> list[EventBlock]:
+        tie_order = None if is_kept else partial(tie_key, layer.ports[port].attributes)
+        block = united([block for log in logs for block in log], tie_order, overlap=not is_kept)
         return [block] if block.times else []
 
     return MovedState(
-        [
-            union((part.events[number] for part in parts), None if number in kept_order else ties(number))
-            for number in range(len(layer.ports))
-        ],
+        [union((part.events[number] for part in parts), number, is_kept=number in kept_order) for number in range(len(layer.ports))],
         [sorted({pair for part in parts for pair in part.consumed[number]}) for number in range(layer.first_consumed[-1])],
-        [union((part.waiting[queue] for part in parts), ties(port)) for (port, _), queue in layer.queues.items()],
+        [union((part.waiting[queue] for part in parts), port, is_kept=False) for (port, _), queue in layer.queues.items()],
         passed,
     )

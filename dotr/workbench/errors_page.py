@@ -19,7 +19,7 @@ from dotr.errors.catalogue import CHAPTERS
 from dotr.errors.catalogue.entries import RULE, ErrorCode, Example, GoldenFile, InCondition, InFiles, InQuery, InTemplate, ShownMessage
 from dotr.errors.diagnostics import Refused
 from dotr.languages.sparql import parse_expression, parse_select
-from dotr.languages.turtle import parse_template
+from dotr.languages.turtle.parser import parse_template
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD
 from dotr.workbench.check import check

@@ -20,7 +20,7 @@ from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.languages.datalog import parse_datalog
 from dotr.languages.rules import scan
-from dotr.languages.turtle import parse_template
+from dotr.languages.turtle.parser import parse_template
 from dotr.layout.retention import roles
 from dotr.model.algebra import BgpItem, Const, Link, PathPattern, TriplePattern
 from dotr.model.places import Document, Span

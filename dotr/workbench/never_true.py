@@ -21,7 +21,7 @@ from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.languages.datalog import parse_datalog
 from dotr.languages.rules import RuleCode, TermKind, TermKinds, compile_rules, kinds_text, term_kind
-from dotr.languages.turtle import parse_template
+from dotr.languages.turtle.parser import parse_template
 from dotr.layout.retention import roles
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.places import Document, Span

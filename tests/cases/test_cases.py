@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 import yaml
 
 from dotr import Program
+from dotr.engine.program import CompiledProgram
 from tests.oracle.cases import Case, CaseFile, difference, read_folder
 from tests.support.paths import TESTS
 from tests.support.running import run_engine
@@ -137,9 +140,14 @@ def params(files: dict[str, CaseFile]) -> list[object]:
     return [pytest.param(file, case, id=f"{name}: {case.name}") for name, file in files.items() for case in file.cases]
 
 
+@cache
+def program_of(file: CaseFile) -> CompiledProgram:
+    """The program of a file: compiled once, since a run changes nothing of it."""
+    return Program.load(file.rules, file.graphs, file.datalog, entailment=file.entailment, prefixes=file.prefixes, unit=file.unit)
+
+
 def run_case(file: CaseFile, case: Case) -> None:
-    program = Program.load(file.rules, file.graphs, file.datalog, entailment=file.entailment, prefixes=file.prefixes, unit=file.unit)
-    result = run_engine(program, case.elements, case.clock)
+    result = run_engine(program_of(file), case.elements, case.clock)
     assert case.expect is None or difference(case.expect, result.outputs) == ""
     assert case.facts is None or difference(case.facts, result.facts) == ""
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
-from tests.oracle.cases import Case, CaseFile, difference, read_folder, read_world
+from dotr.languages.rules import RuleSet, compile_rules
+from dotr.model.places import Document
+from tests.oracle.cases import Case, CaseFile, difference, read_folder, world
 from tests.oracle.program import run
 from tests.support.paths import TESTS
 
@@ -14,16 +18,24 @@ FILES = read_folder(TESTS / "cases")
 CASES = [pytest.param(file, case, id=f"{name}: {case.name}") for name, file in FILES.items() for case in file.cases]
 
 
+@cache
+def rules_of(file: CaseFile) -> RuleSet:
+    """The rules of a file, read once for all of its cases."""
+    read = compile_rules([Document(str(path), path.read_text()) for path in file.rules], file.prefixes)
+    assert not read.errors, "\n".join(map(str, read.errors))
+    return read
+
+
 @pytest.mark.parametrize(("file", "case"), CASES)
 def test_case(file: CaseFile, case: Case) -> None:
-    world = read_world(
-        [(str(path), path.read_text()) for path in file.rules],
+    made = world(
+        rules_of(file),
         [path.read_text() for path in file.graphs],
         [(str(path), path.read_text()) for path in file.datalog],
         file.entailment,
         file.prefixes,
         case.clock,
     )
-    result = run(world, case.elements)
+    result = run(made, case.elements)
     assert case.expect is None or difference(case.expect, result.outputs) == ""
     assert case.facts is None or difference(case.facts, result.facts) == ""

@@ -37,7 +37,7 @@ from dotr.outputs.templates import compile_template
 from dotr.patterns.event_store import compile_insert
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.patterns.matcher.emitter import event_condition
-from dotr.patterns.operator import numbered_rule, positional_stage
+from dotr.patterns.operator import Operator, numbered_rule, positional_stage
 from dotr.patterns.rule_templates import RuleGroup, group_rules
 from dotr.queries import shared_joins as together
 from dotr.store.triples import TripleIndex
@@ -187,6 +187,24 @@ def event_store() -> Callable[..., Any]:
     return compile_insert(specs, tests, [None] * len(specs))
 
 
+LONE = """PREFIX : <http://example.org/>
+query P = [ SELECT ?x ?v WHERE { ?x :p ?v } ]
+rule R define C = [ dotr_id1 :v ?v ] from P as Now [ FILTER(?v > 3) ]
+and each P as Early [ FILTER(?v > 7 && ?x = Now.?x) ] within 1 min from Now
+with C.?v = Now.?v
+"""
+
+
+def lone_fact() -> Callable[..., Any]:
+    """The function of a fact that is an anchor and is stored."""
+    rules = compile_rules([Document("lone.dotr", LONE)], {}).rules
+    assert rules
+    (layer,) = lay_out(rules).layers
+    made = Operator(layer, {"C": ("v",)}, Clock())._lone_fact(0)
+    assert made is not None
+    return made
+
+
 def expression() -> Callable[..., Any]:
     """`?a > 2 && (?a = ?b || ?c IN (2, ?a))`."""
     either = Call("||", (Call("=", (Var("a"), Var("b"))), Call("IN", (Var("c"), TWO, Var("a")))))
@@ -211,6 +229,7 @@ CASES: list[Callable[[], Callable[..., Any]]] = [
     stage_that_ends,
     binding_decoder,
     event_store,
+    lone_fact,
     expression,
     template,
 ]

@@ -18,8 +18,8 @@ from dotr.model.terms import XSD, Triple, literal
 from dotr.model.time import Clock
 from dotr.outputs.writing import output_order
 from dotr.patterns import operator
-from dotr.patterns.events import SearchStart
-from dotr.patterns.matcher.compile import Matcher, compile_matcher
+from dotr.patterns.events import SearchStart, anchor_of
+from dotr.patterns.matcher.compile import LoneSearch, Matcher, compile_matcher
 from dotr.patterns.operator import MANY_GROUPS
 from dotr.patterns.rule_counts import RuleCounts
 
@@ -82,13 +82,36 @@ def ran(program: CompiledProgram, *, lone: bool) -> tuple[list[Firing], list[Dea
 @pytest.mark.parametrize("rules", [1, 4])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("limits", [Limits(), Limits(matches=2), Limits(probes=3)], ids=["free", "matches", "probes"])
-def test_a_lone_fact_does_what_a_step_does(form: str, rules: int, limits: Limits) -> None:
+@pytest.mark.parametrize("many", [1, 30, 1000])
+def test_a_lone_fact_does_what_a_step_does(form: str, rules: int, limits: Limits, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator, "MANY_FACTS", many)
     *expected, never = ran(program(form, rules, limits), lone=False)
     *got, taken = ran(program(form, rules, limits), lone=True)
     assert got == expected
     assert (never, taken > 200) == (0, True)
     if limits == Limits():
         assert expected[0]
+
+
+def test_a_generated_function_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search of a generated function fails at each A of 5, and the rule by itself does not."""
+
+    def failing(*arguments: object, **named: object) -> Matcher:
+        matcher = compile_matcher(*arguments, **named)  # type: ignore[arg-type]
+        assert matcher.lone is not None
+        search = matcher.lone()
+        assert search is not None
+        (begin,) = [n for n, line in enumerate(search.lines) if line.endswith("(event,):")]
+        lines = [*search.lines[: begin + 1], "        if fails(e0): raise RuntimeError('a fault')", *search.lines[begin + 1 :]]
+        names = {**search.names, "fails": lambda event: event[2][-1] == literal("5", XSD + "integer")}
+        return dataclasses.replace(matcher, lone=lambda: LoneSearch(lines, names))
+
+    *expected, _ = ran(program("each", 4, Limits()), lone=False)
+    monkeypatch.setattr(operator, "MANY_FACTS", 1)
+    monkeypatch.setattr(operator, "compile_matcher", failing)
+    *got, _ = ran(program("each", 4, Limits()), lone=True)
+    assert got[0] == expected[0]
+    assert got[1] == []
 
 
 @pytest.mark.parametrize("rules", [1, 4])
@@ -102,7 +125,7 @@ def test_a_group_that_fails_at_a_lone_fact(form: str, rules: int, monkeypatch: p
         def find(anchors: Iterable[SearchStart], *rest: object) -> None:
             starts: Sequence[SearchStart] = list(anchors)
             matcher.find(starts, *rest)  # type: ignore[arg-type]
-            if any(start.values[-1] == literal("5", XSD + "integer") for start in starts):
+            if any(anchor_of(start)[2][-1] == literal("5", XSD + "integer") for start in starts):
                 raise RuntimeError("a fault")
 
         return dataclasses.replace(matcher, find=find)

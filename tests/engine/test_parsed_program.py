@@ -5,23 +5,26 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence, Set
 from dataclasses import is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from dotr.config import read_config
 from dotr.datalog.compiled_cache import CachePolicy
 from dotr.datalog.entailment import Entailment
-from dotr.engine.parsed_program import PROGRAM_CODEC, ParsedProgram
+from dotr.engine.parsed_program import PROGRAM_CODEC, ParsedProgram, maps_from_json, maps_to_json
 from dotr.engine.program import CompiledProgram, compile_parsed, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.value_codec import UnknownForm, ValueCodec
 from dotr.errors.diagnostics import Refused
 from dotr.model import algebra, continuous, datalog, intervals, lars, rules, templates
 from dotr.model.places import Document
+from dotr.sources.parsed_maps import parsed_map
+from dotr.sources.records import ElementMap, Format, InputFile
 from dotr.state.state_schema import state_schema
 from dotr.workbench.rule_tests import load_test
 from tests.support.paths import ROOT, TESTS
@@ -135,30 +138,95 @@ def test_a_program_of_another_release_is_refused() -> None:
             ParsedProgram.from_json(text, ProgramSpec())
 
 
+PARSERS = ("rules", "sparql", "datalog", "continuous", "lars", "epsparql", "allowances", "turtle.parser", "turtle.terms", "turtle.tokens")
+"""The parsers of programs and maps, as modules of `dotr.languages`."""
+
 WORKER = """
 import json, sys
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark import source, operator, stage_one_task, worker
-from dotr.runtimes.spark.worker_cache import layers_of, program_of, terms_of
+from dotr.runtimes.spark import daemon
+from dotr.runtimes.spark.worker_cache import input_of, layers_of, program_of, terms_of
+from dotr.sources.reading import Reader
+daemon.import_engine()
 job = Job.from_json(sys.stdin.read())
 program, layers, terms = program_of(job), layers_of(job), terms_of(job)
 assert program.layout.layers and layers
-print(json.dumps(sorted(sys.modules)))
+records = []
+for number in range(len(job.inputs)):
+    with Reader(input_of(job, number)) as reader:
+        records += [record.element for record in reader.records()]
+print(json.dumps([sorted(sys.modules), records]))
 """
 
 
-def test_a_worker_of_the_city_job_imports_no_parser() -> None:
+def imported_by_a_worker(program: CompiledProgram, inputs: Sequence[InputFile] = ()) -> tuple[set[str], list[Any]]:
+    """The modules that a process imports to compile a program and to read inputs, and the elements."""
     pytest.importorskip("pyspark")
     from dotr.runtimes.spark.job import Job
 
-    program = compile_program(read_config(str(ROOT / "configs" / "city.yaml"), []).program(), CachePolicy(None))
-    parsed = ParsedProgram.of(program).to_json(program.spec)
-    layers = len(program.layout.layers)
-    job = Job(program.spec.to_json(), (), (), "SECOND", False, layers, 2, 2, 1000, 2, "x", parsed=parsed)
+    job = Job(
+        program=program.spec.to_json(),
+        parsed=ParsedProgram.of(program).to_json(program.spec),
+        inputs=tuple(file.to_json() for file in inputs),
+        maps=maps_to_json([None if file.map is None else parsed_map(file) for file in inputs]),
+        delays=tuple(0 for _ in inputs),
+        unit="SECOND",
+        dated=False,
+        layers=len(program.layout.layers),
+        buckets=2,
+        partitions=2,
+        batch=1000,
+        tasks=2,
+        run="x",
+    )
     done = subprocess.run([sys.executable, "-c", WORKER], input=job.to_json(), capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
-    imported = json.loads(done.stdout)
-    parsers = ("rules", "sparql", "datalog", "continuous", "lars", "epsparql", "allowances")
-    heavy = {"rdflib", "pyparsing", "pandas"}
-    assert [name for name in imported if name.startswith(tuple(f"dotr.languages.{each}" for each in parsers))] == []
-    assert heavy.isdisjoint(imported)
+    modules, elements = json.loads(done.stdout)
+    return set(modules), elements
+
+
+def check_no_parser(modules: Set[str]) -> None:
+    assert [name for name in sorted(modules) if name.startswith(tuple(f"dotr.languages.{each}" for each in PARSERS))] == []
+    assert {"rdflib", "pyparsing", "pandas"}.isdisjoint(modules)
+
+
+def test_a_worker_of_the_city_job_imports_no_parser() -> None:
+    program = compile_program(read_config(str(ROOT / "configs" / "city.yaml"), []).program(), CachePolicy(None))
+    modules, _ = imported_by_a_worker(program)
+    check_no_parser(modules)
+
+
+def test_a_worker_that_reads_by_maps_imports_no_parser(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t,room,value\n5,hall,7.5\n")
+    (tmp_path / "a.json").write_text('{"t": 6, "id": "http://e/s", "tags": [{"n": "a"}, {"n": "b"}]}\n')
+    prefixes = (("", "http://e/"),)
+    rows = ElementMap("t", Document("map of rows", ":{room} :value {value} ; :in [ :name {room} ] ."))
+    objects = ElementMap("t", Document("map of objects", "<{id}> :tag [ :no {tags[].n} ] ."))
+    inputs = [
+        InputFile("rows", str(tmp_path / "a.csv"), Format.CSV, prefixes=prefixes, map=rows),
+        InputFile("objects", str(tmp_path / "a.json"), Format.JSON, prefixes=prefixes, map=objects),
+    ]
+    spec = ProgramSpec((Document("r.dotr", RULE),), prefixes=dict(prefixes))
+    modules, elements = imported_by_a_worker(compile_program(spec), inputs)
+    check_no_parser(modules)
+    room, seven = "<http://e/hall>", '"7.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    tags = [["<http://e/s>", "<http://e/tag>", node] for node in ("_:0", "_:1")]
+    names = [["_:0", "<http://e/no>", '"a"'], ["_:1", "<http://e/no>", '"b"']]
+    assert elements == [
+        [5_000_000, [[room, "<http://e/value>", seven], [room, "<http://e/in>", "_:0"], ["_:0", "<http://e/name>", '"hall"']]],
+        [6_000_000, [tags[0], names[0], tags[1], names[1]]],
+    ]
+
+
+def test_maps_of_another_release_are_refused() -> None:
+    for text in ('[["map of tomorrow"]]', '[["cell","x"]]'):
+        with pytest.raises(Refused, match="S155"):
+            maps_from_json(text)
+
+
+RULE = """
+rule R define Full = [ [] a :Full ] from A
+and last B [ FILTER(?b = A.?a) ] within 5 s from A
+query A = [ SELECT ?a WHERE { ?x :in ?a } ]
+query B = [ SELECT ?b WHERE { ?x :tag ?b } ]
+"""

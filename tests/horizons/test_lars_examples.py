@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
-from dotr.horizons.lars_closure import LarsClosure, PointAtoms
+from dotr.horizons.lars_atoms import PointAtoms
+from dotr.horizons.lars_closure import LarsClosure
 from dotr.horizons.lars_rules import rules_of_file
 from dotr.languages.lars import compile_lars
 from dotr.model.lars import LarsFile, ReportKind

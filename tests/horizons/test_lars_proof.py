@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.horizons.lars_closure import PointAtoms
+from dotr.horizons.lars_atoms import PointAtoms
 from dotr.horizons.lars_proof import LarsProof, LarsReason
 from tests.horizons.test_lars_examples import Line, lars, short, triple
 

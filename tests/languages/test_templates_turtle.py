@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pyoxigraph import CanonicalizationAlgorithm, Dataset, Quad, RdfFormat, parse
 
 from dotr.errors.diagnostics import Diagnostic, Refused
-from dotr.languages.turtle import parse_template
+from dotr.languages.turtle.parser import parse_template
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Document, Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import RdfFormat, parse
 
-from dotr.languages.turtle import parse_template
+from dotr.languages.turtle.parser import parse_template
 from dotr.model.places import Document, Span
 from dotr.model.terms import Term, Triple, literal
 from dotr.outputs import CompiledTemplate, compile_template, match_digest, ntriples

@@ -18,6 +18,7 @@ from dotr.errors.fallbacks import EXPECTED
 from dotr.model.algebra import Select
 from dotr.model.terms import Term, Triple
 from dotr.patterns import operator
+from dotr.patterns.events import anchor_of
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.queries import QueryPlan, plan
 from dotr.store.triples import TripleIndex
@@ -61,7 +62,7 @@ def compiling(*arguments: Any) -> Matcher:
                 if always:
                     raise ZeroDivisionError("hostile")
                 yield anchor
-                if sometimes and holds(19, anchor.values):
+                if sometimes and holds(19, anchor_of(anchor)[2]):
                     raise ZeroDivisionError("hostile")
 
         matcher.find(watched(), *rest)

@@ -19,7 +19,7 @@ from dotr.languages.sparql import grammar, parse_tokens
 from dotr.languages.sparql.queries import QueryReader
 from dotr.languages.sparql.quoted_triples import merge_quoted_tokens
 from dotr.languages.sparql.tokens import SparqlTokenKind, Token, TokenScan, scan
-from dotr.languages.turtle import parse_template
+from dotr.languages.turtle.parser import parse_template
 from dotr.model.algebra import Const, Select, Var
 from dotr.model.continuous import AskForm, ConstructForm, QueryForm, SelectForm
 from dotr.model.intervals import MatchBlock

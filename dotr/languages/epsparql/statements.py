@@ -22,7 +22,7 @@ from dotr.languages.sparql.grammar import ParseNode
 from dotr.languages.sparql.keywords import AGGREGATES
 from dotr.languages.sparql.queries import QueryReader
 from dotr.languages.sparql.tokens import TokenScan
-from dotr.languages.turtle import parse_template
+from dotr.languages.turtle.parser import parse_template
 from dotr.model.algebra import Select
 from dotr.model.intervals import UsePolicy
 from dotr.model.places import Span

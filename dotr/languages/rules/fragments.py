@@ -18,7 +18,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.languages.rules.program import ProgramDraft, QueryDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery
 from dotr.languages.rules.syntax import ByLabel, Inline, TicksSyntax
 from dotr.languages.sparql import ConditionPlaces, parse_expression, parse_filters, parse_select, scan_references, split_constraints
-from dotr.languages.turtle import parse_template
+from dotr.languages.turtle.parser import parse_template
 from dotr.model.algebra import Bgp, Select
 from dotr.model.places import Span
 from dotr.model.terms import Label, Prefixes

@@ -18,7 +18,7 @@ from dotr.languages.turtle.quoted_triples import QuotedTriples, is_literal_slot,
 from dotr.languages.turtle.terms import UnreadableTemplate
 from dotr.model.algebra import Const
 from dotr.model.places import Span
-from dotr.model.templates import Blank, Template, TemplateSlot, TemplateTriple
+from dotr.model.templates import Blank, ParsedMap, Template, TemplateSlot, TemplateTriple
 from dotr.model.terms import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, Prefixes
 
 
@@ -40,18 +40,18 @@ def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False, base:
     return _TemplateParser(span, prefixes, cells, base).template()
 
 
-def parse_map(span: Span, prefixes: Prefixes) -> tuple[Template, frozenset[Blank]]:
-    """Return the template of a map in a span, and its blank nodes that have a property list in
+def parse_map(span: Span, prefixes: Prefixes) -> ParsedMap:
+    """Return the template of a map in a span, with its blank nodes that have a property list in
     brackets; raises `Refused`.
 
     >>> from dotr.model.places import Document
     >>> text = "[] <x:p> [ <x:q> {n} ] ."
-    >>> template, bracketed = parse_map(Span(Document("map", text), 0, len(text)), {})
-    >>> len(template.triples), bracketed
-    (2, frozenset({Blank(name='[2]')}))
+    >>> parsed = parse_map(Span(Document("map", text), 0, len(text)), {})
+    >>> len(parsed.template.triples), parsed.bracketed
+    (2, (Blank(name='[2]'),))
     """
     parser = _TemplateParser(span, prefixes, cells=True)
-    return parser.template(), frozenset(parser.bracketed)
+    return ParsedMap(parser.template(), tuple(parser.bracketed))
 
 
 class _TemplateParser(QuotedTriples):
@@ -61,7 +61,7 @@ class _TemplateParser(QuotedTriples):
         super().__init__(span, prefixes, cells)
         self._base = base
         self._anonymous_count = 0
-        self.bracketed: set[Blank] = set()
+        self.bracketed: dict[Blank, None] = {}
         self._triples: dict[TemplateTriple, None] = {}
 
     def template(self) -> Template:
@@ -206,7 +206,7 @@ class _TemplateParser(QuotedTriples):
             self._at += 1
             return False
         if isinstance(node, Blank):
-            self.bracketed.add(node)
+            self.bracketed[node] = None
         self._predicates(node)
         if self._skip_space() != "]":
             if self._at >= self._end:

@@ -22,21 +22,21 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count, repeat
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dotr.codegen import define
 from dotr.expressions import condition, equality_key, write
 from dotr.joins.limits import LIMITS, Limits
-from dotr.model.algebra import Call, Expression, Var
+from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
 from dotr.model.rules import Mode
 from dotr.model.terms import Term
 from dotr.model.time import Clock, Micros
-from dotr.model.traverse import conjuncts
+from dotr.model.traverse import conjuncts, parameters_of
 from dotr.patterns.event_store import IndexSpec, KeyIndex, Measure
 from dotr.patterns.events import EnteringBinding, Match, SearchStart, StoredEvent
 from dotr.patterns.matcher.candidates import AnchorLimitExceeded, CandidateEmitter, ClassifiedConstraints, names_row
@@ -87,6 +87,14 @@ _GROUP_MATCHES: Final = 200_000
 itself."""
 
 
+class LoneSearch(NamedTuple):
+    """The body of `find` for the anchor `event` alone, as lines that are indented once, and the
+    names that it reads."""
+
+    lines: Sequence[str]
+    names: Mapping[str, object]
+
+
 @dataclass(frozen=True, slots=True)
 class Matcher:
     """The compiled rules of one template.
@@ -98,7 +106,8 @@ class Matcher:
     the last); None: they may be any. `counted`: the bindings left after each step are counted.
 
     Of a stage of rules: `decode` reads the bindings that enter it (None: anchors enter), `sends`
-    says that bindings leave it, and `passed` is the number of clauses of the stages before.
+    says that bindings leave it, and `passed` is the number of clauses of the stages before. `lone`
+    gives the search as part of the function of a lone fact; None, here or from it: it is none.
     """
 
     find: FindMatches
@@ -113,6 +122,7 @@ class Matcher:
     decode: DecodeBindings | None = None
     sends: bool = False
     passed: int = 0
+    lone: Callable[[], LoneSearch | None] | None = None
 
     def counter(self) -> GroupCounter:
         """A new counter of the group's anchors."""
@@ -135,16 +145,25 @@ def compile_matcher(group: RuleGroup, consumed: Sequence[int], clock: Clock, lim
 
         assert not counted, "bindings are counted in process, where no rule is cut"
         return compile_stage_matcher(group, rows, clock, limits)
-    return RuleMatcherEmitter(group, rows, clock, limits, counted=counted).matcher(
+    matcher = RuleMatcherEmitter(group, rows, clock, limits, counted=counted).matcher(
         cache(lambda: RuleMatcherEmitter(group, rows, clock, limits, exact=True, counted=counted).exact_function())
     )
+    if counted:
+        return matcher
+
+    def lone() -> LoneSearch | None:
+        from dotr.patterns.matcher.lone import LoneFactEmitter  # where lone facts are many
+
+        return LoneFactEmitter(group, rows, clock, limits).lone_search()
+
+    return replace(matcher, lone=lone)
 
 
 class RuleMatcherEmitter(CandidateEmitter):
     """Emitter of one matcher.
 
     `start` is the variable of what a search begins with. `sizes_travel`: the numbers of events that
-    clauses choose are needed.
+    clauses choose are needed. `is_complete`: the matches are appended already.
     """
 
     def __init__(
@@ -154,6 +173,7 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.counted = counted
         self.steps = len(self.template.clauses) + (self.template.condition is not None)
         self.sizes_travel = False
+        self.is_complete = False
         self.start = "e0"
         self.prefix = self.active_prefix()
         self.globals |= {
@@ -182,29 +202,34 @@ class RuleMatcherEmitter(CandidateEmitter):
             self.active_rows, self.lines = active, []
             self.body()  # for its side effect on index_specs
         else:
-            self.bind_indexes()
-            self.bind_counts()
-            if self.active_rows is None:
-                self.line("row = rows[0]")
-                self.bind_consumed()
-            with self.block(f"for {self.start} in anchors:"):
-                if template.consuming:
-                    self.line("consumed_now = []")
-                level = self.indent
-                if template.may_branch and self.active_rows is not None:
-                    self.line(f"most = len(found) + {_GROUP_MATCHES}")
-                if self.counts_work:
-                    self.line("work = 0")
-                self.body()
-                self.indent = level
-                if template.consuming:
-                    self.line("for used, events in consumed_now: used.update(events)")
+            self.loop_over_anchors("anchors")
         source = "def find(anchors, indexes, consumed, found, base, counter):\n" + "\n".join(lines) + "\n"
         find: FindMatches = self.define(source, "find")
         if self.counted:
             find = _count_whole_anchors(find)
         specs = tuple(self.index_specs)
         return Matcher(find, specs, source, exact, self.rows, template.may_branch, self.steps, self.prefix, self.counted)
+
+    def loop_over_anchors(self, anchors: str) -> None:
+        """Appends the bindings before the loop, and the loop over `anchors`."""
+        template = self.template
+        self.bind_indexes()
+        self.bind_counts()
+        if self.active_rows is None:
+            self.line("row = rows[0]")
+            self.bind_consumed()
+        with self.block(f"for {self.start} in {anchors}:"):
+            if template.consuming:
+                self.line("consumed_now = []")
+            level = self.indent
+            if template.may_branch and self.active_rows is not None:
+                self.line(f"most = len(found) + {_GROUP_MATCHES}")
+            if self.counts_work:
+                self.line("work = 0")
+            self.body()
+            self.indent = level
+            if template.consuming:
+                self.line("for used, events in consumed_now: used.update(events)")
 
     def exact_function(self) -> FindExactMatches:
         """The function that finds the matches of one anchor for one row, with exact limits."""
@@ -291,7 +316,8 @@ class RuleMatcherEmitter(CandidateEmitter):
         for place in template.places:
             self.clause(place, template.clauses[place - 1])
             self.count_step(place)
-        self.emit_match()
+        if not self.is_complete:
+            self.emit_match()
 
     def bind_consumed(self) -> None:
         """Assigns `used<place>`, the consumed set of each consumed label."""
@@ -321,7 +347,7 @@ class RuleMatcherEmitter(CandidateEmitter):
         shared = [c for c in role.constraints if not names_row(c)]
         per_rule = [c for c in role.constraints if names_row(c)]
         if shared:
-            self.line(f"if not {self.holds(shared, 0)}: continue")
+            self.require_of_anchor(shared)
         searched = self.searched.get(0, ())
         if searched:
             order = None if self.ordered_cell is None else self.ordered_cell + 1
@@ -331,6 +357,10 @@ class RuleMatcherEmitter(CandidateEmitter):
             per_rule = [c for c in per_rule if c not in searched]
         if per_rule:
             self.keep_rows(per_rule, 0, 0)
+
+    def require_of_anchor(self, conditions: Sequence[Expression]) -> None:
+        """Skips an anchor that fails constraints of all rows."""
+        self.line(f"if not {self.holds(conditions, 0)}: continue")
 
     # --- clauses ---
 
@@ -423,7 +453,9 @@ class RuleMatcherEmitter(CandidateEmitter):
     def select_each(self, place: int, clause: PositionalClause, constraints: ClassifiedConstraints) -> None:
         """`each E`: a branch for every candidate, with the rows that accept it."""
         if not constraints.per_rule:
-            last = "" if self.ends_now(place, clause.scope) else f"bisect(c{place}, (high{place} + 1,))"
+            last = ""
+            if not self.ends_now(place, clause.scope):
+                last = f"None if c{place}[-1][0] <= high{place} else bisect(c{place}, (high{place} + 1,))"
             self.line(f"s{place} = c{place}[bisect(c{place}, (low{place},)):{last}]")
             picks = self.exact or self.sizes_travel
             if not self.exact:
@@ -438,6 +470,10 @@ class RuleMatcherEmitter(CandidateEmitter):
                 self.count_candidates(place, Mode.FIRST)
                 self.limit_branches(place, f"len(picked{place})", None)
             self.note_size(place)
+            if self.takes_all(place, clause, constraints):
+                self.emit_all_matches(place, constraints)
+                if self.is_complete:
+                    return
             self.line(f"for e{place} in {f'picked{place}' if picks else f's{place}'}:")
             self.indent += 1
             self.line(f"t{place}, o{place}, v{place} = e{place}")
@@ -460,6 +496,35 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
         self.active_rows = f"rows{place}"
+
+    def takes_all(self, place: int, clause: PositionalClause, constraints: ClassifiedConstraints) -> bool:
+        """True if a last clause `each` of a single rule takes all events of a window, but for those
+        whose key may be equal and not the same, and the matches differ in these events alone."""
+        template = self.template
+        if self.exact or self.counted or len(self.rows) > 1 or template.stage is not None or place < len(template.clauses):
+            return False
+        if template.condition is not None or template.consuming or constraints.tests or self.possible_duplicates(place, clause):
+            return False
+        read = parameters_of([value for value in template.values if value is not None])
+        return not any(isinstance(each, Attribute | TimeOf) and each.label == str(place) for each in read)
+
+    def emit_all_matches(self, place: int, constraints: ClassifiedConstraints) -> None:
+        """Appends the matches with each event of `s<place>`, which share their values:
+
+        values = (v0[1],)
+        for e1 in s1: found.append((row[0], base + len(found), (e0, e1), values))
+        """
+        bound = "".join([f"e{other}, " for other in range(place + 1) if self.template.is_positive(other)])
+        level = self.indent
+        if constraints.equal:
+            self.line(f"if not q{place}:")
+            self.indent += 1
+        self.line(f"values = {self.values_of_match()}")
+        self.line(f"for e{place} in s{place}: found.append((row[0], base + len(found), ({bound}), values))")
+        if constraints.equal:
+            self.line("continue")
+        self.indent = level
+        self.is_complete = not constraints.equal
 
     def negation(self, place: int, clause: PositionalClause, constraints: ClassifiedConstraints) -> None:
         """`not E`: ends the branch, or removes the rows that accept a candidate."""
@@ -567,7 +632,7 @@ class RuleMatcherEmitter(CandidateEmitter):
                 self.count_step(self.steps)
         events = [f"e{place}" for place in range(len(template.roles)) if template.is_positive(place)]
         bound, own = f"({', '.join(events)},)", any(names_row(value) for value in template.values if value is not None)
-        values = f"({', '.join(map(self.value, template.values))}{',' if template.values else ''})"
+        values = self.values_of_match()
         if self.active_rows is None:
             self.line(f"found.append((row[0], base + len(found), {bound}, {values}))")
             self.limit_group()
@@ -584,6 +649,10 @@ class RuleMatcherEmitter(CandidateEmitter):
             self.line(f"values = {values}")
             self.line(f"found += zip(map(number, {self.active_rows}), count(base + len(found)), repeat(bound), repeat(values))")
             self.limit_group()
+
+    def values_of_match(self) -> str:
+        """The source of the attributes of the composite event."""
+        return f"({', '.join(map(self.value, self.template.values))}{',' if self.template.values else ''})"
 
     def count_errors(self, condition: Expression) -> None:
         """Appends the count of the bindings at which `if` raises an error."""

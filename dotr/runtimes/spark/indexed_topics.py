@@ -16,8 +16,9 @@ from dotr.runtimes.spark.granules import Granule, Piece, PieceLink, begins_of_ra
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import BEGINNING, ORDINARY_BYTES, InputPosition, Offset
 from dotr.runtimes.spark.task import RangePartition
+from dotr.runtimes.spark.worker_cache import topics_of
 from dotr.sources.kafka.journal import PartitionJournal
-from dotr.sources.kafka.topics import KafkaInput, Partition
+from dotr.sources.kafka.topics import Partition
 from dotr.sources.records import Record
 
 
@@ -30,7 +31,7 @@ class IndexedTopics:
 
     def __init__(self, job: Job, folder: Path) -> None:
         self._first = len(job.inputs)
-        self._topics = {each.name: each for each in map(KafkaInput.from_json, job.topics)}
+        self._topics = {each.name: each for each in topics_of(job)}
         journal = PartitionJournal(folder) if job.topics else None
         self._entries: Sequence[tuple[str, Partition]] = () if journal is None else journal.entries
         self._has_lost = journal is not None and any(journal.lost(number) for number in range(len(journal.entries)))

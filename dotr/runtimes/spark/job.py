@@ -22,6 +22,8 @@ class Job:
     - `program`, `inputs`: specifications as JSON.
     - `parsed`: what the texts of the program say (`engine.parsed_program`), so that workers import
       no parser; empty: they parse the texts.
+    - `maps`: what the maps of the inputs, then of `topics`, say (`engine.parsed_program`), so that
+      workers import no parser; empty: none has a map, or workers parse the texts.
     - `delays`: the delays of the inputs, in µs.
     - `unit`, `dated`: the format of times.
     - `layers`, `buckets`, `partitions`: the layout of the state. Without layers there is no state,
@@ -63,6 +65,7 @@ class Job:
     paces: tuple[tuple[str, float], ...] = ()
     parsed: str = ""
     granule: int = 0
+    maps: str = ""
 
     @property
     def live(self) -> bool:
@@ -97,6 +100,7 @@ class Job:
                 **({"paces": self.paces} if self.paces else {}),
                 **({"parsed": self.parsed} if self.parsed else {}),
                 **({"granule": self.granule} if self.granule else {}),
+                **({"maps": self.maps} if self.maps else {}),
             }
         )
 
@@ -133,6 +137,7 @@ class Job:
             paces=tuple((name, pace) for name, pace in data.get("paces", ())),
             parsed=data.get("parsed", ""),
             granule=data.get("granule", 0),
+            maps=data.get("maps", ""),
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:

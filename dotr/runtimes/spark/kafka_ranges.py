@@ -12,12 +12,12 @@ import os
 import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import END
 from dotr.runtimes.spark.task import InputRange, RangePartition
+from dotr.runtimes.spark.worker_cache import topics_of
 from dotr.sources.kafka.client import ClientEvents
 from dotr.sources.kafka.cluster import another_topic, data_lost
 from dotr.sources.kafka.feed import KafkaFeed, partition_file, record_decoder, with_lost
@@ -65,24 +65,18 @@ class FetchedRange:
 def fetched_ranges(job: Job, ranges: Sequence[InputRange]) -> dict[int, FetchedRange]:
     """The ranges of partitions by number of input. Raises `InputFailed` where one is not whole."""
     found: dict[int, FetchedRange] = {}
-    for text in job.topics:
-        topics = _topics(text)
+    for topics, text in zip(topics_of(job), job.topics, strict=True):
         own = [(each, each.partition) for each in ranges if each.partition is not None and each.partition.name == topics.name]
         if own:
-            found |= _fetched(_reader(text), topics, own)
+            found |= _fetched(_reader(topics, text), topics, own)
     return found
-
-
-@lru_cache(maxsize=64)
-def _topics(text: str) -> KafkaInput:
-    return KafkaInput.from_json(text)
 
 
 def scanned_records(job: Job, partition: RangePartition, start: int, stop: int) -> Generator[Record]:
     """The records of a partition between two offsets, as a scan needs them: times and places alone.
     Raises `InputFailed` where they are not all there."""
-    text = next(each for each in job.topics if _topics(each).name == partition.name)
-    topics, reader = _topics(text), _reader(text, MOST_WAITING)
+    topics, text = next(each for each in zip(topics_of(job), job.topics, strict=True) if each[0].name == partition.name)
+    reader = _reader(topics, text, MOST_WAITING)
     feed = KafkaFeed(reader, Partition(partition.topic, partition.number, "", start, stop), start, elements=False)
     quiet_since: float | None = None
     try:
@@ -100,10 +94,9 @@ def scanned_records(job: Job, partition: RangePartition, start: int, stop: int) 
         feed.close()
 
 
-def _reader(text: str, most: int = _ALL) -> TopicReader:
+def _reader(topics: KafkaInput, text: str, most: int = _ALL) -> TopicReader:
     key = os.getpid(), text, most
     if key not in _READERS:
-        topics = _topics(text)
 
         def refuse_loss(partition: Partition, lost: LostRange) -> None:
             raise data_lost(topics, partition, *lost)

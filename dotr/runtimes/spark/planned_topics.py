@@ -16,6 +16,7 @@ from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.live_batches import ScannedInput
 from dotr.runtimes.spark.planner import BEGINNING, END, Floor, InputPosition, Offset
 from dotr.runtimes.spark.task import RangePartition
+from dotr.runtimes.spark.worker_cache import topics_of
 from dotr.sources.kafka.client import ClientEvents
 from dotr.sources.kafka.cluster import Cluster, data_lost
 from dotr.sources.kafka.feed import KafkaFeed
@@ -43,8 +44,7 @@ class PlannedTopics:
             self._journal: PartitionJournal | None = None
             return
         self._journal = PartitionJournal(folder)
-        for text in job.topics:
-            topics = KafkaInput.from_json(text)
+        for topics in topics_of(job):
             self._inputs[topics.name] = _PlannedInput(topics, self._journal, again=again is not None)
 
     def completed(self, offset: Offset, count: int | None = None) -> Offset:

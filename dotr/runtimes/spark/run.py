@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.engine.limit_letters import cut_rules
 from dotr.engine.multi_query import share_queries
-from dotr.engine.parsed_program import ParsedProgram
+from dotr.engine.parsed_program import ParsedProgram, maps_to_json
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.layout.layers import lay_out
@@ -53,6 +53,7 @@ from dotr.sources.failures import InputFailed
 from dotr.sources.kafka.journal import PartitionJournal
 from dotr.sources.kafka.watch import check_identities
 from dotr.sources.message_segments import RECEIVED
+from dotr.sources.parsed_maps import parsed_map
 from dotr.sources.records import InputFile
 from dotr.state.state_migration import StateChange, StateFate
 from dotr.state.state_schema import state_schema
@@ -303,8 +304,14 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         start=json.dumps(layout.start) if layout.start is not None else "",
         trigger=pipeline.spark.trigger_interval,
         topics=tuple(each.topics.to_json() for each in pipeline.topics),
+        maps=_maps([*inputs, *[each.topics.like for each in pipeline.topics]]),
     )
     return replace(job, granule=granule_of(inputs, job, Path(job.run).parent))
+
+
+def _maps(files: Sequence[InputFile]) -> str:
+    """What the maps of inputs say, as text."""
+    return maps_to_json([None if file.map is None else parsed_map(file) for file in files])
 
 
 def _journal_partitions(pipeline: Pipeline, folder: Path) -> None:

@@ -3,30 +3,56 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from dotr.datalog.compiled_cache import CachePolicy, StoreFile
-from dotr.engine.parsed_program import ParsedProgram
+from dotr.engine.parsed_program import ParsedProgram, maps_from_json
 from dotr.engine.program import CompiledProgram, compile_parsed, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stage_two import StageTwo
+from dotr.model.templates import ParsedMap
 from dotr.model.terms import Term
 from dotr.monitoring.stream_terms import StreamTerms, stream_terms
 from dotr.runtimes.spark.job import Job
+from dotr.sources.kafka.topics import KafkaInput
 from dotr.sources.records import InputFile
 
 
 def input_of(job: Job, number: int) -> InputFile:
-    """The specification of an input."""
-    return _input(job.inputs[number])
+    """The specification of an input, with what its map says."""
+    return _input(job.inputs[number], job.maps, number)
 
 
 @lru_cache(maxsize=1 << 16)
-def _input(text: str) -> InputFile:
-    return InputFile.from_json(text)
+def _input(text: str, maps: str, number: int) -> InputFile:
+    return _with_map(InputFile.from_json(text), maps, number)
+
+
+def topics_of(job: Job) -> Sequence[KafkaInput]:
+    """The specifications of the Kafka inputs, with what their maps say."""
+    return [_topic(text, job.maps, len(job.inputs) + number) for number, text in enumerate(job.topics)]
+
+
+@lru_cache(maxsize=64)
+def _topic(text: str, maps: str, number: int) -> KafkaInput:
+    topics = KafkaInput.from_json(text)
+    return replace(topics, like=_with_map(topics.like, maps, number))
+
+
+def _with_map(file: InputFile, maps: str, number: int) -> InputFile:
+    """The specification with what the driver has parsed, where that travelled."""
+    if file.map is None or not maps:
+        return file
+    return replace(file, map=replace(file.map, parsed=_maps(maps)[number]))
+
+
+@lru_cache(maxsize=4)
+def _maps(text: str) -> Sequence[ParsedMap | None]:
+    return maps_from_json(text)
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,66 @@
+"""Points of a LARS file as rows: their times, and pairs of times that lie 2ʲ points apart.
+
+A small case: points 1, 2 and 3 with a step of two points. At 3 the pair of the times of 1 and 3 is
+told, for as long as a window reaches 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from dotr.horizons.lars_relations import NOW, LarsRules
+from dotr.horizons.rules import Point, WindowFact
+from dotr.model.terms import Term
+
+
+class PointRows:
+    """The rows of the relations that points themselves enter.
+
+    `time_of`: the term of a point's time. `reached`: the points evaluated lately, where rules read
+    them.
+    """
+
+    def __init__(self, rules: LarsRules, time_of: Callable[[Point], Term]) -> None:
+        self._rules: Final = rules
+        self._time_of: Final = time_of
+        self.reached: list[Point] = []
+
+    def enter(self, k: Point, first: Point, tell: Callable[[Sequence[WindowFact], Point, Point], None], *, has_atoms: bool) -> None:
+        """Tells the rows of a point that is evaluated; `first` is that of the line.
+
+        `tell`: takes rows, and the points from which and up to which they hold.
+        """
+        feeds, time_of = self._rules.points, self._time_of
+        if feeds.has_now:
+            tell([(NOW, (time_of(k),))], k, k)
+        if has_atoms or self._rules.dense:
+            for (least, greatest), relation in feeds.within.items():
+                tell([(relation, (time_of(k),))], k + least, k + greatest)
+        for (least, greatest), relation in feeds.each.items():
+            tell([(relation, (time_of(k),))], k + least, k + greatest)
+        for least, relation in feeds.latest.items():
+            if k - least >= first:
+                tell([(relation, (time_of(k - least),))], k, k)
+        for (least, greatest), relations in feeds.spans.items():
+            begin, end = max(first, k - greatest), k - least
+            if begin <= end:
+                j = (end - begin + 1).bit_length() - 1
+                tell([(relations[j], (time_of(begin), time_of(end - (1 << j) + 1)))], k, k)
+        if not self._rules.reach:
+            return
+        self.reached = [u for u in self.reached if u >= k - self._rules.reach]
+        known = set(self.reached)
+        for (greatest, j), relation in feeds.steps.items():
+            u = k - (1 << j)
+            if u in known:
+                tell([(relation, (time_of(u), time_of(k)))], k, u + greatest)
+        for greatest, relations in feeds.covers.items():
+            u = k - 1
+            while u >= first and u >= k - greatest:
+                j = (k - u).bit_length() - 1
+                tell([(relations[j], (time_of(u), time_of(u + 1), time_of(k - (1 << j) + 1)))], k, k)
+                if u not in known:
+                    break
+                u -= 1
+        self.reached.append(k)

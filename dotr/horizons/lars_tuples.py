@@ -1,0 +1,121 @@
+"""Relations of atoms in tuple windows: the counts that feed them, and the points of each window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, assert_never
+
+from dotr.horizons.counts import CountedWindow, TupleCount
+from dotr.horizons.lars_relations import CountFeed, RelationKind
+from dotr.horizons.lars_rows import AtomRows, fits, rows_of_atom
+from dotr.horizons.lars_windows import WindowRelations
+from dotr.horizons.rules import FOREVER, FactRow
+from dotr.joins.order import JoinItem
+from dotr.model.algebra import Const, Slot, TriplePattern, Var
+from dotr.model.datalog import RelationAtom
+from dotr.model.lars import Always, At, Counted, EventName, LarsAtom, LarsFile, Sometime, TupleWindow
+from dotr.model.terms import Term, Variable
+
+_ALL_TRIPLES: Final = rows_of_atom(TriplePattern(Var("s"), Var("p"), Var("o"))).predicate
+
+
+class TupleRelations:
+    """The relations of atoms in tuple windows; windows that count alike share a count."""
+
+    def __init__(self, file: LarsFile, windows: WindowRelations) -> None:
+        self._file = file
+        self._windows = windows
+        self._made = windows.made
+        self._origins = windows.origins
+        self._counts: dict[tuple[object, ...], CountFeed] = {}
+
+    def _count(self, atom: LarsAtom, window: TupleWindow) -> tuple[AtomRows, CountFeed]:
+        rows = rows_of_atom(atom)
+        slots = rows.slots(atom)
+        is_all = window.counted is Counted.ALL
+        rows_counted, shape = (AtomRows(_ALL_TRIPLES), None) if is_all else (rows, _shape(slots))
+        per = tuple(_place_of(slots, name) for name in window.per)
+        label = rows.predicate.label if isinstance(rows.predicate, EventName) else None
+        key = (is_all, window.count, rows_counted, shape, per)
+        feed = self._counts.get(key)
+        if feed is None:
+            test = None if is_all else fits(slots)
+            number = len(self._made.counts)
+            feed = self._counts[key] = CountFeed(TupleCount(number, window.count, label, _grouping(rows_counted, test, per)), is_all)
+            self._made.counts.append(feed)
+        return rows, feed
+
+    def _counted_window(self, atom: LarsAtom, window: TupleWindow) -> CountedWindow:
+        rows, feed = self._count(atom, window)
+        found = next((each for each in feed.windows if each.rows == rows), None)
+        if found is None:
+            found = CountedWindow(rows, f"{rows.name} LAST {feed.count.number}", rows.row_of_atom)
+            feed.windows.append(found)
+        return found
+
+    def items(self, atom: LarsAtom, reach: Sometime | Always | At, window: TupleWindow) -> list[JoinItem]:
+        """An atom's literal over a tuple window, as items of a body."""
+        rows = rows_of_atom(atom)
+        slots = rows.slots(atom)
+        if self._file.is_background(atom) and not isinstance(reach, At):
+            return self._windows.items_of_sometime(atom, (0, 0))  # the window has a point
+        counted = self._counted_window(atom, window)
+        if self._file.is_background(atom) and isinstance(reach, At):
+            return [RelationAtom(self._windows.background_relation(rows), slots), self._points_of(counted, atom, window, slots, reach.time)]
+        match reach:
+            case Sometime():
+                counted.has_in = True
+                self._windows.means(counted.sometime, RelationKind.SOMETIME, rows, counted.name)
+                self._windows.look_up(counted.sometime, rows)
+                return [RelationAtom(counted.sometime, slots)]
+            case Always():
+                counted.has_always = True
+                self._windows.means(counted.always, RelationKind.ALWAYS, rows, counted.name)
+                self._windows.look_up(counted.always, rows)
+                return [RelationAtom(counted.always, slots)]
+            case At(time, _):
+                counted.has_at = True
+                self._windows.means(counted.at, RelationKind.AT, rows, counted.name)
+                if self._origins.of_background(rows).may_hold and self._windows.is_new(counted.at):
+                    _, row = self._origins.generic(rows, rows)
+                    points = self._points_of(counted, atom, window, row, Var("t"))
+                    self._windows.rule(
+                        counted.at,
+                        (RelationAtom(counted.at, (*row, Var("t"))),),
+                        [RelationAtom(self._windows.background_relation(rows), row), points],
+                    )
+                return [RelationAtom(counted.at, (*slots, time))]
+            case _:
+                assert_never(reach)
+
+    def _points_of(self, counted: CountedWindow, atom: LarsAtom, window: TupleWindow, row: tuple[Slot, ...], time: Slot) -> RelationAtom:
+        """The times of the points of a tuple window, by the values of PER in a row of an atom of B."""
+        rows = counted.rows
+        slots = rows.slots(atom)
+        places = tuple(_place_of(slots, name) for name in window.per)
+        test = None if window.counted is Counted.ALL else fits(slots)
+        groups = {tuple([each[place] for place in places]) for each in self._origins.of_background(rows) if test is None or test(each)}
+        counted.groups_of_b = tuple(sorted(groups.union(counted.groups_of_b)))
+        self._made.dense = FOREVER
+        return RelationAtom(counted.points, (*(row[place] for place in places), time))
+
+
+def _grouping(rows: AtomRows, test: Callable[[FactRow], bool] | None, per: tuple[int, ...]) -> Callable[[FactRow], FactRow | None]:
+    """The function from an atom to the group in which it is counted."""
+
+    def group(atom: FactRow) -> FactRow | None:
+        row = rows.row_of_atom(atom)
+        if row is None or (test is not None and not test(row)):
+            return None
+        return tuple([row[place] for place in per])
+
+    return group
+
+
+def _shape(slots: tuple[Slot, ...]) -> tuple[Term | int, ...]:
+    """Constants, and for each variable the place at which it stands first."""
+    return tuple(slot.term if isinstance(slot, Const) else _place_of(slots, slot.name) for slot in slots)
+
+
+def _place_of(slots: tuple[Slot, ...], name: Variable) -> int:
+    return next(place for place, slot in enumerate(slots) if isinstance(slot, Var) and slot.name == name)

@@ -1,0 +1,32 @@
+"""Shapes of graphs: predicates and classes in order, as a `map` gives them to all elements of an input."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dotr.model.terms import Term
+
+
+class ShapedTriple(NamedTuple):
+    """A triple of a shape.
+
+    - `object`: the same in all graphs of the shape; None: any term.
+    """
+
+    predicate: Term
+    object: Term | None = None
+
+
+class GraphShape(NamedTuple):
+    """Common form of graphs: the blank node `_:0` is the subject of all triples, which
+    have these predicates, each once, in this order.
+
+    >>> GraphShape((ShapedTriple(RDF_TYPE, "<http://e/Reading>"), ShapedTriple("<http://e/value>"))).position("<http://e/value>")
+    1
+    """
+
+    triples: tuple[ShapedTriple, ...]
+
+    def position(self, predicate: Term) -> int | None:
+        """The number of the triple with a predicate, counted from 0; None without one."""
+        return next((number for number, each in enumerate(self.triples) if each.predicate == predicate), None)

@@ -1,0 +1,45 @@
+"""Shapes of the graphs that the maps of inputs make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dotr.model.algebra import Const
+from dotr.model.shapes import GraphShape, ShapedTriple
+from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Template
+from dotr.sources.parsed_maps import parsed_map
+from dotr.sources.records import Format, InputFile
+
+
+def shape_of(template: Template) -> GraphShape | None:
+    """The shape of a map's graphs without empty cells; None where their triples have not one blank node as
+    subject, and each its own predicate.
+
+    >>> from dotr.languages.turtle import parse_template
+    >>> from dotr.model.places import Document, Span
+    >>> def shape(text: str) -> GraphShape | None:
+    ...     return shape_of(parse_template(Span(Document("map", text), 0, len(text)), {"": "http://e/"}, cells=True))
+    >>> [(each.predicate, each.object) for each in shape("[] a :Reading ; :value {value} .").triples][1]
+    ('<http://e/value>', None)
+    >>> shape(":room{room} :value {value} .") is shape("[] :value {low}, {high} .") is None
+    True
+    """
+    triples: list[ShapedTriple] = []
+    subjects = {subject for subject, _, _ in template.triples}
+    for subject, predicate, value in template.triples:
+        if (
+            not isinstance(subject, Blank)
+            or not isinstance(predicate, Const)
+            or not isinstance(value, Const | Cell | CellIri | CellLiteral)
+        ):
+            return None
+        triples.append(ShapedTriple(predicate.term, value.term if isinstance(value, Const) else None))
+    is_plain = len(subjects) == 1 and len({each.predicate for each in triples}) == len(triples)
+    return GraphShape(tuple(triples)) if is_plain else None
+
+
+def shapes_of(files: Iterable[InputFile]) -> list[GraphShape]:
+    """The shapes of the graphs of inputs of CSV, each once."""
+    templates = dict.fromkeys(parsed_map(file).template for file in files if file.map is not None and file.format is Format.CSV)
+    shapes = dict.fromkeys(map(shape_of, templates))
+    return [shape for shape in shapes if shape is not None]
