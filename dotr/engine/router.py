@@ -16,8 +16,10 @@ from dotr.expressions import condition
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.keys import bucket, bucket_of_values
 from dotr.layout.layers import Layer, Layout, MadeStream, Port, Stream
+from dotr.layout.stages import BindingStream
 from dotr.layout.unit_spread import ReadSpread
 from dotr.model.algebra import Call, Expression, Var
+from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.model.traverse import parameters_of
 from dotr.patterns.operator import Arrival
@@ -83,9 +85,27 @@ class Router:
         """The deliveries of the composite events and bindings that layer `layer` makes at a time
         (µs) to the layers above."""
         deliveries: list[Deliveries] = [{} for _ in range(self.layers)]
-        for label, arrival in events:
-            self._deliver(label, [arrival], layer + 1, deliveries, time)
+        last: MadeStream | None = None
+        together: list[Arrival] = []
+        for stream, arrival in events:
+            if stream is not last:  # a stream is looked up once for all bindings that leave a stage at a moment
+                if last is not None:
+                    self._deliver_made(last, together, layer + 1, deliveries, time)
+                last, together = stream, []
+            together.append(arrival)
+        if last is not None:
+            self._deliver_made(last, together, layer + 1, deliveries, time)
         return deliveries
+
+    def _deliver_made(self, stream: MadeStream, arrivals: list[Arrival], lowest: int, deliveries: list[Deliveries], time: Micros) -> None:
+        """Add the deliveries of what a layer has made. Of several bindings each value of their key is
+        hashed once: an anchor has many, and they have few values of the next key."""
+        if self.buckets == 1 or len(arrivals) == 1 or not isinstance(stream, BindingStream):
+            self._deliver(stream, arrivals, lowest, deliveries, time)
+            return
+        for layer, port, keyed in self._routes.get(stream, ()):
+            for number, own in self._by_bucket(keyed, arrivals).items():
+                deliveries[layer].setdefault(number, {}).setdefault(port, []).extend(own)
 
     def _deliver(self, stream: Stream, arrivals: list[Arrival], lowest: int, deliveries: list[Deliveries], time: Micros | None) -> None:
         for layer, port, keyed in self._routes.get(stream, ()):
@@ -107,6 +127,21 @@ class Router:
             for arrival in arrivals:
                 number = bucket_of(keyed, arrival[1], self.buckets, time)
                 deliveries[layer].setdefault(number, {}).setdefault(port, []).append(arrival)
+
+    def _by_bucket(self, keyed: Port, arrivals: Iterable[Arrival]) -> dict[int, list[Arrival]]:
+        """The bindings at a port by bucket."""
+        position = keyed.key_position
+        assert position is not None, "a column is the key of a stream of bindings"
+        numbers: dict[Term | None, int] = {}
+        found: dict[int, list[Arrival]] = {}
+        for arrival in arrivals:
+            key = arrival[1][position]
+            number = numbers.get(key)
+            if number is None:
+                number = numbers[key] = bucket_of(keyed, arrival[1], self.buckets, None)
+                found.setdefault(number, [])
+            found[number].append(arrival)
+        return found
 
 
 def own_test(layer: Layer, port: int) -> Callable[[AttributeValues], bool] | None:

@@ -21,6 +21,8 @@ from dotr.patterns.match_buffer import MatchBuffer
 from dotr.patterns.operator import Arrival, Arrivals, Operator
 from dotr.patterns.state import State
 
+_new = tuple.__new__
+
 
 class StageOperator(Operator):
     """A compiled layer in which rules have stages. `sent` collects the bindings that leave until
@@ -38,15 +40,13 @@ class StageOperator(Operator):
         self._is_single_depth = False
         self.lone_groups = self._lone_groups()
         self._binding_ports = [number for number, port in enumerate(layer.ports) if isinstance(port.stream, BindingStream)]
+        self._leaves = {number: stream for number, placed in enumerate(layer.rules) if (stream := placed.stage.leaves) is not None}
         self._sent: list[Match] = []
 
     def drain_bindings(self) -> list[tuple[BindingStream, Arrival]]:
         """The bindings that have left since the last call, each with its stream."""
-        found: list[tuple[BindingStream, Arrival]] = []
-        for rule, _, _, values in self._sent:
-            stream = self.layer.rules[rule].stage.leaves
-            assert stream is not None, "a binding left the stage"
-            found.append((stream, (0, values)))
+        leaves = self._leaves
+        found: list[tuple[BindingStream, Arrival]] = [(leaves[rule], (0, values)) for rule, _, _, values in self._sent]
         self._sent.clear()
         return found
 

@@ -193,7 +193,7 @@ def test_driver_killed_and_no_secret_told(kafka: Broker, tmp_path: Path) -> None
 @pytest.mark.usefixtures("spark")
 def test_times_of_the_broker_are_scanned_without_the_messages(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages of several rows, some late, some that cannot be read: as in process, where each is decoded."""
-    topic = kafka.topic(partitions=2)
+    topic = kafka.topic(partitions=2, retention_ms="-1")  # the times of the records are of the past
     kafka.produce(
         topic,
         [
