@@ -181,6 +181,8 @@ class _Objects:
                 if time > self.greatest:
                     self.greatest = time
                     self._lowest = max(self._lowest, time - self._distance)
+                if b"\\u" in raw and self._each is None:
+                    _check_text(item)
                 triples = self._make(item, message, sent)[0] if is_wanted else ()
             except (ValueError, RecursionError) as error:
                 where = f"item {number + 1} of {self._each_text}: " if self._each else ""
@@ -193,8 +195,8 @@ class _Objects:
         if len(raw) - len(raw.translate(None, OPENING)) > self._nesting:
             check_json_nesting(text, self._nesting)
         message = DECODER.decode(text if offset else text.removeprefix(_BOM))
-        if b"\\u" in raw:
-            json.dumps(message, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+        if b"\\u" in raw and self._each is not None:  # else the time is read before
+            _check_text(message)
         return message
 
     def _items(self, message: Any) -> list[Any]:
@@ -215,12 +217,19 @@ class _Objects:
             raise ValueError(f"it has no {self._time_text}")
         if isinstance(value, bool) or not isinstance(value, str):
             raise ValueError(f"its time, {self._time_text}, is neither text nor a number")
+        if not value.isascii():
+            _check_text(value)
         try:
             if isinstance(value, JsonNumber) and not self._formatted and not value.lstrip("-").isdecimal():
                 return _micros_of(value, self._unit)
             return self._parse(str(value), self._unit)
         except ValueError as error:
             raise ValueError(f"its time, {self._time_text}: {error}") from None
+
+
+def _check_text(message: Any) -> None:
+    """Raise UnicodeEncodeError where an object holds half of a surrogate pair, which is no text."""
+    json.dumps(message, ensure_ascii=False).encode()
 
 
 def _micros_of(digits: str, unit: Unit) -> Micros:

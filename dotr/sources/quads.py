@@ -208,10 +208,18 @@ def _record(run: _Run, spec: InputFile, elements: bool) -> Record:
     raw = _text(run.statements) if run.head is None else run.head
     reason = Reason.UNREADABLE if run.head is None else Reason.LIMIT
     stamp: Micros | None = None
+    stamps: set[Micros] = set()
+    invalid: ValueError | None = None
+    for value in run.times:
+        try:
+            stamps.add(time_of_term(value, spec.unit))
+        except ValueError as error:
+            invalid = invalid or error
     try:
-        stamps = {time_of_term(value, spec.unit) for value in run.times}
         if len(stamps) == 1:
             (stamp,) = stamps
+        if invalid is not None:
+            raise invalid
         if run.head is not None:
             raise ValueError(limit_reason(spec.record))
         for each in run.statements:

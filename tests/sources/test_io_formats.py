@@ -261,6 +261,14 @@ def test_trig_broken_statement_costs_at_most_its_graph(tmp_path: Path, middle: s
         assert found[1].text.split() == middle.split()
 
 
+@pytest.mark.parametrize(("written", "time"), [('3, "soon"', 3), ('"soon", "x"', None), ("3, 4", None), ("3, 03", 3)])
+def test_trig_record_counts_by_its_one_valid_time(tmp_path: Path, written: str, time: int | None) -> None:
+    text = f"@prefix prov: <http://www.w3.org/ns/prov#> .\n<urn:g> {{ <urn:a> <urn:b> <urn:c> }} <urn:g> prov:generatedAtTime {written} .\n"
+    [record] = records(tmp_path, Format.TRIG, text)
+    assert (None if record.judged_time is None else record.judged_time // 1_000_000) == time
+    assert (record.time is None) == (written != "3, 03")
+
+
 def test_trig_unfinished_statement_at_the_end_is_rejected(tmp_path: Path) -> None:
     found = records(tmp_path, Format.TRIG, f"<{EX}a> {{ <{EX}s> <{EX}p> ''' }}\n<{EX}b> {{ }}\n<{EX}c> {{ <{EX}s> <{EX}p>")
     assert seconds(found) == [None, None]

@@ -95,6 +95,14 @@ def test_unusable_object_is_unreadable_and_has_its_time_in_a_scan_too(tmp_path: 
     assert_scan_of(read(file_of(path), elements=False), [record])
 
 
+def test_time_is_read_whatever_the_rest_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"at": 1, "id": "\\ud800"}\n{"at": 2, "id": "x y"}\n{"at": "\\ud800"}\n')
+    for elements in (True, False):
+        assert [record.judged_time for record in read(file_of(path), elements=elements)] == [1_000_000, 2_000_000, None]
+    assert "surrogate" in read(file_of(path))[2].why
+
+
 def test_values_become_terms_in_their_own_digits(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"at": 1, "i": 10, "d": 2.50, "e": 1E3, "t": true, "s": "007", "n": null, "empty": "", "i": 11}\n')

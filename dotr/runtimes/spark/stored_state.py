@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from dotr.runtimes.spark.stored_names import BUCKET, KEY, LINES, LOG, LOG_NUMBER, PLACE, WRITTEN
 
-_SEGMENTS = "array<struct<log:int,place:bigint,lines:binary>>"
+OF_VALUE: Final = -1
+"""The number of the log of a bucket's stored value, among the rows of its state."""
 
 
 class StoredState:
@@ -41,15 +42,17 @@ class StoredState:
         columns = f"user_map_key.{LOG_NUMBER} AS log", f"user_map_key.{PLACE} AS place", f"user_map_value.{LINES} AS lines"
         return rows.selectExpr(f"key.{KEY} AS key", *columns)
 
-    def buckets(self, operator: int) -> DataFrame:
-        """One row per bucket: `key`, `written` and all its `pieces` (segments)."""
-        values, pieces = self.values(operator), self.segments(operator)
-        if pieces is None:
-            return values.withColumn("pieces", f.array().cast(_SEGMENTS))
-        together = pieces.groupBy("key").agg(f.collect_list(f.struct("log", "place", "lines")).alias("pieces"))
-        return values.join(together, "key", "left").selectExpr(
-            "key", "written", f"coalesce(pieces, CAST(array() AS {_SEGMENTS})) AS pieces"
-        )
+    def rows(self, operator: int, tasks: int) -> DataFrame:
+        """All rows of the state of the buckets: `key`, `log`, `place` and `lines`.
+
+        The rows of a bucket are in one of so many tasks, one behind the other: first its value, as
+        that of the log `OF_VALUE`, then its segments in order.
+        """
+        found = self.values(operator).selectExpr("key", f"{OF_VALUE} AS log", "CAST(0 AS BIGINT) AS place", "written AS lines")
+        pieces = self.segments(operator)
+        if pieces is not None:
+            found = found.union(pieces)
+        return found.repartition(tasks, "key").sortWithinPartitions("key", "log", "place")
 
     def _read(self, operator: int, variable: str) -> DataFrame:
         reader = self._session.read.format("statestore").option("operatorId", operator).option("stateVarName", variable)
