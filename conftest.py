@@ -16,11 +16,16 @@ def _restored_environment() -> Iterator[None]:
     Without it, an example that sets a variable to show a secret sets it for all later tests of the
     same process.
     """
-    before = dict(os.environ)
+    before = _environment()
     yield
-    if dict(os.environ) != before:
+    if _environment() != before:
         os.environ.clear()
         os.environ.update(before)
+
+
+def _environment() -> dict[str, str]:
+    """The variables, but for the one that pytest itself changes within each test."""
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
 
 
 @pytest.hookimpl(wrapper=True)

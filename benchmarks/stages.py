@@ -27,9 +27,13 @@ from dotr.engine.stage_two import StageTwo
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
+from dotr.runtimes.spark.planner import ORDINARY_BYTES
 
 KEYS: Final = 16
 """Values of each key."""
+
+BATCHES: Final = 6
+"""Batches of a run, about."""
 
 RULES: Final = """PREFIX : <http://example.org/>
 query Order = [ SELECT ?shop ?price WHERE { ?x a :Order ; :shop ?shop ; :price ?price } ]
@@ -43,23 +47,29 @@ with Bargain.?price = Sale.?price
 
 
 def write_project(folder: Path, instants: int) -> Path:
-    """A configuration over a stream of seconds, each with an order, and 16 offers and 16 sales of random keys."""
+    """A configuration over a stream of seconds, each with an order, and 16 offers and 16 sales of random keys, in six batches."""
     choose = random.Random(5)
+    size = 0
     (folder / "bargains.dotr").write_text(RULES)
     with (folder / "stream.ndjson").open("w") as stream:
         for second in range(instants):
             kinds = ["Order", *["Offer"] * KEYS, *["Sale"] * KEYS]
             about = [(f":x{number} a :{kind}", choose.randrange(KEYS), choose.randrange(KEYS)) for number, kind in enumerate(kinds)]
             triples = [f"{each} ; :shop {shop} ; :good {good} ; :price {choose.randrange(4000)} ." for each, shop, good in about]
-            stream.write(json.dumps({"time": second, "graph": " ".join(triples)}) + "\n")
+            size += stream.write(json.dumps({"time": second, "graph": " ".join(triples)}) + "\n")
     config = folder / "stages.yaml"
     config.write_text(
         'name: stages\nprefixes: { "": "http://example.org/" }\nrules: [bargains.dotr]\n'
         "input:\n  - { name: stream, format: ndjson, path: stream.ndjson }\n"
         "output:\n  - { format: ndjson, path: out/events.ndjson }\ndead_letter: out/rejected.ndjson\n"
-        f"spark: {{ checkpoint: out/checkpoint, batch: {max(1, instants // 6)} }}\n"
+        f"spark: {{ checkpoint: out/checkpoint, batch: {_ordinary_elements(instants, size) // BATCHES} }}\n"
     )
     return config
+
+
+def _ordinary_elements(elements: int, size: int) -> int:
+    """The number of elements that so many of a size in bytes count as: one of these is long, and counts as several."""
+    return elements + size // ORDINARY_BYTES
 
 
 def in_process(config: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import pytest
 from _pytest.capture import CaptureResult
-from hypothesis import Phase, settings
+from hypothesis import Phase, is_hypothesis_test, settings
 
 from dotr.cli import main
 from dotr.errors import fallbacks
@@ -196,9 +196,9 @@ LONG: Final = (
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The files that take longest come first. At the end stand short ones, so that of two processes that take file after file neither waits
-    long for the other. Doctests are `core`: what `./verify --fast` runs."""
+    long for the other. Doctests are `core`, what `./verify --fast` runs; tests that try random examples are not, whatever their file is."""
     on_spark = [item for item in items if item.get_closest_marker("spark")]
     if on_spark and java_problem() is not None:
         for item in on_spark:
@@ -211,6 +211,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.DoctestItem):
             item.add_marker("core")
+    if config.option.markexpr == "core" and (random := [item for item in items if is_hypothesis_test(getattr(item, "obj", None))]):
+        config.hook.pytest_deselected(items=random)
+        items[:] = [item for item in items if item not in random]
     place = {name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: place.get(item.path.stem, len(LONG)))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import LONG
+from tests.support.modules import statements
 from tests.support.paths import ROOT, TESTS
 
 pytestmark = pytest.mark.core
@@ -22,27 +22,29 @@ def package(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
-def imports(path: Path) -> Iterator[str]:
-    """The modules that a file imports, also inside its functions."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        match node:
-            case ast.ImportFrom(module=str(module)):
-                yield module
-            case ast.Import(names=names):
-                yield from (alias.name for alias in names)
-            case _:
-                pass
+def imported(node: ast.AST) -> list[str]:
+    """The modules that a statement imports."""
+    match node:
+        case ast.ImportFrom(module=str(module)):
+            return [module]
+        case ast.Import(names=names):
+            return [alias.name for alias in names]
+    return []
 
 
-def broken(path: Path) -> list[str]:
-    own = path.relative_to(DOTR).parts[0].removesuffix(".py")
-    ours = [name for name in imports(path) if name.startswith("dotr.") and package(name) != own]
-    return [f"{path.relative_to(DOTR)} imports {name}" for name in ours if PACKAGES.index(package(name)) > PACKAGES.index(own)]
+def broken() -> Iterator[str]:
+    """The imports, also inside functions, of packages below one's own."""
+    for path, node in statements():
+        below = path.relative_to("dotr")
+        own = below.parts[0].removesuffix(".py")
+        if not own.startswith("__"):
+            for name in imported(node):
+                if name.startswith("dotr.") and package(name) != own and PACKAGES.index(package(name)) > PACKAGES.index(own):
+                    yield f"{below} imports {name}"
 
 
 def test_packages_import_only_from_above() -> None:
-    files = [path for path in DOTR.rglob("*.py") if not path.relative_to(DOTR).parts[0].startswith("__")]
-    assert [message for path in files for message in broken(path)] == []
+    assert list(broken()) == []
 
 
 def test_every_package_is_in_the_table() -> None:

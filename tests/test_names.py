@@ -6,13 +6,11 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.modules import statements
 
 pytestmark = pytest.mark.core
 
@@ -20,22 +18,6 @@ QUESTION: Final = re.compile(r"(?:What|Where|Who|How|Which|Whether)\b")
 MOST_SHARED: Final = 5
 MOST_QUESTIONS: Final = 30
 LONGEST_LINE: Final = 100
-
-
-@cache
-def statements() -> list[tuple[Path, ast.stmt | ast.Module]]:
-    """The modules and statements of the package; expressions hold no docstring and are not entered."""
-    found: list[tuple[Path, ast.stmt | ast.Module]] = []
-
-    def enter(path: Path, node: ast.stmt | ast.Module) -> None:
-        found.append((path, node))
-        for field in ("body", "orelse", "handlers", "finalbody", "cases"):
-            for inner in getattr(node, field, ()):
-                enter(path, inner)
-
-    for path in sorted((ROOT / "dotr").rglob("*.py")):
-        enter(path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8")))
-    return found
 
 
 def docstrings() -> Iterator[tuple[str, str]]:

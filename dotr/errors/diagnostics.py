@@ -118,8 +118,12 @@ def refuse(code: str, message: str, span: Span | None = None, hint: str = "") ->
 def did_you_mean(word: str, known: Sequence[str]) -> str:
     """Return a hint with the known word closest to a misspelt one, or an empty string.
 
+    A word that is known is not misspelt, but stands in the wrong place.
+
     >>> did_you_mean("Smok", ["Smoke", "HighTemp"])
     'Did you mean Smoke?'
+    >>> did_you_mean("Smoke", ["Smoke", "HighTemp"])
+    ''
     """
     close = get_close_matches(word, known, n=1)
-    return f"Did you mean {close[0]}?" if close else ""
+    return f"Did you mean {close[0]}?" if close and close[0] != word else ""

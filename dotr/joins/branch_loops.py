@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, TypeAlias, assert_never
 
 from dotr.codegen import WorkCount
-from dotr.codegen.tree import Assign, Block
+from dotr.codegen.tree import Assign, Block, Return
 from dotr.expressions import condition, evaluator
 from dotr.joins.branches import Branch, BranchStep, LookupKind, PartnerLookup, Unplannable, ValuesTable
 from dotr.joins.compile import JoinWriter
@@ -80,16 +80,24 @@ def work_count(limits: Limits | None) -> WorkCount | None:
 
 
 def _compile_lookup(
-    branch: Branch, projection: Sequence[Variable], background: TripleIndex | None, bound: Sequence[Variable], limits: Limits | None
+    branch: Branch, lookup: PartnerLookup, background: TripleIndex | None, bound: Sequence[Variable], limits: Limits | None
 ) -> BranchFunction:
     """Compiles the look-up of a solution's partners, which adds its work to that of the other
-    look-ups.
+    look-ups. EXISTS and MINUS end at the first partner: of `FILTER EXISTS { ?s :in ?room }` with
+    1,000 rooms of a sensor one is found.
+
+    for v_room in b0.get(v_s, NO_TERMS):
+        append(())
+        spent[0] = work
+        return rows
     """
     shared_count = None if limits is None else WorkCount(limits.uncounted_work, limits.next_check, f"{SPENT}[0]", is_repeated=True)
     writer = JoinWriter("join", leave="return rows", index=background, count=shared_count)
     writer.begin(["background", "delta", *([SPENT] if limits else []), *map(writer.bind, bound)])
     last = [Assign(f"{SPENT}[0]", "work")] if limits else []
-    _write_branch(writer, branch, Side.BOTH, projection, bound, background, limits, last)
+    _write_branch(
+        writer, branch, Side.BOTH, lookup.binds, bound, background, limits, last, ends_at_first=lookup.kind is not LookupKind.OPTIONAL
+    )
     return writer.function()
 
 
@@ -102,12 +110,17 @@ def _write_branch(
     background: TripleIndex | None,
     limits: Limits | None,
     last: Block = (),
+    *,
+    ends_at_first: bool = False,
 ) -> None:
     early = early_filters(branch, bound)
     writer.collect_rows()
     writer.write_steps(ordered(join_items(branch, early), bound, sides, background))
     write_later_steps(writer, branch, early, background, limits)
     writer.emit("append", writer.row(projection))
+    if ends_at_first:
+        for each in (*last, Return("rows")):
+            writer.add(each)
     writer.end(last)
 
 
@@ -196,7 +209,7 @@ def _write_lookup(writer: JoinWriter, lookup: PartnerLookup, background: TripleI
     for part in map(with_known_terms, lookup.parts):
         used: Variables = part.matched.union(*(_variables_read(step) for step in part.steps if isinstance(step, BranchStep)))
         bound = sorted(used & lookup.bound & writer.names.keys())
-        function = _compile_lookup(part, lookup.binds, background, bound, limits)
+        function = _compile_lookup(part, lookup, background, bound, limits)
         arguments = ["background", "delta", *([SPENT] if limits else []), *map(writer.read, bound)]
         calls.append(f"{writer.parameter('o', function)}({', '.join(arguments)})")
     match lookup.kind:

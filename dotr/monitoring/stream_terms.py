@@ -42,6 +42,7 @@ from dotr.model.algebra import (
     WindowBlock,
 )
 from dotr.model.algebra import Sequence as PathSequence
+from dotr.model.datalog import DatalogRule
 from dotr.model.stream import Element
 from dotr.model.terms import RDF_TYPE, Term, is_iri
 
@@ -96,24 +97,31 @@ class _Derivation:
 
 
 class TermDependencies:
-    """The terms that the queries of anchors need, and the derivations that give them."""
+    """The terms that the queries of anchors need, and the derivations that give them.
+
+    Of 2,000 Datalog rules the heads are looked at once, and bodies where their heads are needed.
+    """
 
     def __init__(self, program: CompiledProgram) -> None:
         self._background = program.knowledge.background
-        self._derivations: list[_Derivation] = []
+        self._rules = program.own_datalog
         self._derives_all = False
-        for rule in program.own_datalog:
-            heads = [term_of(head) for head in rule.head]
-            body = [term_of(item) for item in rule.body if isinstance(item, TriplePattern)]
-            if None in heads:
-                self._derives_all = True
-            self._derivations.append(_Derivation(tuple(filter(None, heads)), tuple(filter(None, body))))
-        if program.spec.entailment is not Entailment.NONE:
-            self._derivations += self._of_schema()
-        self._by_head: dict[Term, list[_Derivation]] = {}
-        for derivation in self._derivations:
+        self._by_head: dict[Term, list[DatalogRule | _Derivation]] = {}
+        for rule in self._rules:
+            for pattern in rule.head:
+                head = term_of(pattern)
+                if head is None:
+                    self._derives_all = True
+                else:
+                    self._by_head.setdefault(head, []).append(rule)
+        self._schema = list(self._of_schema()) if program.spec.entailment is not Entailment.NONE else []
+        for derivation in self._schema:
             for head in derivation.heads:
                 self._by_head.setdefault(head, []).append(derivation)
+
+    def _derivations_of(self, head: Term) -> list[_Derivation]:
+        """The derivations that give triples of a term."""
+        return [_derivation(each) if isinstance(each, DatalogRule) else each for each in self._by_head.get(head, ())]
 
     def _of_schema(self) -> Iterator[_Derivation]:
         """The derivations that the schema of the background gives, one for each axiom."""
@@ -139,7 +147,7 @@ class TermDependencies:
             term = pending.pop()
             if term not in found and not self.known(term):
                 found.add(term)
-                pending += [each for derivation in self._by_head.get(term, ()) for each in derivation.body]
+                pending += [each for derivation in self._derivations_of(term) for each in derivation.body]
         return found
 
     def missing(self, query: Select, brought: frozenset[Term]) -> list[Term]:
@@ -160,10 +168,11 @@ class TermDependencies:
     def _closed(self, brought: frozenset[Term]) -> set[Term]:
         """The terms of which there may be triples, by what elements bring and what follows."""
         available = set(brought)
+        derivations = [*map(_derivation, self._rules), *self._schema]
         grows = True
         while grows:
             grows = False
-            for derivation in self._derivations:
+            for derivation in derivations:
                 if all(term in available or self.known(term) for term in derivation.body):
                     new = [head for head in derivation.heads if head not in available]
                     available.update(new)
@@ -176,12 +185,17 @@ class TermDependencies:
             if term in visited:
                 continue
             visited.add(term)
-            bodies = [self._unavailable(derivation.body, available) for derivation in self._by_head.get(term, ())]
+            bodies = [self._unavailable(derivation.body, available) for derivation in self._derivations_of(term)]
             if bodies:
                 fewest = min(bodies, key=lambda body: len(body))
                 self._add_leaves(fewest, available, found, visited)
             else:
                 found[term] = None
+
+
+def _derivation(rule: DatalogRule) -> _Derivation:
+    body = [term_of(item) for item in rule.body if isinstance(item, TriplePattern)]
+    return _Derivation(tuple(filter(None, map(term_of, rule.head))), tuple(filter(None, body)))
 
 
 def anchor_queries(program: CompiledProgram) -> dict[str, Select]:

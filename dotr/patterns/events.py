@@ -1,7 +1,7 @@
 """Records of stage two: stored events and matches.
 
-Events and matches are plain tuples: one takes a third of the time of an object of a class with named
-fields, and the garbage collector stops to look at it.
+Events and matches are plain tuples: one takes a third of the time of an object of a class with
+named fields, and the garbage collector stops to look at it.
 """
 
 from __future__ import annotations

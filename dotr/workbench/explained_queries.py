@@ -33,6 +33,7 @@ from dotr.model.continuous import (
     TriplesExtent,
 )
 from dotr.model.datalog import DatalogRule
+from dotr.model.intervals import plain_groups
 from dotr.model.terms import Label
 from dotr.queries.kept_plan import DEFAULT_GRAPH, kept_plan
 from dotr.store.triples import TripleIndex
@@ -148,7 +149,8 @@ def _explained(
             makes = f"{query.relation.value} of ?answer, without a graph"
         case other:
             assert_never(other)
-    windows = tuple(_window(window, stream) for window, stream in zip(query.windows, unit.streams, strict=True))
+    matched = {group.window for block in query.matches for group in plain_groups(block.events)}
+    windows = tuple(_window(window, stream, window.name in matched) for window, stream in zip(query.windows, unit.streams, strict=True))
     reason = unit.key.reason
     below = sorted({stream.label for stream in unit.streams if isinstance(stream, MadeGraphs)})
     reads = f"it reads {', '.join(below)}, made in layers before" if below else "it reads inputs alone"
@@ -184,7 +186,8 @@ def _evaluation(query: ContinuousQuery, rules: Sequence[DatalogRule], background
 _UNFOLLOWED: Final = "a default graph of several windows or under NOT or AGGREGATE"
 
 
-def _window(window: ContinuousWindow, stream: GraphStream) -> WindowExplanation:
+def _window(window: ContinuousWindow, stream: GraphStream, is_matched: bool) -> WindowExplanation:
+    """The explanation of a window; `is_matched`: an EVENT reads it."""
     match stream:
         case MadeGraphs(label):
             source = f"the graphs of {label}"
@@ -194,6 +197,8 @@ def _window(window: ContinuousWindow, stream: GraphStream) -> WindowExplanation:
     shown = f"STREAM WITHIN {duration_text(level.within)}" if isinstance(level, StreamLevel) else level.value
     if level is EntailmentLevel.GRAPH:
         shown = "GRAPH: the window closed as one graph"
+        if is_matched:
+            shown += "; for EVENT SNAPSHOT: each item closed by itself" if window.level is None else "; for EVENT each item as it came"
     kept = kept_by_window(window)
     return WindowExplanation(window.name or "(default)", source, extent_text(window.extent), _reports(window.policies), shown, kept, stream)
 

@@ -72,7 +72,7 @@ EXPLOSIVE = [
     "SELECT ?x ?y { ?x :in/^:in ?y }",
     "SELECT ?x ?y { ?x (:in|^:in)+ ?y }",
     "SELECT ?x { ?x :a ?v . ?y ?p ?z FILTER(?v = ?z) }",
-    "SELECT ?x { ?x :a ?v MINUS { ?x :a ?u . ?y :b ?w } }",
+    "SELECT ?x { ?x :a ?v MINUS { ?x :a ?u . ?y :b ?w FILTER(?u = ?w) } }",
     "SELECT ?x ?t { ?x :a ?v . ?y :b ?w VALUES ?t { 1 2 3 } FILTER(?v = ?w && ?t = 4) }",
 ]
 
@@ -90,6 +90,14 @@ def test_a_query_over_a_limit_is_stopped(query: str) -> None:
         bounded.answers(many)
 
 
+FIRST_PARTNER = "SELECT ?x { ?x :a ?v MINUS { ?x :a ?u . ?y :b ?w } }"
+"""A query that looks at 450 pairs a solution, or, since one is enough, at one."""
+
+
+def test_minus_ends_at_the_first_partner() -> None:
+    assert made(FIRST_PARTNER, limits=Limits(rows=10_000, probes=10_000)).answers(crossed(450)) == []
+
+
 @pytest.mark.parametrize("query", EXPLOSIVE[:6])
 def test_a_query_over_a_limit_of_the_background_is_stopped(query: str) -> None:
     """The instant brings little, and the background makes much of it."""
@@ -105,7 +113,7 @@ def test_a_query_over_a_limit_of_the_background_is_stopped(query: str) -> None:
     assert bounded.answers(TripleIndex()) == []
 
 
-ALONE = [query for query in EXPLOSIVE if "NOT EXISTS" not in query]
+ALONE = [*(query for query in EXPLOSIVE if "NOT EXISTS" not in query), FIRST_PARTNER]
 
 
 @pytest.mark.parametrize("query", ALONE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 import pytest
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.core
 PREFIXES: Final = {"": "http://e/", "xsd": XSD}
 
 
+@cache
 def parse(text: str) -> Expression:
     return parse_expression(Span(Document("e", text), 0, len(text)), PREFIXES)
 

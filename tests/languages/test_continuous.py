@@ -32,6 +32,7 @@ from dotr.model.continuous import (
 from dotr.model.intervals import Edge, Ordered, Outermost, PlainGroup, SequencePolicy
 from dotr.model.places import Document
 from dotr.model.time import Unit
+from tests.support.changed_texts import TextChange, changed, changes, check_places
 from tests.support.paths import TESTS
 from tests.support.properties import examples
 
@@ -342,17 +343,13 @@ PIECES = [
 ]
 
 
-@given(st.sampled_from(CORPUS), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 12), st.sampled_from(PIECES)), max_size=4))
+@given(st.sampled_from(CORPUS), changes(PIECES, 400, 12))
 @examples(150)
-def test_changed_texts_never_raise(text: str, changes: list[tuple[int, int, str]]) -> None:
+def test_changed_texts_never_raise(text: str, some: list[TextChange]) -> None:
     """Problems are diagnostics with a place in the text, and a query comes of a text without an error only."""
-    for start, length, piece in changes:
-        text = text[:start] + f" {piece} " + text[start + length :]
+    text = changed(text, some)
     result = read(text)
-    for each in result.diagnostics:
-        assert each.span is not None
-        assert 0 <= each.span.start <= each.span.end <= max(len(text), 1)
-        assert str(each)
+    check_places(result.diagnostics, text)
     assert result.errors or result.queries
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dotr.languages.epsparql import TemporalSet, compile_temporal
 from dotr.model.places import Document
+from tests.support.changed_texts import TextChange, changed, changes, check_places
 from tests.support.paths import TESTS
 from tests.support.properties import examples
 
@@ -106,15 +107,11 @@ PIECES = [
 ]
 
 
-@given(st.sampled_from(CORPUS), st.lists(st.tuples(st.integers(0, 800), st.integers(0, 20), st.sampled_from(PIECES)), max_size=4))
+@given(st.sampled_from(CORPUS), changes(PIECES, 800, 20))
 @examples(120)
-def test_changed_texts_never_raise(text: str, changes: list[tuple[int, int, str]]) -> None:
+def test_changed_texts_never_raise(text: str, some: list[TextChange]) -> None:
     """Problems are diagnostics with a place in the text, and a unit comes of a text without an error only."""
-    for start, length, piece in changes:
-        text = text[:start] + f" {piece} " + text[start + length :]
+    text = changed(text, some)
     result = read(text)
-    for each in result.diagnostics:
-        assert each.span is not None
-        assert 0 <= each.span.start <= each.span.end <= max(len(text), 1)
-        assert str(each)
+    check_places(result.diagnostics, text)
     assert result.errors or result.units

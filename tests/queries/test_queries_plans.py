@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dotr.joins.limits import Limits
 from dotr.joins.scope import certain, possible
 from dotr.model.algebra import (
     AggregateCall,
@@ -240,3 +241,17 @@ def test_monotone_queries_are_incremental_and_exact(chunk: int) -> None:
 def test_any_query_is_exact(chunk: int) -> None:
     for i in range(40):
         check(Author(chunk * 1000 + i, monotone=False), 2)
+
+
+@pytest.mark.parametrize("negated", [False, True], ids=["exists", "not exists"])
+@pytest.mark.parametrize("limits", [Limits(probes=1_000), None], ids=["counted", "uncounted"])
+def test_an_exists_ends_at_the_first_partner(negated: bool, limits: Limits | None) -> None:
+    """Of 5,000 partners one is looked at, at each of 200 solutions; before, all were visited."""
+    sections = TriplePattern(Var("s"), Const("<first>"), Var("n"))
+    found = Filter(Bgp((TriplePattern(Var("o"), Const("<value>"), Var("v")),)), (Exists(Bgp((sections,)), negated),))
+    background = TripleIndex([(f"<s{n}>", "<first>", f"<n{n}>") for n in range(5_000)])
+    delta = TripleIndex([(f"<o{n}>", "<value>", f"<v{n}>") for n in range(200)])
+    query_plan = plan(Select(("v",), found), background, limits=limits)
+    assert query_plan.is_incremental
+    assert len(query_plan.answers(delta)) == (0 if negated else 200)
+    assert len(query_plan.answers_over_view(background, delta, TripleIndex())) == (0 if negated else 200)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,12 +40,15 @@ def expected(spec: ProgramSpec, instants: Instants) -> list[Firing]:
     return sorted([*firings, *(firing for moment in engine.finish() for firing in moment)], key=output_order)
 
 
-def through(spec: ProgramSpec, instants: Instants, cuts: list[int], widths: list[int], seed: int = 0) -> list[Firing]:
-    """The firings where each batch has its own number of buckets."""
-    run, firings, start = LayeredRun(spec, widths[0], seed), list[Firing](), 0
+def through(
+    spec: ProgramSpec, instants: Instants, cuts: list[int], widths: list[int], seed: int = 0, groups: Sequence[int] = ()
+) -> list[Firing]:
+    """The firings where each batch has its own number of buckets, and, where they are given, of groups."""
+    specs = [replace(spec, groups=number) for number in groups] or [spec] * len(widths)
+    run, firings, start = LayeredRun(specs[0], widths[0], seed), list[Firing](), 0
     for number, (end, width) in enumerate(zip([*cuts, len(instants)], widths, strict=True)):
         if number:
-            run = moved_to(run, width, instants[start][0] - 1)
+            run = moved_to(run, width, instants[start][0] - 1, specs[number])
         firings += run.batch(instants[start:end], LAST_MICRO if end == len(instants) else instants[end][0] - 1)
         start = end
     return sorted(firings, key=output_order)

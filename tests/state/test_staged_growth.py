@@ -24,6 +24,7 @@ from dotr.state.state_schema import state_schema
 from tests.state.test_growth import expected, through
 from tests.support.layered_batches import Instants, LayeredRun, moved_to
 from tests.support.staged_programs import BACKGROUND, random_program
+from tests.support.varied_programs import varied_program
 
 PROGRAMS: Final = int(os.environ.get("DOTR_EXAMPLES", "18"))
 FIRST: Final = 18
@@ -40,8 +41,8 @@ def background(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def moved_through(seed: int, background: str) -> str:
-    """Compares a cut program whose buckets change between batches with one engine. Returns what was compared."""
-    made = random_program(seed)
+    """Compares a cut program whose buckets and groups change between batches with one engine. Returns what was compared."""
+    made = (varied_program if seed % 3 == 2 else random_program)(seed)
     spec = ProgramSpec((Document("r.dotr", made.rules),), graphs=(background,))
     try:
         if not compile_program(spec).layout.stateful_operators:
@@ -56,8 +57,9 @@ def moved_through(seed: int, background: str) -> str:
     choose = random.Random(seed)
     cuts = sorted(choose.sample(range(1, len(instants)), k=min(len(instants) - 1, choose.randint(1, 4))))
     widths = [choose.choice([1, 2, 3, 8]) for _ in range(len(cuts) + 1)]
-    cut = ProgramSpec(spec.rules, graphs=spec.graphs, cut=True, groups=choose.choice([1, 1, 2, 3]))
-    assert through(cut, instants, cuts, widths, seed) == firings, (seed, widths, made.rules)
+    cut = ProgramSpec(spec.rules, graphs=spec.graphs, cut=True)
+    groups = [choose.choice([1, 1, 2, 3]) for _ in widths]
+    assert through(cut, instants, cuts, widths, seed, groups) == firings, (seed, widths, groups, made.rules)
     return "staged" if any(placed.stage.number for layer in compile_program(cut).layout.layers for placed in layer.rules) else "whole"
 
 

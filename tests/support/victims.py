@@ -45,10 +45,11 @@ class Found:
 
 
 class Run:
-    """The command, given again after each death; all its processes are of one session."""
+    """The command, given again after each death; all its processes are of one session. `module` is that of the command line."""
 
-    def __init__(self, config: Path, found: Found) -> None:
+    def __init__(self, config: Path, found: Found, module: str = "dotr") -> None:
         self.config = config
+        self.module = module
         self.found = found
         self.said = ""
         self._log = config.with_suffix(".said")
@@ -56,7 +57,7 @@ class Run:
 
     def start(self, *options: str, standard: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
         self.found.starts += 1
-        command = [sys.executable, "-m", "dotr", "run", self.config.name, "--engine", "spark", *options]
+        command = [sys.executable, "-m", self.module, "run", self.config.name, "--engine", "spark", *options]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

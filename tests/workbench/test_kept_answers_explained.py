@@ -57,3 +57,20 @@ def test_explain_tells_what_is_kept(query: str, asked: str, tmp_path: Path) -> N
     path.write_text(f"PREFIX : <http://example.org/> REGISTER RSTREAM Q AS {query}")
     lines = [line.strip().removeprefix("asked").strip() for line in explain(str(path)).splitlines() if line.strip().startswith("asked")]
     assert lines == [asked]
+
+
+@pytest.mark.parametrize(
+    ("level", "where", "shown"),
+    [
+        ("", "WINDOW <w> { ?x :p ?y }", "GRAPH: the window closed as one graph"),
+        ("", "MATCH { EVENT <w> { ?x :p ?y } }", "GRAPH: the window closed as one graph; for EVENT SNAPSHOT: each item closed by itself"),
+        (" ENTAILMENT GRAPH", "MATCH { EVENT <w> { ?x :p ?y } }", "GRAPH: the window closed as one graph; for EVENT each item as it came"),
+        (" ENTAILMENT SNAPSHOT", "MATCH { EVENT <w> { ?x :p ?y } }", "SNAPSHOT"),
+    ],
+)
+def test_explain_tells_at_which_level_an_event_sees_its_items(level: str, where: str, shown: str, tmp_path: Path) -> None:
+    path = tmp_path / "q.rspql"
+    window = WINDOW.replace("]", f"{level}]")
+    path.write_text(f"PREFIX : <http://example.org/> REGISTER RSTREAM Q AS SELECT ?x {window} {{ {where} }}")
+    lines = [line.strip().removeprefix("level").strip() for line in explain(str(path)).splitlines() if line.strip().startswith("level")]
+    assert lines == [shown]

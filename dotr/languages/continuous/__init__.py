@@ -80,18 +80,23 @@ def _statements(
     declares = any(_PREFIX.fullmatch(one) and other.endswith(":") for one, other in pairwise(tokens))
     known, base = dict({} if declares else prefixes), ""
     spans = list(statement_spans(document))
-    if not tokens:
-        span = Span(document, 0, min(1, len(document.text)))
-        problems.append(Diagnostic(WindowCode.NOT_A_QUERY, "there is no query in this file", span, "Write REGISTER … AS SELECT …"))
-        return
     for span in spans:
         scan = TokenScan(span, dict(known), base, [], [], CONTINUOUS)
         cursor = statement_cursor(scan, list(lex(scan)))
         known, base = dict(scan.prefixes), scan.base
+        if cursor.position >= cursor.end:  # a prologue, or nothing: no REGISTER, since a span begins at one
+            problems += scan.problems or [_no_query(document)]
+            return
         statement = read_statement(cursor, unit)
         query = _query(statement)
         problems += scan.problems
         yield query, scan
+
+
+def _no_query(document: Document) -> Diagnostic:
+    """The problem of a file that holds prefixes and comments at most."""
+    span = Span(document, 0, min(1, len(document.text)))
+    return Diagnostic(WindowCode.NOT_A_QUERY, "there is no query in this file", span, "Write REGISTER … AS SELECT …")
 
 
 def _query(statement: StatementSyntax) -> ContinuousQuery | None:

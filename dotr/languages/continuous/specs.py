@@ -197,7 +197,10 @@ def whole_number(cursor: Cursor) -> int | None:
     text, span = cursor.text_until(stop)
     if not text:
         raise cursor.unexpected("a whole number", "Write how many: ELEMENTS 10.")
-    if not re.fullmatch(r"[0-9]+", text) or not int(text[:_MAX_DIGITS]) or len(text) > _MAX_DIGITS:
+    if re.fullmatch(r"[0-9]+", text) and len(text) > _MAX_DIGITS:
+        cursor.report(WindowCode.NO_NUMBER, f"a number of {len(text):,} digits", span, "No stream has so many elements.")
+        return None
+    if not re.fullmatch(r"[0-9]+", text) or not int(text):
         cursor.report(WindowCode.NO_NUMBER, f"{clipped(text)} is no whole number above 0", span, "Write how many: 1, 2, 3 …")
         return None
     return int(text)

@@ -25,8 +25,9 @@ CONTINUOUS: Final = Dialect(
         },
         **{
             word: (REFUSED_KEYWORDS[word][0], f"{word} is refused", "A query changes nothing: write SELECT, CONSTRUCT or ASK.")
-            for word in ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH", "USING", "DESCRIBE")
+            for word in ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH", "USING")
         },
+        "DESCRIBE": (REFUSED_KEYWORDS["DESCRIBE"][0], "DESCRIBE is refused", "Write CONSTRUCT: its template says which triples it gives."),
         **{
             word: (WindowCode.UNEXPECTED, f"{word} inside a query", "A query begins with SELECT, CONSTRUCT or ASK, and has no other in it.")
             for word in ("CONSTRUCT", "ASK")

@@ -233,10 +233,10 @@ def _read_policy(cursor: UnitCursor, unit: UnitSyntax) -> None:
     lexeme = cursor.here
     names = [policy.value for policy in UsePolicy]
     if lexeme.group != "word" or lexeme.text.upper() not in names:
-        found = clipped(lexeme.text) or "the end"
+        message = f"unknown policy {clipped(lexeme.text)}" if lexeme.text else "expected a policy, the text ends"
         hint = did_you_mean(lexeme.text.upper(), names) or _POLICIES
         place = cursor.span_of(lexeme)
-        raise UnreadablePart(Diagnostic(TemporalCode.UNKNOWN_POLICY, f"unknown policy {found}", place, hint))
+        raise UnreadablePart(Diagnostic(TemporalCode.UNKNOWN_POLICY, message, place, hint))
     unit.policy = UsePolicy(lexeme.text.upper())
     cursor.position += 1
     unit.policy_span = cursor.span_since(first)

@@ -243,4 +243,4 @@ def _unexpected_token(tokens: TokenScan, starts: list[int], stopped: grammar.Unp
         end = tokens.tokens[-1].span.end
         return Diagnostic("Q101", "the text ends too early", Span(tokens.span.document, max(end - 1, tokens.span.start), end), hint)
     token = tokens.tokens[index]
-    return Diagnostic("Q101", f"unexpected {token.text}", token.span, hint)
+    return Diagnostic("Q101", f"unexpected {token.sign}{token.text}", token.span, hint)

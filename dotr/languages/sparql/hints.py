@@ -25,6 +25,10 @@ def syntax_hint(tokens: Sequence[Token], index: int | None) -> str:
         return "Equality is written =."
     if previous is not None and previous.text.upper() == "NOT":
         return "Write !( … ), NOT IN ( … ) or NOT EXISTS { … }."
+    if previous is not None and previous.text.upper() in ("LIMIT", "OFFSET"):
+        return f"{previous.text.upper()} takes a whole number: {previous.text.upper()} 10."
+    if previous is not None and previous.text.upper() == "WINDOW":
+        return "Write the name of a window: WINDOW <w> { … }."
     following = tokens[index + 1] if index + 1 < len(tokens) else None
     if previous is not None and following is not None and _is_term(previous):
         if token.kind is SparqlTokenKind.REFERENCE and following.text == "=":

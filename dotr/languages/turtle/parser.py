@@ -11,6 +11,7 @@ Source: W3C Turtle 1.2; language.md; interface.md.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from dotr.errors.diagnostics import Refused
 from dotr.languages.turtle import tokens
@@ -20,6 +21,8 @@ from dotr.model.algebra import Const
 from dotr.model.places import Span
 from dotr.model.templates import Blank, ParsedMap, Template, TemplateSlot, TemplateTriple
 from dotr.model.terms import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, Prefixes
+
+_PREDICATE: Final = "Write an IRI: <http://…> or :name."
 
 
 def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False, base: str = "") -> Template:
@@ -166,11 +169,11 @@ class _TemplateParser(QuotedTriples):
             return Const(RDF_TYPE)
         predicate = self._node("a predicate")
         if is_term_slot(predicate):
-            self._problem("T106", "a triple term cannot be a predicate", start, self._at)
+            self._problem("T106", "a triple term cannot be a predicate", start, self._at, _PREDICATE)
         elif is_literal_slot(predicate):
             self._problem("T106", "a literal cannot be a predicate", start, self._at, literal_hint(predicate))
         elif isinstance(predicate, Blank):
-            self._problem("T106", "a blank node cannot be a predicate", start, self._at)
+            self._problem("T106", "a blank node cannot be a predicate", start, self._at, _PREDICATE)
         return predicate
 
     def _add_triple(self, subject: TemplateSlot, predicate: TemplateSlot, value: TemplateSlot) -> None:

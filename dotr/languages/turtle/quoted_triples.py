@@ -154,5 +154,9 @@ def is_term_slot(slot: TemplateSlot) -> bool:
 
 
 def literal_hint(slot: TemplateSlot) -> str:
-    """Return a hint for a literal in the place of an IRI; empty except for cells."""
-    return f"Make it an IRI: <urn:x:{{{slot.column}}}> or prefix:{{{slot.column}}}." if isinstance(slot, Cell) else ""
+    """Return a hint for a literal in the place of an IRI."""
+    return (
+        f"Make it an IRI: <urn:x:{{{slot.column}}}> or prefix:{{{slot.column}}}."
+        if isinstance(slot, Cell)
+        else "Write an IRI: <http://…> or :name."
+    )

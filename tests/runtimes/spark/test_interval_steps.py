@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
-from dotr.config import read_config
 from dotr.datalog.entailment import Entailment
 from dotr.engine.driver import Engine
 from dotr.engine.program import compile_program
@@ -23,10 +21,8 @@ from dotr.model.places import Document
 from dotr.model.stream import Firing
 from dotr.model.terms import Triple
 from dotr.model.time import Clock, Micros
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import build
 from dotr.state import segment_store, unit_state
+from tests.support.crashes import lines_after_a_crash
 from tests.support.layered_batches import Instants, in_layers
 from tests.support.properties import examples
 from tests.support.strategies_temporal import PREFIXES, TemporalProgram, temporal_programs
@@ -127,36 +123,14 @@ rules: [q.epsparql, r.dotr]
 input: [{{ name: in, format: ndjson, path: in.ndjson }}]
 prefixes: {{ "": "http://example.org/" }}
 output: [{{ format: ndjson, path: {out} }}]
-spark: {{ master: "local[2]", checkpoint: ck, batch: {batch} }}
+spark: {{ master: "local[2]", checkpoint: ck, batch: 9 }}
 """
 
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_spark_gives_the_same_lines_after_a_crash(tmp_path: Path) -> None:
-    from dotr.runtimes.spark.run import run_spark
-
     (tmp_path / "q.epsparql").write_text(UNITS)
     (tmp_path / "r.dotr").write_text(RULES)
-    (tmp_path / "in.ndjson").write_text("".join(json.dumps({"time": at, "graph": text}) + "\n" for at, text in stream(9)))
-
-    def config(out: str) -> Path:
-        path = tmp_path / f"{out}.yaml"
-        path.write_text(CONFIG.format(out=out, batch=9))
-        return path
-
-    here = run_local(build(read_config(str(config("local"))), fresh=False, on_spark=False), lambda totals: None)
+    _, here = lines_after_a_crash(tmp_path, CONFIG, stream(9), after=15)
     assert here.elements == 51
-    seen: list[Totals] = []
-
-    def crash(totals: Totals) -> None:
-        seen.append(totals)
-        if totals.elements > 15:
-            raise ZeroDivisionError("enough")
-
-    with pytest.raises(Exception, match="enough"):
-        run_spark(build(read_config(str(config("out"))), fresh=False, on_spark=True), crash)
-    there = run_spark(build(read_config(str(config("out"))), fresh=False, on_spark=True), seen.append)
-    written = "".join(file.read_text() for file in sorted((tmp_path / "out").glob("*.ndjson")))
-    assert written == (tmp_path / "local").read_text()
-    assert there.elements < here.elements

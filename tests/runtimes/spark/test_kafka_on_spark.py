@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import threading
 import time
@@ -22,6 +23,7 @@ from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark import index_scans
 from tests.support.kafka_broker import PASSWORD, USER, Broker, Sent
 from tests.support.kafka_inputs import Running, dead_letters, expected, kafka_section, line, run, send, streams, write_config, written
+from tests.support.victims import Found, Run
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -257,3 +259,30 @@ def test_bounded_topic_is_indexed_by_tasks(kafka: Broker, tmp_path: Path, monkey
             assert (_texts(out / "events"), _texts(out / "dead")) == batches
         assert not (out / "checkpoint/index").exists()
         scanned.clear()
+
+
+@pytest.mark.usefixtures("spark")
+def test_killed_between_batches_of_an_indexed_topic(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All processes are killed with -9 when some batches are written: the next start, whose planner reads the index that is there or has
+    it made anew, ends with the output of one run, each dead letter once."""
+    lines = streams(11, 3, 200)
+    topic = kafka.topic(partitions=3)
+    send(kafka, topic, lines)
+    events, dead = expected(tmp_path / "files", lines)
+    section = kafka_section(kafka, topic, BOUNDED)
+    spark = SPARK.format(50).replace("{ ", "{ archive: never, ", 1)
+    config = write_config(tmp_path / "k", f"{{ name: a, format: ndjson, lateness: 3 s, {section} }}", spark)
+    out = config.parent / "out"
+    victim = Run(config, Found(), "tests.support.indexed_run")
+    process = victim.start()
+    _until(lambda: process.poll() is not None or len(written(out / "events")) > 0)
+    assert victim.kill("all", random.Random(1))
+    assert victim.ended() != 0
+    assert 0 < len(written(out / "events")) < len(events), "it was killed in the middle"
+    assert (out / "checkpoint/index").exists(), victim.said
+    monkeypatch.setattr(index_scans, "INDEXED_BYTES", 0)
+    monkeypatch.setattr(index_scans, "FIRST_RANGE", 40 * 512)
+    _run(config)
+    assert written(out / "events") == events
+    assert _pairs(dead_letters(out / "dead")) == dead
+    assert not (out / "checkpoint/index").exists()

@@ -1,0 +1,50 @@
+"""Terms that a rule waits for: found from the rule's queries, whatever else the Datalog rules say."""
+
+from __future__ import annotations
+
+import pytest
+
+from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.model.algebra import TriplePattern
+from dotr.model.places import Document
+from dotr.model.terms import Term
+from dotr.monitoring import stream_terms
+from dotr.monitoring.stream_terms import TermDependencies, anchor_queries
+
+pytestmark = pytest.mark.core
+
+RULES = """PREFIX : <http://e/>
+rule R define C = [ [] :n ?x ] from A = [ SELECT ?x WHERE { ?x :near ?y . ?x :in ?room } ] with C.?x = A.?x
+"""
+
+
+def program(others: int) -> CompiledProgram:
+    lines = ["@prefix : <http://e/> .", ":near(?S, ?R) :- :seen(?S, ?O), :in(?O, ?R) .", ":in(?S, ?R) :- :at(?S, ?R) ."]
+    lines += [f":far{k}(?S, ?R) :- :attribute{k}(?S, ?O), :in(?O, ?R) ." for k in range(others)]
+    return compile_program(ProgramSpec((Document("r.dotr", RULES),), datalog=(Document("k.dlog", "\n".join(lines)),)))
+
+
+def wanted(compiled: CompiledProgram) -> set[Term]:
+    return TermDependencies(compiled).wanted(anchor_queries(compiled).values())
+
+
+def test_the_terms_wanted_follow_derivations() -> None:
+    assert wanted(program(3)) == {f"<http://e/{name}>" for name in ("near", "in", "seen", "at")}
+
+
+def test_bodies_of_rules_that_no_query_needs_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = 0
+    one_term = stream_terms.term_of
+
+    def term_of(pattern: TriplePattern) -> Term | None:
+        nonlocal looked_at
+        looked_at += 1
+        return one_term(pattern)
+
+    few, many = program(0), program(500)
+    monkeypatch.setattr(stream_terms, "term_of", term_of)
+    wanted(few)
+    needed, looked_at = looked_at, 0
+    wanted(many)
+    assert looked_at == needed + 500

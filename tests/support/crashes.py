@@ -1,0 +1,48 @@
+"""A run on Spark that is given up in the middle, goes on, and is compared with a run in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dotr.config import read_config
+from dotr.monitoring.totals import Totals
+from dotr.runtimes.local import run_local
+from dotr.runtimes.pipeline import build
+
+
+def lines_after_a_crash(folder: Path, config: str, stream: list[tuple[int, str]], after: int) -> tuple[list[str], Totals]:
+    """The lines that a run on Spark has written that was given up after a number of elements and started again. Asserts that they are
+    those of a run in this process, and that the second start has read less than all.
+
+    `config`: with `{out}` for the output; its input is `in.ndjson`, which is written from the stream. Returns the totals of the run in
+    this process, too.
+    """
+    from dotr.runtimes.spark.run import run_spark
+
+    (folder / "in.ndjson").write_text("".join(json.dumps({"time": at, "graph": text}) + "\n" for at, text in stream))
+
+    def path_of(out: str) -> str:
+        path = folder / f"{out}.yaml"
+        path.write_text(config.format(out=out))
+        return str(path)
+
+    def on_spark(told: Callable[[Totals], None]) -> Totals:
+        return run_spark(build(read_config(path_of("out")), fresh=False, on_spark=True), told)
+
+    here = run_local(build(read_config(path_of("local")), fresh=False, on_spark=False), lambda totals: None)
+
+    def crash(totals: Totals) -> None:
+        if totals.elements > after:
+            raise ZeroDivisionError("enough")
+
+    with pytest.raises(Exception, match="enough"):
+        on_spark(crash)
+    there = on_spark(lambda totals: None)
+    written = "".join(file.read_text() for file in sorted((folder / "out").glob("*.ndjson")))
+    assert written == (folder / "local").read_text()
+    assert there.elements < here.elements
+    return written.splitlines(), here
