@@ -30,8 +30,11 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def run(work: Work, scale: Scale, folder: Path, command: str, only: str = "") -> results.Result:
-    """Measures a work, and writes its result as JSON, Markdown and SVG into a folder; `only`: the cases whose name has this text."""
+def run(work: Work, scale: Scale, folder: Path, command: str, only: str = "") -> results.Result | None:
+    """Measures a work, and writes its result as JSON, Markdown and SVG into a folder; None, and nothing is written, where it has no case.
+
+    `only`: the cases whose name has this text.
+    """
     say(f"{work.name}: {work.title} (about {work.minutes:g} min on a quiet machine at full size)")
     before, began, date = machine.load(), time.perf_counter(), datetime.now(UTC)
     commit = machine.commit()
@@ -43,6 +46,9 @@ def run(work: Work, scale: Scale, folder: Path, command: str, only: str = "") ->
             continue
         say(f" {case.name}: {case.units:,} times one {case.unit}, {case.expected:,} results by definition")
         cases.append(results.case_result(case, measure(case, say)))
+    if not cases:
+        say(f" nothing to measure{f': {work.nothing}' if work.nothing else ''}")
+        return None
     result = results.Result(
         work=work.name,
         title=work.title,

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -29,6 +29,7 @@ STREAMS: Final = DATA / "citybench" / "streams"
 BEGIN: Final = datetime(2014, 8, 1)
 _TIMES: Final = {"Traffic": "TIMESTAMP", "Weather": "TIMESTAMP", "Parking": "updatetime"}
 _MINUTE: Final = 60.0
+_READING: Final = "reading alone: a row of CSV"
 
 
 class Row(NamedTuple):
@@ -42,6 +43,8 @@ def write_days(folder: Path, days: float) -> int:
     """Writes the streams of so many days as CSV; the number of their rows."""
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
+    # ISO 8601: the order of times is that of their texts. Rows that are out of order are so by less than a day.
+    first, end, later = ((BEGIN + timedelta(days=number)).isoformat() for number in (0, days, days + 1))
     for kind, column in _TIMES.items():
         for source in sorted(STREAMS.glob(f"Aarhus{kind}Data*.csv.gz")):
             with (
@@ -52,9 +55,12 @@ def write_days(folder: Path, days: float) -> int:
                 out.write(header)
                 place = next(csv.reader([header])).index(column)
                 for line in given:
-                    if timedelta(0) <= datetime.fromisoformat(line.strip().split(",")[place]) - BEGIN < timedelta(days=days):
+                    time = line.strip().split(",")[place].replace(" ", "T")
+                    if first <= time < end:
                         out.write(line)
                         count += 1
+                    elif time >= later:
+                        break
     return count
 
 
@@ -153,6 +159,19 @@ def ours(folder: str, background: str) -> Prepared:
     return Prepared(lambda: run_local(built.pop(), lambda totals: None).events, before=before)
 
 
+def reading(folder: str) -> Callable[[], int]:
+    """Reading alone of the rows, by Python's `csv`."""
+
+    def run() -> int:
+        count = 0
+        for path in sorted(Path(folder).glob("Aarhus*.csv")):
+            with path.open(encoding="utf-8", newline="") as file:
+                count += sum(1 for _ in csv.reader(file)) - 1
+        return count
+
+    return run
+
+
 def cases(scale: Scale, folder: Path) -> Iterator[Case]:
     """The first days, each time twice as many."""
     if not STREAMS.is_dir():
@@ -160,16 +179,23 @@ def cases(scale: Scale, folder: Path) -> Iterator[Case]:
     background = folder / "background.ttl"
     command = [sys.executable, str(ROOT / "kb" / "aarhus.py"), "--data", str(DATA), "--output", str(background)]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-    for days in {Scale.FULL: (3, 6, 12), Scale.QUICK: (1, 2), Scale.HUNDREDTH: (0.5,)}[scale]:
-        size = write_days(folder / f"days-{days:g}", days)
+    lengths = {Scale.FULL: (3, 6, 12), Scale.QUICK: (1, 2), Scale.HUNDREDTH: (0.5,)}[scale]
+    effort = Effort(own_warm_runs=5, warm_runs=5)
+    sizes = {days: (folder / f"days-{days:g}", write_days(folder / f"days-{days:g}", days)) for days in lengths}
+    where, size = sizes[lengths[-1]]
+    own = ("benchmarks.field.aarhus:reading", str(where))
+    alone = Case(_READING, {"reading": "csv"}, "element", size, size, own, effort=effort)
+    yield alone
+    for days, (where, size) in sizes.items():
         yield Case(
             name=f"{days:g} day{'s' if days > 1 else ''}, in process",
             parameters={"elements": size},
             unit="element",
             units=size,
-            expected=by_definition(folder / f"days-{days:g}", background),
-            own=("benchmarks.field.aarhus:ours", str(folder / f"days-{days:g}"), str(background)),
-            effort=Effort(own_warm_runs=5, warm_runs=5),
+            expected=by_definition(where, background),
+            own=("benchmarks.field.aarhus:ours", str(where), str(background)),
+            effort=effort,
+            against=_READING,
         )
 
 
@@ -180,5 +206,6 @@ WORK: Final = Work(
     minutes=2,
     cases=cases,
     axis="elements",
+    nothing="CityBench's data are not in the folder that DOTR_DATA names",
     headlines=("12 days, in process",),
 )

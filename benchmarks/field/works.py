@@ -50,7 +50,7 @@ class Work(NamedTuple):
 
     `packages` are the paths whose change makes a result stale; `minutes` are those of a quiet machine
     with two cores; `axis` names the parameter that the plot has from left to right, if there is one, and `headlines` the cases that the
-    README shows; `texts` gives the texts of the systems for the appendix.
+    README shows; `texts` gives the texts of the systems for the appendix; `nothing` says why there may be no case.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Work(NamedTuple):
     axis: str | None = None
     headlines: tuple[str, ...] = ()
     texts: Callable[[], Iterator[Text]] = no_texts
+    nothing: str = ""
 
 
 def works() -> dict[str, Work]:

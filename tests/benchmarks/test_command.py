@@ -145,3 +145,14 @@ def test_all_goes_on_with_what_was_not_measured(tmp_path: Path, monkeypatch: pyt
     command.run_all(known, again=False)
     assert [name for name in begun if name != "flame"] == ["first", "second", "second"]
     assert {path.name for path in (tmp_path / "results").glob("*.json")} == {"first.json", "second.json"}
+
+
+def test_a_work_without_a_case_leaves_the_result_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    work = Work("w", "W", ("dotr",), 1, lambda scale, folder: iter(()), nothing="its data are not here")
+    assert command.run(work, Scale.FULL, tmp_path, "benchmarks/run w") is None
+    assert [*tmp_path.iterdir()] == []
+    assert "nothing to measure: its data are not here" in capsys.readouterr().out
+
+
+def test_all_works_take_half_an_hour_at_most() -> None:
+    assert sum(work.minutes for work in works().values()) <= 30
