@@ -7,7 +7,7 @@ PYTHON = .venv/bin/python
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
 
-fast: ## lint, types, and the tests marked core (doctests, cases): a minute and a half
+fast: ## lint, types, and the tests marked core (doctests, cases): under a minute
 	./verify --fast
 
 verify: ## everything that must pass: lint, types, all tests, Spark, the wheel
