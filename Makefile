@@ -7,7 +7,7 @@ PYTHON = .venv/bin/python
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
 
-fast: ## lint, types, and the tests marked core (doctests, cases): a minute and a half
+fast: ## lint, types, and the tests marked core (doctests, cases): under a minute
 	./verify --fast
 
 verify: ## everything that must pass: lint, types, all tests, Spark, the wheel
@@ -28,6 +28,9 @@ coverage: ## lines and branches that the tests without Spark reach: takes long; 
 
 errors: ## write the golden messages of tests/errors and docs/errors.md anew: look at the difference
 	$(PYTHON) -m tests.errors.test_rule_language_errors
+	$(PYTHON) -m tests.errors.test_continuous_errors
+	$(PYTHON) -m tests.errors.test_lars_errors
+	$(PYTHON) -m tests.errors.test_temporal_errors
 	$(PYTHON) -m dotr.workbench.errors_page > docs/errors.md
 
 schema: ## write the JSON Schema of configurations and docs/configuration.md anew

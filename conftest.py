@@ -18,8 +18,10 @@ def _restored_environment() -> Iterator[None]:
     """
     before = _environment()
     yield
-    if _environment() != before:
-        os.environ.clear()
+    after = _environment()
+    if after != before:
+        for name in after.keys() - before.keys():
+            del os.environ[name]
         os.environ.update(before)
 
 

@@ -191,8 +191,19 @@ LONG: Final = (
     "test_queries_together",
     "test_closure_properties",
     "test_stratified_properties",
+    "test_bad_input",
+    "test_architecture",
+    "test_expressions",
+    "test_why_units",
+    "test_cli_test",
+    "test_cli_test_options",
+    "test_rule_language",
+    "test_docs",
+    "test_cases",
+    "test_sharing",
+    "test_parsed_program",
 )
-"""The files that take longest; of those that use Spark, what starts its own session comes last."""
+"""The files that take longest, the last of them `core`; of those that use Spark, what starts its own session comes last."""
 
 
 @pytest.hookimpl(tryfirst=True)
