@@ -50,7 +50,7 @@ def events_of(queries: Sequence[ContinuousQuery]) -> tuple[UnitEvents, ...]:
 
 
 def _certain_attributes(query: ContinuousQuery) -> tuple[Variable, ...]:
-    """The attributes that every event of a query has, sorted: an OPTIONAL or an expression may leave one out."""
+    """The attributes that every event of a query has, sorted: OPTIONAL may leave one out."""
     names = attributes_of(query)
     return names if isinstance(query.form, AskForm) else tuple(sorted(certain(query.query) & set(names)))
 
