@@ -20,7 +20,7 @@ def add_parser(commands: Commands) -> None:
     """Add the command to those of the command line."""
     parser = commands.add_parser("why", help="say why an event came, or why a triple holds")
     parser.add_argument("path", metavar="CONFIG|TEST", help="a configuration or a rule test (.yaml)")
-    parser.add_argument("name", metavar="NAME", nargs="?", help="a name that the event has in the output: urn:dotr:…")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="a name of the event in the output, of a node or its graph: urn:dotr:…")
     parser.add_argument("--rule", metavar="R", help="an event of this rule or query")
     parser.add_argument("--at", metavar="T", help="the time of the event or of the instant, as an element may have it")
     parser.add_argument("--where", metavar="NAME=TERM", action="append", default=[], help="the event with this attribute: room=:lab")

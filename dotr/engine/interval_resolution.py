@@ -15,7 +15,6 @@ from typing import Final, assert_never
 
 from dotr.expressions import query_with_lengths
 from dotr.joins.scope import certain
-from dotr.languages.rule_files import RuleLanguage
 from dotr.layout.interval_units import IntervalUnit, OperandInput
 from dotr.layout.retention import positive_roles
 from dotr.layout.units import IntervalEvents, UnitRead
@@ -65,7 +64,7 @@ def resolve_intervals(queries: Sequence[TemporalQuery], labels: ProgramLabels) -
 
 def _with_certain(queries: Sequence[TemporalQuery], labels: ProgramLabels) -> list[TemporalQuery]:
     """The queries whose EVENTs say which variables are always bound."""
-    known = {label: frozenset(each.attributes) for label, each in labels.events.items() if _is_of_lars(each)}
+    known = {label: frozenset(each.certain) for label, each in labels.events.items()}
     known |= {label: frozenset(certain(query.query)) for label, query in labels.shared.items()}
     known |= {query.label: frozenset[Variable]() for query in queries}
     of_rules = {rule.event for rule in labels.rules}
@@ -79,11 +78,6 @@ def _with_certain(queries: Sequence[TemporalQuery], labels: ProgramLabels) -> li
         if all(known.get(label) == names for label, names in found.items()):
             return current
         known |= found
-
-
-def _is_of_lars(events: UnitEvents) -> bool:
-    """True for events of a LARS file: each has all attributes, the variables of an atom."""
-    return RuleLanguage.of(events.span.document.name) is RuleLanguage.LARS
 
 
 def _certain_of_rules(label: Label, rules: Sequence[Rule], known: Mapping[Label, frozenset[Variable]]) -> frozenset[Variable]:

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
+from dotr.joins.scope import certain
 from dotr.languages.rules import RESERVED, RuleCode
 from dotr.languages.unit_codes import UnitCode
 from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, StreamQuery, StreamUnit, refused_cycles
@@ -43,7 +44,15 @@ def attributes_of(query: ContinuousQuery) -> tuple[Variable, ...]:
 
 def events_of(queries: Sequence[ContinuousQuery]) -> tuple[UnitEvents, ...]:
     """The events of queries, as rules know them."""
-    return tuple(UnitEvents(query.label, attributes_of(query), query.label_span, query.makes_graphs) for query in queries)
+    return tuple(
+        UnitEvents(query.label, attributes_of(query), query.label_span, query.makes_graphs, _certain_attributes(query)) for query in queries
+    )
+
+
+def _certain_attributes(query: ContinuousQuery) -> tuple[Variable, ...]:
+    """The attributes that every event of a query has, sorted: OPTIONAL may leave one out."""
+    names = attributes_of(query)
+    return names if isinstance(query.form, AskForm) else tuple(sorted(certain(query.query) & set(names)))
 
 
 def label_problems(units: Sequence[UnitEvents]) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ Cost: up to two runs of one process up to the event, and the closure of the inst
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import process_time
 from typing import Final
@@ -35,6 +35,7 @@ from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing
 from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
 from dotr.model.time import Micros
+from dotr.outputs.writing import FRESH, GraphNamer, output_order
 
 _MOST_NEAR: Final = 5
 """Number of events that are named where none is the one asked about."""
@@ -49,7 +50,8 @@ class EventQuestion:
     """The events asked about.
 
     Attributes:
-        name: a name that an event has in the output, an IRI without angle brackets; None: any.
+        name: a name that an event has in the output, of a node or of its graph in TriG, an IRI
+            without angle brackets; None: any.
         rule: the name of the rule; None: any.
         at: the time of the event in µs since 1970; None: any.
         where: attributes of the event that equal a term, by SPARQL's `=`.
@@ -146,7 +148,12 @@ class WhyExplainer:
     def answer(self, question: EventQuestion) -> EventAnswer:
         """The reasons of the first event asked about."""
         with without_collection():  # it would go through the kept instants again and again
-            return self._answer(question)
+            answer = self._answer(question)
+            if answer.tree is None and question.name is not None:
+                made = self._with_graph(f"<{question.name}>")
+                if made is not None and question.rule in (None, made.rule) and question.at in (None, made.time):
+                    return self._answer(_question_about(made, question))
+            return answer
 
     def _answer(self, question: EventQuestion) -> EventAnswer:
         units = self.program.unit_names
@@ -192,15 +199,21 @@ class WhyExplainer:
 
     def _maker(self, name: Term) -> Firing | None:
         """The firing whose graph makes a name."""
+        return next((found for firings in self._firings() if (found := _making(firings, name)) is not None), None)
+
+    def _with_graph(self, name: Term) -> Firing | None:
+        """The firing whose graph has a name in TriG and N-Quads."""
+        name_graphs = GraphNamer(self.replay.clock)
+        named = (each for firings in self._firings() for each in name_graphs(sorted(firings, key=output_order)))
+        return next((firing for graph, firing, _ in named if graph == name), None)
+
+    def _firings(self) -> Iterator[Sequence[Firing]]:
+        """The firings of the whole program, in the order of time."""
         engine = Engine(self.program, self.replay.clock)
         for instant in self.replay.instants():
-            if (found := _making(instant.step(engine), name)) is not None:
-                return found
+            yield instant.step(engine)
         if self.replay.ended:
-            for firings in engine.finish():
-                if (found := _making(firings, name)) is not None:
-                    return found
-        return None
+            yield from engine.finish()
 
     def _near(self, rules: Collection[str | None], question: EventQuestion) -> list[str]:
         """The events of the rules asked about that are nearest in time."""
@@ -292,6 +305,14 @@ class WhyExplainer:
 
 def _unchanged(proof: TripleProof) -> TripleProof:
     return proof
+
+
+def _question_about(made: Firing, question: EventQuestion) -> EventQuestion:
+    """The question about a firing: by a name that it makes, or else by its attributes."""
+    given = {term for _, term in made.attributes}
+    fresh = (term[1:-1] for triple in made.graph or () for term in triple if term.startswith(FRESH) and term not in given)
+    name = next(fresh, None)
+    return EventQuestion(name, made.rule, made.time, question.where if name else (*question.where, *made.attributes))
 
 
 def _making(firings: Iterable[Firing], name: Term) -> Firing | None:

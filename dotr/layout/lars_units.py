@@ -70,8 +70,10 @@ class LarsUnit:
 
 
 def made_by(file: LarsFile) -> tuple[UnitEvents, ...]:
-    """The events that a file makes."""
-    return tuple(UnitEvents(report.label, report.attributes, report.label_span, report.makes_graphs) for report in file.reports)
+    """The events that a file makes; each has all attributes, the variables of an atom."""
+    return tuple(
+        UnitEvents(report.label, report.attributes, report.label_span, report.makes_graphs, report.attributes) for report in file.reports
+    )
 
 
 def atoms_read(file: LarsFile) -> list[tuple[LarsAtom, Span]]:

@@ -18,9 +18,12 @@ class UnitEvents:
     - `attributes`: those that an event may have, sorted.
     - `span`: the place of the label in the unit's file.
     - `has_graphs`: each event has a graph, so that the label is a stream of graphs.
+    - `certain`: attributes that every event has, sorted; of rules and `.epsparql` units they depend
+      on what these read, and are found later.
     """
 
     label: Label
     attributes: tuple[Variable, ...]
     span: Span
     has_graphs: bool = False
+    certain: tuple[Variable, ...] = ()

@@ -29,7 +29,7 @@ Writer: TypeAlias = Callable[[Sequence[Firing]], list[str]]
 several calls."""
 
 _TIME: Final = f"<{PROV}generatedAtTime>"
-_FRESH: Final = "<urn:dotr:"
+FRESH: Final = "<urn:dotr:"
 _RULE: Final = f"<{PROV}wasGeneratedBy>"
 _NO_PREFIXES: Final[Prefixes] = {}
 
@@ -98,7 +98,7 @@ def compile_writer(format: StreamFormat, clock: Clock, attributes: Sequence[Vari
     `attributes` are the columns of CSV behind time, rule and event; `prefixes` are those that a
     TriG file declares at its beginning.
     """
-    name_graphs = _GraphNamer(clock)
+    name_graphs = GraphNamer(clock)
     match format:
         case StreamFormat.NDJSON:
             heads: dict[tuple[str, str], str] = {}
@@ -165,7 +165,7 @@ class _TrigWriter:
 
     def __init__(self, clock: Clock, prefixes: Prefixes) -> None:
         self._clock = clock
-        self._name_graphs = _GraphNamer(clock)
+        self._name_graphs = GraphNamer(clock)
         declared = usable_prefixes(prefixes)
         self._header = "".join([f"@prefix {name}: <{iri}> .\n" for name, iri in declared.items()])
         self._text = term_writer(declared)
@@ -192,7 +192,7 @@ class _TrigWriter:
             lines = "".join(
                 [
                     # fresh names are many, and have no prefix
-                    f"  {each if each.startswith(_FRESH) else text(each)} {predicate(link)} {text(value)} .\n"
+                    f"  {each if each.startswith(FRESH) else text(each)} {predicate(link)} {text(value)} .\n"
                     for each, link, value in graph
                 ]
             )
@@ -255,9 +255,9 @@ def _graph_lines(graph: Iterable[Triple], after: str) -> str:
     return "".join([f"{subject} {predicate} {value}{after} .\n" for subject, predicate, value in graph])
 
 
-class _GraphNamer:
-    """Names for the graphs of firings; a firing without a graph is left out. Equal firings are
-    adjacent, so only the last one is kept.
+class GraphNamer:
+    """Names for the graphs of firings in TriG and N-Quads, in the order of the output; a firing
+    without a graph is left out. Equal firings are adjacent, so only the last one is kept.
     """
 
     def __init__(self, clock: Clock) -> None:

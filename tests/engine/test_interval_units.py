@@ -127,6 +127,23 @@ def test_an_attribute_that_a_rule_computes_without_fail_is_a_key(assigned: str, 
     assert [placed.is_spread for placed in compiled.layout.units] == [is_spread]
 
 
+@pytest.mark.parametrize(
+    ("query", "is_spread"),
+    [
+        ("SELECT ?k {window} {{ WINDOW <w> {{ ?k :temp ?v }} }}", True),
+        ("SELECT ?k (AVG(?v) AS ?m) {window} {{ WINDOW <w> {{ ?k :temp ?v }} }} GROUP BY ?k", True),
+        ("SELECT ?x ?k {window} {{ MATCH {{ EVENT <w> {{ ?x :temp ?k }} }} }}", True),
+        ("SELECT ?x ?k {window} {{ WINDOW <w> {{ ?x :temp ?v OPTIONAL {{ ?x :near ?k }} }} }}", False),
+        ("SELECT ?x (?v + 1 AS ?k) {window} {{ WINDOW <w> {{ ?x :temp ?v }} }}", False),
+    ],
+)
+def test_an_attribute_that_every_event_of_a_continuous_query_has_is_a_key(query: str, is_spread: bool) -> None:
+    queries = "REGISTER RSTREAM <Warm> AS " + query.format(window="FROM NAMED WINDOW <w> ON :in [RANGE 2 s STEP 2 s]")
+    units = "REGISTER QUERY Q AS SELECT ?k WHERE EVENT Warm(?k) SEQ { ?k :acknowledged ?y } WITHIN 9 s"
+    compiled = program(units, queries=queries)
+    assert {placed.unit.name: placed.is_spread for placed in compiled.layout.units}["Q"] == is_spread
+
+
 DURATIONS = "1 :a :d " + " , ".join(f'"{each}"^^<http://www.w3.org/2001/XMLSchema#duration>' for each in ("PT1M", "PT70S", "PT5S", "P1M"))
 
 

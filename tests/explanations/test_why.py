@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -107,6 +108,15 @@ def test_an_event_is_followed_to_lines_of_files(folder: Folder) -> None:
     assert folder.why("urn:dotr:d8f122cffa1123496ccf920e71551499") == LEAK_TREE
     assert folder.why("--rule", "Leak", "--where", "ppm=400.0") == LEAK_TREE
     assert folder.why("--rule", "Leak", "--depth", "1").splitlines() == [LEAK_TREE.splitlines()[number] for number in (0, 1, 6)]
+
+
+def test_the_name_of_a_graph_in_trig_names_its_event(folder: Folder) -> None:
+    folder.write([*LEAK, (70, "[] :celsius 80 ; :by :t1 ."), (90, "[] :ppm 400 ; :by :g1 .")])
+    assert main(["run", "why.yaml", "--engine", "local", "--quiet", "--set", "output.0.format=trig"]) == 0
+    first, second = re.findall(r"<(urn:dotr:\w{32})> prov:generatedAtTime", (folder.path / "out.ndjson").read_text())
+    assert folder.why(first) == LEAK_TREE
+    assert folder.why(f"<{second}>").startswith("Leak at 90, ")
+    assert folder.why(second, "--at", "60", code=1) == ""
 
 
 def test_an_event_that_is_not_there_names_those_near_it(folder: Folder) -> None:
