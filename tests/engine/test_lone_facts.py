@@ -34,6 +34,10 @@ FORMS = {
     "not": f"and not B {WITHIN}",
     "count": f"and ?x = count(*) of B {WITHIN} if ?x > 1",
     "consuming": f"and last B {WITHIN}",
+    "any": "and each B within 9 s from A",
+    "equal": "and each B [ FILTER(?v = A.?v) ] within 9 s from A",
+    "two": "and last B within 9 s from A and each B as Other [ FILTER(?k = A.?k) ] within 9 s from A",
+    "same": "and each A as Other [ FILTER(?k = A.?k) ] within [0 s, 9 s] from A and not B [ FILTER(?v > 99) ] within 9 s from A",
 }
 
 
@@ -51,7 +55,7 @@ def instants() -> Iterable[tuple[int, list[tuple[Triple, ...]]]]:
 
     def triple() -> Triple:
         key, predicate = f"<http://e/k{chosen.randrange(2)}>", f"<http://e/{chosen.choice('abb')}>"
-        return key, predicate, literal(str(chosen.randrange(9)), XSD + "integer")
+        return key, predicate, literal(chosen.choice(("", "0")) + str(chosen.randrange(9)), XSD + "integer")
 
     for second in range(400):
         yield second * SECOND, [(triple(),) for _ in range(chosen.choice((0, 1, 1, 1, 1, 2)))]
