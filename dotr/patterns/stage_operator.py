@@ -21,8 +21,6 @@ from dotr.patterns.match_buffer import MatchBuffer
 from dotr.patterns.operator import Arrival, Arrivals, Operator
 from dotr.patterns.state import State
 
-_new = tuple.__new__
-
 
 class StageOperator(Operator):
     """A compiled layer in which rules have stages. `sent` collects the bindings that leave until
