@@ -199,7 +199,7 @@ class IntervalRun(UnitRun):
     def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
         """The solutions that operators keep, each as its end, and a row of its start and its values."""
         logs = () if self._tree is None else self._tree.logs
-        return [[StoredEvent(end, 0, (str(start), *values)) for end, start, values, _ in store.later(after)] for store in logs]
+        return [[(end, 0, (str(start), *values)) for end, start, values, _ in store.later(after)] for store in logs]
 
     def oldest(self) -> Sequence[Micros | None]:
         logs = () if self._tree is None else self._tree.logs

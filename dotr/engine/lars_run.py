@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any, Final, Protocol
 
 from dotr.engine.unit_runs import UnitArrivals, UnitContext, UnitResult, UnitRun
@@ -236,15 +236,15 @@ class LarsRun(UnitRun):
         self._note_next()
 
     def _by_point(self, log: Sequence[StoredEvent]) -> AtomsByPoint:
-        atoms = groupby(log, key=attrgetter("time"))
-        return [(time // self._resolution, [each.values for each in found]) for time, found in atoms]  # type: ignore[misc]
+        atoms = groupby(log, key=itemgetter(0))
+        return [(time // self._resolution, [each[2] for each in found]) for time, found in atoms]  # type: ignore[misc]
 
     def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
         """The atoms of each log, at the times of their points."""
         resolution = self._resolution
         return [
             [
-                StoredEvent(point * resolution, ordinal, row)
+                (point * resolution, ordinal, row)
                 for point, rows in log
                 if after is None or point * resolution > after
                 for ordinal, row in enumerate(rows)

@@ -273,7 +273,7 @@ class QueryRun(UnitRun):
         """The elements of each window, or the bucket's shares of them, a log each."""
         if self._share is not None and self._share.is_divided:
             return [self._share.entries(each.content, after) for each in self.windows]
-        return [[StoredEvent(time, 0, graph_row(triples)) for time, triples in each.content.later(after)] for each in self.windows]
+        return [[(time, 0, graph_row(triples)) for time, triples in each.content.later(after)] for each in self.windows]
 
     def oldest(self) -> list[Micros | None]:
         """The time of the first element of each window."""

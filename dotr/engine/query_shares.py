@@ -115,7 +115,7 @@ class QueryShare:
     def entries(self, content: WindowContent, after: Micros | None) -> list[StoredEvent]:
         """The shares of a content that are later than a time, as entries of a log."""
         kept = zip(content.later(after), content.counted(after), strict=True)
-        return [StoredEvent(time, 0, (str(counted), *graph_row(triples))) for (time, triples), counted in kept]
+        return [(time, 0, (str(counted), *graph_row(triples))) for (time, triples), counted in kept]
 
     def restore(self, content: WindowContent, text: str, entries: Iterable[StoredEvent]) -> None:
         """The inverse of `entries`; `text` is that of `WindowContent.to_json`."""

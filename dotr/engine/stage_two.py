@@ -263,7 +263,7 @@ class StageTwo:
     def _dead_letter(self, time: Micros, failure: RuleFailure | LimitExcess) -> DeadLetter:
         placed = self._layer.rules[failure.rule]
         rule, names = placed.rule, placed.rule.anchor.source.attributes
-        attributes = {name: term for name, term in zip(names, failure.anchor.values, strict=True) if term is not None}
+        attributes = {name: term for name, term in zip(names, failure.anchor[2], strict=True) if term is not None}
         line, _ = rule.span.line_column
         if isinstance(failure, RuleFailure):
             reason, text = Reason.FAILED, json.dumps({"event": rule.anchor.label, "attributes": attributes}, ensure_ascii=False)
@@ -339,9 +339,9 @@ class _ChunkWriter:
         self.is_empty = False
         for start in range(0, len(matched), _CHUNK_SIZE):
             chunk = matched[start : start + _CHUNK_SIZE]
-            if chunk[0][2][0].values != self._anchor:
+            if chunk[0][2][0][2] != self._anchor:
                 self.repeats.clear()
-            self._anchor = chunk[-1][2][0].values
+            self._anchor = chunk[-1][2][0][2]
             result = self._stage.write_firings(self._time, chunk, self.repeats)
             self.events += result.events
             self.failed += result.failed
@@ -370,7 +370,7 @@ def described_clause(clause: Clause) -> str:
 
 
 def _named(labels: Sequence[Label], bound: Sequence[StoredEvent]) -> list[tuple[Label, Micros, AttributeValues]]:
-    return [(label, event.time, event.values) for label, event in zip(labels, bound, strict=True)]
+    return [(label, event[0], event[2]) for label, event in zip(labels, bound, strict=True)]
 
 
 NOTHING: Final = LayerResult([], [])

@@ -338,7 +338,7 @@ class UnitLayer:
             for each in self.units:
                 if each.unit.name in states:
                     text, logs = states[each.unit.name]
-                    each.run.restore(text, [[StoredEvent(time, ordinal, tuple(row)) for time, ordinal, row in log] for log in logs])
+                    each.run.restore(text, [[(time, ordinal, tuple(row)) for time, ordinal, row in log] for log in logs])
         except (ValueError, TypeError, KeyError) as error:
             raise StateError(f"it cannot be read ({error})") from error
 

@@ -115,6 +115,6 @@ class RecordedLayer(StageTwo):
         """The event of each positive role of a match, by label."""
         rule, _, bound, _ = match
         return {
-            label: self.history.find(stream, event.time, event.ordinal)
+            label: self.history.find(stream, event[0], event[1])
             for label, stream, event in zip(self._labels[rule], self._streams[rule], bound, strict=True)
         }

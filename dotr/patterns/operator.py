@@ -216,10 +216,7 @@ class Operator:
                         due.append(waiting.popleft())
         for port, events in arrivals.items():
             if self._is_fact_port[port]:
-                if len(events) == 1:
-                    stored = [_new(StoredEvent, (time, *events[0]))]
-                else:
-                    stored = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
+                stored = [(time, ordinal, values) for ordinal, values in events]
                 present[port] = stored
                 if self._stores[port][1]:
                     stores[port].add(stored)
@@ -255,7 +252,7 @@ class Operator:
 
         Raises `LoneFactFailed`: then `resume_fact` gives the matches.
         """
-        event = _new(StoredEvent, (time, 0, values))
+        event = (time, 0, values)
         if self._is_stored[port]:
             state.stores[port].add_one(event)
         state.countdown -= 1
@@ -283,7 +280,7 @@ class Operator:
         nothing arrived then, and no anchors of that time.
         """
         for port, events in arrivals.items():
-            stored = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
+            stored = [(time, ordinal, values) for ordinal, values in events]
             if self._stores[port][1]:
                 state.stores[port].add(stored)
             for (delayed, _), number in self._delays.items():
@@ -301,7 +298,7 @@ class Operator:
                     names = self.layer.ports[port].attributes
                     events.sort(key=lambda event: tie_key(names, event[1]))
                 if events:
-                    stored = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
+                    stored = [(time, ordinal, values) for ordinal, values in events]
                     present[port] = stored
                     if self._stores[port][1]:
                         state.stores[port].add(stored)

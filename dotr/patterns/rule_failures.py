@@ -97,10 +97,10 @@ def isolate_rules(
             continue
         own_start = start._replace(rows=single.matcher.rows) if isinstance(start, EnteringBinding) else start
         stores = single.stores()
-        now = anchor_of(start).time + single.delay
+        now = anchor_of(start)[0] + single.delay
         for store, events in zip(stores, state.stores, strict=True):
             for event in events:
-                if event.time <= now:  # what is stored once for several pages may be later
+                if event[0] <= now:  # what is stored once for several pages may be later
                     store.add([event])
         indexes = [stores[port].indexes[index] for port, index in single.indexes]
         mark, own = len(buffer.matches), single.matcher.counter()

@@ -55,7 +55,7 @@ class StageOperator(Operator):
     ) -> None:
         for port in self._binding_ports:
             if port in arrivals:
-                present[port] = [StoredEvent(time, ordinal, values) for ordinal, values in arrivals[port]]
+                present[port] = [(time, ordinal, values) for ordinal, values in arrivals[port]]
         super()._step_by_depth(state, time, arrivals, present, buffer)
 
     def _run_group(

@@ -74,7 +74,7 @@ class StateSnapshot(NamedTuple):
 
 
 def _events(events: Sequence[tuple[Micros, int, list[str | None]]]) -> list[StoredEvent]:
-    return [StoredEvent(time, ordinal, tuple(values)) for time, ordinal, values in events]
+    return [(time, ordinal, tuple(values)) for time, ordinal, values in events]
 
 
 class State:

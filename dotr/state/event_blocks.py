@@ -63,7 +63,7 @@ class EventBlock(NamedTuple):
 
     def events(self) -> Iterator[StoredEvent]:
         """The events."""
-        return map(StoredEvent, self.times, self.ordinals, self.rows())
+        return zip(self.times, self.ordinals, self.rows(), strict=False)
 
     def rows(self) -> Iterator[AttributeValues]:
         """The values of each event."""

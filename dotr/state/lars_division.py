@@ -92,7 +92,7 @@ class LarsDivision:
             for name, of_relation in closure["inserted"].items()
         }
         logs = [
-            [entry for entry in log if self._is_own_row(rows, entry.values, is_own)]
+            [entry for entry in log if self._is_own_row(rows, entry[2], is_own)]
             for rows, log in zip(self._logs, state.entries, strict=True)
         ]
         rest = [first, last, passed, point, triples, waiting, {**closure, "runs": runs, "counts": counts, "inserted": inserted}]
@@ -144,7 +144,7 @@ def united_lars(parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
     triples = [triple for rest in rests for triple in rest[4]]
     closure = _united_closure([rest[6] for rest in rests])
     logs = [
-        _numbered(sorted((entry for part in parts for entry in part.entries[log]), key=lambda entry: entry.time))
+        _numbered(sorted((entry for part in parts for entry in part.entries[log]), key=lambda entry: entry[0]))
         for log in range(len(parts[0].entries))
     ]
     return UnitSnapshot(json.dumps([first, last, passed, point, triples, sorted(events.items()), closure]), logs)
@@ -154,8 +154,8 @@ def _numbered(log: Sequence[StoredEvent]) -> list[StoredEvent]:
     """The entries of a log in order of time, numbered at each time."""
     found: list[StoredEvent] = []
     for entry in log:
-        number = found[-1].ordinal + 1 if found and found[-1].time == entry.time else 0
-        found.append(entry._replace(ordinal=number))
+        number = found[-1][1] + 1 if found and found[-1][0] == entry[0] else 0
+        found.append((entry[0], number, entry[2]))
     return found
 
 

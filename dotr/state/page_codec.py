@@ -35,7 +35,7 @@ def encode_part(events: Mapping[int, Sequence[StoredEvent]], pairs: Sequence[Con
 def decode_parts(bodies: Iterable[bytes]) -> PagePart:
     """The union of parts of one page, which come in order of time.
 
-    >>> first, second = StoredEvent(5, 0, ('"a"', None)), StoredEvent(7, 1, ('"a"', '"b"'))
+    >>> first, second = (5, 0, ('"a"', None)), (7, 1, ('"a"', '"b"'))
     >>> bodies = encode_part({0: [first], 1: [first]}, [(0, 5, 0, 3)]), encode_part({}, []), encode_part({0: [second] * 2}, [(1, 7, 1, 3)])
     >>> decode_parts(bodies) == ({0: [first, second, second], 1: [first]}, [(0, 5, 0, 3), (1, 7, 1, 3)])
     True
@@ -54,10 +54,7 @@ def decode_parts(bodies: Iterable[bytes]) -> PagePart:
             else:
                 for so_far, column in zip(columns_of[port], (times, ordinals, *columns), strict=True):
                     so_far += column
-    new, stored_event = tuple.__new__, repeat(StoredEvent)
     return {
-        port: list(
-            map(new, stored_event, zip(times, ordinals, zip(*columns, strict=True) if columns else repeat(()), strict=bool(columns)))
-        )
+        port: list(zip(times, ordinals, zip(*columns, strict=True) if columns else repeat(()), strict=bool(columns)))
         for port, (times, ordinals, *columns) in columns_of.items()
     }, pairs

@@ -210,11 +210,11 @@ class PagedState:
                 self._shared.load(port, event)
                 continue
             self._event_counts[port] += 1
-            page = self.page_of(port, event.values)
+            page = self.page_of(port, event[2])
             events, pairs = parts.get(page) or parts.setdefault(page, ({}, []))
             events.setdefault(port, []).append(event)
             if port in sets_of:
-                pairs += [(number, event.time, event.ordinal, page) for number in sets_of[port].get(event[:2], ())]
+                pairs += [(number, event[0], event[1], page) for number in sets_of[port].get(event[:2], ())]
             if many % _LOAD_EVENTS == 0:
                 self._append_texts(parts)
                 parts = {}
@@ -227,7 +227,7 @@ class PagedState:
             if self._shared is not None and port in self._shared:
                 self._shared.load(port, event)
                 continue
-            page = self.page_of(port, event.values)
+            page = self.page_of(port, event[2])
             (parts.get(page) or parts.setdefault(page, ({}, [])))[0].setdefault(port, []).append(event)
         for pair in consumed:
             (parts.get(pair[3]) or parts.setdefault(pair[3], ({}, [])))[1].append(pair)

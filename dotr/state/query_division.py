@@ -37,9 +37,9 @@ def _has_shares(state: UnitSnapshot) -> bool:
 
 def _own(entry: StoredEvent, number: int, buckets: int) -> StoredEvent:
     """An entry with the triples alone whose subjects are a bucket's: a number, and triples behind it."""
-    counted, *terms = entry.values
+    counted, *terms = entry[2]
     own = [term for at in range(0, len(terms), 3) if bucket(terms[at], buckets) == number for term in terms[at : at + 3]]
-    return entry._replace(values=(counted, *own))
+    return (*entry[:2], (counted, *own))
 
 
 def united_query(parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
@@ -69,6 +69,6 @@ def _as_value(used: Sequence[Any]) -> tuple[Any, ...]:
 def _together(entries: Sequence[StoredEvent]) -> StoredEvent:
     """One entry with the triples of all."""
     first = entries[0]
-    if any(entry.time != first.time or entry.values[0] != first.values[0] for entry in entries):
+    if any(entry[0] != first[0] or entry[2][0] != first[2][0] for entry in entries):
         raise StateError("the buckets of a query have come to different times")
-    return first._replace(values=(first.values[0], *(term for entry in entries for term in entry.values[1:])))
+    return (*first[:2], (first[2][0], *(term for entry in entries for term in entry[2][1:])))

@@ -50,10 +50,10 @@ class SharedStores:
     def arrive(self, port: int, time: Micros, arrivals: Sequence[tuple[int, AttributeValues]], after: Micros) -> list[StoredEvent]:
         """Store what arrives at a time (µs) of a batch of times later than `after`; returns the
         events in their order."""
-        stored = [StoredEvent(time, ordinal, values) for ordinal, values in arrivals]
+        stored = [(time, ordinal, values) for ordinal, values in arrivals]
         if len(stored) > 1 and isinstance(self._layer.ports[port].stream, str):
             names = self._layer.ports[port].attributes
-            stored.sort(key=lambda event: tie_key(names, event.values))
+            stored.sort(key=lambda event: tie_key(names, event[2]))
         self._stores[port].keep(stored, after + 1)
         return stored
 

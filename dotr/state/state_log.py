@@ -175,7 +175,7 @@ def encode_events(events: Sequence[StoredEvent], *, ragged: bool = False) -> byt
     """
     numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
     listed = list(map(numbers.__getitem__, chain.from_iterable([values for _, _, values in events])))
-    arity = [len(event.values) for event in events] if ragged else len(events[0].values)
+    arity = [len(event[2]) for event in events] if ragged else len(events[0][2])
     data = [list(numbers), arity, [event[0] for event in events], [event[1] for event in events], listed]
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
 
@@ -183,10 +183,10 @@ def encode_events(events: Sequence[StoredEvent], *, ragged: bool = False) -> byt
 def decode_events(lines: bytes) -> Iterator[StoredEvent]:
     """The events of a segment.
 
-    >>> first, second = StoredEvent(5, 0, ('"a"', None)), StoredEvent(7, 1, ('"a"', '"b"'))
+    >>> first, second = (5, 0, ('"a"', None)), (7, 1, ('"a"', '"b"'))
     >>> list(decode_events(encode_events([first, second]) + encode_events([second]))) == [first, second, second]
     True
-    >>> short = StoredEvent(9, 0, ())
+    >>> short = (9, 0, ())
     >>> list(decode_events(encode_events([first, short], ragged=True))) == [first, short]
     True
     """
@@ -198,7 +198,7 @@ def decode_events(lines: bytes) -> Iterator[StoredEvent]:
             values = [tuple(islice(taken, length)) for length in arity]
         else:
             values = zip(*[map(terms.__getitem__, listed)] * arity, strict=True) if arity else ((),) * len(times)
-        yield from map(StoredEvent, times, ordinals, values)
+        yield from zip(times, ordinals, values, strict=False)
 
 
 def encode_consumption(pairs: Sequence[Consumption]) -> bytes:

@@ -67,8 +67,8 @@ def united_unit(unit: StreamUnit, parts: Sequence[UnitSnapshot]) -> UnitSnapshot
 def united(parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
     """The state of a bucket of an EP-SPARQL unit as that of its parts, which have different keys.
 
-    >>> one = UnitSnapshot('[[[5,1,["<a>"]]]]', [[StoredEvent(5, 0, ("1", "<a>"))]])
-    >>> other = UnitSnapshot('[[[4,1,["<b>"]]]]', [[StoredEvent(4, 0, ("1", "<b>"))]])
+    >>> one = UnitSnapshot('[[[5,1,["<a>"]]]]', [[(5, 0, ("1", "<a>"))]])
+    >>> other = UnitSnapshot('[[[4,1,["<b>"]]]]', [[(4, 0, ("1", "<b>"))]])
     >>> united([one, other]).rest
     '[[[5, 1, ["<a>"]], [4, 1, ["<b>"]]]]'
     >>> [each.time for each in united([one, other]).entries[0]]
@@ -121,4 +121,4 @@ def divided(unit: IntervalUnit, state: UnitSnapshot, clock: Clock, limits: Limit
 
 def _own(log: Sequence[StoredEvent], place: int, number: int, buckets: int) -> list[StoredEvent]:
     """The entries of a log whose key, at a place of their rows, is one of a bucket's."""
-    return [entry for entry in log if bucket(entry.values[place], buckets) == number]
+    return [entry for entry in log if bucket(entry[2][place], buckets) == number]

@@ -79,7 +79,7 @@ class UnitsValue:
     def decode(written: bytes) -> UnitsValue | None:
         """The inverse of `encode`; None for a value of rules. Raises StateError.
 
-        >>> value = UnitsValue(9, [("Q", "{}", 1)], [[StoredEvent(5, 0, ("<a>",))]], None)
+        >>> value = UnitsValue(9, [("Q", "{}", 1)], [[(5, 0, ("<a>",))]], None)
         >>> UnitsValue.decode(value.encode()) == value, UnitsValue.decode(b'{"version":2}')
         (True, None)
         """
@@ -89,7 +89,7 @@ class UnitsValue:
             data = json.loads(written)
             if data["units"] != FORM:
                 raise StateError(f"its version is {data['units']}, this release reads {FORM}")
-            inside = [[StoredEvent(time, ordinal, tuple(row)) for time, ordinal, row in log] for log in data["logs"]]
+            inside = [[(time, ordinal, tuple(row)) for time, ordinal, row in log] for log in data["logs"]]
             manifest = None if data["segments"] is None else Manifest.decode(data["segments"].encode())
             return UnitsValue(data["passed"], [(name, rest, logs) for name, rest, logs in data["rest"]], inside, manifest)
         except (KeyError, TypeError, ValueError) as error:

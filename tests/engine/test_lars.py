@@ -127,7 +127,7 @@ def test_an_atom_is_written_once_where_its_points_do_not_matter() -> None:
     for k in range(1, 21):
         engine.step(k * SECOND, [read_turtle(":x :p 1 . :x :q 1 .", page.PREFIXES)])
     (run,) = engine.unit_runs.values()
-    written = [[event.time // SECOND for event in log] for log in run.entries()]
+    written = [[event[0] // SECOND for event in log] for log in run.entries()]
     assert sorted(written) == [[15, 16, 17, 18, 19, 20], [20], [20]]
     assert run.entry_count == 8
     assert sorted(map(len, run.entries(after=18 * SECOND))) == [1, 1, 2]

@@ -18,7 +18,7 @@ from dotr.model.terms import XSD, Triple, literal
 from dotr.model.time import Clock
 from dotr.outputs.writing import output_order
 from dotr.patterns import operator
-from dotr.patterns.events import SearchStart
+from dotr.patterns.events import SearchStart, anchor_of
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.patterns.operator import MANY_GROUPS
 from dotr.patterns.rule_counts import RuleCounts
@@ -102,7 +102,7 @@ def test_a_group_that_fails_at_a_lone_fact(form: str, rules: int, monkeypatch: p
         def find(anchors: Iterable[SearchStart], *rest: object) -> None:
             starts: Sequence[SearchStart] = list(anchors)
             matcher.find(starts, *rest)  # type: ignore[arg-type]
-            if any(start.values[-1] == literal("5", XSD + "integer") for start in starts):
+            if any(anchor_of(start)[2][-1] == literal("5", XSD + "integer") for start in starts):
                 raise RuntimeError("a fault")
 
         return dataclasses.replace(matcher, find=find)

@@ -22,7 +22,7 @@ from dotr.model.terms import Triple
 from dotr.model.time import Clock
 from dotr.monitoring.totals import Totals
 from dotr.patterns import operator
-from dotr.patterns.events import EnteringBinding, StoredEvent
+from dotr.patterns.events import EnteringBinding, StoredEvent, anchor_of
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
@@ -172,7 +172,7 @@ def fail_at_value(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> 
             def watched() -> Iterator[StoredEvent | EnteringBinding]:
                 for anchor in anchors:
                     yield anchor
-                    if mine and any(value is not None and '"13"' in value for value in anchor.values):
+                    if mine and any(value is not None and '"13"' in value for value in anchor_of(anchor)[2]):
                         raise ZeroDivisionError("hostile")
 
             matcher.find(watched(), *rest)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ from dotr.model.places import Document
 from dotr.model.stream import Element, Reason
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.patterns import operator
-from dotr.patterns.events import EnteringBinding, SearchStart, StoredEvent
+from dotr.patterns.events import EnteringBinding, SearchStart
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from tests.codegen.test_codegen_golden import cut_matcher
 from tests.patterns.test_patterns_limits import in_parts, limited, ran
@@ -172,10 +172,10 @@ def test_bindings_of_equal_anchors_follow_each_other() -> None:
     assert decode is not None
     anchors = ("<http://e/a>", "<http://e/b>", "<http://e/a>")
     rows = [("0 2", "4", "7", str(n), "1", value, "5", "0", "1", value) for n, value in enumerate(anchors)]
-    found = decode([StoredEvent(9, 0, row) for row in rows])
-    assert [(binding.anchor.time, binding.anchor.ordinal, binding.size) for binding in found] == [(7, 0, 4), (7, 2, 4), (7, 1, 4)]
+    found = decode([(9, 0, row) for row in rows])
+    assert [(binding.anchor[0], binding.anchor[1], binding.size) for binding in found] == [(7, 0, 4), (7, 2, 4), (7, 1, 4)]
     assert [row[0] for row in found[0].rows] == [0, 2]
-    assert found[0].bound == (StoredEvent(5, 0, ("1", "<http://e/a>")),)
+    assert found[0].bound == ((5, 0, ("1", "<http://e/a>")),)
 
 
 def test_a_hundred_rules_alike_are_one_binding() -> None:

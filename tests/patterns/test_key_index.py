@@ -51,7 +51,7 @@ def lists() -> st.SearchStrategy[list[Term]]:
 
 
 def numbered(terms: list[Term], times: list[int]) -> list[StoredEvent]:
-    return [StoredEvent(time, n, (term,)) for n, (term, time) in enumerate(zip(terms, sorted(times), strict=False))]
+    return [(time, n, (term,)) for n, (term, time) in enumerate(zip(terms, sorted(times), strict=False))]
 
 
 @settings(max_examples=400, deadline=None, derandomize=True, database=None)
@@ -110,7 +110,7 @@ def test_skipping_visits_every_event_that_a_threshold_accepts(terms: list[Term],
 def test_trimming_keeps_live_events() -> None:
     lane = SumRun(0)
     for time in range(300):
-        lane.append(StoredEvent(time, 0, (INTEGERS[1],)))
+        lane.append((time, 0, (INTEGERS[1],)))
     trim(lane)
     assert len(lane) == 300 - 128
     assert lane[bisect_left(lane, (150,))][0] == 150
@@ -133,7 +133,7 @@ class Counted(float):
 def skip_lane(numbers: list[int], below: bool) -> SkipRun:
     lane = SkipRun(0, below)
     for time, number in enumerate(numbers):
-        lane.append(StoredEvent(time, 0, (literal(str(number), XSD + "integer"),)))
+        lane.append((time, 0, (literal(str(number), XSD + "integer"),)))
         if lane.is_built:
             lane.add_rank(lane[-1])
     return lane
@@ -149,7 +149,7 @@ def test_skipping_finds_the_next_event_above_the_bound(numbers: list[int], bound
     lane.last_before(0, bound)
     assert [*made, lane.is_built] == [False, True]
     for time, number in enumerate(signed[len(signed) // 2 :], len(lane)):
-        lane.append(StoredEvent(time, 0, (literal(str(number), XSD + "integer"),)))
+        lane.append((time, 0, (literal(str(number), XSD + "integer"),)))
         lane.add_rank(lane[-1])
     if len(lane) >= 1 << dropped:
         lane.drop(1 << dropped)
@@ -196,7 +196,7 @@ def test_non_numbers_and_numbers_within_the_bound_are_skipped() -> None:
 def test_floats_are_never_skipped() -> None:
     """0.7 as a float is less than 0.7, and equal to it where the two are compared as floats."""
     lane = SkipRun(0, False)
-    lane.append(StoredEvent(0, 0, (literal("0.7", XSD + "float"),)))
+    lane.append((0, 0, (literal("0.7", XSD + "float"),)))
     assert (lane.first_from(0, 0.7), lane.last_before(1, 0.7)) == (0, 0)
 
 
@@ -255,7 +255,7 @@ def test_sums_and_averages_of_mixed_types(terms: list[Term], total: Term | None,
     for time, some in enumerate((noise, terms, noise)):
         for term in some:
             for each in (lane, distinct):
-                each.append(StoredEvent(time, 0, (term,)))
+                each.append((time, 0, (term,)))
             if asked_before:
                 lane.sum(time, time)
                 distinct.distinct("SUM", time, 0, 0)
@@ -280,7 +280,7 @@ def test_distinct_values_follow_a_moving_window() -> None:
     values = [integer(str(n)) for n in (1, 2, 1, 3, 3, 1, 5, 2, 1, 4, 4, 4, 1, 2, 2, 7)]
     begin = 0
     for now, value in enumerate(values):
-        lane.append(StoredEvent(now, 0, (value,)))
+        lane.append((now, 0, (value,)))
         for near, far in ((0, 3), (1, 3), (2, 5)):
             inside = [values[n] for n in range(max(begin, now - far), now - near + 1)]
             for function in ("COUNT", "SUM", "AVG"):
@@ -295,7 +295,7 @@ def test_distinct_values_follow_a_moving_window() -> None:
 def test_repeated_window_is_moved_incrementally() -> None:
     lane = DistinctRun(0)
     for now in range(20):
-        lane.append(StoredEvent(now, 0, (integer(str(now)),)))
+        lane.append((now, 0, (integer(str(now)),)))
         before = lane._followers.get((0, 5))
         lane.distinct("COUNT", now, 0, 5)
         assert before is None or lane._followers[0, 5] is before

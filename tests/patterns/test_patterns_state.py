@@ -22,27 +22,27 @@ def store(retention: Micros, *specs: IndexSpec) -> PortStore:
 
 
 def happened(time: Micros, *values: str | None) -> StoredEvent:
-    return StoredEvent(time, 0, values)
+    return (time, 0, values)
 
 
 def test_events_are_stored_for_the_retention() -> None:
     kept = store(10, IndexSpec((0,)))
     kept.add([happened(0, "<a>")])
     kept.add([happened(10, "<a>")])
-    assert [event.time for event in kept] == [0, 10]
+    assert [event[0] for event in kept] == [0, 10]
     kept.add([happened(11, "<a>")])
-    assert [event.time for event in kept] == [10, 11]
+    assert [event[0] for event in kept] == [10, 11]
     kept.expire(20)
-    assert [event.time for event in kept] == [10, 11]
+    assert [event[0] for event in kept] == [10, 11]
     kept.expire(21)
-    assert [event.time for event in kept] == [11]
+    assert [event[0] for event in kept] == [11]
     assert kept.indexes[0]
     kept.expire(22)
     assert not kept.indexes[0]
     assert len(kept) == 0
     kept.add([happened(30, "<a>")])
     kept.add([happened(41, "<b>")])
-    assert [event.time for event in kept] == [41]
+    assert [event[0] for event in kept] == [41]
 
 
 NUMBER = "http://www.w3.org/2001/XMLSchema#integer"
@@ -65,17 +65,17 @@ def test_extend_equals_add_time_by_time(measure: Measure | None, seed: int) -> N
             many.add(some)
         else:
             many.extend(some)
-        horizon = some[-1].time - 300
+        horizon = some[-1][0] - 300
         assert many.log == one.log
         for ours, theirs in zip(many.indexes, one.indexes, strict=True):
             assert live(ours, horizon) == live(theirs, horizon)
             assert len(ours) <= 2 * len(many.log) + TRIM
             for key in live(ours, horizon):
-                assert answers(ours[key], measure, horizon, some[-1].time) == answers(theirs[key], measure, horizon, some[-1].time)
+                assert answers(ours[key], measure, horizon, some[-1][0]) == answers(theirs[key], measure, horizon, some[-1][0])
 
 
 def live(lanes: KeyIndex, horizon: Micros) -> dict[IndexKey, list[StoredEvent]]:
-    found = {key: [event for event in lane if event.time >= horizon] for key, lane in lanes.items()}
+    found = {key: [event for event in lane if event[0] >= horizon] for key, lane in lanes.items()}
     return {key: events for key, events in found.items() if events}
 
 
@@ -89,7 +89,7 @@ def answers(lane: list[StoredEvent], measure: Measure | None, low: Micros, high:
             return lane.distinct("SUM", high, 0, high - low)
         case SkipRun():
             start = lane.slice_between(low, high)[0]
-            return [lane[place].time for bound in (10.0, 40.0) if (place := lane.first_from(start, bound)) < len(lane)]
+            return [lane[place][0] for bound in (10.0, 40.0) if (place := lane.first_from(start, bound)) < len(lane)]
         case EventRun():
             return lane.count_between(low, high)
         case _:
@@ -153,7 +153,7 @@ def test_run_is_trimmed_by_a_power_of_two_once_half_has_expired() -> None:
     # As the event of 202 comes, that of 101 is the middle one of 203 and older than 102: the first 64 go.
     assert lengths[:202] == [[n, n] for n in range(1, 203)]
     assert lengths[202] == [203 - 64, 203 - 64]
-    assert kept.indexes[0][None][0].time == kept.indexes[1][None][0].time == 64
+    assert kept.indexes[0][None][0][0] == kept.indexes[1][None][0][0] == 64
 
 
 def test_short_run_is_not_trimmed() -> None:
@@ -167,9 +167,9 @@ def test_short_run_is_not_trimmed() -> None:
 
 def full() -> State:
     kept, used = store(10, IndexSpec((0,))), {(3, 1), (2, 0)}
-    kept.add([StoredEvent(3, 0, ("<ä>", None)), StoredEvent(3, 1, ('"b"', "<c>"))])
+    kept.add([(3, 0, ("<ä>", None)), (3, 1, ('"b"', "<c>"))])
     state = State([kept], [used], [], 1)
-    state.waiting[0].append(StoredEvent(4, 2, (None,)))
+    state.waiting[0].append((4, 2, (None,)))
     state.passed = 7
     return state
 
@@ -184,11 +184,11 @@ def test_written_state_is_restored() -> None:
         '{"version":2,"events":[[[3,0,["<ä>",null]],[3,1,["\\"b\\"","<c>"]]]],"consumed":[[[2,0],[3,1]]],"waiting":[[[4,2,[null]]]],"passed":7}'
     )
     state = empty().restore(written)
-    assert list(state.stores[0]) == [StoredEvent(3, 0, ("<ä>", None)), StoredEvent(3, 1, ('"b"', "<c>"))]
+    assert list(state.stores[0]) == [(3, 0, ("<ä>", None)), (3, 1, ('"b"', "<c>"))]
     assert set(state.stores[0].indexes[0]) == {"<ä>", '"b"'}
     assert state.consumed == ({(2, 0), (3, 1)},)
-    assert list(state.waiting[0]) == [StoredEvent(4, 2, (None,))]
-    assert all(type(event) is StoredEvent for event in state.waiting[0])
+    assert list(state.waiting[0]) == [(4, 2, (None,))]
+    assert all(type(event) is tuple for event in state.waiting[0])
     assert state.passed == 7
     assert len(state) == 3
 

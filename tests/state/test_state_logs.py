@@ -323,7 +323,7 @@ def held_events(held: PagedState, layer: Layer) -> list[int]:
             texts = held._spilled.read(page)
             closed = max((closed for closed, _ in texts), default=0)
             events, _ = decode_parts([body for _, body in texts])
-            times = [[event.time for event in events.get(port, ())] for port in range(len(found))]
+            times = [[event[0] for event in events.get(port, ())] for port in range(len(found))]
             some = [sum(time > closed - (kept or 0) for time in each) for each, kept in zip(times, layer.retention, strict=True)]
         found = [a + b for a, b in zip(found, some, strict=True)]
     return found
@@ -334,7 +334,7 @@ def contents(held: PagedState, layer: Layer, closed: int) -> list[tuple[list[Sto
     found = []
     for page in range(held.page_count):
         each = held._decoded.get(page) or held._decode(page, 0)
-        ports = [[event for event in store.log if event.time > closed - store.retention] for store in each.state.stores]
+        ports = [[event for event in store.log if event[0] > closed - store.retention] for store in each.state.stores]
         sets = zip(layer.consumed_ports, each.state.consumed, strict=True)
         used = [sorted(event[:2] for event in ports[port] if event[:2] in pairs) for port, pairs in sets]
         found.append(([event for events in ports for event in events], used))

@@ -18,7 +18,6 @@ from dotr.model.stream import FedGraph
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
-from dotr.patterns.events import StoredEvent
 from dotr.patterns.state import StateError
 from dotr.state.state_migration import StateMigrator, merge_units, state_change
 from dotr.state.state_schema import KnowledgeDigests, StateSchema, state_schema
@@ -108,7 +107,7 @@ def test_old_state_moves_to_the_buckets_of_its_keys() -> None:
     parts: dict[tuple[int, int], list[UnitsValue]] = {}
     for unit in before.units:  # each stood in the bucket of its number
         rest, logs = states[unit.name]
-        entries = [[StoredEvent(time, ordinal, tuple(row)) for time, ordinal, row in log] for log in logs]
+        entries = [[(time, ordinal, tuple(row)) for time, ordinal, row in log] for log in logs]
         value = UnitsValue(stream[cut - 1][0], [(unit.name, rest, len(entries))], entries, None)
         for place, part in migrator.redistribute_units(unit.partition % BUCKETS, value, MemoryStore()).items():
             parts.setdefault(place, []).append(part)
@@ -124,7 +123,7 @@ def test_spread_state_stays_in_its_bucket_and_another_key_is_refused() -> None:
     program = compile_program(SPEC)
     schema = state_schema(program, knowledge="k")
     assert StateSchema.of_json(schema.to_json()) == schema
-    value = UnitsValue(5, [("Rise", "[[]]", 1)], [[StoredEvent(5, 0, ("5", '"1"', "<a>"))]], None)
+    value = UnitsValue(5, [("Rise", "[[]]", 1)], [[(5, 0, ("5", '"1"', "<a>"))]], None)
     migrator = StateMigrator(schema, schema, program, Clock(), BUCKETS)
     assert migrator.redistribute_units(2, value, MemoryStore()) == {(0, 2): value}
     other = replace(schema, units=tuple(replace(unit, key=("m", "n")) if unit.name == "Rise" else unit for unit in schema.units))

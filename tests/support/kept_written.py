@@ -28,7 +28,6 @@ from dotr.model.time import LAST_MICRO, Unit
 from dotr.monitoring.totals import Totals
 from dotr.outputs.names import match_digest
 from dotr.outputs.templates import compile_template
-from dotr.patterns.events import StoredEvent
 from dotr.patterns.state import StateSnapshot
 from dotr.runtimes.spark import rows, source, spool, watermarks
 from dotr.runtimes.spark import spilled_rows as waiting
@@ -115,7 +114,7 @@ def _knowledge() -> dict[str, str]:
 def kept() -> dict[str, object]:
     """Written forms in checkpoints, or that decide where state is, by kind."""
     parts = [
-        StateSnapshot([[StoredEvent(5, 1, ('"a"', None))], []], [[(5, 1)]], [[StoredEvent(6, 0, ())]], 7),
+        StateSnapshot([[(5, 1, ('"a"', None))], []], [[(5, 1)]], [[(6, 0, ())]], 7),
         StateSnapshot([], [], [], None),
     ]
     moved = json.loads(json.dumps(OFFSET.to_json()))
@@ -138,7 +137,7 @@ def kept() -> dict[str, object]:
         "state": [each.encode().decode() for each in parts],
         "log": [
             Manifest(3, 9, None, (4, None), (LogSegment(0, 1, 3, 120, 8),), 1, (7,), 0, ((3, "a"),)).encode().decode(),
-            encode_events([StoredEvent(5, 0, ('"a"', None)), StoredEvent(7, 1, ('"a"', '"b"'))]).decode(),
+            encode_events([(5, 0, ('"a"', None)), (7, 1, ('"a"', '"b"'))]).decode(),
             encode_consumption([(0, 5, 1, 3), (2, 7, 0, 0)]).decode(),
         ],
         "checkpoint": [

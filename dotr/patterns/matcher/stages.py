@@ -62,8 +62,8 @@ def compile_decoder(template: RuleTemplate, enters: BindingStream, rows: Sequenc
         for _, _, (c0, c1, c2, c3, c4, c5, c6) in arrivals:
             rows = alive(c0)
             if not rows: continue
-            e0 = new(Event, (int(c1), int(c2), (c3,)))
-            e1 = new(Event, (int(c4), int(c5), (c6, None)))
+            e0 = (int(c1), int(c2), (c3,))
+            e1 = (int(c4), int(c5), (c6, None))
             together.setdefault(e0[2], []).append(new(Binding, (e0, rows, 1, (e1,))))
 
     Bindings of equal anchors follow each other, since equal matches are numbered one behind the
@@ -76,7 +76,7 @@ def compile_decoder(template: RuleTemplate, enters: BindingStream, rows: Sequenc
     def event(place: int) -> str:
         names = template.roles[place].attributes
         values = "".join([f"{item.get(BoundValue(place, name), 'None')}, " for name in names])
-        return f"new(Event, (int({item[BoundTime(place)]}), int({item[BoundOrdinal(place)]}), ({values})))"
+        return f"(int({item[BoundTime(place)]}), int({item[BoundOrdinal(place)]}), ({values}))"
 
     parts = "".join([f"{name}, " for name in item.values()])
     lines = ["def decode(arrivals):", "    together = {}", f"    for _, _, ({parts}) in arrivals:"]
@@ -100,7 +100,7 @@ def compile_decoder(template: RuleTemplate, enters: BindingStream, rows: Sequenc
         named = set(map(int, text.split(" ")))
         return tuple([row for number, row in by_number.items() if number in named])
 
-    space: dict[str, object] = {"new": tuple.__new__, "Event": StoredEvent, "Binding": EnteringBinding, "alive": alive, "rows": tuple(rows)}
+    space: dict[str, object] = {"new": tuple.__new__, "Binding": EnteringBinding, "alive": alive, "rows": tuple(rows)}
     decode: DecodeBindings = define("\n".join(lines) + "\n", "binding decoder", "decode", space)
     return decode
 
@@ -242,7 +242,7 @@ def _text_of_rules(leaves: BindingStream, names: Mapping[int, str]) -> Callable[
 def _sizes_of(picked: Sequence[tuple[StoredEvent, Sequence[TableRow]]]) -> dict[Any, int]:
     """The number of events that each rule has chosen.
 
-    >>> _sizes_of([(StoredEvent(1, 0, ()), ((7, 0), (8, 0))), (StoredEvent(2, 0, ()), ((8, 0),))])
+    >>> _sizes_of([((1, 0, ()), ((7, 0), (8, 0))), ((2, 0, ()), ((8, 0),))])
     {7: 1, 8: 2}
     """
     sizes: dict[Any, int] = {}

@@ -260,7 +260,7 @@ class _StateCounter:
         for event in events:
             self._events[layer, index] = self._events.get((layer, index), 0) + 1
             if keys is not None and port is not None and port.key is not None:
-                keys.add(event.values[port.key])
+                keys.add(event[2][port.key])
 
     def summary(self) -> StoredSummary:
         """The counts, by layer and label."""

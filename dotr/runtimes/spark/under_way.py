@@ -52,7 +52,7 @@ def waiting_rows(job: Job, layer: int, state: State) -> list[SparkRow]:
     rows = []
     for (_, delay), queue in program_of(job).layout.layers[layer].queues.items():
         if state.waiting[queue]:
-            end, payload = state.waiting[queue][-1].time + delay, json.dumps([layer, queue]).encode()
+            end, payload = state.waiting[queue][-1][0] + delay, json.dumps([layer, queue]).encode()
             rows += [SparkRow(key, RowKind.UNDER_WAY, end, payload) for key in listeners.get(DelayedAnchors(layer, queue), ())]
     return rows
 
