@@ -152,8 +152,8 @@ class Knowledge:
         return isinstance(closer, Closer) and not closer.has_rules and len(triples) <= closer.limit
 
     def conclusions_of(self, shapes: Collection[GraphShape]) -> ShapeConclusions | None:
-        """All conclusions of rules from instants of graphs of some shapes; None where the shapes do
-        not tell.
+        """All conclusions of rules from instants of graphs of some shapes; None where the shapes do not
+        tell.
         """
         from dotr.datalog.shape_conclusions import shape_conclusions
 

@@ -225,7 +225,7 @@ class Closer:
         self.limit = limit
 
     def dispatches_of(self, predicate: Term, object: Term | None) -> list[Dispatch]:
-        """The dispatches of an instant's triples with a predicate and an object (None: any object)."""
+        """The dispatches of an instant's triples with a predicate and an object (None: any)."""
         if object is not None:
             return self._dispatches(predicate, object)
         dispatches = list(self._background_dispatch.unrouted)

@@ -1,11 +1,12 @@
 """Conclusions that rules can draw from graphs of known shapes, by predicate and object.
 
-Idea: of a triple of a shape the predicate is known, and that is what routes rules. From the shapes on, the
-rules of each route are followed through the background's schema: with `:speed rdfs:domain :Report` and
-`:Report rdfs:subClassOf :Thing`, a graph `[] :speed …` concludes of types `:Report` and `:Thing`, and
-nothing else.
-Invariant: what a closure adds to an instant of such graphs is among the conclusions. There is no result
-(None) where a rule may find a contradiction, computes terms, joins further triples, or waits for schema.
+Idea: of a triple of a shape the predicate is known, and that is what routes rules. From the shapes
+on, the rules of each route are followed through the background's schema: with `:speed rdfs:domain
+:Report` and `:Report rdfs:subClassOf :Thing`, a graph `[] :speed …` leads to the types `:Report`
+and `:Thing`, and to nothing else.
+Invariant: what a closure adds to an instant of such graphs is among the conclusions. There is no
+result (None) where a rule may find a contradiction, computes terms, joins further triples, or waits
+for schema.
 Cost: once a program.
 """
 

@@ -1,4 +1,6 @@
-"""Shapes of graphs: predicates and classes in order, as a `map` gives them to all elements of an input."""
+"""Shapes of graphs: predicates and classes in order, as a `map` gives them to the elements of an
+input.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ class ShapedTriple(NamedTuple):
 
 
 class GraphShape(NamedTuple):
-    """Common form of graphs: the blank node `_:0` is the subject of all triples, which
-    have these predicates, each once, in this order.
+    """Common properties of graphs: the blank node `_:0` is the subject of all triples, which have
+    these predicates, each once, in this order.
 
     >>> GraphShape((ShapedTriple(RDF_TYPE, "<http://e/Reading>"), ShapedTriple("<http://e/value>"))).position("<http://e/value>")
     1

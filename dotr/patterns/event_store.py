@@ -222,9 +222,9 @@ class PortStore:
         now = events[0][0]
         horizon = now - self.retention
         log = self.log
+        if log and log[0][0] < horizon:
+            self.expire(now, len(events))  # before they come: often nothing is left then, and runs are cleared at once
         log.extend(events)
-        if log[0][0] < horizon:
-            self.expire(now)
         self._insert(self.indexes, events, horizon)
 
     def add_one(self, event: StoredEvent) -> None:
@@ -262,22 +262,27 @@ class PortStore:
         self.log.extend(events)
         self._insert(self.indexes, events, first - self.retention)
 
-    def expire(self, now: Micros) -> None:
-        """Removes the events that no instant from `now` (µs) on can read.
+    def expire(self, now: Micros, coming: int = 0) -> None:
+        """Removes the events that no instant from `now` (µs) on can read; `coming` is the number of events
+        that are about to be stored.
 
         Empty runs are removed once more events have expired than are left: so the number of runs
         stays proportional to the events, and the sweep costs O(1) per event.
         """
         horizon = now - self.retention
         log = self.log
-        while log and log[0][0] < horizon:
-            log.popleft()
-            self.expired += 1
+        if log and log[-1][0] < horizon:
+            log.clear()
+        else:
+            stored, drop = len(log), log.popleft
+            while log and log[0][0] < horizon:
+                drop()
+            self.expired += stored - len(log)
         if not log:
             for runs in self.indexes:
                 runs.clear()
             self.expired = 0
-        elif self.expired > TRIM + len(log):
+        elif self.expired > TRIM + len(log) + coming:
             for runs in self.indexes:
                 for key in [key for key, run in runs.items() if run[-1][0] < horizon]:
                     del runs[key]
@@ -309,7 +314,7 @@ class BorrowedStore(PortStore):
     def add_one(self, event: StoredEvent) -> None:
         self.add((event,))
 
-    def expire(self, now: Micros) -> None:
+    def expire(self, now: Micros, coming: int = 0) -> None:
         """The owner expires events."""
 
     def __iter__(self) -> Iterator[StoredEvent]:

@@ -1,10 +1,11 @@
-"""Delta queries over instants whose graphs have known shapes: each graph by itself, without an index of
-the instant.
+"""Delta queries over instants whose graphs have known shapes: each graph by itself, without an
+index of the instant.
 
-Idea: the subject of all triples of such a graph is a blank node of its own, so that no two graphs of an
-instant join, and patterns with this subject match the triples of the graph alone. Which triple, the
-shape says: what is left of a delta query are conditions on the objects and patterns over the
-background. For the shape `[] :from … ; :value …` and the query `?r :from ?s ; :value ?v . ?s :in ?room`:
+Idea: the subject of all triples of such a graph is a blank node of its own, so that no two graphs
+of an instant join, and patterns with this subject match the triples of the graph alone. Which
+triple, the shape says: what is left of a delta query are conditions on the objects and patterns
+over the background. For the shape `[] :from … ; :value …` and the query
+`?r :from ?s ; :value ?v . ?s :in ?room`:
 
     for graph in graphs:
         if len(graph) != 2: return graph
@@ -17,6 +18,7 @@ Invariant: the rows are those of the delta queries over the closed instant. It h
 concludes what a query reads and no query joins graphs of an instant; `shape_joins` gives None
 otherwise, and `ShapeJoins.rows` for an instant with a graph of another shape, with rows that hold
 blank nodes, or with so many graphs that a limit might be reached.
+Cost: a test of predicates and subjects a graph, and the steps of the queries; compiled when used.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ from dotr.store.triples import TripleIndex
 
 Graphs: TypeAlias = Sequence[tuple[Triple, ...]]
 ShapeFunction: TypeAlias = Callable[[Iterable[tuple[Triple, ...]], RowsByKey], tuple[Triple, ...] | None]
-"""A function that adds the rows of graphs up to the first one of another shape, which it returns;
-`()` means that a row has a blank node, None that there is no further graph."""
+"""A function that adds the rows of graphs up to the first one of another shape, which it returns; `()`
+means that a row has a blank node, None that there is no further graph."""
 
 _MOST_MEMBERS: Final = 32
 _MOST_STEPS: Final = 16
@@ -59,7 +61,7 @@ class _NotByShape(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _ShapedQuery:
-    """Rest of a delta query over a graph of a shape.
+    """The rest of a delta query over a graph of a shape.
 
     - `steps`: patterns over the background, and conditions, in join order.
     - `checked`: projected names that may hold a blank node of the stream.
@@ -185,7 +187,7 @@ def _shaped(
     conclusions: ShapeConclusions,
     background: TripleIndex,
 ) -> Iterable[_ShapedQuery]:
-    """Rest of a delta query over a graph of a shape, at most one; raises `_NotByShape` for a query
+    """The rest of a delta query over a graph of a shape, at most one; raises `_NotByShape` for a query
     that may join two graphs.
     """
     branch = query.branch

@@ -40,6 +40,6 @@ def shape_of(template: Template) -> GraphShape | None:
 
 def shapes_of(files: Iterable[InputFile]) -> list[GraphShape]:
     """The shapes of the graphs of inputs of CSV, each once."""
-    templates = dict.fromkeys(parsed_map(file).template for file in files if file.map is not None and file.format is Format.CSV)
-    shapes = dict.fromkeys(map(shape_of, templates))
+    maps = {(file.map, file.prefixes): file for file in files if file.map is not None and file.format is Format.CSV}
+    shapes = dict.fromkeys(shape_of(parsed_map(file).template) for file in maps.values())
     return [shape for shape in shapes if shape is not None]

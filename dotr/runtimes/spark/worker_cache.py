@@ -19,6 +19,7 @@ from dotr.model.terms import Term
 from dotr.monitoring.stream_terms import StreamTerms, stream_terms
 from dotr.runtimes.spark.job import Job
 from dotr.sources.kafka.topics import KafkaInput
+from dotr.sources.map_shapes import shapes_of
 from dotr.sources.records import InputFile
 
 
@@ -59,9 +60,12 @@ def _maps(text: str) -> Sequence[ParsedMap | None]:
 def program_of(job: Job) -> CompiledProgram:
     """The compiled program of the job: generated from what the driver has parsed."""
     spec = ProgramSpec.from_json(job.program)
-    if not job.parsed:
-        return compile_program(spec, _background_policy(job))
-    return compile_parsed(spec, ParsedProgram.from_json(job.parsed, spec), _background_policy(job))
+    if job.parsed:
+        program = compile_parsed(spec, ParsedProgram.from_json(job.parsed, spec), _background_policy(job))
+    else:
+        program = compile_program(spec, _background_policy(job))
+    program.stage_one.expect(shapes_of([input_of(job, number) for number in range(len(job.inputs))]))
+    return program
 
 
 def _background_policy(job: Job) -> CachePolicy | StoreFile:
