@@ -302,8 +302,9 @@ class _Rows:
         cells: list[str] = []
         try:
             cells = next(csv.reader(feed(), delimiter=self._delimiter, strict=True), [])
-            if invalid_at >= 0 or len(cells) != len(self._header):
-                time = self._time_among(cells)
+            if invalid_at >= 0:
+                raise ValueError
+            if len(cells) != len(self._header):
                 plural = "" if len(cells) == 1 else "s"
                 raise ValueError(f"it has {len(cells)} column{plural} where the header has {len(self._header)}")
             try:
@@ -334,14 +335,6 @@ class _Rows:
             why = f"it is not {self._encoding_name} (byte {invalid_at})"
         element = Element(time, triples) if is_wanted and time is not None else None
         return Record(offset, offset + len(raw), line, time, element, raw, why, stamp), line + len(lines_read)
-
-    def _time_among(self, cells: Sequence[str]) -> Micros | None:
-        """The time of a row that has too many or too few cells, or undecodable ones; None where it
-        cannot be read."""
-        try:
-            return self.parse_time(cells[self.time_at], self._unit)
-        except (IndexError, ValueError):
-            return None
 
     def _long(self, lines_read: list[bytes], waiting: deque[bytes], offset: int, line: int) -> tuple[Record, int]:
         """Record beyond the limit that begins with the lines read so far."""

@@ -374,20 +374,6 @@ def test_csv_unreadable_row_costs_one_line(tmp_path: Path, row: str | bytes, why
     assert found[1].raw == raw + b"\n"
 
 
-def test_csv_row_of_other_columns_counts_by_its_time(tmp_path: Path) -> None:
-    """Whatever its cells are, as far as the time can be read, in a scan too."""
-    rows = [b"2,a", b"3", b"4,a,b,c", b"5,\xff", b"soon,a", b"\xff,a,b", b'"6"']
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"a,t,b\n" + b"".join(b"x," + row + b"\n" for row in rows))
-    file = InputFile("a", str(path), Format.CSV, map=csv_map("<urn:s> <urn:p> {a}, {b}"))
-    for elements in (True, False):
-        with Reader(file, elements=elements) as reader:
-            found = list(reader.records())
-        times = [None if record.judged_time is None else record.judged_time // 1_000_000 for record in found]
-        assert times == [2, 3, 4, 5, None, None, 6]
-        assert [record.time is None for record in found] == [False, *[True] * 6]
-
-
 def test_csv_odd_quote_costs_one_line(tmp_path: Path) -> None:
     text = 't,a\n1,"x\n2,y\n3,"z\n4,"ok"\n5,"o""k"\n6,"no"t\n7,o"k\n8,"\n'
     found = records(tmp_path, Format.CSV, text, csv_map(":s :p {a}"))
