@@ -23,6 +23,7 @@ class GraphShape(NamedTuple):
     """Common properties of graphs: the blank node `_:0` is the subject of all triples, which have
     these predicates, each once, in this order.
 
+    >>> from dotr.model.terms import RDF_TYPE
     >>> GraphShape((ShapedTriple(RDF_TYPE, "<http://e/Reading>"), ShapedTriple("<http://e/value>"))).position("<http://e/value>")
     1
     """

@@ -15,7 +15,7 @@ def shape_of(template: Template) -> GraphShape | None:
     """The shape of a map's graphs without empty cells; None where their triples have not one blank node as
     subject, and each its own predicate.
 
-    >>> from dotr.languages.turtle import parse_template
+    >>> from dotr.languages.turtle.parser import parse_template
     >>> from dotr.model.places import Document, Span
     >>> def shape(text: str) -> GraphShape | None:
     ...     return shape_of(parse_template(Span(Document("map", text), 0, len(text)), {"": "http://e/"}, cells=True))
