@@ -9,8 +9,6 @@ import pytest
 
 from tests.conftest import CONFIG, Project
 
-pytestmark = pytest.mark.core
-
 RULES = """\
 PREFIX : <http://e/>
 rule Jam define Jam = [ dotr_id a :Jam ; :at ?section ; :kind ?kind ]

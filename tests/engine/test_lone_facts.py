@@ -23,7 +23,7 @@ from dotr.patterns.matcher.compile import LoneSearch, Matcher, compile_matcher
 from dotr.patterns.operator import MANY_GROUPS
 from dotr.patterns.rule_counts import RuleCounts
 
-pytestmark = [pytest.mark.core, pytest.mark.fallbacks("rules")]
+pytestmark = pytest.mark.fallbacks("rules")
 
 SECOND = 1_000_000
 HEADER = "PREFIX : <http://e/>\n" + "".join(f"query {name} = [ SELECT ?k ?v WHERE {{ ?k :{name.lower()} ?v }} ]\n" for name in ("A", "B"))

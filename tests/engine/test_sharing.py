@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dotr.api.session import Session
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
-
-pytestmark = pytest.mark.core
 
 RULE = """
 rule R{n} define E{n} = [ [] a :E ; :v ?v ; :w ?w ]

@@ -86,7 +86,6 @@ with Later.?room = Eaten.?room, Later.?v = Before.?v
 """
 
 
-@pytest.mark.core
 def test_pages_move(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_state, "SMALL", 8)
     monkeypatch.setattr(paged_state, "MAX_UNPAGED", 64)
@@ -100,7 +99,6 @@ def test_pages_move(monkeypatch: pytest.MonkeyPatch) -> None:
     assert through(spec, instants, [100, 110, 200, 250], [1, 3, 1, 2, 5]) == expected(spec, instants)
 
 
-@pytest.mark.core
 def test_units_move() -> None:
     instants = unit_instants()
     for cuts, widths in (([10, 20], [1, 3, 1]), ([3, 12, 13, 25], [2, 5, 1, 4, 2])):

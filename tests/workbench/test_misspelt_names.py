@@ -6,8 +6,6 @@ import pytest
 
 from tests.conftest import CONFIG, Project
 
-pytestmark = pytest.mark.core
-
 RULES = """\
 PREFIX : <http://e/>
 query Temp = [ SELECT ?r ?v WHERE { ?t a :Reading ; :in ?r ; :value ?v } ]
