@@ -17,8 +17,6 @@ from dotr.workbench.rule_tests import Finding, FindingKind, Outcome, load_test
 from dotr.workbench.watching import file_states, wait_for_change
 from tests.conftest import TEST, Project
 
-pytestmark = pytest.mark.core
-
 CASES = """\
 rules: [r.dotr]
 prefixes: { "": "http://e/" }

@@ -29,8 +29,6 @@ from dotr.state.state_schema import state_schema
 from dotr.workbench.rule_tests import load_test
 from tests.support.paths import ROOT, TESTS
 
-pytestmark = pytest.mark.core
-
 CONFIGS = ("city", "city-queries", "city-lars", "city-sequences", "mixed", "fire")
 FILES = sorted((TESTS / "cases").glob("*.yaml"))
 

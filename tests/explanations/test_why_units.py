@@ -14,8 +14,6 @@ from dotr import Program
 from dotr.cli import main
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.core
-
 BLOCK = re.compile(r"^\$ dotr (.*?)\n(.*?)(?=^\$ dotr |\Z)", re.MULTILINE | re.DOTALL)
 TEXTS = [(Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("units.txt", "temporal.txt", "cycle.txt")]
 SHOWN = [block for text in TEXTS for block in BLOCK.findall(text)]

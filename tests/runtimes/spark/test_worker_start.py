@@ -17,8 +17,6 @@ from dotr.runtimes.spark.rows import SparkRow, record_batch
 from dotr.runtimes.spark.unpacked_python import spark_home_at, starts_locally, unpacked_home
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.core
-
 
 def printed(code: str, **environment: str) -> Any:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment or None, check=False)
