@@ -10,7 +10,7 @@ import pytest
 
 from dotr.datalog.background import Knowledge
 from dotr.engine.driver import Engine
-from dotr.engine.kept_solutions import KeptSolutions, SeenGraph
+from dotr.engine.kept_solutions import GraphAtReport, KeptSolutions
 from dotr.engine.program import compile_program
 from dotr.engine.shared_closure import WindowChanges
 from dotr.engine.spec import ProgramSpec
@@ -93,7 +93,7 @@ class MovingGraph:
         self._is_kept = is_kept
         self._is_new = True
 
-    def move(self) -> SeenGraph:
+    def move(self) -> GraphAtReport:
         """The graph at the next report."""
         source = self._author.random
         for _ in range(source.choice([0, 0, 1, 2, 5])):
@@ -104,17 +104,17 @@ class MovingGraph:
         changes = None if self._is_new else WindowChanges(found.began, (), found.ended, False)  # type: ignore[arg-type]
         self._is_new = False
         background, seen = self._knowledge.background, self._closure.beyond
-        return SeenGraph(seen, background, changes) if self._is_kept else SeenGraph(TripleIndex(seen), background)
+        return GraphAtReport(seen, background, changes) if self._is_kept else GraphAtReport(TripleIndex(seen), background)
 
 
-def in_full(select: Select, graphs: Mapping[GraphName, SeenGraph]) -> Counter[Row]:
+def in_full(select: Select, graphs: Mapping[GraphName, GraphAtReport]) -> Counter[Row]:
     blocks = {name: Graph(TripleIndex(), TripleIndex(graphs[name].triples)) for name in WINDOWS if name is not None}
     graph = ReportGraph(graphs[None].background, TripleIndex(graphs[None].triples), blocks, [])
     solutions = AlgebraCompiler().compile(select).solutions(graph, EMPTY, EMPTY)
     return Counter(tuple(solution.get(name) for name in select.projection) for solution in solutions)
 
 
-def by_parts(plan: KeptPlan, select: Select, graphs: Mapping[GraphName, SeenGraph]) -> Counter[Row]:
+def by_parts(plan: KeptPlan, select: Select, graphs: Mapping[GraphName, GraphAtReport]) -> Counter[Row]:
     blocks = {name: Graph(TripleIndex(), graphs[name].triples) for name in WINDOWS if name is not None}
     graph = ReportGraph(graphs[None].background, graphs[None].triples, blocks, [])
     return Counter(tuple(each.get(name) for name in select.projection) for each in plan.operator.solutions(graph, EMPTY, EMPTY))
@@ -214,12 +214,12 @@ def test_background_of_a_join_is_looked_up_not_kept() -> None:
     select = Select(("v", "r"), Join(shows, Bgp((TriplePattern(Var("s"), Const("<in>"), Var("r")),))))
     limits = replace(LIMITS, rows=5, probes=50)
     kept = KeptSolutions(kept_plan(select, {"<w>", None}, limits), limits)
-    known = SeenGraph(TripleIndex(), TripleIndex(background))
+    known = GraphAtReport(TripleIndex(), TripleIndex(background))
     window = TripleIndex([("<s1>", "<shows>", "<v1>"), ("<s7>", "<shows>", "<v7>")])
-    found = kept.update({"<w>": SeenGraph(window), None: known})
+    found = kept.update({"<w>": GraphAtReport(window), None: known})
     assert found is not None
     assert sorted(found.came) == [("<v1>", "<r1>"), ("<v7>", "<r7>")]
-    found = kept.update({"<w>": SeenGraph(TripleIndex([("<s7>", "<shows>", "<v7>")])), None: known})
+    found = kept.update({"<w>": GraphAtReport(TripleIndex([("<s7>", "<shows>", "<v7>")])), None: known})
     assert found is not None
     assert (found.came, found.went, found.is_anew) == ([], [("<v1>", "<r1>")], False)
 
@@ -273,8 +273,8 @@ def test_nothing_is_kept_after_an_error() -> None:
     kept = KeptSolutions(kept_plan(Select(("x",), WindowBlock("<w>", _pattern("x", "y"))), {"<w>"}, limits), limits)
     one, two = TripleIndex([("<a>", "<p>", "<b>")]), TripleIndex([("<a>", "<p>", "<b>"), ("<b>", "<p>", "<b>")])
     with pytest.raises(LimitExceeded):
-        kept.update({"<w>": SeenGraph(two)})
-    found = kept.update({"<w>": SeenGraph(one)})
+        kept.update({"<w>": GraphAtReport(two)})
+    found = kept.update({"<w>": GraphAtReport(one)})
     assert found is not None
     assert (found.came, found.is_anew) == ([("<a>",)], True)
 
