@@ -343,8 +343,8 @@ class Engine:
 
     @property
     def rule_counts(self) -> dict[str, RuleCounts]:
-        """The counts so far by the name of the rule, or the label of another unit's events, of those
-        that have found anything.
+        """The counts so far by the name of the rule, or the label of another unit's events, of
+        those that have found anything.
         """
         layers = zip(self._layers, self._states, strict=True)
         counted = {name: counts for layer, state in layers for name, counts in layer.rule_counts(state.counter).items()}

@@ -154,8 +154,8 @@ class KeptSolutions:
         return None if changed > present else changes
 
     def _change(self, name: GraphName, graph: GraphAtReport, difference: _Difference) -> GraphChange:
-        """The change of one graph. For a graph {a, b} whose triple b began and whose triple c ended,
-        the unchanged rest is {a}."""
+        """The change of one graph. For a graph {a, b} where b began and c ended, the unchanged rest
+        is {a}."""
         began, ended = (self._index(name, some) if some else NO_TRIPLES for some in difference)
         rest = graph.triples
         if began.triples:

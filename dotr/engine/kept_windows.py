@@ -3,11 +3,11 @@ and 11).
 
 | level | the shared closure holds | a report of one window |
 | --- | --- | --- |
-| NONE, SNAPSHOT, GRAPH, WINDOW | the triples that its elements entail | advances a view |
-| these with NOT or AGGREGATE | the same, in the lowest stratum | closes the strata above on a view |
-| STREAM WITHIN d | the triples that the stream entails | derives those that the window entails |
+| NONE, SNAPSHOT, GRAPH, WINDOW | the triples that elements entail | advances a view |
+| these with NOT or AGGREGATE | the same, in the lowest stratum | closes further strata on a view |
+| STREAM WITHIN d | the triples that the stream entails | derives those of the window |
 | several default windows, one STEP | the triples that all elements entail | advances a view |
-| EVENT at WINDOW, STREAM | that, and the triples that each item entailed as it arrived | omits triples that need expired items |
+| EVENT at WINDOW, STREAM | those of each item on arrival | omits those that need expired items |
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class KeptItems(KeptWindow):
 
 
 class SharedItems(SharedClosure):
-    """A closure with the triples that each item entailed when it arrived: `items`, by time in µs."""
+    """A closure, and the triples that each item entailed on arrival: `items`, by time in µs."""
 
     def __init__(self, registry: SharedClosures, stream: Hashable, level: EntailmentLevel, ends: WindowEnds | None) -> None:
         super().__init__(registry, stream, level, ends)
@@ -307,7 +307,7 @@ def kept_windows(
 def kept_items(
     query: ContinuousQuery, contents: Iterable[WindowContent], streams: Sequence[Hashable], closures: SharedClosures
 ) -> list[KeptItems | None]:
-    """The items of windows whose EVENTs have the level WINDOW or STREAM, in the order of `contents`.
+    """The items of windows whose EVENTs have the level WINDOW or STREAM, as `contents` are ordered.
 
     None for other windows, and where rules with NOT or AGGREGATE require that items are closed in
     full at each report.

@@ -1,11 +1,11 @@
-"""Solutions of a query's last report, and the output of RSTREAM, ISTREAM and DSTREAM (continuous.md,
-section 6).
+"""Solutions of a query's last report, and the output of RSTREAM, ISTREAM and DSTREAM.
 
 Idea: solutions are bags. RSTREAM outputs the bag of the report, ISTREAM the bag minus that of the
 last report, DSTREAM the bag of the last report minus that of the report. Where the inserted and
 deleted rows are known, both differences are their net counts, and the bags are not compared.
 Cost: the inserted and deleted rows, or the bag where a report was evaluated in full; for RSTREAM
 its output, and nothing where that is unchanged.
+Source: continuous.md, section 6.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class MatchEvaluator:
     def _found(self, group: PlainGroup, items: Sequence[MatchedItem], used: frozenset[MatchedTriple]) -> list[EventMapping]:
         """The mappings of an EVENT at a report, in the order of time.
 
-        Mappings of an item are reused while its index is the same and none of its triples is used up.
+        Mappings of an item are reused while its index is the same and no triple of it is used up.
         """
         known = self._known.get(id(group), {})
         now = self._known[id(group)] = {}

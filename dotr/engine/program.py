@@ -117,8 +117,8 @@ class CompiledProgram:
         return tuple(unit for unit in self.units if isinstance(unit, StreamQuery))
 
     def unit_context(self, clock: Clock) -> UnitContext:
-        """Settings that the units of other languages than that of rules share, for a pipeline with a
-        clock."""
+        """Settings that the units of other languages than that of rules share, for a pipeline with
+        a clock."""
         from dotr.engine.unit_runs import UnitContext
 
         return UnitContext(self.knowledge, self.closing_rules, clock, self.spec.limits, self.spec.origin, traced=self.traced)

@@ -210,7 +210,7 @@ class QueryRun(UnitRun):
     def _answer(self, time: Micros) -> tuple[ReportAnswer, list[Firing]]:
         """The answer of a report and its events.
 
-        After an error the next report is evaluated in full, and its ISTREAM or DSTREAM compares with
+        After an error the next report is evaluated in full; ISTREAM and DSTREAM then compare with
         the last report without an error.
         """
         try:
@@ -229,7 +229,7 @@ class QueryRun(UnitRun):
             raise
 
     def _stop(self, time: Micros, number: int) -> UnitResult:
-        """Stop the query, whose landmark window exceeds its LIMIT: drop all state, report no more."""
+        """Stop the query, whose landmark window exceeds its LIMIT, and drop its state."""
         window = self.query.windows[number]
         assert isinstance(window.extent, LandmarkExtent)
         self.is_stopped = True
@@ -325,8 +325,7 @@ class QueryRun(UnitRun):
 
 
 def merged_graph(label: Label, template: CompiledTemplate, names: Sequence[Variable], time: Micros, rows: list[SolutionRow]) -> Firing:
-    """The event of a CONSTRUCT: the union of the graphs of all rows, with fresh blank nodes for each
-    row."""
+    """The event of a CONSTRUCT: the union of the graphs of all rows; each has fresh blank nodes."""
     graph: dict[Triple, None] = {}
     dropped = 0
     for _, triples, missing in row_graphs(label, template, names, time, rows):

@@ -118,7 +118,7 @@ class QueryShare:
     # --- state ---
 
     def entries(self, content: WindowContent, after: Micros | None) -> list[StoredEvent]:
-        """The shares of a content that are later than a time in µs (None: all), as entries of a log."""
+        """The shares of a content after a time in µs (None: all), as entries of a log."""
         kept = zip(content.later(after), content.counted(after), strict=True)
         return [(time, 0, (str(counted), *graph_row(triples))) for (time, triples), counted in kept]
 

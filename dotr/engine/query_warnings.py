@@ -1,4 +1,5 @@
-"""Warnings of continuous queries that need the background: what of it a query mistakes for the stream.
+"""Warnings of continuous queries that need the background: what of it a query mistakes for the
+stream.
 
 Source: continuous.md, section 10.
 """
@@ -37,7 +38,8 @@ def query_warnings(queries: Sequence[StreamQuery], knowledge: Knowledge, limits:
 
 
 def _answers_without_windows(query: ContinuousQuery, knowledge: Knowledge, limits: Limits) -> bool:
-    """True if the background alone has solutions, but for the one row of an aggregate of nothing."""
+    """True if the background alone has solutions, but for the one row of an aggregate of
+    nothing."""
     if _counts_nothing(query.query.pattern) and not isinstance(query.form, AskForm):
         return False
     nothing = Graph(TripleIndex(), TripleIndex())

@@ -247,8 +247,8 @@ class ReportEvaluator:
         return [MatchedItem(time, self._entailed(each)) for (time, _), each in zip(items, closed, strict=True)]
 
     def _default(self, windows: Sequence[WindowAtReport]) -> _DefaultGraph:
-        """The default graph: the model of the background and the default windows of the levels GRAPH
-        and WINDOW, with the triples of default windows of other levels.
+        """The default graph: the model of the background and of the default windows at the levels
+        GRAPH and WINDOW, with the triples of default windows at other levels.
         """
         background = self._closer.knowledge.background
         alone = windows[self._default_windows[0]] if self._is_default_kept else None

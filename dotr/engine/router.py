@@ -98,8 +98,8 @@ class Router:
         return deliveries
 
     def _deliver_made(self, stream: MadeStream, arrivals: list[Arrival], lowest: int, deliveries: list[Deliveries], time: Micros) -> None:
-        """Add the deliveries of what a layer has made. Of several bindings each value of their key is
-        hashed once: an anchor has many, and they have few values of the next key."""
+        """Add the deliveries of what a layer has made. Of several bindings each value of their key
+        is hashed once: an anchor has many, and they have few values of the next key."""
         if self.buckets == 1 or len(arrivals) == 1 or not isinstance(stream, BindingStream):
             self._deliver(stream, arrivals, lowest, deliveries, time)
             return

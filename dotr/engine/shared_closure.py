@@ -11,8 +11,8 @@ the window's view advances to its own.
 
 Invariant: after `move` the view holds the triples that the content of the report entails, and
 nothing else.
-Cost: the inserted and expired elements since the last report (`dotr.horizons`); a view costs one bit
-a fact.
+Cost: the inserted and expired elements since the last report (`dotr.horizons`); a view costs one
+bit a fact.
 
 Closures are not part of a checkpoint: after a restart they are built from the contents. Each window
 gets a closure of its own where the contents differ (one window was added to a running program), and
@@ -70,7 +70,7 @@ class WindowEnds(NamedTuple):
 
     @classmethod
     def of(cls, content: WindowContent) -> WindowEnds | None:
-        """The ends of a window; None for a window without lag, which admits each element at once."""
+        """The ends of a window; None for one without lag, which admits each element at once."""
         extent = content.window.extent
         if isinstance(extent, RangeExtent) and extent.lag:
             return cls(extent.lag, closes_of(extent, content.origin))
@@ -122,8 +122,8 @@ class KeptWindow:
         self._view, self.begin, self.is_anew = view, -LAST_MICRO, True
 
     def raise_begin(self, time: Micros) -> Micros:
-        """Raises `begin` to the beginning of the content at a time, or of the history that the level
-        STREAM reads; returns it."""
+        """Raises `begin` to the beginning of the content at a time, or of the history of the level
+        STREAM; returns it."""
         self.begin = max(self.begin, self.content.begin_at(time) if self.within is None else time - self.within)
         return self.begin
 
@@ -263,7 +263,7 @@ class SharedClosure:
         """Builds the closure from the contents.
 
         The content of the caller's window has the elements of this very time already, others may
-        not. A window whose elements differ from the latest ones of the longest content is separated.
+        not. A window whose elements are not the latest ones of the longest content is separated.
         """
         elements = {id(member): [each for each in member.content.elements if each.time < time] for member in self.members}
         longest = max(elements.values(), key=len)

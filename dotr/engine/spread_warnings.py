@@ -19,9 +19,9 @@ _RECURSIVE: Final = "It spreads where the events that depend on themselves are c
 
 
 def spread_warnings(layout: Layout, found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """The warnings of a layout that is cut: of rules that run on one core, and of replicated clauses
-    that take in every event. None where no rule has state, since instants are then spread over the
-    cores, and none for what `found` says of untied clauses already."""
+    """The warnings of a layout that is cut: of rules that run on one core, and of replicated
+    clauses that take in every event. None where no rule has state, since instants are then spread
+    over the cores, and none for what `found` says of untied clauses already."""
     if not layout.stateful_operators:
         return []
     untied = [warning.span for warning in found if warning.code == RuleCode.UNTIED and warning.span is not None]

@@ -200,8 +200,8 @@ class StageOne:
         self._shape_joins: ShapeJoins | None = None
 
     def expect(self, shapes: Collection[GraphShape]) -> None:
-        """Prepare for instants of graphs of some shapes, as the maps of inputs give them; the facts are the
-        same, and so are those of other instants.
+        """Prepare for instants of graphs of some shapes, as the maps of inputs give them; the facts
+        are the same, and so are those of other instants.
         """
         self._shape_joins = None
         if not shapes or not self.names_late:
@@ -249,8 +249,8 @@ class StageOne:
             )
 
     def _facts_unread(self, instant: Instant, names: BlankNames | None) -> InstantFacts:
-        """The same where no query and no unit reads closed instants, as with windows alone: one that
-        no rule adds to need not be closed.
+        """The same where no query and no unit reads closed instants, as with windows alone: one
+        that no rule adds to need not be closed.
         """
         return InstantFacts({}, NO_INCONSISTENCIES) if self.knowledge.adds_nothing_to(instant.triples) else self._facts(instant, names)
 

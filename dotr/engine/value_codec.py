@@ -23,7 +23,8 @@ _PLAIN: Final = (str, int, float, bool, type(None))
 
 
 class UnknownForm(DotrError):
-    """A type without a written name, or a text with a name, or a number of parts, that is unknown."""
+    """A type without a written name, or a text with a name, or a number of parts, that is
+    unknown."""
 
 
 class ValueCodec:

@@ -294,8 +294,8 @@ class WindowContent:
         return self.elements if after is None else self._elements[max(self._dropped, bisect_right(self._times, after)) :]
 
     def counted(self, after: Micros | None) -> Sequence[int]:
-        """The numbers that the elements of `later` count for: one each or, where triples are counted,
-        that of their triples. A share counts for all elements of its time.
+        """The numbers that the elements of `later` count for: one each or, where triples are
+        counted, that of their triples. A share counts for all elements of its time.
         """
         first = self._dropped if after is None else max(self._dropped, bisect_right(self._times, after))
         return [end - begin for begin, end in pairwise([*self._before[first:], self.came])]
@@ -305,8 +305,8 @@ class WindowContent:
         return json.dumps([self.came, self.closed_at, self.latest, self._offset + self._dropped])
 
     def restore(self, text: str, elements: Iterable[TimedElement], counted: Sequence[int] | None = None) -> None:
-        """Go on from `to_json` and the elements that were kept; `counted`: of shares, what each counts
-        for."""
+        """Go on from `to_json` and the elements that were kept; `counted`: of shares, what each
+        counts for."""
         came, self.closed_at, self.latest, offset = json.loads(text)
         self.clear()
         self._offset = offset
