@@ -78,14 +78,14 @@ class EventMaker:
         """
         assert self._template is not None
         instantiate, fresh, label = self._template.instantiate, self._template.has_fresh_names, self._label
-        seen: Counter[tuple[Micros, AttributeValues]] = Counter()
+        repeats: Counter[tuple[Micros, AttributeValues]] = Counter()
         firings = []
         for solution in solutions:
             _, start, values, _ = solution
             seed = b""
             if fresh:
-                ordinal = seen[start, values]
-                seen[start, values] += 1
+                ordinal = repeats[start, values]
+                repeats[start, values] += 1
                 seed = digest_of(label.encode(), match_text(now, [(label, start, values)], ordinal))
             graph, dropped = instantiate(values, seed)
             firings.append(Firing(now, label, label, self._pairs(solution), graph, dropped))

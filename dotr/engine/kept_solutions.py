@@ -61,7 +61,7 @@ class _Difference(NamedTuple):
     ended: Collection[Triple]
 
 
-class _FollowedGraph:
+class _TrackedGraph:
     """A graph from report to report: the number of its triples, and the triples themselves where
     its delta is found by comparison."""
 
@@ -100,7 +100,7 @@ class KeptSolutions:
         self.matches = matches if plan.whole is not None else ()
         """The incremental MATCH blocks; the caller passes their items before each `update`."""
         self._limits = limits
-        self._graphs = {name: _FollowedGraph() for name in plan.reads}
+        self._graphs = {name: _TrackedGraph() for name in plan.reads}
         self._predicates = {name: None if reads is None else {predicate for predicate, _ in reads} for name, reads in plan.reads.items()}
         self._is_empty = True
         self.number = 0
@@ -110,7 +110,7 @@ class KeptSolutions:
         """Drop all solutions; the next report is evaluated in full."""
         self.plan.clear()
         self._is_empty = True
-        self._graphs = {name: _FollowedGraph() for name in self._graphs}
+        self._graphs = {name: _TrackedGraph() for name in self._graphs}
 
     def update(self, graphs: Mapping[GraphName, GraphAtReport]) -> SolutionChanges | None:
         """Advance to the graphs of a report.
@@ -140,7 +140,7 @@ class KeptSolutions:
 
     def _changes(self, graphs: Mapping[GraphName, GraphAtReport]) -> GraphChanges | None:
         """The changes of all graphs; None where the report is to be evaluated in full."""
-        differences = {name: followed.difference(graphs[name]) for name, followed in self._graphs.items()}
+        differences = {name: tracked.difference(graphs[name]) for name, tracked in self._graphs.items()}
         if self._is_empty:
             return None
         changed = present = 0

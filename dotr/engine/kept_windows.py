@@ -277,8 +277,8 @@ def followed_graphs(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> fro
     """
     named = frozenset(window.name for window in query.windows if window.name is not None)
     default = [window for window in query.windows if window.name is None]
-    is_followed = not default or (len(default) == 1 and default[0] not in closed_anew(query, rules)) or are_joined(query, rules)
-    return named | {None} if is_followed else named
+    is_tracked = not default or (len(default) == 1 and default[0] not in closed_anew(query, rules)) or are_joined(query, rules)
+    return named | {None} if is_tracked else named
 
 
 def kept_windows(

@@ -2,8 +2,8 @@
 
 Idea: arriving atoms belong to the point k whose interval ((k−1)·r, k·r] contains their time, and
 are held until k·r. There the point is evaluated, once. A point without atoms is evaluated only if a
-window or a derived fact ends or begins there. The facts that began and ended since the last
-evaluated point are the rows of REPORT NEW and ENDED; REPORT ALL outputs all facts at every point.
+fact may begin or end there, if a REPORT ALL outputs its facts, or if it is the last one. The facts
+that began and ended since the last evaluated point are the rows of REPORT NEW and ENDED.
 
 A point whose derivations exceed a limit is a dead letter, and is evaluated without its atoms.
 
@@ -307,6 +307,5 @@ def graph_of(atom: TriplePattern, values: dict[Variable, Term]) -> tuple[Triple,
     >>> graph_of(TriplePattern(Var("y"), Const("<e:p>"), Var("x")), {"x": "<e:a>", "y": '"1"'})
     ()
     """
-
     triple = _term(atom.subject, values), _term(atom.predicate, values), _term(atom.object, values)
     return (triple,) if can_be_subject(triple[0]) and is_iri(triple[1]) else ()

@@ -216,8 +216,8 @@ class QueryRun(UnitRun):
         try:
             self._evaluator.bound_literals()
             parts = zip(self.windows, self._kept, self._items, self._closed, strict=True)
-            seen = [WindowAtReport(each.content, time, kept, items, closed) for each, kept, items, closed in parts]
-            answer = self._evaluator.evaluate(seen, self.used, self._solutions)
+            windows = [WindowAtReport(each.content, time, kept, items, closed) for each, kept, items, closed in parts]
+            answer = self._evaluator.evaluate(windows, self.used, self._solutions)
             output = self._last.output(answer.rows)
             try:
                 return answer, self._firings(time, output)

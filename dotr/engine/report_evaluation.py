@@ -157,8 +157,14 @@ class ReportEvaluator:
 
     def _evaluated(self, windows: Sequence[WindowAtReport], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
         self._contradictions.clear()
-        named = {window.name: (window, seen) for window, seen in zip(self.query.windows, windows, strict=True) if window.name is not None}
-        graphs: dict[GraphName, GraphAtReport] = {name: self._at_level(window.block_level, seen) for name, (window, seen) in named.items()}
+        named = {
+            window.name: (window, at_report)
+            for window, at_report in zip(self.query.windows, windows, strict=True)
+            if window.name is not None
+        }
+        graphs: dict[GraphName, GraphAtReport] = {
+            name: self._at_level(window.block_level, at_report) for name, (window, at_report) in named.items()
+        }
         default = self._default(windows)
         graphs[None] = default.graph
         items: dict[Term, list[MatchedItem]] = {}
@@ -193,21 +199,21 @@ class ReportEvaluator:
         self._contradictions |= dict.fromkeys(closed.contradictions)
         return closed.triples
 
-    def _kept(self, seen: WindowAtReport) -> KeptWindow | None:
+    def _kept(self, at_report: WindowAtReport) -> KeptWindow | None:
         """The incremental closure of a window, whose contradictions are noted; None without one."""
-        if seen.kept is not None:
-            self._contradictions |= dict.fromkeys(seen.kept.contradictions())
-        return seen.kept
+        if at_report.kept is not None:
+            self._contradictions |= dict.fromkeys(at_report.kept.contradictions())
+        return at_report.kept
 
-    def _at_level(self, level: Level, seen: WindowAtReport) -> GraphAtReport:
+    def _at_level(self, level: Level, at_report: WindowAtReport) -> GraphAtReport:
         """The graph of a WINDOW block over a window."""
-        if (kept := self._kept(seen)) is not None:
-            return GraphAtReport(kept.index, changes=seen.changes)
-        return GraphAtReport(self._closed_in_full(level, seen))
+        if (kept := self._kept(at_report)) is not None:
+            return GraphAtReport(kept.index, changes=at_report.changes)
+        return GraphAtReport(self._closed_in_full(level, at_report))
 
-    def _closed_in_full(self, level: Level, seen: WindowAtReport) -> TripleIndex:
+    def _closed_in_full(self, level: Level, at_report: WindowAtReport) -> TripleIndex:
         """The triples that the content of a window entails at a level."""
-        view = seen.view
+        view = at_report.view
         content = _triples(view.content)
         match level:
             case EntailmentLevel.NONE:
@@ -223,26 +229,26 @@ class ReportEvaluator:
             case StreamLevel():
                 return self._entailed(self._closer.close(content, list(_triples(view.history))))
 
-    def _items(self, window: ContinuousWindow, seen: WindowAtReport) -> list[MatchedItem]:
+    def _items(self, window: ContinuousWindow, at_report: WindowAtReport) -> list[MatchedItem]:
         """The items of a window, closed at the level of its EVENTs."""
-        if seen.items is not None:
-            found = [MatchedItem(time, triples) for time, triples in seen.items.items_at(seen.time)]
-            self._contradictions |= dict.fromkeys(seen.items.contradictions())
+        if at_report.items is not None:
+            found = [MatchedItem(time, triples) for time, triples in at_report.items.items_at(at_report.time)]
+            self._contradictions |= dict.fromkeys(at_report.items.contradictions())
             return found
         level, closer = window.event_level, self._closer
-        items = _items(seen.view.content)
+        items = _items(at_report.view.content)
         match level:
             case EntailmentLevel.NONE | EntailmentLevel.GRAPH:
-                closed = seen.closed.of(items, lambda item: Said(TripleIndex(item), ()))
+                closed = at_report.closed.of(items, lambda item: Said(TripleIndex(item), ()))
             case EntailmentLevel.SNAPSHOT:
-                closed = seen.closed.of(items, closer.close)
+                closed = at_report.closed.of(items, closer.close)
             case EntailmentLevel.WINDOW:
                 closed, before = [], list[Triple]()
                 for _, item in items:
                     closed.append(closer.close(item, before))
                     before += item
             case StreamLevel():
-                history = _items(seen.view.history)
+                history = _items(at_report.view.history)
                 closed = [closer.close(item, [triple for when, each in history if when < time for triple in each]) for time, item in items]
         return [MatchedItem(time, self._entailed(each)) for (time, _), each in zip(items, closed, strict=True)]
 
@@ -261,11 +267,11 @@ class ReportEvaluator:
         together: list[Triple] = []
         added: list[TripleIndex] = []
         for number in self._default_windows:
-            window, seen = self.query.windows[number], windows[number]
+            window, at_report = self.query.windows[number], windows[number]
             if _is_closed(window):
-                together += _triples(seen.view.content)
+                together += _triples(at_report.view.content)
             else:
-                added.append(self._at_level(window.block_level, seen).triples)
+                added.append(self._at_level(window.block_level, at_report).triples)
         model = self._closer.knowledge.close(together)
         self._contradictions |= dict.fromkeys(model.contradictions)
         delta = model.delta

@@ -129,8 +129,8 @@ class KeptWindow:
 
     @property
     def index(self) -> TripleIndex:
-        """The triples that the content entails. `horizon(triple)` is the latest beginning of a
-        content that still entails the triple, if no element arrives.
+        """The triples that the content entails. `horizon(triple)` is the time (µs) before which a
+        content must begin to entail the triple, if no further element arrives.
         """
         return self.view.index
 
@@ -155,7 +155,11 @@ class KeptWindow:
 
 
 class SharedClosure:
-    """One closure, and the windows that are views of it."""
+    """One closure, and the windows that are views of it.
+
+    - `members`: these windows.
+    - `level`: the entailment level of all of them; `ends`: their ends (None: without lag).
+    """
 
     def __init__(self, registry: SharedClosures, stream: Hashable, level: EntailmentLevel, ends: WindowEnds | None) -> None:
         self.members: list[KeptWindow] = []
@@ -166,8 +170,8 @@ class SharedClosure:
         self._closure: WindowClosure | None = None
         self._begin: Micros = -LAST_MICRO
         self._pending: list[tuple[Micros, Sequence[tuple[Triple, ...]]]] = []
-        self._many = _MANY_PENDING
-        self._turns = count()
+        self._many = _MANY_PENDING  # the number of pending elements above which expired ones are dropped
+        self._turns = count()  # the member, modulo their number, whose beginning the next report raises too
         self._last_began = SharedTriples(())
 
     @property
