@@ -125,8 +125,8 @@ class IntervalRun(UnitRun):
             return self._failed(time, error)
 
     def keep(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
-        """The second phase of a moment in a component: store all arrivals as the past of later
-        moments. The result has only dead letters.
+        """The second phase of a moment in a component: store the arrivals that later
+        moments read as their past. The result has only dead letters.
         """
         if self._tree is None:
             return _NOTHING

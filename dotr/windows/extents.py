@@ -112,10 +112,10 @@ def range_at(extent: RangeExtent, origin: Micros, time: Micros) -> tuple[Micros,
 
 
 def is_in_range_later(extent: RangeExtent, origin: Micros, element: Micros, time: Micros) -> bool:
-    """True if the window contains an element at `time` or later; the element's time is not after
-    it.
+    """True if the window at `time`, or a later one, contains elements of the time `element` ≤
+    `time`.
 
-    The windows that contain the element close within [element + lag, element + width).
+    The windows that contain them close within [element + lag, element + width).
 
     >>> [is_in_range_later(RangeExtent(4, 2), 0, 1, time) for time in (4, 5)]
     [True, False]
