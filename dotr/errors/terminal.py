@@ -58,7 +58,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def stderr_is_terminal() -> bool:
-    """True if standard error is read by a person, not by a file or another program."""
+    """True if standard error is a terminal, not a file or a pipe."""
     return sys.stderr.isatty()
 
 

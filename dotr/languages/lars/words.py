@@ -1,4 +1,4 @@
-"""Words of LARS files: keywords, and what may be a label."""
+"""Words of LARS files: keywords and labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYWORDS: Final = frozenset(
     )
 )
 TERMS: Final = ("true", "false", "a")
-"""Words that are terms, and so no labels."""
+"""Words that are terms, and therefore no labels."""
 
 
 def is_label(word: str) -> bool:
