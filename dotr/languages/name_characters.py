@@ -1,8 +1,8 @@
 """Characters of names in SPARQL and Turtle, for character classes of regular expressions.
 
 Idea: a character class of all letters of Unicode takes 3 ms to compile, and the tokens of SPARQL
-and Turtle have twenty. For an ASCII text a class of ASCII letters accepts the same names. So patterns
-are compiled in two variants, each when the first text that needs it is read.
+and Turtle have twenty. For an ASCII text a class of ASCII letters accepts the same names. So
+patterns are compiled in two variants, each when the first text that needs it is read.
 Source: SPARQL 1.1, section 19.8 (PN_CHARS_BASE, PN_CHARS); Turtle 1.1, section 6.5.
 """
 

@@ -392,7 +392,7 @@ class ChainReader:
         return length
 
     def _literal(self) -> tuple[str, Span]:
-        """The text and place of `"PT5M"^^xsd:duration`; the text is "0" after a recorded problem."""
+        """The text and place of `"PT5M"^^xsd:duration`; the text "0" after a recorded problem."""
         cursor = self.cursor
         first = cursor.position
         text = cursor.here.text.strip("\"'")

@@ -1,8 +1,8 @@
 """Operands of EP-SPARQL, before the operators around them decide which are optional.
 
 The FILTERs of an optional operand are the condition F of its combination; those of any other
-operand are part of its pattern. So an operand keeps its FILTERs apart: `closed` adds them to the pattern,
-`opened` returns both.
+operand are part of its pattern. So an operand keeps its FILTERs apart: `closed` adds them to the
+pattern, `opened` returns both.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Token:
 class Quoted:
     """A triple term `<<( s p o )>>` (`is_term`), or a reified triple `<< s p o ~ r >>`.
 
-    `is_statement`: the reified triple forms a full_span statement.
+    `is_statement`: the reified triple forms a whole statement.
     """
 
     parts: tuple[Token, Token, Token]
@@ -166,7 +166,10 @@ class TokenScan:
 
 
 def scan(span: Span, prefixes: Mapping[str, str], dialect: Dialect = SELECT_QUERIES, base: str = "") -> TokenScan:
-    """Return the tokens of a span; its PREFIX and BASE declarations override `prefixes` and `base`."""
+    """Return the tokens of a span.
+
+    Its PREFIX and BASE declarations override `prefixes` and `base`.
+    """
     result = TokenScan(span, dict(prefixes), base, [], [], dialect)
     lexemes = list(lex(result))
     position = read_prologue(result, lexemes)
@@ -213,7 +216,7 @@ def _line_end(text: str, position: int) -> int:
 
 
 def read_prologue(result: TokenScan, lexemes: list[Lexeme]) -> int:
-    """Read PREFIX and BASE declarations; return the position of the next lexeme."""
+    """Read PREFIX and BASE declarations into the scan; return the position of the next lexeme."""
     position = 0
     while position < len(lexemes) and lexemes[position].group == "word":
         word, rest = lexemes[position].text.upper(), lexemes[position + 1 : position + 3]
@@ -349,9 +352,9 @@ def _in_negated_set(tokens: list[Token]) -> bool:
 
 
 def resolve_name(result: TokenScan, lexeme: Lexeme, *, is_name: bool = False) -> str:
-    """Return the absolute IRI of an IRI reference or a prefixed name.
+    """Return the absolute IRI of an IRI reference or a prefixed name; problems are reported.
 
-    `is_name`: without a base a relative reference is a name as it stands.
+    `is_name`: a relative reference without a base is a plain name, which is returned unchanged.
     """
     if lexeme.group == "iri":
         name = unescaped(lexeme.text[1:-1])
