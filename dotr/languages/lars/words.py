@@ -30,8 +30,3 @@ def is_label(word: str) -> bool:
     (True, False, False, False)
     """
     return word.upper() not in KEYWORDS and word.lower() not in RESERVED and word not in TERMS
-
-
-def meant_keyword(word: str) -> str:
-    """The keyword of conditions and statements that a word resembles closely; empty without one."""
-    return word.upper() if word.upper() in KEYWORDS else ""
