@@ -392,6 +392,11 @@ class _ExpressionWriter:
         return name
 
     def _apply(self, function: Function, call: Call) -> str:
+        """A call of a function, whose arguments are never None. `CONTAINS(?a, ?b)`, with values x1
+        and x2 and the implementation K3:
+
+            x4 = None if x1 is None or x2 is None else K3(x1, x2)
+        """
         forms = (*function.parameters, *[function.parameters[-1]] * (len(call.arguments) - len(function.parameters)))
         if not function.least <= len(call.arguments) <= function.most:
             raise ValueError(f"{call.function} does not take {len(call.arguments)} arguments")
@@ -401,7 +406,13 @@ class _ExpressionWriter:
         return self.assign(f"None if {missing} else {result}" if names else result)
 
     def _chain(self, operators: str, arguments: Sequence[Expression]) -> str:
-        """Arithmetic of many operands, left-associative."""
+        """Arithmetic of many operands, left-associative. `?a + ?b - ?c`, with values x1, x3 and x5
+        and the operators K4 and K6:
+
+            x2 = x1
+            x2 = K4(x2, x3)
+            x2 = K6(x2, x5)
+        """
         first, *others = arguments
         result = self.assign(self.value(first))
         for operator, operand in zip(operators, others, strict=True):
@@ -481,6 +492,19 @@ class _ExpressionWriter:
         return result
 
     def _compare(self, function: str, left: Expression, right: Expression) -> str:
+        """A comparison; its operator K1 is called only where Python's differs. `?a = ?b`:
+
+            if p0 is None or p1 is None:
+                x2 = None
+            elif p0 == p1:
+                x2 = p0 >= '<=' or (p0 not in NAN if p0[0] == '"' else K1(V[p0], V[p1]))
+            elif p0 >= '<=' or p1 >= '<=':
+                x2 = False
+            else:
+                x2 = K1(V[p0], V[p1])
+
+        The code of `<` and of computed operands is that of the module's docstring.
+        """
         if isinstance(left, Const) and not isinstance(right, Const):
             return self._compare(_MIRRORED[function], right, left)
         if isinstance(right, Const):
@@ -510,6 +534,12 @@ class _ExpressionWriter:
         return result
 
     def _compare_constant(self, function: str, left: Expression, term: Term) -> str:
+        """A comparison with a constant. `?v > 5`, with the operator K1, 5 as K2 and 5.0 as K5:
+
+        x3 = V[p0]
+        x4 = type(x3)
+        x6 = x3 > K2 if x4 is int or x4 is Decimal else x3 > K5 if x4 is float else K1(x3, K2)
+        """
         slow, python = self.constant(_COMPARISONS[function]), _PYTHON[function]
         if not is_literal(term) and not is_triple(term):
             name = self.term(left)

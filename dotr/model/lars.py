@@ -283,7 +283,7 @@ class LarsFact:
 
 
 class ReportKind(Enum):
-    """Rows of a REPORT: those that hold since this point (NEW), until the last (ENDED), or all."""
+    """Rows of a REPORT: those that begin to hold, those that cease to hold, or all that hold."""
 
     NEW = "NEW"
     ENDED = "ENDED"
@@ -344,7 +344,7 @@ class LarsFile:
         return frozenset(predicate_of(head.atom) for rule in self.rules for head in rule.heads)
 
     @property
-    def put_in_the_past(self) -> frozenset[LarsPredicate]:
+    def timed_predicates(self) -> frozenset[LarsPredicate]:
         """The predicates of the heads with AT."""
         return frozenset(predicate_of(head.atom) for rule in self.rules for head in rule.heads if head.at is not None)
 

@@ -47,7 +47,7 @@ def compile_continuous(documents: Sequence[Document], prefixes: Prefixes, unit: 
     """Compile `.rspql` files.
 
     - `prefixes`: prefix to namespace IRI, for files that declare no PREFIX of their own.
-    - `unit`: that of a bare number as a duration, and of an integer as a time.
+    - `unit`: the unit of a number without one in a duration, and of an integer as a time.
 
     Problems are in `ContinuousSet.diagnostics`; none is raised. Streams and labels are checked
     later, with the whole program.

@@ -66,8 +66,8 @@ class WindowSpec:
 def read_spec(cursor: Cursor, unit: Unit) -> WindowSpec:
     """Read `EXTENT`, then the options in any order, up to the end of the cursor.
 
-    `unit`: that of a bare number. Raises `UnreadablePart` at a syntax error. Any other problem is
-    recorded, and its part is left out.
+    `unit`: the unit of a number without one. Raises `UnreadablePart` at a syntax error. Any other
+    problem is recorded, and its part is left out.
     """
     spec = WindowSpec()
     first = cursor.position
@@ -174,7 +174,7 @@ class _ExtentReader:
 def read_length(cursor: Cursor, unit: Unit, before: Sequence[str], *, may_be_zero: bool = False) -> Micros | None:
     """Take a duration, in µs, that ends before one of some words; None after a recorded problem.
 
-    `unit`: that of a bare number. Raises `UnreadablePart` if there is no text.
+    `unit`: the unit of a number without one. Raises `UnreadablePart` if there is no text.
     """
     text, span = cursor.text_until(_end_of_length(cursor, cursor.find(*before, marks=("]",))))
     if not text:
@@ -238,7 +238,7 @@ _TIME_HINT: Final = "A time is an integer in the configuration's time.unit, or a
 def _read_time(cursor: Cursor, unit: Unit) -> Micros | None:
     """Take an integer or a date-time, plain or as a literal; return the time in µs since 1970.
 
-    None after a recorded problem. `unit`: that of the integer.
+    None after a recorded problem. `unit`: the unit of the integer.
     """
     text, span = cursor.text_until(cursor.find(*_OPTIONS, "AND", marks=("]",)))
     if not text:

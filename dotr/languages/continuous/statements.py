@@ -117,7 +117,7 @@ def _start(tokens: Sequence[re.Match[str]], index: int) -> int:
 def read_statement(cursor: Cursor, unit: Unit) -> StatementSyntax:
     """Read a statement after its prologue; problems are recorded in the cursor's scan.
 
-    `unit`: that of a bare number.
+    `unit`: the unit of a duration's number without one.
     """
     statement = StatementSyntax(cursor.span_since(cursor.position) if cursor.position < cursor.end else cursor.scan.span, cursor.scan)
     try:

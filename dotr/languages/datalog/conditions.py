@@ -17,7 +17,7 @@ from dotr.model.traverse import subexpressions
 class ForbiddenParts(NamedTuple):
     """Texts of the errors of a language for expressions that its rules cannot have.
 
-    - `code`: that of the errors; `rule`: the kind of rule.
+    - `code`: the code of the errors; `rule`: the kind of rule, as `a Datalog rule`.
     - `label_hint`, `exists_hint`: the hints for `M.?v` and `time(M)`, and for EXISTS.
     """
 

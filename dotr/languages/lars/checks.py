@@ -196,7 +196,7 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
         if report.kind is ReportKind.ALL:
             hint = f"Points are {file.resolution / 1_000_000:g} s apart, with instants or without. NEW and ENDED tell of what changes."
             yield _warning(LarsCode.EVERY_POINT, "REPORT ALL tells all that holds, at every point", report.span, hint)
-    stored = file.put_in_the_past
+    stored = file.timed_predicates
     for literal in file.literals:
         match literal.reach:
             case Sometime(TimeWindow() as window) | Always(TimeWindow() as window) | At(_, TimeWindow() as window) | Since(_, _, window):
@@ -220,7 +220,7 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
 
 
 def _is_single(predicate: LarsPredicate) -> bool:
-    """False of a variable property or class, which is all properties or classes."""
+    """False of a variable property or class, which is any property or class."""
     return predicate not in (PropertyName(None), ClassName(None))
 
 

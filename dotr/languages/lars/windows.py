@@ -82,7 +82,7 @@ class WindowReader(ConditionReader):
         return TimeWindow(Interval(low, high, low_closed=opened[1] == "[", high_closed=closing == "]"))
 
     def _close(self, opened: DatalogToken, *closing: str) -> None:
-        """Skip one of the closing brackets; `opened`: the bracket that it belongs to."""
+        """Skip one of the closing brackets; `opened`: the matching opening bracket, for errors."""
         text = self._tokens[self._index][1]
         if text in closing:
             self._index += 1

@@ -278,7 +278,7 @@ def _contradiction(expression: Expression, own: Mapping[Variable, TermKinds], bo
 
 
 def _comparable(operator: str, a: TermKinds, b: TermKinds) -> bool:
-    """True if a comparison of these kinds can be true; `!=` of literals of unlike kinds errs."""
+    """True if a comparison of kinds `a` and `b` can be true; `!=` of unlike literals errs."""
     match operator:
         case "=":
             return bool(a & b)

@@ -38,7 +38,7 @@ from dotr.model.units import UnitEvents
 
 @dataclass(frozen=True, slots=True)
 class SplitQuery:
-    """A SELECT query without its temporal constraints, and these.
+    """A SELECT query without its temporal constraints, and the constraints.
 
     - `references`: every `M.?v` and `time(M)` in its text.
     - `places`: the spans of its conditions.

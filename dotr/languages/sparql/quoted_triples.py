@@ -152,7 +152,7 @@ class _TokenMerger:
         return Token(SparqlTokenKind.BLANK, "[]", place.span, Var(f"_:[{place.span.start}]"))
 
     def _read_reifier(self) -> Token | None:
-        """Return the token of the reifier after `~`; None where it is absent."""
+        """Return the token of the reifier after `~`; None if it is absent."""
         following = self._tokens[self._at : self._at + 1]
         if following and following[0].kind in (SparqlTokenKind.IRI, SparqlTokenKind.VARIABLE, SparqlTokenKind.BLANK):
             return self._next()
@@ -167,7 +167,7 @@ class _TokenMerger:
     # --- statements and annotations ---
 
     def _mark_statement(self, token: Token) -> Token:
-        """Return the token, marked where it is a reified triple that forms a whole statement."""
+        """Return the token; `is_statement` is set if it is a reified triple without predicate."""
         assert isinstance(token.value, Quoted)
         following = self._tokens[self._at] if self._at < len(self._tokens) else None
         ends = following is None or following.text in (".", "{", "}") or (following.kind is SparqlTokenKind.WORD and following.text != "a")

@@ -4,7 +4,7 @@ Idea: rdflib's parser has the grammar but drops positions, rewrites literals (`"
 and does not accept `M.?v`. So every terminal (IRI, prefixed name, literal, number, variable, blank
 node label, `M.?v`, `time(L)`) is tokenized here and replaced by a placeholder of the same syntactic
 kind with the number of its token: `<t12>`, `"12"`, `12`, `?t12`, `_:t12`. The leaves of the
-resulting tree are token numbers, which give exact terms and spans, and all queries of one shape
+resulting tree are token numbers, from which terms and spans are exact, and all queries of one shape
 have one tree. Constructs of SPARQL 1.2 are merged into one token first (`quoted_triples.py`).
 Source: SPARQL 1.1, section 19.8 (terminals).
 """
@@ -98,7 +98,7 @@ _ESCAPE: Final = r"\\(?:[tbnrf\\\"']|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
 
 @cache
 def _lexer(characters: NameCharacters) -> re.Pattern[str]:
-    """The pattern of a lexeme, for texts with names of these characters.
+    """The pattern of a lexeme; `characters`: those of names in the text.
 
     `<<:a :b :c>>` begins with the quote `<<`, but `?x <<http://e/a>` has the mark `<` before an
     IRI.

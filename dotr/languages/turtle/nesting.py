@@ -39,7 +39,7 @@ OPENING: Final = b"([{<"
 class TextLimitExceeded(DotrError, ValueError):
     """Raised for text that exceeds a limit of dotr or of the parser.
 
-    `offset`: that of the first bracket beyond the limit, in characters (of bytes: in bytes).
+    `offset`: position of the first bracket beyond the limit, in characters, or bytes for `bytes`.
     """
 
     def __init__(self, message: str, offset: int = 0) -> None:

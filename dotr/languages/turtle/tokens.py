@@ -51,7 +51,7 @@ class NameTokens(NamedTuple):
 
 @cache
 def name_tokens(characters: NameCharacters) -> NameTokens:
-    """The patterns of names with these characters."""
+    """The patterns of names; `characters`: those that names in the text can have."""
     letters, marks = characters
     start = f"{letters}_"
     chars = rf"{start}0-9{marks}\-"
