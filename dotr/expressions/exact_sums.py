@@ -26,7 +26,7 @@ _UNIT: Final = 1 << 1074
 
 
 def kind_unit(value: Value | None) -> int:
-    """One in the counter of a value's type; for infinities and NaN also in a counter of their own."""
+    """One in the counter of a value's type; for infinities and NaN also in their own counter."""
     kind = type(value)
     if kind is int:
         return INT
