@@ -34,8 +34,8 @@ class ExistsPartner(NamedTuple):
 
 
 def partner_of(exists: Exists, outer: Variables) -> ExistsPartner:
-    """The semijoin partner of an EXISTS: its pattern without the FILTERs of its group, which are the
-    conditions.
+    """The semijoin partner of an EXISTS: its pattern without the FILTERs of its group, which are
+    the conditions.
 
     `outer`: the variables that may be bound outside the EXISTS. EXISTS substitutes the values of
     the row into its pattern (SPARQL 1.1, 18.6). This is a semijoin unless an inner FILTER or BIND

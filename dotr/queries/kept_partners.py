@@ -129,8 +129,8 @@ class _KeptPartners(KeptOperator):
         return found
 
     def _from_right(self, other: AnswerRow, step: int, work: ReportWork) -> RowChanges:
-        """The delta for a row inserted on the right (`step` 1) or deleted there (-1), over the new left
-        side."""
+        """The delta for a row inserted on the right (`step` 1) or deleted there (-1), over the new
+        left side."""
         group = self._left_rows.get(self._right_rows.key_of(other))
         if not group:
             return NO_ROWS

@@ -2,9 +2,9 @@
 
 Idea: a maximal part of a query that consists of unions of conjunctions, FILTER, BIND, VALUES,
 DISTINCT, aggregates, joins, OPTIONAL, MINUS and EXISTS is compiled to incremental operators
-(`kept_operators`, `kept_joins`, `kept_groups`, `kept_partners`) and is called *kept*. The constructs
-above the kept parts (paths, LIMIT, MATCH) are evaluated in full, with the kept solutions as input.
-Invariant: a kept part has the bag of solutions of full evaluation, at every report.
+(`kept_operators`, `kept_joins`, `kept_groups`, `kept_partners`) and is called *kept*. The
+constructs above the kept parts (paths, LIMIT, MATCH) are evaluated in full, with the kept solutions
+as input. Invariant: a kept part has the bag of solutions of full evaluation, at every report.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Graphs of one report of a continuous query, and the operators of WINDOW blocks and MATCH.
 
-The default graph is the union of the background and the default windows. A WINDOW block is evaluated
-over the graph of its window alone. The solutions of MATCH are an input (continuous.md, sections 5
-and 7).
+The default graph is the union of the background and the default windows. A WINDOW block is
+evaluated over the graph of its window alone. The solutions of MATCH are an input (continuous.md,
+sections 5 and 7).
 """
 
 from __future__ import annotations

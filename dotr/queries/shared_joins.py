@@ -275,8 +275,8 @@ def _store_rows(number: int, member: GroupMember) -> IfElse:
 
 
 def write_trie(writer: JoinWriter, node: TrieNode, write_end: Callable[[int], None]) -> None:
-    """Writes the loops of a node's steps, and a branch for each child; `write_end` writes what follows the
-    last step of a member.
+    """Writes the loops of a node's steps, and a branch for each child; `write_end` writes what
+    follows the last step of a member.
 
     `?x :at ?c . ?c :in ?b` alone, and with `?b :of ?o`:
 
