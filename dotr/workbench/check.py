@@ -149,7 +149,7 @@ def _is_dotr_yaml(file: str) -> bool:
 
 
 _Programs: TypeAlias = dict[frozenset[str], RetainedState]
-"""Retained state of the programs without errors, by the names of their rule files."""
+"""Retained state of the programs without errors, keyed by the names of their rule files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +218,9 @@ def _check_program(
     keeping: CachePolicy | None = None,
     formats: frozenset[str] = frozenset(["ndjson"]),
 ) -> list[Diagnostic]:
-    """Problems of a program, of the names that a test uses, and of outputs of these `formats`;
-    without those that only missing files cause."""
+    """Problems of a program, of the names that a test uses, and of outputs of these `formats`.
+
+    Problems that are only consequences of missing files are left out."""
     try:
         program = compile_program(spec, keeping)
         comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]

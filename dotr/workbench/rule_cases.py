@@ -31,7 +31,7 @@ class CaseRun:
 
     - `broken`: a line for each query, rule and element that fails, which makes the case fail.
     - `left_out`: a line for each instant that is left out.
-    - `outputs`, `facts`: what differs from the expectations.
+    - `outputs`, `facts`: the differences from the expectations.
     - `takes_facts`: some query has an answer.
     """
 
@@ -54,7 +54,7 @@ class Case:
     - `line`: where it begins in the file, from 1 on.
     - `elements`: the triples of each element by time (µs since 1970).
     - `places`: the places of the elements by time, in the same order.
-    - `outputs`, `facts`: what is expected; None: not compared.
+    - `outputs`, `facts`: the expectations; None: not compared.
     - `notes`: remarks on what is left out of a recording.
     """
 
@@ -136,8 +136,8 @@ class _CaseStream:
 
 
 def unplaced_elements(file: TestFile, program: CompiledProgram) -> Iterator[Diagnostic]:
-    """A problem (C237) for the first element of each case that names no stream, where units read
-    several streams.
+    """A problem (C237) for each case with an element without a stream, if units read several
+    streams; at its first such element.
     """
     names = sorted(stream.name for stream in program.layout.fed_streams)
     for number, case in enumerate(file.section.cases) if len(names) > 1 else ():
