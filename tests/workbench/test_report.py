@@ -130,12 +130,12 @@ def test_proofs_are_of_events_without_names_too(project: Project) -> None:
     assert [":b" in proof.text for proof in data.proofs] == [False, True]
 
 
-def test_silent_rules_say_why(project: Project) -> None:
+def test_rules_that_never_fired_have_a_reason(project: Project) -> None:
     rule = "rule {0} define {0}s = [ dotr_id a :{0} ] from A [ FILTER(?x = :{1}) ]\n"
     rules = "".join(rule.format(name, value) for name, value in (("R", "a"), ("N0", "c0"), ("N1", "c1"), ("N2", "c2")))
     project.write("r.dotr", f"PREFIX : <http://e/>\nquery A = [ SELECT ?x WHERE {{ ?x a :A }} ]\n{rules}")
-    data = write_report("c.yaml", "report.html", limits=ReportLimits(silences=2))
-    reasons = {rule.name: rule.silence for rule in data.rules}
+    data = write_report("c.yaml", "report.html", limits=ReportLimits(unfired_rules=2))
+    reasons = {rule.name: rule.reason_not_fired for rule in data.rules}
     assert reasons["R"] == ""
     assert reasons["N0"].startswith("0 anchors.\nN0: 0 anchors")
     assert "?x = :c0 is false" in reasons["N0"]

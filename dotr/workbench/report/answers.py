@@ -23,7 +23,7 @@ from dotr.workbench.report.data import ProofStep
 _MOST_STEPS: Final = 400
 """Number of steps after which a proof is cut."""
 _GAP: Final = re.compile(r"(?<=\S) {3,}")
-"""The gap before a place in a line of text, at which the line is split."""
+"""Spaces that align places in a column; they are shortened, since the lines of the page wrap."""
 _MOST_LINES: Final = 40
 """Number of lines after which the answer of a rule is cut."""
 

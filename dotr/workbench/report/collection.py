@@ -96,7 +96,7 @@ class _Collector:
         self._examples: dict[Reason, list[RejectedExample]] = {}
         rules = self._program.rules.rules
         counted = frozenset(rule.name for rule in rules) if len(rules) <= _COUNTED else frozenset[str]()
-        self._engine = Engine(self._program, replay.clock, self._program.stage_two(replay.clock, counted), self._take)
+        self._engine = Engine(self._program, replay.clock, self._program.stage_two(replay.clock, counted), self._add_firings)
 
     def collected(self) -> Collected:
         """Read the replay to its end."""
