@@ -120,8 +120,7 @@ def compile_writer(format: StreamFormat, clock: Clock, attributes: Sequence[Vari
 def compile_message_writer(
     format: StreamFormat, clock: Clock, attributes: Sequence[Variable] = (), prefixes: Prefixes = _NO_PREFIXES
 ) -> Writer:
-    """The writer of messages in a format: each text is a complete document without a final line
-    end.
+    """The writer of messages in a format: one independent text per firing, without a line end.
 
     TriG has its prefixes in each message; a row of CSV has no header.
 

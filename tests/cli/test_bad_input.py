@@ -314,7 +314,7 @@ def test_impossible_output_is_refused(project: Project, path: str, reported: str
     assert project.files() == before
 
 
-def test_impossible_output_leaves_no_other_behind(project: Project) -> None:
+def test_impossible_output_leaves_no_files_of_other_outputs(project: Project) -> None:
     project.change("c.yaml", "output:", "output:\n  - { path: first.ndjson }")
     project.change("c.yaml", "dead.ndjson", "/proc/none/dead.ndjson")
     before = project.files()

@@ -52,9 +52,9 @@ def planning(select: Select, *rest: Any) -> QueryPlan:
 
 def compiling(*arguments: Any) -> Matcher:
     matcher = compile_matcher(*arguments)
-    alike = arguments[0]
-    always = '"99"' in repr(alike)
-    sometimes = bool(alike.template.clauses)
+    group = arguments[0]
+    always = '"99"' in repr(group)
+    sometimes = bool(group.template.clauses)
 
     def find(anchors: Iterable[Any], *rest: Any) -> None:
         def watched() -> Iterator[Any]:
