@@ -1,4 +1,4 @@
-"""A checkpoint as a release leaves it, as text: `python -m tests.support.kept` writes this release's.
+"""Checkpoints of each release, as text: `python -m tests.support.kept` writes that of this release.
 
 The files hold the contents of `dotr.json` and of Spark's state: the assignment of state to rules, and
 each bucket's state, as texts or as logs. An existing file is never written again: every later release
@@ -139,7 +139,7 @@ def write_all(place: BucketContext, pages: PagedState, closed: int, entries: Ent
 
 
 def of_logs(written: str, pieces: list[tuple[int, int, str]], place: BucketContext) -> bytes:
-    """The text of a state that is kept as logs, as it is where a worker opens it."""
+    """The text of a state that is stored as logs, as a worker opens it."""
     head = Manifest.decode(written.encode())
     assert head is not None
     entries = Entries({(log, number): lines.encode() for log, number, lines in pieces})
