@@ -27,7 +27,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def positive(text: str) -> int:
-    """Whole number of at least 1 from an argument; raises what argparse reports otherwise.
+    """Whole number of at least 1 from an argument; raises `argparse.ArgumentTypeError`.
 
     >>> positive("3")
     3
@@ -38,7 +38,7 @@ def positive(text: str) -> int:
 
 
 def not_negative(text: str) -> int:
-    """Whole number of at least 0 from an argument; raises what argparse reports otherwise.
+    """Whole number of at least 0 from an argument; raises `argparse.ArgumentTypeError`.
 
     >>> not_negative("0")
     0

@@ -1,4 +1,4 @@
-"""Command `dotr facts`: what holds at each instant."""
+"""Command `dotr facts`: show the facts of each instant, or the answers of a query."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class _TestRuns:
         return after, replace(outcome, findings=(), updated=True)
 
     def _write_update(self, before: LoadedTest, after: LoadedTest) -> None:
-        """Write a test file anew, and show what has changed."""
+        """Rewrite a test file and print the diff."""
         from dotr.workbench.expectation_updates import write_update
 
         difference = write_update(before.file.tree.document, after.file.tree.document)

@@ -79,7 +79,7 @@ def _without_expectations(tree: Tree, number: int) -> object:
 
 
 def write_update(before: Document, after: Document) -> str:
-    """Write a test file anew, with its line ends and its byte order mark; returns the diff."""
+    """Rewrite a test file with its line ends and its byte order mark; returns the diff."""
     path = Path(before.name)
     raw = path.read_bytes()
     text = after.text.replace("\n", "\r\n") if b"\r\n" in raw else after.text

@@ -120,7 +120,7 @@ def _remedy(slot: TemplateSlot) -> str:
 def never_true(program: CompiledProgram, stream_objects: StreamObjects) -> Iterator[Diagnostic]:
     """Warning for each condition that is always an error for the types of the data."""
     if program.spec.entailment is not Entailment.NONE:
-        return  # schema, streamed or not, may give a predicate the objects of another
+        return  # under an entailment, a predicate may also have the objects of another
     known = _known_kinds(program, stream_objects)
     before = {(each.code, each.span) for each in program.rules.diagnostics}
 

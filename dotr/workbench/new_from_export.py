@@ -38,7 +38,7 @@ _SCHEMA: Final = ".dotr/config.schema.json"
 
 @dataclass(frozen=True, slots=True)
 class ExportProject:
-    """The texts of a project's files by name, and sentences on what was guessed."""
+    """The texts of a project's files by name, and sentences on the guesses."""
 
     files: Mapping[str, str]
     sentences: Sequence[str]

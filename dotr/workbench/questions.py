@@ -49,7 +49,7 @@ def time_of(replay: Replay, text: str, option: str) -> Micros:
 def times_of(
     replay: Replay, *, at: str | None = None, first: str | None = None, last: str | None = None
 ) -> tuple[Micros | None, Micros | None]:
-    """The first and the last time asked about in µs since 1970, None without a bound; raises
+    """The first and the last time of a question in µs since 1970, None without a bound; raises
     `Refused`.
     """
     if at is not None:

@@ -47,7 +47,7 @@ class RecordedElement:
 @dataclass(frozen=True, slots=True)
 class Recording:
     """Elements of a recording in the order of time. `dated`: its times are date-times; `notes`:
-    remarks on what is left out."""
+    remarks on elements that are left out."""
 
     elements: Sequence[RecordedElement]
     dated: bool

@@ -169,7 +169,7 @@ def run_case(test: LoadedTest, number: int) -> Outcome:
     started = time.perf_counter()
     result = test.run(number)
     notes = list(case.notes)
-    if case.facts is None and not result.broken and (not result.takes_facts or test.has_static_answers):
+    if case.facts is None and not result.broken and (not result.has_answers or test.has_static_answers):
         from dotr.workbench.untaken_streams import untaken_stream
 
         notes += untaken_stream(test.program, case, test.static_facts, test.file.expected_prefixes)

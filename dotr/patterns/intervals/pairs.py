@@ -174,8 +174,8 @@ class PairedSearch:
         return [*lines, "    tried = 0", "    for x in xs:", "        _, sx, vx, px = x", f"        run = index.get({key})"]
 
     def _conditions(self, ends: str) -> list[str]:
-        """The conditions under which a candidate is passed over; `ends`: the statement at a
-        candidate from before the bound, where the loop comes to older ones.
+        """The lines that skip a candidate. `ends`: the statement at a candidate that ended before
+        the bound (`break` in a loop to older ones); empty: no such test.
         """
         lines = ["ey, sy, vy, py = y"]
         if self.bound is not None and ends and self.relation is not Relation.SAME:
