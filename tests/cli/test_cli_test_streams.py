@@ -18,7 +18,7 @@ HEAD = 'rules: [r.dotr]\nprefixes: { "": "http://e/" }\n'
 CASE = 'stream: [ { at: 1, graph: ":a a :A ." } ]\n    expect: [ { at: 1, event: Out, attributes: { x: ":a" } } ]'
 
 
-def nothing_taken(project: Project, graph: str, *, rule: str = "") -> str:
+def note_of(project: Project, graph: str, *, rule: str = "") -> str:
     """The note of a case that expects nothing, with one element of this graph."""
     if rule:
         project.write("r.dotr", rule)
@@ -32,24 +32,24 @@ def nothing_taken(project: Project, graph: str, *, rule: str = "") -> str:
 
 def test_stream_without_an_answer_has_a_note(project: Project) -> None:
     rule = project.read("r.dotr").replace("{ ?x a :A }", "{ ?x :of ?y ; :value ?v }")
-    assert nothing_taken(project, ":a :of :b ; :valeu 3 .", rule=rule) == (
+    assert note_of(project, ":a :of :b ; :valeu 3 .", rule=rule) == (
         "       note: no query takes anything of this stream; :valeu occurs in no rule\n"
     )
 
 
 def test_class_that_no_rule_has_is_named(project: Project) -> None:
-    assert nothing_taken(project, ":a a :B .") == "       note: no query takes anything of this stream; :B occurs in no rule\n"
+    assert note_of(project, ":a a :B .") == "       note: no query takes anything of this stream; :B occurs in no rule\n"
 
 
 def test_terms_of_rules_and_background_are_not_named(project: Project) -> None:
     project.write("kb.ttl", "@prefix : <http://e/> . :B <http://www.w3.org/2000/01/rdf-schema#subClassOf> :C .")
     project.change("t.yaml", "rules: [r.dotr]", "rules: [r.dotr]\nknowledge: { graphs: [kb.ttl] }")
-    assert nothing_taken(project, ":a a :B .") == "       note: no query takes anything of this stream\n"
+    assert note_of(project, ":a a :B .") == "       note: no query takes anything of this stream\n"
 
 
 def test_streams_with_answers_empty_streams_and_explicit_facts_have_no_note(project: Project) -> None:
     project.change("r.dotr", "?x a :A", "?x a :A . ?x :v 1")
-    assert nothing_taken(project, ":a a :A ; :v 1 .".replace(":v 1", ":v 2")) != ""
+    assert note_of(project, ":a a :A ; :v 1 .".replace(":v 1", ":v 2")) != ""
     for stream in ("[ { at: 1 } ]", "[]"):
         project.write(
             "t.yaml", f'rules: [r.dotr]\nprefixes: {{ "": "http://e/" }}\ncases: [ {{ name: one, stream: {stream}, expect: [] }} ]\n'

@@ -99,10 +99,10 @@ def test_skipping_visits_every_event_that_a_threshold_accepts(terms: list[Term],
         bound = data.draw(st.sampled_from([-7.0, 0.0, 0.1, 1.0, 16777216.0]))
         values = [VALUES[e[2][0]] for e in run]
         numbers = [to_double(v) if type(v) in NUMERIC else nan for v in values]  # type: ignore[arg-type]
-        wanted = [n for n, v in enumerate(numbers) if (v <= bound if below else v >= bound)]
+        accepted = [n for n, v in enumerate(numbers) if (v <= bound if below else v >= bound)]
         i = data.draw(st.integers(0, len(run)))
         before, after = run.last_before(i, bound), run.first_from(i, bound)
-        earlier, later = [n for n in wanted if n < i], [n for n in wanted if n >= i]
+        earlier, later = [n for n in accepted if n < i], [n for n in accepted if n >= i]
         assert (max(earlier) if earlier else -1) <= before < max(i, 1)
         assert i <= after <= (min(later) if later else len(run))
 
@@ -245,9 +245,9 @@ SUMS: list[tuple[list[Term], Term | None, Term | None]] = [
 ]
 
 
-@pytest.mark.parametrize("asked_before", [False, True])
+@pytest.mark.parametrize("queried_before", [False, True])
 @pytest.mark.parametrize(("terms", "total", "mean"), SUMS, ids=range(len(SUMS)))
-def test_sums_and_averages_of_mixed_types(terms: list[Term], total: Term | None, mean: Term | None, asked_before: bool) -> None:
+def test_sums_and_averages_of_mixed_types(terms: list[Term], total: Term | None, mean: Term | None, queried_before: bool) -> None:
     """Each value by itself, then between values outside the window."""
     mean = mean and write(VALUES[mean])
     run, distinct = SumRun(0), DistinctRun(0)
@@ -256,7 +256,7 @@ def test_sums_and_averages_of_mixed_types(terms: list[Term], total: Term | None,
         for term in some:
             for each in (run, distinct):
                 each.append((time, 0, (term,)))
-            if asked_before:
+            if queried_before:
                 run.sum(time, time)
                 distinct.distinct("SUM", time, 0, 0)
         if time == 1:

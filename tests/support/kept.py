@@ -173,7 +173,7 @@ def main() -> None:
         run = Batched(there, Clock(), story.buckets)
         run.batch(story.halves()[0], CUT)
         texts = [list(states) for states in run.states]
-        told = {"holdings": state_schema(there).to_json()}
+        contents = {"holdings": state_schema(there).to_json()}
         after = said(run, story)
         for name, key, states in (
             (f"format-{FORMAT}-state-{STATE_VERSION}.json", "states", [[text.decode() for text in states] for states in texts]),
@@ -184,7 +184,7 @@ def main() -> None:
                 print(f"{path} is there already, and stays as it is")  # noqa: T201
                 continue
             path.parent.mkdir(exist_ok=True)
-            path.write_text("\n".join(_lines({**told, key: states, "after": after})) + "\n")
+            path.write_text("\n".join(_lines({**contents, key: states, "after": after})) + "\n")
 
 
 def _lines(data: dict[str, Any]) -> Iterator[str]:

@@ -103,11 +103,11 @@ class Run:
         deadline = time.monotonic() + 60
         while processes(self.process.pid) and time.monotonic() < deadline:
             time.sleep(0.05)
-        self.said = said = self._log.read_text(errors="replace")
+        self.said = output = self._log.read_text(errors="replace")
         for mark in ("Traceback", "\tat ", "fault of dotr's own"):
-            if mark in said:
-                self.found.problems.append(f"it said {mark!r}: {said[-2000:]}")
-        self.found.recoveries += said.count("It goes on from its checkpoint")
+            if mark in output:
+                self.found.problems.append(f"it said {mark!r}: {output[-2000:]}")
+        self.found.recoveries += output.count("It goes on from its checkpoint")
         self._log.unlink()
         return code
 
