@@ -4,7 +4,8 @@ Idea: a maximal part of a query that consists of unions of conjunctions, FILTER,
 DISTINCT, aggregates, joins, OPTIONAL, MINUS and EXISTS is compiled to incremental operators
 (`kept_operators`, `kept_joins`, `kept_groups`, `kept_partners`) and is called *kept*. The
 constructs above the kept parts (paths, LIMIT, MATCH) are evaluated in full, with the kept solutions
-as input. Invariant: a kept part has the bag of solutions of full evaluation, at every report.
+as input.
+Invariant: a kept part has the bag of solutions of full evaluation, at every report.
 """
 
 from __future__ import annotations
