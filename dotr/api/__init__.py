@@ -1,2 +1,1 @@
-"""Public classes of a caller in Python: programs, sessions, events and tables of events
-(docs/python.md)."""
+"""Public Python API: programs, sessions, events and tables of events (docs/python.md)."""

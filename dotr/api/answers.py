@@ -1,4 +1,4 @@
-"""Answers to questions about a session, and Python values as terms of a question."""
+"""Answers of `Session.why` and `Session.why_not`, and the RDF terms of Python values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dotr.model.terms import XSD, Prefixes, Term
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """The answer of `Session.why` or `Session.why_not`: text, which a notebook shows as it is.
+    """The answer of `Session.why` or `Session.why_not`. `str`, `repr` and notebooks show its text.
 
     Attributes:
-        text: the answer as the command line prints it.
-        data: the answer as JSON-like data, that of `--format json`.
+        text: the output of `dotr why` or `dotr why-not`, lines without the last line end.
+        data: the same as plain data (dictionaries, lists, texts, numbers): that of `--format json`.
 
     >>> Answer("Leak: 1 anchor, 0 after Hot", {"fired": False})
     Leak: 1 anchor, 0 after Hot
@@ -39,10 +39,10 @@ class Answer:
 
 
 def term_of(value: object, prefixes: Prefixes) -> Term:
-    """The term that a Python value stands for; raises `ValueError` with the reason.
+    """The RDF term of a Python value; raises `ValueError` if there is none.
 
-    A `str` is Turtle, in which the prefixes may be used, unless it is an `IRI`. Terms of pyoxigraph
-    and rdflib stand for themselves.
+    A `str` is parsed as a term in Turtle with the prefixes, unless it is an `IRI`. A `bool`, number
+    or `datetime` is a literal. Terms of pyoxigraph and rdflib are converted.
 
     >>> from dotr import IRI
     >>> term_of(IRI("http://e/lab"), {}), term_of(":lab", {"": "http://e/"})

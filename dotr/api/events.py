@@ -1,7 +1,7 @@
-"""Output events as a caller in Python gets them, and terms as Python values.
+"""Output events of the Python API, and the conversion of terms to Python values.
 
-Invariant: `python_value` loses nothing. A term that no Python type of the list holds exactly stays
-N-Triples text.
+Invariant: `python_value` is lossless. A term that no Python type holds exactly remains N-Triples
+text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MICROSECOND: Final = timedelta(microseconds=1)
 class IRI(str):
     """An IRI as a Python value: a `str` without angle brackets.
 
-    It may stand for itself in the triples that `Session.advance` takes.
+    It may be used as a term in the triples of `Session.advance`.
 
     >>> room = IRI("http://example.org/roomA")
     >>> room.n3()
@@ -54,8 +54,8 @@ class Event:
 
     Attributes:
         time: the time of the match's anchor. An `int` that counts the program's unit, or a
-            `datetime` in UTC where the session is advanced by date-times, or where the unit cannot
-            hold the time (half a second past an instant counted in minutes, say).
+            `datetime` in UTC if the session is advanced by date-times, or if the time is no whole
+            number of units (half a second in a program whose unit is the minute).
         rule: the name of the rule.
         type: the event type that the rule defines.
         attributes: name to N-Triples text of the term, for each attribute that is bound.
@@ -93,9 +93,9 @@ class Event:
         | xsd:dateTime | `datetime`; naive where the literal has no zone |
         | every other term | its N-Triples text, a `str` |
 
-        The last row holds for blank nodes, triple terms, texts with a language tag, other data
-        types, literals that are not of their type's form, and date-times that `datetime` cannot
-        hold exactly (before the year 1, finer than a microsecond).
+        The last row applies to blank nodes, triple terms, texts with a language tag, other data
+        types, ill-typed literals, and date-times that `datetime` cannot hold exactly (before the
+        year 1, finer than a microsecond).
         """
         return {name: python_value(term) for name, term in self.attributes.items()}
 
@@ -104,7 +104,7 @@ class Event:
 
 
 class Events(list[Event]):
-    """The events that one call of a session returns: a list, which a notebook shows as a table.
+    """The list of events that one call of a session returns; a notebook shows it as a table.
 
     >>> Events() == []
     True
@@ -128,7 +128,7 @@ def _event_table(events: Sequence[Event]) -> str:
 
 
 def python_value(term: Term) -> PythonValue:
-    """The Python value of a term, as `Event.values` lists them; N-Triples text where there is none.
+    """The Python value of a term by the table of `Event.values`.
 
     >>> from dotr.model.terms import XSD
     >>> [python_value(f'"1"^^<{XSD}{name}>') for name in ("integer", "byte", "decimal", "double", "float", "boolean", "date")]
@@ -162,7 +162,7 @@ def _datetime(value: DateTime) -> datetime | None:
 
 
 def utc(micros: Micros) -> datetime:
-    """The date-time in UTC of a time.
+    """The date-time in UTC of a time in µs since 1970.
 
     >>> utc(1_500_000)
     datetime.datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=datetime.timezone.utc)

@@ -1,4 +1,4 @@
-"""Events as a table of pandas, which is an extra (`dotr[pandas]`)."""
+"""Events as a pandas DataFrame (needs the extra `dotr[pandas]`)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _COLUMNS: Final = ("time", "rule", "type")
 
 
 def frame(events: Iterable[Event]) -> DataFrame:
-    """A pandas DataFrame of events: a row for each, in their order.
+    """Convert events to a pandas DataFrame: one row for each event, in their order.
 
     The columns are `time`, `rule` and `type`, then the attributes in the order in which they first
-    occur; an attribute that is named `time`, `rule` or `type` has the column `?time`, …. Where an
-    event lacks an attribute, the value is missing (`NA`, or `NaT` among date-times).
+    occur. An attribute named `time`, `rule` or `type` has the column `?time`, `?rule` or `?type`.
+    The value of an attribute that an event lacks is missing (`NA`, or `NaT` among date-times).
 
     | values of a column (`Event.values`) | type of the column |
     | --- | --- |
@@ -35,7 +35,10 @@ def frame(events: Iterable[Event]) -> DataFrame:
     | a mixture | object |
 
     Args:
-        events: what `Session.advance` and `Session.finish` return, or any other events.
+        events: the results of `Session.advance` and `Session.finish`, or any other events.
+
+    Returns:
+        A new DataFrame with a default index.
 
     Raises:
         DotrError: pandas is not installed (`pip install 'dotr[pandas]'`).
@@ -70,7 +73,7 @@ def frame(events: Iterable[Event]) -> DataFrame:
 
 
 def _column(values: Sequence[PythonValue | None]) -> Series:
-    """The column of some values, in the type that holds all of them; None is missing."""
+    """The column of some values, in the most specific type that holds all of them; None is missing."""
     import numpy as np
     import pandas as pd
 
@@ -103,7 +106,7 @@ def _without_zone(moment: datetime) -> datetime:
 
 
 def _float(value: PythonValue | None) -> float | None:
-    """A number as a float, rounded; 0 where it is missing; None where it is too large for one."""
+    """A number rounded to a float; 0 if it is missing, None if it is too large."""
     if value is None:
         return 0.0
     assert isinstance(value, int | Decimal | float)

@@ -13,7 +13,7 @@ from typing import Final
 from dotr.errors.terminal import escape_controls
 
 MOST_ROWS: Final = 50
-"""The rows of a table that are shown, at most."""
+"""The largest number of rows that a table shows."""
 
 
 def escaped(text: str) -> str:
@@ -26,7 +26,7 @@ def escaped(text: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], count: int) -> str:
-    """A table of the first rows of `count`, and the number of the others.
+    """A table of the first `MOST_ROWS` of `count` rows, and the number of further rows.
 
     >>> table(["time"], [["12"], ["<"]], 2)
     '<table class="dotr"><thead><tr><th>time</th></tr></thead><tbody><tr><td>12</td></tr><tr><td>&lt;</td></tr></tbody></table>'
@@ -47,7 +47,7 @@ def paragraph(text: str) -> str:
 
 
 def preformatted(text: str) -> str:
-    """Text whose lines and blanks are kept.
+    """Text with its line breaks and spaces.
 
     >>> preformatted("a\\n  b")
     '<pre>a\\n  b</pre>'

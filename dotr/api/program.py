@@ -1,4 +1,4 @@
-"""Public class `Program`: compiled from files, or from the configuration of a pipeline
+"""Public class `Program`, compiled from files or from a pipeline's configuration
 (docs/python.md)."""
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _NAMES_WIDTH: Final = 28
 
 
 class Program(CompiledProgram):
-    """A compiled program: rules, their queries and background knowledge. Immutable; any number of
-    sessions may run it.
+    """A compiled program: rules, their queries and background knowledge.
 
-    `Program.load` and `Program.from_config` compile one; `Program.session` runs it.
+    `Program.load` and `Program.from_config` compile a program; `Program.session` starts a run of
+    it. A program is immutable and may have any number of sessions.
 
     Attributes:
-        warnings: problems of the files that do not prevent a run, as `dotr check` shows them.
+        warnings: problems of the files that do not prevent a run, as `dotr check` prints them.
 
     >>> import dotr
     >>> program = dotr.Program.load(
@@ -80,29 +80,35 @@ class Program(CompiledProgram):
         """Compile a program from files.
 
         Args:
-            rules: paths of rule files (`.dotr`, `.rspql`, `.lars`, `.epsparql`), or one path.
-                Relative paths are relative to the working directory.
-            graphs: paths of RDF files of background knowledge, in any RDF format, `.gz` too; or one
-                path.
-            datalog: paths of Datalog files (`.dlog`); or one path.
+            rules: paths of rule files (`.dotr`, `.rspql`, `.lars`, `.epsparql`), or one path
+                (`str` or `os.PathLike`). Relative paths are relative to the working directory.
+            graphs: paths of RDF files of background knowledge, in any RDF format, optionally
+                compressed (`.gz`); or one path.
+            datalog: paths of Datalog files (`.dlog`), or one path.
             entailment: `"none"`, `"rdfs"` or `"owl2rl"`, or the member of `Entailment`.
-            axiomatic: derive the axiomatic and reflexive triples of the entailment, too.
-            prefixes: prefix without colon to namespace IRI, for graphs given as text, and for files
-                that declare none.
+            axiomatic: also derive the axiomatic and reflexive triples of the entailment.
+            prefixes: a mapping of prefixes without colon to namespace IRIs, for graphs given as
+                text and for files that declare no prefixes.
             unit: unit of integer times: `"us"`, `"ms"`, `"s"`, `"min"`, `"h"` or `"d"`, or the
                 member of `Unit`.
             inconsistent: `"report"`, or `"reject"`: an instant that contradicts itself or the
                 background makes no events.
-            limits: bounds on the work of one instant.
-            origin: a time at which windows of continuous queries close: an integer of `unit`, or a
-                date-time in ISO 8601.
+            limits: bounds on the work of one instant (`dotr.Limits`).
+            origin: a time at which windows of continuous queries close, from which their slides are
+                counted: an integer that counts `unit`, or a date-time in ISO 8601 (`str`).
+
+        Returns:
+            The compiled program.
 
         Raises:
-            Refused: a file cannot be read or is wrong; holds all problems of all files.
+            Refused: a file cannot be read or has errors; the message has all problems of all files.
             ArgumentRefused: an argument has an unknown value; a `Refused` and a `ValueError`. Both
                 are `DotrError`s.
 
         >>> import dotr
+        >>> program = dotr.Program.load("rules/fire.dotr", graphs=["kb/building.ttl"], datalog="kb/building.dlog", unit="min")
+        >>> [rule.name for rule in program.rules.rules]
+        ['R']
         >>> dotr.Program.load("rules/fire.dotr", unit="parsec")
         Traceback (most recent call last):
         dotr.errors.diagnostics.ArgumentRefused: C203 unit should be us, ms, s, min, h or d, not 'parsec'
@@ -134,10 +140,14 @@ class Program(CompiledProgram):
         outputs.
 
         Args:
-            path: the configuration (YAML). Relative paths in it are relative to its folder.
+            path: the path of the configuration (YAML). Relative paths in it are relative to its
+                folder.
+
+        Returns:
+            The compiled program.
 
         Raises:
-            Refused: the configuration, or a file that it names, cannot be read or is wrong; a
+            Refused: the configuration, or a file that it names, cannot be read or has errors; a
                 `DotrError`.
 
         >>> import dotr
@@ -149,25 +159,35 @@ class Program(CompiledProgram):
         return cls._of(compile_program(config.program(), config.cache_policy()))
 
     def session(self, *, record: bool = False) -> Session:
-        """A new run of the program in this process, without any state; its caller advances it (see
-        `Session`).
+        """Start a run of the program in this process, advanced by its caller.
 
         Args:
-            record: keep all that the session is given, so that `Session.why` and `Session.why_not`
-                can explain. It stays in memory as long as the session does.
+            record: keep all graphs of the session in memory, for `Session.why` and
+                `Session.why_not`.
+
+        Returns:
+            A new session without state.
+
+        >>> import dotr
+        >>> session = dotr.Program.from_config("configs/fire.yaml").session()
+        >>> session.advance(10, ":r1 a :Temp ; :has_val 70 ; :is_from_sensor :s1 . :s1 :is_at_location :locA .")
+        []
         """
         return Session(self, record=record)
 
     def restore(self, saved: bytes) -> Session:
-        """The session that `Session.save` made the bytes of, continued by this program.
+        """Continue a saved session with this program.
 
-        The program may be another one than the one that saved: a rule that means the same keeps its
-        state, however it is spelled and whatever other rules there are. A rule that has changed,
-        that is new, or that reads what such a rule makes starts empty, after the last time of the
-        saved session. These rules are named in the log `dotr`, as `dotr plan` names them.
+        The program may differ from the one that saved the session. A rule of the same meaning keeps
+        its state, regardless of its spelling and of other rules. A rule that is new or changed, or
+        that reads the events of such a rule, starts without state after the last time of the saved
+        session. These rules are logged to the logger `dotr`, with the text of `dotr plan`.
 
         Args:
-            saved: what `Session.save` returned. It is data: nothing in it is executed.
+            saved: the result of `Session.save`. It is data: nothing in it is executed.
+
+        Returns:
+            A session, whose next time must be later than the last one of the saved session.
 
         Raises:
             ArgumentRefused: the bytes are damaged, of another version of the format, or no saved
@@ -202,7 +222,7 @@ class Program(CompiledProgram):
         return table(["rule", "meaning", "defines", "reads"], rows, len(rules)) + units + paragraph(self._background_text())
 
     def _units_text(self) -> str:
-        """The units that are no rules, and what they make."""
+        """The units of other languages, and the labels of their events."""
         names = [unit.name for unit in self.units]
         made = sorted({each.label for unit in self.units for each in unit.makes})
         return f"units {_some(names)}, which make {_some(made)}"
@@ -226,7 +246,7 @@ def _paths(paths: SomePaths) -> list[str]:
 
 
 def _origin(origin: int | str, unit: Unit) -> Micros:
-    """The origin of windows in µs since 1970; raises `ArgumentRefused` where it is no time.
+    """The origin of windows in µs since 1970; raises `ArgumentRefused` if it is no time.
 
     >>> _origin("soon", Unit.SECOND)
     Traceback (most recent call last):

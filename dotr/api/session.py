@@ -1,4 +1,4 @@
-"""A program run in this process, instant by instant (interface.md, From Python)."""
+"""Public class `Session`: a run of a program in this process (interface.md, From Python)."""
 
 from __future__ import annotations
 
@@ -32,21 +32,20 @@ _LOG: Final = logging.getLogger("dotr")
 
 
 GivenGraph: TypeAlias = str | Iterable[Iterable[object]]
-"""A graph as Turtle text, or as triples."""
+"""A graph as Turtle text, or as triples of terms."""
 
 
 class SessionError(DotrError, ValueError):
-    """A call of a session that cannot be carried out; the session is as it was before the call."""
+    """An invalid call of a session. The session is unchanged by the call."""
 
 
 class Session:
-    """A program with state, run in this process and advanced by its caller, instant by instant.
+    """A run of a program in this process: the program and its state, advanced by the caller.
 
-    `Program.session` makes one. The first call of `advance` decides the form of times:
-    integers that count the program's unit, or date-times. As a context manager a session is
-    finished at the end of the block; pending events are then dropped, unless `finish` is called
-    before. A session is not thread-safe; sessions of one program are independent of each
-    other.
+    `Program.session` starts one. The first call of `advance` decides the form of times: integers
+    that count the program's unit, or date-times. As a context manager, a session is finished at the
+    end of the block; pending events are dropped unless `finish` is called before. A session is not
+    thread-safe. Sessions of one program are independent of each other.
 
     Attributes:
         inconsistencies: the contradictions found in the last instant, each with the name of the
@@ -93,16 +92,16 @@ class Session:
 
         Args:
             time: the time of the instant, later than that of every call before. An `int` counts the
-                program's unit (seconds by default); a `datetime` without a zone is UTC. The first
-                call decides which of both a session takes.
-            graphs: the graphs of the instant, which is their merge. Each is Turtle text, in which
-                the program's prefixes may be used, or an iterable of triples, whose terms are
-                N-Triples text or terms of pyoxigraph, rdflib or `dotr.IRI`. Blank nodes are local
-                to their graph. A mapping has the graphs of named streams, which continuous queries
-                read: `{":temp": graph}`, each name an IRI, with or without <>, or a prefixed name;
-                a graph without a name is on the only stream that is read. Without a graph time
-                passes and there is no instant: rules that wait for a time fire. An empty graph
-                (`""`) is an instant.
+                program's unit (seconds by default); a `datetime` without a zone is UTC. All calls
+                have the same type, which the first call decides.
+            graphs: the graphs whose merge is the instant. A graph is Turtle text, in which the
+                program's prefixes may be used, or an iterable of triples. The terms of a triple are
+                N-Triples texts, or terms of pyoxigraph, rdflib or `dotr.IRI`. Blank nodes are local
+                to their graph. A mapping has graphs of named streams for continuous queries:
+                `{":temp": graph}`, each name an IRI, with or without <>, or a prefixed name. A
+                graph without a name belongs to the only stream that is read. A call without graphs
+                only advances the time: timers and delayed anchors fire, and there is no instant. An
+                empty graph (`""`) is an instant.
 
         Returns:
             The events in order of time, then rule name, then attributes: those of timers and
@@ -110,9 +109,17 @@ class Session:
             `list`; a notebook shows it as a table.
 
         Raises:
-            SessionError: the time is not later than the last one, of the other kind or out of
-                range; a graph cannot be read; the session is finished. The session is then as it
-                was before the call. It is a `DotrError` and a `ValueError`.
+            SessionError: the time is not later than the last one, of another type or out of range;
+                a graph cannot be read; or the session is finished. The session is unchanged. The
+                error is a `DotrError` and a `ValueError`.
+
+        >>> from dotr import Program
+        >>> session = Program.from_config("configs/fire.yaml").session()
+        >>> session.advance(10, ":r1 a :Temp ; :has_val 70 ; :is_from_sensor :s1 . :s1 :is_at_location :locA .")
+        []
+        >>> [fire] = session.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 .", ":s2 :is_at_location :locB .")
+        >>> fire.time, fire.type
+        (12, 'Fire')
         """
         if self._finished:
             raise SessionError("the session is finished")
@@ -144,11 +151,16 @@ class Session:
         return self._events(engine, engine.advance(now) if facts.rejected else [firings])
 
     def finish(self) -> Events:
-        """End the stream at the last time advanced to, and return the events of delayed anchors.
+        """End the stream at the time of the last call, and return the events of delayed anchors.
 
         Returns:
-            The events of delayed anchors that were not due yet, in order of time; timers do not
+            The events of the delayed anchors that were not due yet, in order of time. Timers do not
             fire after the last time. A second call returns an empty list.
+
+        >>> from dotr import Program
+        >>> session = Program.from_config("configs/fire.yaml").session()
+        >>> session.finish()
+        []
         """
         if self._finished:
             return Events()
@@ -158,21 +170,21 @@ class Session:
         return self._events(self._engine, self._engine.finish()) if self._engine is not None else Events()
 
     def why(self, event: Event, *, depth: int | None = None) -> Answer:
-        """The reasons of an event of this session: a tree from its rule down to graphs that
-        `advance` was given and to the background.
+        """Explain an event of this session: a proof tree from its rule down to the graphs of
+        `advance` and the background.
 
-        All that the session was given up to the event is processed again, once for each question.
+        Each call replays the graphs of the session up to the event.
 
         Args:
-            event: what `advance` or `finish` has returned.
-            depth: the levels below the event that are shown, with the members of aggregates; None:
-                all levels, with members counted.
+            event: an event that `advance` or `finish` returned.
+            depth: the number of levels shown below the event, with the members of aggregates; None:
+                all levels, with only the number of members.
 
         Returns:
-            The answer, whose `text` is that of `dotr why`.
+            The answer; its `text` is the output of `dotr why`.
 
         Raises:
-            SessionError: the session keeps no record, or made no such event.
+            SessionError: the session has no record (`Program.session`), or made no such event.
 
         >>> from dotr import Program
         >>> program = Program.from_config("configs/fire.yaml")
@@ -198,26 +210,27 @@ class Session:
     def why_not(
         self, rule: str, *, at: int | datetime | None = None, where: Mapping[str, object] | None = None, every: bool = False
     ) -> Answer:
-        """The reason why a rule did not fire: how far its anchors came, and what stopped the one
-        that came furthest.
+        """Explain why a rule did not fire: the number of anchors left after each clause, and the
+        clause or condition that stopped the anchor that satisfied most of them.
 
-        All that the session was given is processed again, once for each question.
+        Each call replays all graphs of the session.
 
         Args:
-            rule: the name of the rule, or the label of a query.
-            at: the time of the anchors asked about, as `advance` takes it, or any `datetime`; None:
-                all times.
-            where: attributes of the anchors asked about, by name, each with a value that is equal
-                to it by SPARQL's `=`. A `str` is a term in Turtle (`":lab"`, `'"warm"'`), in which
-                the program's prefixes may be used; an `IRI`, a number, a `bool` and a `datetime`
-                stand for themselves.
+            rule: the name of the rule, or the label of another unit's events.
+            at: the time of the anchors to explain: an `int` or `datetime` as in `advance`, or any
+                `datetime`; None: all times.
+            where: attributes of the anchors to explain: a mapping of their names to values that
+                must be equal by SPARQL's `=`. A `str` is a term in Turtle (`":lab"`, `'"warm"'`),
+                in which the program's prefixes may be used; an `IRI`, number, `bool` or `datetime`
+                is converted.
             every: explain every anchor that did not fire, not only the furthest.
 
         Returns:
-            The answer, whose `text` is that of `dotr why-not`.
+            The answer; its `text` is the output of `dotr why-not`.
 
         Raises:
-            SessionError: the session keeps no record, or there is no such rule, attribute or time.
+            SessionError: the session has no record (`Program.session`), or there is no such rule,
+                attribute or time.
 
         >>> from dotr import Program
         >>> program = Program.from_config("configs/fire.yaml")
@@ -241,10 +254,10 @@ class Session:
         return Answer("\n".join(answer.lines()), answer.to_json())
 
     def replay(self) -> Replay:
-        """All that the session was given, for a function of `dotr.explanations`.
+        """The recorded graphs of the session as a replay, for functions of `dotr.explanations`.
 
         Raises:
-            SessionError: the session keeps no record.
+            SessionError: the session has no record (`Program.session`).
         """
         if self._record is None:
             if self._is_restored:
@@ -253,12 +266,15 @@ class Session:
         return self._record.replay(self._program, Clock(self._unit, bool(self._dated)))
 
     def save(self) -> bytes:
-        """The session as bytes, from which `Program.restore` continues, in another process too.
+        """Save the session as bytes, from which `Program.restore` continues it in any process.
 
-        The bytes hold the state: the events within the windows of rules, the events consumed, the
-        anchors that wait, and the last time advanced to. They hold terms and numbers, and no code:
-        unlike a pickle, bytes of others can be restored safely. `inconsistencies` are not kept.
-        Saving changes nothing.
+        The bytes hold the state: the retained events, the consumed events, the delayed anchors, and
+        the last time. They hold terms and numbers, and no code: unlike a pickle, bytes from an
+        untrusted source can be restored safely. `inconsistencies` are not saved. Saving does not
+        change the session.
+
+        Returns:
+            The saved session, of a size proportional to its state.
 
         Raises:
             SessionError: the session is finished.
@@ -285,9 +301,7 @@ class Session:
 
     @classmethod
     def restored(cls, program: CompiledProgram, saved: bytes) -> Session:
-        """The session that `save` made the bytes of, continued by a program; `Program.restore`
-        describes it.
-        """
+        """The session saved as bytes, continued by a program (`Program.restore`)."""
         found = SavedSession.decode(saved)
         if found is None:
             return cls(program)
@@ -304,7 +318,7 @@ class Session:
         return session
 
     def _elements(self, graphs: Iterable[GivenGraph | Mapping[str, GivenGraph]]) -> list[tuple[Triple, ...]]:
-        """The elements of a call, those of named streams as `FedGraph`; raises `SessionError` or
+        """The elements of a call; graphs of named streams are `FedGraph`s. Raises `SessionError` or
         `ValueError`.
         """
         elements: list[tuple[Triple, ...]] = []
@@ -330,7 +344,7 @@ class Session:
         )
 
     def _micros(self, time: int | datetime) -> Micros:
-        """The time in µs since 1970; raises `SessionError` where this session does not take it."""
+        """The time in µs since 1970; raises `SessionError` if it is invalid in this session."""
         dated = isinstance(time, datetime)
         if not dated and type(time) is not int:
             raise SessionError(f"{time!r} is no time: it is an integer that counts the program's unit, or a datetime")
@@ -345,7 +359,7 @@ class Session:
         return now
 
     def _moment(self, time: int | datetime) -> Micros:
-        """The time of a question in µs since 1970; a date-time may be asked about in any session."""
+        """The time of a question in µs since 1970; a date-time is valid in any session."""
         return _datetime_micros(time) if isinstance(time, datetime) else self._micros(time)
 
     def _terms(self, where: Mapping[str, object], attributes: Sequence[str], label: str) -> tuple[tuple[str, str], ...]:
@@ -362,14 +376,14 @@ class Session:
         return tuple(found)
 
     def _start(self, dated: bool) -> Engine:
-        """The engine; the first time decides how it writes times."""
+        """The engine, created by the first call; `dated`: the times of the session are date-times."""
         if self._engine is None:
             self._dated = dated
             self._engine = Engine(self._program, Clock(self._unit, dated))
         return self._engine
 
     def _caller_time(self, micros: Micros) -> int | datetime:
-        """A time as the caller writes it; a date-time where the unit cannot hold it."""
+        """A time in the session's form; a date-time if it is no whole number of units."""
         return utc(micros) if self._dated or micros % self._unit.value else micros // self._unit.value
 
     def _events(self, engine: Engine, moments: Iterable[Sequence[Firing]]) -> Events:
@@ -390,7 +404,7 @@ class Session:
 
 
 def _datetime_micros(time: datetime) -> Micros:
-    """The time in µs since 1970; raises `SessionError` where it lies outside all years."""
+    """The time in µs since 1970; raises `SessionError` outside the years 1 to 9999."""
     try:
         return int(((time.replace(tzinfo=UTC) if time.utcoffset() is None else time.astimezone(UTC)) - EPOCH) // MICROSECOND)
     except (OverflowError, ValueError):
@@ -398,7 +412,9 @@ def _datetime_micros(time: datetime) -> Micros:
 
 
 def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nesting) -> tuple[Triple, ...]:
-    """Triples of terms, read as an element's graph is; raises `ValueError` with the reason.
+    """A graph given as triples of terms, with terms and blank nodes in canonical form.
+
+    `nesting`: the greatest depth of nested triple terms. Raises `ValueError` with the reason.
 
     >>> read_triples([("_:x", "<http://e/p>", '"1"^^<http://www.w3.org/2001/XMLSchema#string>')])
     (('_:0', '<http://e/p>', '"1"'),)
@@ -420,6 +436,6 @@ def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nest
 
 
 def _written(term: object) -> str:
-    """A term's N-Triples text. Terms of rdflib are strings without brackets; `n3()` adds them."""
+    """The N-Triples text of a term. Terms of rdflib have it as `n3()`."""
     n3 = getattr(term, "n3", None)
     return str(n3() if callable(n3) else term)

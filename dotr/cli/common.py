@@ -27,7 +27,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def positive(text: str) -> int:
-    """Whole number of at least 1 from an argument; raises what argparse reports otherwise.
+    """Whole number of at least 1 from an argument; raises `argparse.ArgumentTypeError`.
 
     >>> positive("3")
     3
@@ -38,7 +38,7 @@ def positive(text: str) -> int:
 
 
 def not_negative(text: str) -> int:
-    """Whole number of at least 0 from an argument; raises what argparse reports otherwise.
+    """Whole number of at least 0 from an argument; raises `argparse.ArgumentTypeError`.
 
     >>> not_negative("0")
     0
@@ -56,8 +56,9 @@ def _freeze() -> None:
 
 @contextmanager
 def loading_modules() -> Iterator[None]:
-    """Context in which modules are loaded: garbage is not collected, since there is none yet, and
-    later collections pass over what modules hold. It saves a tenth of a short command.
+    """Context in which modules are loaded: garbage collection is off, since there is no garbage
+    yet, and later collections skip the objects of modules. It saves a tenth of a short command's
+    time.
     """
     collecting = gc.isenabled()
     gc.disable()

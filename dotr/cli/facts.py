@@ -1,4 +1,4 @@
-"""Command `dotr facts`: what holds at each instant."""
+"""Command `dotr facts`: show the facts of each instant, or the answers of a query."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _count(text: str) -> int:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print what holds; returns the exit code: 1 if there is no such instant, or the query has no
+    """Print the facts; returns the exit code: 1 if there is no such instant, or the query has no
     row.
     """
     from dotr.explanations.facts import FactsReader

@@ -1,4 +1,4 @@
-"""Command `dotr replay`: what a change to a program changes in its output."""
+"""Command `dotr replay`: compare the outputs of a program with and without a change."""
 
 from __future__ import annotations
 

@@ -54,6 +54,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _report_activity(activity: str) -> None:
-    """Print on a terminal what goes on."""
+    """Print an activity, if stderr is a terminal."""
     if stderr_is_terminal():
         print_stderr(f"{activity} …")

@@ -168,8 +168,8 @@ def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, options
 
 
 def _overall_totals(pipeline: Pipeline) -> Totals:
-    """Totals of all runs on Spark from the checkpoint's beginning: a rule may have fired in an
-    earlier one.
+    """Totals of all runs on Spark since the checkpoint was created: a rule may have fired in an
+    earlier run.
     """
     from dotr.monitoring.totals import Totals
     from dotr.runtimes.spark.checkpoint import Checkpoint

@@ -1,4 +1,4 @@
-"""Command `dotr status`: show how far the run of a checkpoint came."""
+"""Command `dotr status`: show the progress of the run of a checkpoint."""
 
 from __future__ import annotations
 

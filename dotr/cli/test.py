@@ -55,20 +55,22 @@ def execute(options: argparse.Namespace) -> int:
     from dotr.workbench.watching import file_states, wait_for_change
 
     while True:
-        begun = file_states(options.paths, run.named_files)
+        at_start = file_states(options.paths, run.named_files)
         try:
             run.once()
         except Refused as refused:
             print_stderr("\n\n".join(map(str, refused.diagnostics)) + "\n")
-        before = {**file_states(options.paths, run.named_files), **begun}  # what changes during a run is seen after it
+        before = {**file_states(options.paths, run.named_files), **at_start}  # so that changes during a run are detected after it
         print_stderr("Waiting for a change (Ctrl-C ends).")
         changed = wait_for_change(lambda: file_states(options.paths, run.named_files), before)
         print_stderr(f"Changed: {', '.join(changed)}")
 
 
 class _TestRuns:
-    """Runs of the tests that the command line names. `named_files`: those that the tests name, and
-    named before they could not be read."""
+    """Runs of the tests that the command line names.
+
+    `named_files`: the files that the tests name; of a test that can no longer be read, those that
+    it named last."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -113,8 +115,8 @@ class _TestRuns:
         return code
 
     def _outcomes(self, coverage: Coverage | None) -> list[Outcome]:
-        """The outcomes of the cases asked for, each printed when it is there; what they cover is
-        added to `coverage`."""
+        """The outcomes of the selected cases, each printed at once; their coverage is added to
+        `coverage`."""
         from dotr.workbench.rule_test_reports import outcome_text
         from dotr.workbench.rule_tests import Outcome, load_tests, run_case, selected
 
@@ -144,7 +146,7 @@ class _TestRuns:
         return outcomes
 
     def _updated(self, test: LoadedTest, number: int, outcome: Outcome) -> tuple[LoadedTest, Outcome]:
-        """The test with a case's expectations rewritten, where they can be, and the case's outcome."""
+        """The test with a case's expectations rewritten if possible, and the case's outcome."""
         from dotr.workbench.expectation_updates import updated
 
         after = updated(test, number)
@@ -153,7 +155,7 @@ class _TestRuns:
         return after, replace(outcome, findings=(), updated=True)
 
     def _write_update(self, before: LoadedTest, after: LoadedTest) -> None:
-        """Write a test file anew, and show what has changed."""
+        """Rewrite a test file and print the diff."""
         from dotr.workbench.expectation_updates import write_update
 
         difference = write_update(before.file.tree.document, after.file.tree.document)

@@ -1,4 +1,4 @@
-"""Command `dotr why`: why an event came, or why a triple holds."""
+"""Command `dotr why`: why a rule made an event, or why a triple holds."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse options that ask for nothing, or for two things."""
+    """Refuse options that name no question, or two."""
     hint = "Name an event (urn:dotr:…), or give --rule, or --triple with --at, or --at alone for an inconsistent instant."
     if options.triple is not None:
         if options.at is None:
@@ -76,7 +76,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _tree(options: argparse.Namespace, explainer: WhyExplainer, replay: Replay, *, named: bool) -> WhyTree | None:
-    """The tree that is asked about in one replay; where there is none, stderr says so."""
+    """The tree that answers the question in one replay; None after a message on stderr."""
     from dotr.explanations.why import EventQuestion
     from dotr.model.rules import Rule
     from dotr.workbench.questions import conditions_of, rule_named, time_of, triple_of
@@ -105,21 +105,21 @@ def _tree(options: argparse.Namespace, explainer: WhyExplainer, replay: Replay, 
     terms = conditions_of(replay, options.where, attributes, event or "the output")
     name = None if options.name is None else options.name.strip("<>")
     answer = explainer.answer(EventQuestion(name, options.rule, at, terms))
-    _print_others(options, answer, replay, where)
+    _print_further_events(options, answer, replay, where)
     return answer.tree
 
 
-def _print_others(options: argparse.Namespace, answer: EventAnswer, replay: Replay, where: str) -> None:
-    """Words on stderr: the further events, or those that are near."""
+def _print_further_events(options: argparse.Namespace, answer: EventAnswer, replay: Replay, where: str) -> None:
+    """Print on stderr the further events, or, without an answer, the nearest events."""
     if answer.tree is not None:
         if answer.others:
             apart = "their names tell apart" if any("urn:dotr:" in line for line in answer.others) else "--where tells apart"
             print_stderr("\n".join([f"{where}Further events, which {apart}:", *(f"  {line}" for line in answer.others)]))
         return
-    asked = options.name or " ".join(
+    question = options.name or " ".join(
         filter(None, [options.rule, f"at {options.at}" if options.at else "", *(f"with {text}" for text in options.where)])
     )
-    lines = [f"{where}There is no event {asked}."]
+    lines = [f"{where}There is no event {question}."]
     if answer.near:
         lines += ["Near it are:" if options.at else "There are:", *(f"  {line}" for line in answer.near)]
     elif options.rule:

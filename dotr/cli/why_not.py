@@ -19,9 +19,9 @@ def add_parser(commands: Commands) -> None:
     """Add the command to those of the command line."""
     parser = commands.add_parser("why-not", help="say why a rule did not fire")
     parser.add_argument("path", metavar="CONFIG|TEST", help="a configuration or a rule test (.yaml)")
-    asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--rule", metavar="R", help="the name of the rule")
-    asked.add_argument("--triple", metavar="TRIPLE", help="a triple in Turtle that does not hold, instead of a rule: ':r :in ?room'")
+    question = parser.add_mutually_exclusive_group(required=True)
+    question.add_argument("--rule", metavar="R", help="the name of the rule")
+    question.add_argument("--triple", metavar="TRIPLE", help="a triple in Turtle that does not hold, instead of a rule: ':r :in ?room'")
     parser.add_argument("--at", metavar="T", help="the anchors of one time, as an element has it")
     parser.add_argument("--from", dest="first", metavar="T", help="the anchors from a time on, itself included")
     parser.add_argument("--to", dest="last", metavar="T", help="the anchors up to a time, itself included")

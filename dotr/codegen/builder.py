@@ -31,8 +31,8 @@ from dotr.codegen.tree import (
 from dotr.model.terms import Term, Variable
 
 WorkPassed: TypeAlias = Callable[[int, Any], int]
-"""`passed(work, rows)` returns the next amount of work at which to be called again; raises if
-work or rows exceed a limit."""
+"""`passed(work, rows)` is called when the work passes a bound; it returns the next bound, or raises
+if work or rows exceed a limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,8 +139,8 @@ class WorkCounter:
 class GeneratedFunction:
     """A function.
 
-    `leave` is the statement that ends it; `last` comes before the end alone. `depth` is the depth
-    of its loops.
+    `leave` is the statement that ends it; `last` are the statements before the end only. `depth`
+    is the depth of its loops.
     """
 
     name: str

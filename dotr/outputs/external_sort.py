@@ -26,10 +26,10 @@ from dotr.outputs.writing import output_order
 T = TypeVar("T")
 
 RUN_SIZE: Final = 50_000
-"""The number of items in memory at which a run is written."""
+"""The number of buffered items at which a run is written."""
 
 BLOCK_SIZE: Final = 10_000
-"""The number of firings in a block; more if an instant has more."""
+"""The number of firings in a block; an instant is not divided unless it is long."""
 
 _MAX_BLOCKS: Final = 4
 """The number of blocks after which an instant is divided."""
@@ -100,8 +100,8 @@ def read_run(format: SpillFormat[T], path: Path) -> Iterator[T]:
 
 
 class MergedRuns(Generic[T]):
-    """All items in sorted order, which can be read several times, merging at most `fan_in` runs at a
-    time. Merged runs are deleted if there are more.
+    """All items in sorted order, which can be read several times, merging at most `fan_in` runs at
+    a time. Merged runs are deleted if there are more.
     """
 
     def __init__(self, format: SpillFormat[T], buffered: list[T], runs: Sequence[Path], fan_in: int = _FAN_IN) -> None:

@@ -3,8 +3,7 @@
 Idea: a name is a hash of the rule, the time, the match with its ordinal among equal ones, and the
 name's own text in the template.
 Invariant: a replay gives the same name, and two firings never share one.
-Cost: about 2 µs a match, a quarter of that where many rules bind the same events, and half of one a
-name.
+Cost: about 2 µs per match, 0.5 µs if many rules bind the same events, and 0.5 µs per name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Terms of a TriG output: N-Triples text, with prefixes where they fit.
 
-Invariant: the text reads back as the same term. A local name is written in a part of the letters
-that Turtle allows, so it needs no escapes; other IRIs are written in full.
-Cost: about 0.1 µs for a term that is cached; memory is bounded.
+Invariant: the text parses to the same term. Only local names of a subset of Turtle's characters are
+abbreviated, so that no escapes are needed; other IRIs are written in full.
+Cost: about 0.1 µs for a cached term; the cache is bounded.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _REMEMBERED: Final = 1 << 16
 
 
 def usable_prefixes(prefixes: Prefixes) -> dict[str, str]:
-    """The prefixes that a TriG output declares, sorted by name; `prov` and `xsd` are added where they
-    are free.
+    """The prefixes that a TriG output declares, sorted by name; `prov` and `xsd` are added where
+    they are free.
 
     >>> usable_prefixes({"x": "http://e/", "": "no iri", "xsd": "http://e/x#"})
     {'prov': 'http://www.w3.org/ns/prov#', 'x': 'http://e/', 'xsd': 'http://e/x#'}
@@ -46,7 +46,7 @@ def _is_namespace(iri: str) -> bool:
 
 
 def term_writer(prefixes: Prefixes) -> TermText:
-    """A function that gives the text of terms with some prefixes.
+    """A function from terms to their texts with some prefixes.
 
     >>> write = term_writer({"": "http://e/", "xsd": "http://www.w3.org/2001/XMLSchema#"})
     >>> write("<http://e/a>"), write("<http://e/a/b>"), write("<http://e/>"), write("_:b")

@@ -120,8 +120,9 @@ def compile_writer(format: StreamFormat, clock: Clock, attributes: Sequence[Vari
 def compile_message_writer(
     format: StreamFormat, clock: Clock, attributes: Sequence[Variable] = (), prefixes: Prefixes = _NO_PREFIXES
 ) -> Writer:
-    """The writer of messages in a format: the text of a firing is complete in itself, without a line
-    end. TriG has its prefixes in each message; a row of CSV has no header.
+    """The writer of messages in a format: one independent text per firing, without a line end.
+
+    TriG has its prefixes in each message; a row of CSV has no header.
 
     >>> write = compile_message_writer(StreamFormat.CSV, Clock(), ["room"])
     >>> write([Firing(12_000_000, "R", "Fire", (("room", "<http://e/a>"),), (), 0)])
@@ -134,7 +135,7 @@ def compile_message_writer(
         case StreamFormat.TRIG:
             trig = _TrigWriter(clock, prefixes)
             header = trig.take_header()
-            # behind the header, which it has given, the writer begins with an empty text
+            # the first text of `trig` is its header, which is empty after `take_header`
             return lambda firings: [header + text.removesuffix("\n") for text in trig(firings)[1:]]
         case StreamFormat.NQUADS:
             write = compile_writer(format, clock)
@@ -173,7 +174,7 @@ class _TrigWriter:
         self._rules: dict[str, str] = {}
 
     def take_header(self) -> str:
-        """The prefixes, which the next text then lacks."""
+        """Returns the prefixes, which are then omitted from the next text."""
         header, self._header = self._header, ""
         return header
 
@@ -191,7 +192,7 @@ class _TrigWriter:
                 rule = self._rules[firing.rule] = f"{text(_RULE)} {rule_iri(firing.rule)}"
             lines = "".join(
                 [
-                    # fresh names are many, and have no prefix
+                    # fresh names would fill the cache and never have a prefix
                     f"  {each if each.startswith(FRESH) else text(each)} {predicate(link)} {text(value)} .\n"
                     for each, link, value in graph
                 ]
@@ -205,7 +206,7 @@ class _TrigWriter:
 class _CsvWriter:
     """A row for each firing, behind a header: time, rule, event, and a column for each attribute.
 
-    A cell has an IRI, or the text of a literal; it is empty where the firing lacks the attribute.
+    A cell is an IRI or the text of a literal, and empty if the firing lacks the attribute.
 
     >>> write = _CsvWriter(Clock(), ["n", "room"])
     >>> print("".join(write([Firing(12_000_000, "R", "Fire", (("room", "<http://e/a>"),), (), 0)])), end="")
@@ -219,7 +220,7 @@ class _CsvWriter:
         self._header = ["time", "rule", "event", *attributes]
 
     def take_header(self) -> list[str]:
-        """The header, which the next text then lacks."""
+        """Returns the header, which is then omitted from the next text."""
         header, self._header = self._header, []
         return header
 

@@ -223,15 +223,15 @@ class PortStore:
         horizon = now - self.retention
         log = self.log
         if log and log[0][0] < horizon:
-            self.expire(now, len(events))  # before they come: often nothing is left then, and runs are cleared at once
+            self.expire(now, len(events))  # before insertion: often no event is left, so that all runs are cleared at once
         log.extend(events)
         self._insert(self.indexes, events, horizon)
 
     def add_one(self, event: StoredEvent) -> None:
-        """Stores an event with the result of `add`; most often one event expires for it.
+        """Stores one event, with the same result as `add`.
 
-        With a retention of 30 s and an event a second, the log has the events of 31 s: one comes,
-        one goes.
+        The fast path expires a single event: with a retention of 30 s and an event a second, each
+        insertion expires one.
         """
         now = event[0]
         horizon = now - self.retention
@@ -263,8 +263,8 @@ class PortStore:
         self._insert(self.indexes, events, first - self.retention)
 
     def expire(self, now: Micros, coming: int = 0) -> None:
-        """Removes the events that no instant from `now` (µs) on can read; `coming` is the number of events
-        that are about to be stored.
+        """Removes the events that no instant from `now` (µs) on can read; `coming` is the number of
+        events that are about to be stored.
 
         Empty runs are removed once more events have expired than are left: so the number of runs
         stays proportional to the events, and the sweep costs O(1) per event.
@@ -296,8 +296,9 @@ class PortStore:
 
 
 class BorrowedStore(PortStore):
-    """A store that another one owns, which adds and expires its events: matchers read its runs, and
-    no event of it belongs to the state that borrows it."""
+    """A read-only view of a store of another state, whose owner adds and expires the events.
+
+    Matchers read its runs; its events are no part of the state that borrows it."""
 
     __slots__ = ("_owner",)
 

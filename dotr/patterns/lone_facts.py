@@ -1,11 +1,11 @@
 """Lone facts: one generated function for an instant that brings one fact to one port.
 
-Idea: most instants of most streams bring one fact. What `Operator.step` does with it is to store it
-in the log and the indexes of its port, to expire what has become too old, and to search the matches
-of one group. For a port that has taken many such facts, all of this is one function, bound to the
-state, with the code of `compile_insert` and of the group's matcher inside.
+Idea: most instants of most streams have one fact. For such a fact `Operator.step` stores it in the
+log and the indexes of its port, expires older events, and searches the matches of one group. For a
+port that has received many such facts, this is one generated function, bound to the state, with the
+code of `compile_insert` and of the group's matcher inlined.
 Invariant: the function changes the state as a step does, and its matches are those of the step.
-Cost: three calls less for each fact; a function takes about a millisecond to compile.
+Cost: saves three calls per fact; a function takes about a millisecond to compile.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from dotr.patterns.rule_search import RowFinder
 from dotr.patterns.state import State
 
 TakeFact: TypeAlias = Callable[[Micros, AttributeValues], Sequence[Match]]
-"""`take(time, values)` does with a state what a step does at a time (µs) that brings one fact to one
-port and nothing else, and returns the matches. Raises `LoneFactFailed`."""
+"""`take(time, values)` is a step of a state at a time (µs) at which one fact arrives at one port
+and nothing else; it returns the matches. Raises `LoneFactFailed`."""
 
 MANY_FACTS: Final = 1_000
-"""The lone facts of a port and state after which their function is generated."""
+"""The number of lone facts of a port after which their function is generated."""
 
 
 class LoneFactFailed(DotrError):
@@ -65,15 +65,15 @@ class PortInsertion(NamedTuple):
 
 
 def compile_lone_fact(insertion: PortInsertion, retention: Micros, group: LoneGroup | None) -> Callable[[State, PortStore], TakeFact]:
-    """Generates the factory of the function of a port, of which the facts anchor at most one group.
+    """Generates the factory of a port's lone-fact function. Its facts anchor at most one group.
 
     Args:
         insertion: the indexes of the port; without any, its facts are not stored.
-        retention: how long its facts are stored, in µs.
-        group: the group of rules that its facts anchor; None: there is none.
+        retention: the retention of its facts in µs.
+        group: the group of rules that its facts anchor; None: no group.
 
     Returns:
-        A function from a state and the store of the port to the function of its facts.
+        A function from a state and the store of the port to the lone-fact function.
 
     For one index on the first attribute, whose events have a second one of at least 3, and no
     group:
@@ -133,7 +133,7 @@ def compile_lone_fact(insertion: PortInsertion, retention: Micros, group: LoneGr
 
 
 def _inline(number: int, spec: IndexSpec, insertion: PortInsertion) -> InlineConjunction | None:
-    """The filter of an index without a call, where it is simple."""
+    """The filter of an index as inlined code; None if it is not simple."""
     arguments: dict[Parameter, str] = {}
     for each in parameters_of(spec.own):
         if not isinstance(each, Var):

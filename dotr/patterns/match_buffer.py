@@ -17,7 +17,7 @@ EmitMatches: TypeAlias = Callable[[list[Match]], None]
 """Receives a list of matches; the list is cleared after the call."""
 
 FLUSH_SIZE: Final = 50_000
-"""The number of matches from which on the buffer is emitted."""
+"""The number of matches at which the buffer is emitted."""
 
 
 class MatchBuffer:

@@ -42,11 +42,11 @@ Arrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
 
 
 NO_GROUP: Final = -1
-"""In the place of the number of a group: there is none."""
+"""Entry of `lone_groups` for a port whose facts anchor no group."""
 
 MANY_GROUPS: Final = -2
-"""In the place of the number of a group: there are several, or they are evaluated by depth or after
-a delay."""
+"""Entry of `lone_groups` for a port whose facts anchor several groups, or groups that are evaluated
+by depth or after a delay."""
 
 _NOTHING_BORROWED: Final[Mapping[int, PortStore]] = MappingProxyType({})
 
@@ -68,8 +68,8 @@ class Operator:
     """A compiled layer.
 
     `attributes` are the attribute names of the composite events, by label. `failures` collects
-    failing rules and exceeded limits until its reader removes them. `counted` names the rules of
-    which the bindings left after each clause are counted; each of these has a matcher of its own.
+    failing rules and exceeded limits until its reader removes them. `counted` are the names of the
+    rules whose bindings are counted after each clause; each of these has its own matcher.
     """
 
     def __init__(
@@ -144,8 +144,8 @@ class Operator:
         return -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
 
     def _lone_groups(self) -> list[int]:
-        """For each port what is evaluated at a lone fact: the number of the only group that it
-        anchors, or `NO_GROUP`, or `MANY_GROUPS` where `take_facts` has no function for it.
+        """For each port the number of the only group that its facts anchor, or `NO_GROUP`, or
+        `MANY_GROUPS` where `take_facts` has no function.
 
         Where port 0 anchors group 0, port 1 none, and port 2 groups 1 and 2: `[0, -1, -2]`.
         """
@@ -166,8 +166,7 @@ class Operator:
         return complete
 
     def start(self, borrowed: Mapping[int, PortStore] = _NOTHING_BORROWED) -> State:
-        """The state before the first instant; `borrowed` are stores, by port, that another state
-        owns."""
+        """The state before the first instant. `borrowed`: by port, stores that another state owns."""
         stores = [
             borrowed[port] if port in borrowed else PortStore(*store, remember)
             for port, (store, remember) in enumerate(zip(self._stores, self._inserts, strict=True))
@@ -176,7 +175,7 @@ class Operator:
         return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays), self.counter())
 
     def counter(self) -> LayerCounter:
-        """A counter of the rules that has counted nothing."""
+        """A new counter of the rules, all counts 0."""
         return LayerCounter([group.matcher.counter() for group in self._groups], [placed.rule.name for placed in self.layer.rules])
 
     def restore(self, written: bytes) -> State:
@@ -245,17 +244,19 @@ class Operator:
         return matches
 
     def take_facts(self, state: State) -> list[TakeFact | None]:
-        """Makes and returns the functions of a state, by port, that take a fact with number 0 which
-        is all that a time brings to partition 0; None: `step` has to take it.
+        """Sets and returns the lone-fact functions of a state by port; None where a port needs
+        `step`.
 
-        Where one raises `LoneFactFailed`, `resume_fact` gives the matches.
+        A function evaluates a time at which one fact, with number 0, is the only arrival of
+        partition 0. If it raises `LoneFactFailed`, `resume_fact` returns the matches.
         """
         ports = enumerate(self.lone_groups)
         state.take_facts = [None if group == MANY_GROUPS else self._counting_taker(state, port) for port, group in ports]
         return state.take_facts
 
     def _counting_taker(self, state: State, port: int) -> TakeFact:
-        """The function of a port until it has taken so many facts that one is generated for it."""
+        """The interpreted lone-fact function of a port; after `MANY_FACTS` calls it replaces itself
+        with a generated one."""
         left = MANY_FACTS
 
         def take(time: Micros, values: AttributeValues) -> Sequence[Match]:
@@ -271,8 +272,8 @@ class Operator:
         return take
 
     def _lone_fact(self, port: int) -> Callable[[State, PortStore], TakeFact] | None:
-        """The factory of the generated function of a port; None where each anchor is counted
-        exactly, or every binding is counted."""
+        """The factory of the generated function of a port; None if each anchor is counted exactly,
+        or every binding is counted."""
         if port not in self._lone_facts:
             number = self.lone_groups[port]
             lone = self._groups[number].matcher.lone if number >= 0 else None
@@ -285,10 +286,10 @@ class Operator:
         return self._lone_facts[port]
 
     def _step_fact(self, state: State, time: Micros, port: int, values: AttributeValues) -> list[Match]:
-        """The matches of `step` in partition 0 at a time (µs) at which one fact arrives at a port,
-        with number 0, and nothing else; the port is one that `lone_groups` takes.
+        """The matches of `step` in partition 0 at a time (µs) at which one fact, with number 0, is
+        the only arrival; `lone_groups` of the port is not `MANY_GROUPS`.
 
-        Raises `LoneFactFailed`: then `resume_fact` gives the matches.
+        If it raises `LoneFactFailed`, `resume_fact` returns the matches.
         """
         event = (time, 0, values)
         if self._is_stored[port]:
@@ -308,14 +309,15 @@ class Operator:
         return matches
 
     def resume_fact(self, state: State, port: int, failed: LoneFactFailed, emit: EmitMatches | None = None) -> list[Match]:
-        """The matches of a fact at which `take_facts` has failed, rule by rule where that is needed."""
+        """The matches of a fact at which a lone-fact function has failed, evaluated rule by rule if
+        necessary."""
         number, matches = self.lone_groups[port], list[Match]()
         self._resume(number, (failed.event,), iter(()), 0, failed.error, state, MatchBuffer(matches, self.layer.number << 56, emit))
         return matches
 
     def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool) -> None:
-        """Stores events of a time (µs), in tie order, after its step: they are at ports at which
-        nothing arrived then, and no anchors of that time.
+        """Stores events of a time (µs), in tie order, after its step. Their ports had no arrivals
+        in that step, and they anchor no matches at that time.
         """
         for port, events in arrivals.items():
             stored = [(time, ordinal, values) for ordinal, values in events]
@@ -460,8 +462,8 @@ def numbered_rule(number: int, layer: Layer, attributes: tuple[Variable, ...]) -
 
 
 def positional_stage(placed: PlacedRule, layer: Layer) -> PositionalStage | None:
-    """The part of a rule that a layer evaluates; None for a rule that is there as a whole, and all
-    of whose clauses are under its key."""
+    """The part of a rule that a layer evaluates; None if the layer evaluates the whole rule under
+    one key."""
     stage = placed.stage
     if stage.is_whole and not stage.replicated:
         return None

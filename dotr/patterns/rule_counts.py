@@ -1,12 +1,12 @@
 """Counts of each rule: anchors, the furthest clause that a binding has passed, and events.
 
-Idea: a production run pays for no more than what its summary prints. Events are counted when they
-are written. Anchors are counted in the matcher: one number where the rules of a group have the same
-anchors, and by the number of active rows where the rows are sorted by their only constant (the
-anchors of a row are those at which at least as many rows were active). The furthest clause is kept
-in sets of rows that have not passed it; a set that is empty costs a test of a local variable.
-Invariant: an anchor is counted once for each rule whose constraints it satisfies, also where the
-rule then fails or goes over a limit.
+Idea: a production run counts only what its summary prints. Events are counted when they are
+written. Anchors are counted in the matcher: one number if the rules of a group have the same
+anchors, and by the number of active rows if the rows are sorted by their only constant (a row's
+anchors are those at which at least that many rows were active). For the furthest clause, each
+clause has the set of rows that have not passed it; an empty set costs a test of a local variable.
+Invariant: an anchor is counted once for each rule whose constraints it satisfies, even if the rule
+then fails or exceeds a limit.
 Cost: about 20 ns an anchor, 40 ns an active row where rows are found by several constants, and 40
 ns an event.
 """
@@ -30,8 +30,8 @@ class RuleCounts:
         events: events that the rule has written.
         furthest: the number of clauses that at least one binding has passed, 0 where none has
             passed the first; `if` counts as a clause. It stops growing once the rule has fired.
-        after: the bindings left after each clause and `if`; empty unless asked for.
-        errors: bindings at which `if` raises an error; 0 unless `after` was asked for.
+        after: the bindings left after each clause and `if`; empty unless the rule is counted so.
+        errors: bindings at which `if` raises an error; 0 unless `after` is counted.
     """
 
     anchors: int = 0
@@ -67,12 +67,13 @@ class GroupCounter:
         lengths: the anchors by the number of active rows, where the active rows are always the
             first rows or always the last.
         by_rule: further anchors by the number of the rule.
-        unreached: for each clause but the last step of the rule, the rows of which a binding has
-            passed the clause before it, but none this clause. Place 1 begins with all rows.
-        after: the bindings left after each step of the only row, where they are counted; the last
-            number is that of the bindings at which `if` raises an error.
+        unreached: for each clause but the last step of the rule, the rows with a binding that
+            satisfies the clause before it and no binding that satisfies this clause. The set of
+            place 1 initially has all rows.
+        after: if counted, the bindings left after each step of the only row; the last number is
+            that of the bindings at which `if` raises an error.
 
-    A stage of rules counts on from the clauses of the stages before, of which there are `passed`.
+    In a stage of rules, counts of clauses start after the `passed` clauses of the stages before.
     """
 
     __slots__ = ("_counted", "_passed", "_prefix", "_rules", "after", "anchors", "by_rule", "lengths", "unreached")
@@ -91,7 +92,7 @@ class GroupCounter:
         self.after = [0] * (steps + 1)
 
     def reach(self, place: int, rows: Iterable[TableRow]) -> None:
-        """Note that a binding of each of these rows has passed the clause at this place."""
+        """Notes that each of these rows has a binding that satisfies the clause at this place."""
         unreached = self.unreached[place - 1]
         reached = unreached.intersection([row[0] for row in rows])
         if reached:
@@ -100,8 +101,8 @@ class GroupCounter:
                 self.unreached[place].update(reached)
 
     def repeating(self) -> GroupCounter:
-        """A counter for an anchor that is tried again: the clauses passed are noted in this counter
-        as well, anchors are not.
+        """A counter for a retried anchor: it shares the noted clauses with this counter, but not
+        the anchors.
         """
         again = GroupCounter(self._rules, len(self.after) - 1, prefix=self._prefix, counted=self._counted, passed=self._passed)
         again.unreached, again.after = self.unreached, self.after
@@ -117,7 +118,7 @@ class GroupCounter:
         self.after[:] = counted
 
     def add_rule(self, rule: int, single: GroupCounter, *, with_anchors: bool) -> None:
-        """Add what the counter of a rule by itself has counted, its anchors only on request."""
+        """Adds the counts of a rule's own counter, those of its anchors only `with_anchors`."""
         for place, unreached in enumerate(single.unreached, 1):
             if rule in unreached:
                 break
@@ -143,7 +144,7 @@ class GroupCounter:
             anchors = self.anchors + own[position] + self.by_rule[rule]
             furthest = next((place for place, unreached in enumerate(self.unreached) if rule in unreached), len(self.unreached))
             if furthest <= self._passed:
-                furthest = 0  # nothing has passed here; what has passed the clauses before, the stages before count
+                furthest = 0  # no binding has passed a clause of this stage; earlier stages count their own clauses
             found[rule] = RuleCounts(anchors, 0, furthest, tuple(after), errors)
         return found
 

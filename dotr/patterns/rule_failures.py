@@ -100,7 +100,7 @@ def isolate_rules(
         now = anchor_of(start)[0] + single.delay
         for store, events in zip(stores, state.stores, strict=True):
             for event in events:
-                if event[0] <= now:  # what is stored once for several pages may be later
+                if event[0] <= now:  # a store shared by several pages may have later events
                     store.add([event])
         indexes = [stores[port].indexes[index] for port, index in single.indexes]
         mark, own = len(buffer.matches), single.matcher.counter()

@@ -2,8 +2,8 @@
 
 Idea: in normal form, a label is the number of its place, a source the number of its port, and a
 constant a column of the table. `?v > 10` and `?v > 20` become `?v > column 0` with the rows 10 and
-20. Rules with one normal form share one compiled matcher. A column with one distinct value goes
-back into the template.
+20. Rules with one normal form share one compiled matcher. A column with one distinct value is
+substituted back into the template.
 Invariant: substituting a row into the template gives the rule of that row.
 Cost: linear in the size of the rules; `rule_search` finds the rows that an event satisfies.
 """
@@ -107,9 +107,10 @@ class PositionalStage:
     """A part of a rule that is evaluated by itself: the clauses at the places from `first` to
     `last`.
 
-    `enters` are the bindings that begin it, which arrive at `port`; None: anchors do. `leaves` are
-    the bindings that it gives; None: it gives matches. Events at the places `replicated` may be
-    later than the present, where they are stored once for several parts of a bucket.
+    `enters` are the bindings from which it starts, which arrive at `port`; None: it starts from
+    anchors. `leaves` are the bindings that it yields; None: it yields matches. The stores of the
+    places `replicated` are shared by several parts of a bucket and may have events later than the
+    present.
     """
 
     first: int

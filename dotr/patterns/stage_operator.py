@@ -1,10 +1,10 @@
 """Operator of a layer with stages of rules: bindings arrive, and bindings leave.
 
-Idea: bindings arrive at ports of their own, at the moment at which their anchors stand, after the
-events of that moment have been stored. What leaves a stage is kept apart from matches, as rows for
-the ports of the next layers.
-Invariant: the order of bindings changes no result, as the output is sorted by what it says, and a
-rule that consumes has one stage.
+Idea: bindings arrive at their own ports at the time of their anchors, after the events of that time
+have been stored. The bindings that leave a stage are collected apart from matches, as rows for the
+ports of the next layers.
+Invariant: results do not depend on the order of bindings: the output is sorted by its content, and
+a rule that consumes has one stage.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dotr.patterns.state import State
 
 
 class StageOperator(Operator):
-    """A compiled layer in which rules have stages. `sent` collects the bindings that leave until
+    """A compiled layer in which rules have stages. `sent` collects the leaving bindings until
     `drain_bindings`."""
 
     def __init__(

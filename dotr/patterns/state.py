@@ -84,9 +84,9 @@ class State:
     `stores` by port; `consumed` has a set for each rule and consumed label; `indexes` are those
     that each rule group reads; `waiting` has, for each delay of a port, the events of anchors not
     yet due, in the order of time and ties. `passed`: all ticks up to this time (µs) have reached
-    the partition; None before the first. `counter` counts what rules have found since the state
-    was made; it is not written. `take_facts` has the functions of `Operator.take_facts` once there
-    are any.
+    the partition; None before the first. `counter` counts the anchors and bindings of rules since
+    the state was created; it is not written. `take_facts` has the lone-fact functions after
+    `Operator.take_facts`, before it None.
     """
 
     __slots__ = ("consumed", "countdown", "counter", "indexes", "passed", "retention", "stores", "take_facts", "waiting")

@@ -1,4 +1,9 @@
-"""EXISTS as a meeting of rows: a row of a pattern has a partner among the solutions of another."""
+"""EXISTS as a semijoin: a row has a partner among the solutions of the pattern of an EXISTS.
+
+    { ?s :has ?v } FILTER EXISTS { ?s :limit ?w FILTER(?v > ?w) }
+
+is the semijoin of `?s :has ?v` with `?s :limit ?w` on ?s, with the condition `?v > ?w`.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +16,13 @@ from dotr.model.terms import Term
 from dotr.model.traverse import free_variables, has_exists, walk
 
 
-class NotAMeeting(DotrError):
-    """An EXISTS of another shape, which the message names."""
+class NotASemijoin(DotrError):
+    """An EXISTS that is no semijoin; the message names the construct."""
 
 
 class ExistsPartner(NamedTuple):
-    """The pattern of an EXISTS as one whose solutions a row meets: those with its terms that fulfil the
-    conditions together with it. `mentioned`: the variables of the conditions.
-    """
+    """The right side of a semijoin: a pattern, and the conditions on the merged row of two
+    partners."""
 
     pattern: Pattern
     conditions: tuple[Expression, ...]
@@ -30,12 +34,13 @@ class ExistsPartner(NamedTuple):
 
 
 def partner_of(exists: Exists, outer: Variables) -> ExistsPartner:
-    """The pattern of an EXISTS and the FILTERs of its group; `outer` are the variables that may be
-    bound around it.
+    """The semijoin partner of an EXISTS: its pattern without the FILTERs of its group, which are
+    the conditions.
 
-    EXISTS puts the values of the row into its pattern (SPARQL 1.1, 18.6). That is a join where no
-    other part of the pattern looks at a variable that the row binds, but the pattern may not; else
-    raises `NotAMeeting`.
+    `outer`: the variables that may be bound outside the EXISTS. EXISTS substitutes the values of
+    the row into its pattern (SPARQL 1.1, 18.6). This is a semijoin unless an inner FILTER or BIND
+    reads a variable of the row that its own pattern may leave unbound. Then, and for patterns of
+    more than conjunctions and unions, raises `NotASemijoin`.
     """
     pattern, conditions, windows = exists.pattern, list[Expression](), list[Term]()
     while isinstance(pattern, Filter | WindowBlock):
@@ -47,7 +52,7 @@ def partner_of(exists: Exists, outer: Variables) -> ExistsPartner:
     for node in walk(pattern):
         match node:
             case LeftJoin() | Minus() | Select() | Group() | MatchPattern() | Exists():
-                raise NotAMeeting("EXISTS of more than a conjunction or UNION")
+                raise NotASemijoin("EXISTS of more than a conjunction or UNION")
             case Filter(inner, tests):
                 read = frozenset(name for each in tests for name in free_variables(each))
             case Extend(inner, variable, expression):
@@ -55,9 +60,9 @@ def partner_of(exists: Exists, outer: Variables) -> ExistsPartner:
             case _:
                 continue
         if not read & outer <= certain(inner):
-            raise NotAMeeting("EXISTS that uses variables from outside in its parts")
+            raise NotASemijoin("EXISTS that uses variables from outside in its parts")
     if any(map(has_exists, conditions)):
-        raise NotAMeeting("EXISTS in EXISTS")
+        raise NotASemijoin("EXISTS in EXISTS")
     for window in reversed(windows):
         pattern = WindowBlock(window, pattern)
     return ExistsPartner(pattern, tuple(conditions))

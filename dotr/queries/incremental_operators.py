@@ -1,9 +1,9 @@
 """Operators that start from the delta of an instant.
 
-Idea: a part of the algebra that is a union of conjunctions has, at an instant, its static answers,
-computed once and cached, and the answers of its delta queries. The operators above it take these as
-their input and look up everything else, so that OPTIONAL, NOT EXISTS, MINUS and aggregates cost
-what their input costs.
+Idea: at an instant, the answers of a union of conjunctions are its static answers, computed once
+and cached, and the answers of its delta queries. The operators above it take these as their input
+and look up everything else, so that OPTIONAL, NOT EXISTS, MINUS and aggregates cost what their
+input costs.
 Invariant: exact on all data, since the cached answers of a part are complete.
 Cost: that of the whole background for a part with more than `MAX_STATIC_ROWS` static answers, or
 without a variable in common with its input; `AlgebraOperator.full_scan_reason` reports such parts.

@@ -1,4 +1,4 @@
-"""Graphs that change between two reports, and the bags of rows that come and go with them."""
+"""Changes between two reports: of graphs, and of the bags of rows computed from them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from dotr.store.triples import TripleIndex
 
 
 class SharedTriples(list[Triple]):
-    """Triples that several queries read, with the indexes made of them: by the predicates that are
-    read, None for all. It must not change.
+    """Triples that several queries read, with the indexes built from them.
+
+    `indexes` is keyed by the set of indexed predicates, None for all. The triples never change.
     """
 
     __slots__ = ("indexes",)
@@ -28,12 +29,12 @@ NO_TRIPLES: Final = TripleIndex()
 
 
 class GraphChange(NamedTuple):
-    """A graph at a report, and what changed of it since the report before.
+    """The delta of a graph between two consecutive reports.
 
-    - `background`: triples that never change; none of them is in the other indexes.
-    - `rest`: the triples that were there and are there still, with the background.
-    - `began`, `ended`: the triples that came, and those that went.
-    - `is_anew`: nothing is known of the report before: `began` is the whole graph.
+    - `background`: the triples that never change; disjoint from `began` and `ended`.
+    - `rest`: the triples of both reports, the background included.
+    - `began`, `ended`: the inserted and the deleted triples.
+    - `is_anew`: no earlier report is known; `began` is the whole graph but the background.
     """
 
     background: TripleIndex
@@ -44,21 +45,24 @@ class GraphChange(NamedTuple):
 
     @classmethod
     def anew(cls, background: TripleIndex, graph: TripleIndex) -> GraphChange:
-        """A graph of which nothing is known before."""
+        """The delta of a graph without an earlier report."""
         return cls(background, background, graph, NO_TRIPLES, True)
 
 
 NO_CHANGE: Final = GraphChange(NO_TRIPLES, NO_TRIPLES, NO_TRIPLES, NO_TRIPLES, False)
-"""That of a graph without triples."""
+"""The delta of an empty graph that stays empty."""
 
 GraphName: TypeAlias = Term | None
-"""The window of a block, or None for the default graph."""
+"""The name of a window, or None for the default graph."""
 
 GraphChanges: TypeAlias = Mapping[GraphName, GraphChange]
 
 
 class RowChanges(NamedTuple):
-    """Bags of rows that came and that went. A row may be in both; it then came first."""
+    """Bags of inserted (`came`) and deleted (`went`) rows.
+
+    A row may be in both bags: insertions are applied before deletions.
+    """
 
     came: list[AnswerRow]
     went: list[AnswerRow]
@@ -72,7 +76,7 @@ NO_ROWS: Final = RowChanges([], [])
 
 
 class ReportWork:
-    """The work of one report against its limits: rows that are kept, and rows looked at."""
+    """The work of one report against its limits: rows kept by an operator, and rows probed."""
 
     __slots__ = ("limits", "probes")
 
@@ -81,12 +85,12 @@ class ReportWork:
         self.probes = 0
 
     def look_at(self, rows: int) -> None:
-        """Counts rows looked at. Raises `LimitExceeded`."""
+        """Counts probed rows. Raises `LimitExceeded`."""
         self.probes += rows
         if self.probes > self.limits.probes:
             self.limits.check_probes(self.probes)
 
     def keep(self, rows: int) -> None:
-        """Takes the number of rows that a part of a query has. Raises `LimitExceeded`."""
+        """Checks the number of rows that one operator keeps. Raises `LimitExceeded`."""
         if rows > self.limits.rows:
             self.limits.check_rows(rows)

@@ -1,14 +1,16 @@
 """GROUP BY with its aggregates, kept from report to report (continuous.md, section 11).
 
-Idea: a group keeps, for each aggregate, the multiset of its values: a sum that values join and
-leave, exactly; an order for MIN and MAX; and nothing but the multiset for the others, which are
-evaluated over it where the group has changed. The result of an aggregate never depends on the
-order of its values (`dotr.expressions.aggregates`), so it is the one that evaluation in full gives.
+Idea: a group keeps the multiset of values of each aggregate. SUM and AVG also keep an exact sum, to
+which values are added and from which they are subtracted; MIN and MAX keep the values sorted. Any
+other aggregate is evaluated over the multiset when its group has changed. The result of an
+aggregate does not depend on the order of its values (`dotr.expressions.aggregates`), so it equals
+that of full evaluation.
 
-    AVG of 3, 5        the sum is 8 of 2 values
-    5 goes, 1 comes    the sum is 4 of 2 values: (3 + 1) / 2
+    AVG of 3, 5                    the sum is 8 of 2 values
+    5 is deleted, 1 is inserted    the sum is 4 of 2 values: (3 + 1) / 2
 
-Cost: a step a value that comes or goes, and the groups that changed; MIN and MAX bisect.
+Cost: O(1) per inserted or deleted value (MIN and MAX: a bisection), and one result per changed
+group.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class GroupValues(ABC):
 
     @abstractmethod
     def change(self, value: Term | AnswerRow | None, times: int) -> None:
-        """Takes in a value (`times` 1) or gives one back (-1); None is an error."""
+        """Adds (`times` 1) or removes (-1) a value; None stands for an error of the expression."""
 
     @abstractmethod
     def result(self) -> Term | None:
@@ -62,7 +64,7 @@ class CountedRows(GroupValues):
 
 
 class CountedValues(GroupValues):
-    """COUNT of terms, or with DISTINCT of terms or rows: what differs, without errors."""
+    """COUNT of terms, or with DISTINCT of different terms or rows; errors are not counted."""
 
     __slots__ = ("_counts", "_is_distinct", "_number")
 
@@ -83,7 +85,8 @@ class CountedValues(GroupValues):
 
 
 def _change(counts: dict[Term | AnswerRow, int], value: Term | AnswerRow, times: int) -> int:
-    """Changes a multiset; returns 1 where the value is new, -1 where it is gone, else 0."""
+    """Changes a value's multiplicity in a multiset; returns the change of the number of distinct
+    values: 1, 0 or -1."""
     before = counts.get(value, 0)
     after = before + times
     if after:
@@ -94,7 +97,7 @@ def _change(counts: dict[Term | AnswerRow, int], value: Term | AnswerRow, times:
 
 
 class ValueMultiset(GroupValues):
-    """An aggregate that is evaluated over its values anew: SAMPLE and GROUP_CONCAT."""
+    """An aggregate that is recomputed over all its values: SAMPLE and GROUP_CONCAT."""
 
     __slots__ = ("_combine", "_counts", "_errors")
 
@@ -128,9 +131,9 @@ class SummedValues(ValueMultiset):
         if value is None:
             self._errors += times
             return
-        turn = _change(self._counts, value, times)
+        distinct_change = _change(self._counts, value, times)
         if self._is_distinct:
-            times = turn
+            times = distinct_change
         if times:
             self._number += times
             self._sum.change(VALUES[value], times)  # type: ignore[index]
@@ -160,10 +163,10 @@ class OrderedValues(GroupValues):
             self._errors += times
             return
         assert isinstance(value, str)
-        turn = _change(self._counts, value, times)
-        if turn > 0:
+        distinct_change = _change(self._counts, value, times)
+        if distinct_change > 0:
             insort(self._ordered, (order_key(value), value))
-        elif turn < 0:
+        elif distinct_change < 0:
             del self._ordered[bisect_left(self._ordered, (order_key(value), value))]
 
     def result(self) -> Term | None:
@@ -177,7 +180,8 @@ def _no_value(row: AnswerRow) -> None:
 
 
 class _GroupColumn:
-    """An aggregate of a group: the value that a row gives it, and where its values are kept."""
+    """An aggregate of a group: the function from a row to its value, and the factory of its
+    `GroupValues`."""
 
     __slots__ = ("make", "value_of")
 
@@ -219,18 +223,18 @@ def _key_function(group: Group, names: Sequence[Variable]) -> Callable[[AnswerRo
 
 
 class _KeptGroupState:
-    """A group: the number of its rows, its values by aggregate, and its row as it was given."""
+    """A group: the number of its rows, its values by aggregate, and the output row last returned."""
 
-    __slots__ = ("given", "number", "values")
+    __slots__ = ("number", "output", "values")
 
     def __init__(self, values: list[GroupValues]) -> None:
         self.number = 0
         self.values = values
-        self.given: AnswerRow | None = None
+        self.output: AnswerRow | None = None
 
 
 class KeptGroups(KeptOperator):
-    """GROUP BY: a row for each group, keys first; without keys one for all rows, or for none."""
+    """GROUP BY: a row for each group, keys first; without keys exactly one row, even over no rows."""
 
     __slots__ = ("_columns", "_groups", "_has_keys", "_inner", "_key_of")
 
@@ -248,24 +252,24 @@ class KeptGroups(KeptOperator):
 
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
         changes = self._inner.changes(graphs, work)
-        touched: dict[AnswerRow, _KeptGroupState] = {}
+        changed: dict[AnswerRow, _KeptGroupState] = {}
         if not self._has_keys and () not in self._groups:
-            touched[()] = self._group(())
-        if not changes and not touched:
+            changed[()] = self._group(())
+        if not changes and not changed:
             return NO_ROWS
         key_of, values_of = self._key_of, [(number, column.value_of) for number, column in enumerate(self._columns)]
         for rows, times in ((changes.came, 1), (changes.went, -1)):
             for row in rows:
                 key = key_of(row)
-                group = touched.get(key)
+                group = changed.get(key)
                 if group is None:
-                    group = touched[key] = self._group(key)
+                    group = changed[key] = self._group(key)
                 group.number += times
                 values = group.values
                 for number, value_of in values_of:
                     values[number].change(value_of(row), times)
         work.keep(len(self._groups))
-        return self._given(touched)
+        return self._output_changes(changed)
 
     def _group(self, key: AnswerRow) -> _KeptGroupState:
         group = self._groups.get(key)
@@ -273,18 +277,18 @@ class KeptGroups(KeptOperator):
             group = self._groups[key] = _KeptGroupState([column.make() for column in self._columns])
         return group
 
-    def _given(self, touched: dict[AnswerRow, _KeptGroupState]) -> RowChanges:
-        """The rows of groups that changed, and those that they had."""
-        came: list[AnswerRow] = []
-        went: list[AnswerRow] = []
-        for key, group in touched.items():
+    def _output_changes(self, changed: dict[AnswerRow, _KeptGroupState]) -> RowChanges:
+        """The delta of the output: new rows of changed groups are inserted, their old ones deleted."""
+        inserted: list[AnswerRow] = []
+        deleted: list[AnswerRow] = []
+        for key, group in changed.items():
             row = (*key, *[values.result() for values in group.values]) if group.number or not self._has_keys else None
             if not group.number and self._has_keys:
                 del self._groups[key]
-            if row != group.given:
-                if group.given is not None:
-                    went.append(group.given)
+            if row != group.output:
+                if group.output is not None:
+                    deleted.append(group.output)
                 if row is not None:
-                    came.append(row)
-                group.given = row
-        return RowChanges(came, went)
+                    inserted.append(row)
+                group.output = row
+        return RowChanges(inserted, deleted)

@@ -1,11 +1,15 @@
 """Joins of patterns over different graphs, kept from report to report.
 
-Idea: what came on the left joins the right side as it was, and what came on the right joins the
-left side as it is now; what went likewise. A side is kept by the terms of the variables that both
-sides always bind, so each row finds its partners in one look-up. A conjunction over the default
-graph is not kept but looked up, since the background may be large.
+Idea: the delta of the left side is joined with the old right side, then the delta of the right side
+with the new left side. Each side is indexed by the terms of the variables that both sides always
+bind, so each row finds its join partners in one look-up. A conjunction over the default graph is
+looked up instead of kept, since the background may be large.
 
-Cost: the pairs of rows of which one came or went.
+    left {(a, 1)}, right {(a, 7)}      the join is {(a, 1, 7)}
+    left inserts (a, 2)                joined with the old right side: (a, 2, 7) is inserted
+    right deletes (a, 7)               joined with the new left side: both rows are deleted
+
+Cost: the joined pairs of which at least one row was inserted or deleted.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ _MergeRows: TypeAlias = Callable[[AnswerRow, AnswerRow], AnswerRow | None]
 
 
 class RowBag(dict[AnswerRow, _RowCounts]):
-    """A bag of rows by the terms of some variables."""
+    """A bag of rows, indexed by the terms of some variables: key to row to multiplicity."""
 
     __slots__ = ("key_of",)
 
@@ -33,7 +37,7 @@ class RowBag(dict[AnswerRow, _RowCounts]):
         self.key_of: RowFunction = columns_getter(names, keys)
 
     def change(self, changes: RowChanges) -> None:
-        """Takes in the rows that came, then those that went."""
+        """Applies a delta: insertions, then deletions."""
         key_of = self.key_of
         for row in changes.came:
             group = self.setdefault(key_of(row), {})
@@ -49,16 +53,20 @@ class RowBag(dict[AnswerRow, _RowCounts]):
                 del self[key]
 
     def joined(self, rows: Iterable[AnswerRow], key_of: RowFunction, merge: _MergeRows, work: ReportWork, kept: int) -> list[AnswerRow]:
-        """The rows merged with those of the bag that have their key; `kept` rows are known already."""
+        """The join of rows with the bag on equal keys. Raises `LimitExceeded`.
+
+        `kept`: the size of the join before the report. As many of the found rows are not counted
+        against the limit, since they may be deletions.
+        """
         found: list[AnswerRow] = []
         for row in rows:
-            others = self.get(key_of(row))
-            if others:
-                for other, times in others.items():
-                    merged = merge(row, other)
+            group = self.get(key_of(row))
+            if group:
+                for partner, times in group.items():
+                    merged = merge(row, partner)
                     if merged is not None:
                         found += [merged] * times
-                work.look_at(len(others))
+                work.look_at(len(group))
                 work.keep(len(found) - kept)
         return found
 
@@ -84,25 +92,25 @@ class RowMerge:
     def __call__(self, left: AnswerRow, right: AnswerRow) -> AnswerRow | None:
         if self._tested:
             bound = list(left)
-            for mine, other in self._tested:
-                term = right[other]
+            for in_left, in_right in self._tested:
+                term = right[in_right]
                 if term is not None:
-                    if bound[mine] is None:
-                        bound[mine] = term
-                    elif bound[mine] != term:
+                    if bound[in_left] is None:
+                        bound[in_left] = term
+                    elif bound[in_left] != term:
                         return None
             left = tuple(bound)
         return left + self._of_right(right)
 
     def reversed(self, right: AnswerRow, left: AnswerRow) -> AnswerRow | None:
-        """The same for a row of the right side and one of the left."""
+        """The merge of a row of the right side with one of the left."""
         return self(left, right)
 
 
 class KeptJoin(KeptOperator):
-    """Join of two patterns, over different graphs or of values that BIND computes.
+    """Join of two patterns over different graphs, or on values that BIND computes.
 
-    `merge`: what joins two rows, where more is asked of them than to agree.
+    `merge`: the join condition with the merged row; None for equality of the common variables.
     """
 
     __slots__ = ("_left", "_left_rows", "_merge", "_right", "_right_rows", "size")
@@ -127,20 +135,21 @@ class KeptJoin(KeptOperator):
         left, right = self._left.changes(graphs, work), self._right.changes(graphs, work)
         if not left and not right:
             return NO_ROWS
-        mine, others, merge = self._left_rows, self._right_rows, self._merge
-        came, went = (others.joined(rows, mine.key_of, merge, work, self.size) for rows in left)
-        mine.change(left)
-        came += mine.joined(right.came, others.key_of, merge.reversed, work, self.size)
-        went += mine.joined(right.went, others.key_of, merge.reversed, work, self.size)
-        others.change(right)
-        self.size += len(came) - len(went)
+        left_rows, right_rows, merge = self._left_rows, self._right_rows, self._merge
+        inserted, deleted = (right_rows.joined(rows, left_rows.key_of, merge, work, self.size) for rows in left)
+        left_rows.change(left)
+        inserted += left_rows.joined(right.came, right_rows.key_of, merge.reversed, work, self.size)
+        deleted += left_rows.joined(right.went, right_rows.key_of, merge.reversed, work, self.size)
+        right_rows.change(right)
+        self.size += len(inserted) - len(deleted)
         work.keep(self.size)
-        return RowChanges(came, went)
+        return RowChanges(inserted, deleted)
 
 
 class KeptLookup(KeptOperator):
-    """Join of a pattern with a conjunction over a graph that has a background, which is looked up
-    by the variables that both always bind.
+    """Join of a pattern with a conjunction over a graph with a background.
+
+    The conjunction is not kept: it is looked up by the variables that both sides always bind.
     """
 
     __slots__ = ("_key_of_right", "_left", "_left_rows", "_lookup", "_merge", "_right", "size")
@@ -163,29 +172,29 @@ class KeptLookup(KeptOperator):
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
         left = self._left.changes(graphs, work)
         change = graphs[self._right.graph]
-        if change.is_anew:  # nothing is known on the left, so all comes from there, over the graph as it is now
-            came, went = self._from_left(left.came, change.rest, change.began, work), list[AnswerRow]()
+        if change.is_anew:  # the kept left side is empty, so that its delta over the new graph gives the whole join
+            inserted, deleted = self._from_left(left.came, change.rest, change.began, work), list[AnswerRow]()
             self._left_rows.change(left)
         else:
-            came = self._from_left(left.came, change.rest, change.ended, work)
-            went = self._from_left(left.went, change.rest, change.ended, work)
+            inserted = self._from_left(left.came, change.rest, change.ended, work)
+            deleted = self._from_left(left.went, change.rest, change.ended, work)
             self._left_rows.change(left)
             right = self._right.deltas(change)
-            came += self._left_rows.joined(right.came, self._key_of_right, self._merge.reversed, work, self.size)
-            went += self._left_rows.joined(right.went, self._key_of_right, self._merge.reversed, work, self.size)
-        self.size += len(came) - len(went)
+            inserted += self._left_rows.joined(right.came, self._key_of_right, self._merge.reversed, work, self.size)
+            deleted += self._left_rows.joined(right.went, self._key_of_right, self._merge.reversed, work, self.size)
+        self.size += len(inserted) - len(deleted)
         work.keep(self.size)
-        return RowChanges(came, went)
+        return RowChanges(inserted, deleted)
 
     def _from_left(self, rows: list[AnswerRow], rest: TripleIndex, delta: TripleIndex, work: ReportWork) -> list[AnswerRow]:
         found: list[AnswerRow] = []
         key_of, lookup, merge = self._left_rows.key_of, self._lookup, self._merge
         for row in rows:
-            others = lookup(rest, delta, *key_of(row))
-            for other in others:
-                merged = merge(row, other)
+            partners = lookup(rest, delta, *key_of(row))
+            for partner in partners:
+                merged = merge(row, partner)
                 if merged is not None:
                     found.append(merged)
-            work.look_at(1 + len(others))
+            work.look_at(1 + len(partners))
             work.keep(len(found) - self.size)
         return found

@@ -1,21 +1,22 @@
 """Operators whose solutions are kept from report to report (continuous.md, section 11).
 
-Idea: an operator takes what changed of its graphs and returns the rows that came and those that
-went, as bags; it keeps no more than it needs for that. A conjunction keeps nothing: what came is
-found by one join for each pattern, from the triples that began on, over those that were there
-before and those that began; what went by the same joins from the triples that ended on, over those
-that are left and those that ended (signed deltas: Gupta, Mumick, Subrahmanian, 1993). DISTINCT
-keeps counts; joins of different graphs are in `kept_joins`.
+Idea: incremental view maintenance with signed deltas (Gupta, Mumick, Subrahmanian, 1993). An
+operator receives the inserted and deleted triples of its graphs and returns the inserted and
+deleted rows, as bags. It keeps only the state that this needs. A conjunction keeps nothing: it has
+one delta join for each of its patterns. The insertions are the delta joins of the inserted triples,
+over the unchanged and the inserted ones; the deletions those of the deleted triples, over the
+unchanged and the deleted ones. DISTINCT keeps counts; joins of different graphs are in
+`kept_joins`.
 
-A small case: `?x <p> ?y . ?y <q> ?z`, of which `b <q> c` stays, `a <p> b` ended and `d <p> b`
-began:
+Example: `?x <p> ?y . ?y <q> ?z` where `b <q> c` is unchanged, `a <p> b` is deleted and `d <p> b`
+inserted:
 
-    from a <p> b, over what is left and what ended     (a, b, c) went
-    from d <p> b, over what is left and what began     (d, b, c) came
+    delta join of a <p> b, over unchanged and deleted triples      (a, b, c) is deleted
+    delta join of d <p> b, over unchanged and inserted triples     (d, b, c) is inserted
 
-Invariant: after `changes` the sum of all that came, without all that went, is the bag of solutions
-over the graphs as they are. Rows hold the terms of `names` in their order, None where unbound.
-Cost: the matches that use a triple that began or ended; anew, those of the graphs.
+Invariant: the sum of all insertions minus the sum of all deletions is the bag of solutions over the
+graphs of the report. Rows hold the terms of `names` in their order, None where unbound.
+Cost: the matches that use an inserted or deleted triple; at the first report, all matches.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _Result = TypeVar("_Result")
 
 
 class KeptOperator(ABC):
-    """A pattern whose solutions are kept.
+    """A pattern whose solutions are maintained from report to report.
 
     `names`: the variables of a row.
     """
@@ -58,22 +59,24 @@ class KeptOperator(ABC):
 
     @abstractmethod
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
-        """The rows that came and went; all graphs are anew, or none. Raises `LimitExceeded`, after
-        which the operator must be cleared.
+        """The inserted and deleted rows of a report. The caller may not change the lists.
+
+        Either all graphs are anew (the first report, or after `clear`), or none is. Raises
+        `LimitExceeded`, after which the operator must be cleared.
         """
 
     @abstractmethod
     def clear(self) -> None:
-        """Forgets all rows."""
+        """Discards all state; the next report is evaluated from scratch."""
 
 
-def columns_getter(names: Sequence[Variable], wanted: Sequence[Variable]) -> RowFunction:
-    """The function from rows of `names` to rows of other names; None for those that are not there.
+def columns_getter(names: Sequence[Variable], projection: Sequence[Variable]) -> RowFunction:
+    """The projection from rows of `names` to rows of other names; None for missing columns.
 
     >>> columns_getter(("x", "y"), ("y", "z", "x"))(("<a>", "<b>"))
     ('<b>', None, '<a>')
     """
-    places = [names.index(name) if name in names else None for name in wanted]
+    places = [names.index(name) if name in names else None for name in projection]
     known = [place for place in places if place is not None]
     if len(known) == len(places) == 1:
         (only,) = known
@@ -84,9 +87,9 @@ def columns_getter(names: Sequence[Variable], wanted: Sequence[Variable]) -> Row
 
 
 class ConjunctionScan(KeptOperator):
-    """A union of conjunctions over one graph; it keeps only the answers of the background alone.
+    """A union of conjunctions over one graph.
 
-    `limits`: of one join.
+    Only the answers over the background alone are cached. `limits`: those of one join.
     """
 
     __slots__ = ("_branches", "_static", "computed", "graph", "size")
@@ -129,7 +132,7 @@ class ConjunctionScan(KeptOperator):
         return rows
 
     def deltas(self, change: GraphChange) -> RowChanges:
-        """The rows that came and went with a change."""
+        """The inserted and deleted rows for a change of the graph."""
         return RowChanges(self._deltas(change.rest, change.began), self._deltas(change.rest, change.ended))
 
     def _deltas(self, rest: TripleIndex, delta: TripleIndex) -> list[AnswerRow]:
@@ -143,9 +146,7 @@ class ConjunctionScan(KeptOperator):
         return rows
 
     def lookup(self, names: Sequence[Variable]) -> RowLookup:
-        """The function from two indexes and the terms of `names` to the rows over both with these
-        terms.
-        """
+        """The look-up of rows by the terms of `names`, over the union of two indexes."""
         functions = [branch.lookup(names) for branch in self._branches]
         if len(functions) == 1:
             return functions[0]
@@ -172,15 +173,17 @@ class _BranchJoins:
         return self._compiled(Side.BOTH, names)
 
     def over(self, background: TripleIndex) -> Conjunction:
-        """The branch over a background, which is the same at every call."""
+        """The branch over a background. Every call must have the same background."""
         if self._over is None:
             self._over = Conjunction(self._branch, self._names, background, self._limits)
         return self._over
 
     @cached_property
     def deltas(self) -> list[tuple[Term | None, BranchFunction]]:
-        """For each pattern its predicate (None: any), and the join that finds the rows of which it
-        is the first in a delta: the patterns before it read the rest, those after it both.
+        """For each pattern its predicate (None: any) and its delta join.
+
+        The pattern reads the delta, the patterns before it the rest, those after it both. So a row
+        that uses several triples of the delta is found once.
         """
         patterns = self._branch.patterns
         return [
@@ -219,13 +222,13 @@ class KeptUnion(KeptOperator):
         self._columns = [columns_getter(part.names, self.names) for part in parts]
 
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
-        came: list[AnswerRow] = []
-        went: list[AnswerRow] = []
+        inserted: list[AnswerRow] = []
+        deleted: list[AnswerRow] = []
         for part, columns in zip(self._parts, self._columns, strict=True):
             changes = part.changes(graphs, work)
-            came += map(columns, changes.came)
-            went += map(columns, changes.went)
-        return RowChanges(came, went)
+            inserted += map(columns, changes.came)
+            deleted += map(columns, changes.went)
+        return RowChanges(inserted, deleted)
 
     def clear(self) -> None:
         for part in self._parts:
@@ -233,7 +236,7 @@ class KeptUnion(KeptOperator):
 
 
 class _KeptOver(KeptOperator):
-    """An operator over one other."""
+    """An operator with one input operator."""
 
     __slots__ = ("_inner",)
 
@@ -255,10 +258,10 @@ class KeptFilter(_KeptOver):
         self._tests = [over_rows(condition, each, inner.names) for each in conditions]
 
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
-        came, went = self._inner.changes(graphs, work)
+        inserted, deleted = self._inner.changes(graphs, work)
         for test in self._tests:
-            came, went = list(filter(test, came)), list(filter(test, went))
-        return RowChanges(came, went)
+            inserted, deleted = list(filter(test, inserted)), list(filter(test, deleted))
+        return RowChanges(inserted, deleted)
 
 
 class KeptExtend(_KeptOver):
@@ -272,15 +275,16 @@ class KeptExtend(_KeptOver):
 
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
         value = self._value
-        came, went = self._inner.changes(graphs, work)
-        return RowChanges([(*row, value(row)) for row in came], [(*row, value(row)) for row in went])
+        inserted, deleted = self._inner.changes(graphs, work)
+        return RowChanges([(*row, value(row)) for row in inserted], [(*row, value(row)) for row in deleted])
 
 
 def over_rows(
     compiled: Callable[..., Callable[..., _Result]], expression: Expression, names: Sequence[Variable]
 ) -> Callable[[AnswerRow], _Result]:
-    """The function of rows of `names` that an expression without EXISTS is; `compiled` makes it a
-    function of terms.
+    """Compiles an expression without EXISTS to a function of rows of `names`.
+
+    `compiled` compiles it to a function of terms: `evaluator` or `condition`.
     """
     parameters = query_parameters(expression)
     function = compiled(expression, parameters)
@@ -302,13 +306,13 @@ class KeptProjection(_KeptOver):
         self._columns = columns_getter(inner.names, names)
 
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
-        came, went = self._inner.changes(graphs, work)
+        inserted, deleted = self._inner.changes(graphs, work)
         columns = self._columns
-        return RowChanges(list(map(columns, came)), list(map(columns, went)))
+        return RowChanges(list(map(columns, inserted)), list(map(columns, deleted)))
 
 
 class KeptDistinct(_KeptOver):
-    """DISTINCT: a row comes with its first copy, and goes with its last."""
+    """DISTINCT: a row is inserted with its first copy and deleted with its last."""
 
     __slots__ = ("_counts",)
 
@@ -322,13 +326,13 @@ class KeptDistinct(_KeptOver):
 
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
         counts = self._counts
-        came: list[AnswerRow] = []
-        went: list[AnswerRow] = []
+        inserted: list[AnswerRow] = []
+        deleted: list[AnswerRow] = []
         changes = self._inner.changes(graphs, work)
         for row in changes.came:
             number = counts.get(row, 0)
             if not number:
-                came.append(row)
+                inserted.append(row)
             counts[row] = number + 1
         for row in changes.went:
             number = counts[row] - 1
@@ -336,5 +340,5 @@ class KeptDistinct(_KeptOver):
                 counts[row] = number
             else:
                 del counts[row]
-                went.append(row)
-        return RowChanges(came, went)
+                deleted.append(row)
+        return RowChanges(inserted, deleted)

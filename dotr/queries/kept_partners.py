@@ -1,16 +1,16 @@
 """OPTIONAL, MINUS and EXISTS, kept from report to report.
 
-Idea: each row of the left side has a number of *partners*, the rows of the right side that it
-meets. A row that comes to the right side gives one more to the rows that it meets, one that goes
-one less; what the pattern gives changes where a number begins or ceases to be 0.
+Idea: each left row has a count of its *partners*, the right rows that it joins with. A row inserted
+on the right increments the counts of its partners on the left, a deleted one decrements them. The
+answers of MINUS and EXISTS change where a count becomes or ceases to be 0.
 
-    left (a, 1)      without a partner, OPTIONAL gives (a, 1, -), MINUS (a, 1)
-    right (a, 7) comes                  OPTIONAL gives (a, 1, 7) in its place, MINUS nothing
-    right (a, 8) comes                  OPTIONAL gives (a, 1, 8) too, MINUS nothing new
+    left (a, 1)                  no partner: OPTIONAL yields (a, 1, -), MINUS (a, 1)
+    right (a, 7) is inserted     OPTIONAL yields (a, 1, 7) instead, MINUS nothing
+    right (a, 8) is inserted     OPTIONAL also yields (a, 1, 8), MINUS is unchanged
 
-Invariant: after `changes` the number of each left row is that of its partners, and both sides are
-kept as they are.
-Cost: a row that comes or goes on one side looks at those of the other with its terms in the
+Invariant: after `changes` the count of each left row is the number of its partners, and both sides
+are kept as of the report.
+Cost: an inserted or deleted row probes the rows of the other side that have the same terms in the
 variables that both sides always bind.
 """
 
@@ -31,10 +31,11 @@ from dotr.queries.kept_operators import KeptOperator, over_rows
 class _KeptPartners(KeptOperator):
     """A left side whose rows have partners on the right.
 
-    `conditions`: what merged rows of partners fulfil. `sharing`: partners both bind some variable.
+    `conditions`: the conditions on the merged row of two partners. `sharing`: partners must both
+    bind at least one common variable (MINUS).
     """
 
-    __slots__ = ("_left", "_left_rows", "_merge", "_numbers", "_right", "_right_rows", "_shared", "_tests", "size")
+    __slots__ = ("_counts", "_left", "_left_rows", "_merge", "_right", "_right_rows", "_shared", "_tests", "size")
 
     def __init__(
         self,
@@ -53,94 +54,100 @@ class _KeptPartners(KeptOperator):
         self._tests: list[Callable[[AnswerRow], bool]] = [over_rows(condition, each, self._merge.names) for each in conditions]
         common = [(place, right.names.index(name)) for place, name in enumerate(left.names) if name in right.names]
         self._shared = common if sharing and not keys else []
-        self._numbers: dict[AnswerRow, int] = {}
+        self._counts: dict[AnswerRow, int] = {}
         self.size = 0
-        super().__init__(self._given_names())
+        super().__init__(self._output_names())
 
     @abstractmethod
-    def _given_names(self) -> Sequence[Variable]:
-        """The variables of the rows that the pattern gives."""
+    def _output_names(self) -> Sequence[Variable]:
+        """The variables of the pattern's rows."""
 
     @abstractmethod
-    def _given(self, row: AnswerRow, partners: Sequence[AnswerRow]) -> list[AnswerRow]:
-        """What a left row gives; `partners` are merged with it."""
+    def _output_rows(self, row: AnswerRow, partners: Sequence[AnswerRow]) -> list[AnswerRow]:
+        """The rows that a left row yields. `partners`: its partners, merged with it."""
 
     @abstractmethod
-    def _partnered(self, row: AnswerRow, merged: AnswerRow, *, is_first: bool) -> RowChanges:
-        """What changes where a left row gets one more partner; `is_first`: it had none."""
+    def _partner_delta(self, row: AnswerRow, merged: AnswerRow, *, is_first: bool) -> RowChanges:
+        """The delta where a left row gets a further partner; `is_first`: it had none.
+
+        The delta of a deleted partner is the reverse.
+        """
 
     def clear(self) -> None:
         self._left.clear()
         self._right.clear()
         self._left_rows.clear()
         self._right_rows.clear()
-        self._numbers.clear()
+        self._counts.clear()
         self.size = 0
 
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
         left, right = self._left.changes(graphs, work), self._right.changes(graphs, work)
         if not left and not right:
             return NO_ROWS
-        if not self._left_rows:  # the right side has come, then: all that is given comes, and nothing goes
+        if not self._left_rows:  # no left row to update: the delta of the left side is joined with the new right side
             self._right_rows.change(right)
             right = NO_ROWS
-        came, went = (self._from_left(rows, work) for rows in left)
-        mine = self._left_rows
-        mine.change(left)
+        inserted, deleted = (self._from_left(rows, work) for rows in left)
+        left_rows = self._left_rows
+        left_rows.change(left)
         for row in left.went:
-            if row not in mine.get(mine.key_of(row), ()):
-                self._numbers.pop(row, None)
+            if row not in left_rows.get(left_rows.key_of(row), ()):
+                self._counts.pop(row, None)
         for rows, step in ((right.came, 1), (right.went, -1)):
-            for other in rows:
-                changes = self._from_right(other, step, work)
-                came += changes.came
-                went += changes.went
-                work.keep(self.size + len(came) - len(went))
+            for row in rows:
+                changes = self._from_right(row, step, work)
+                inserted += changes.came
+                deleted += changes.went
+                work.keep(self.size + len(inserted) - len(deleted))
         self._right_rows.change(right)
-        self.size += len(came) - len(went)
+        self.size += len(inserted) - len(deleted)
         work.keep(self.size)
-        return RowChanges(came, went)
+        return RowChanges(inserted, deleted)
 
-    def _meet(self, row: AnswerRow, other: AnswerRow) -> AnswerRow | None:
-        """The merged row of partners; None where the rows are none."""
+    def _merged_partners(self, row: AnswerRow, other: AnswerRow) -> AnswerRow | None:
+        """The merged row where the rows are partners; else None."""
         merged = self._merge(row, other)
-        if merged is None or (self._shared and all(row[mine] is None or other[place] is None for mine, place in self._shared)):
+        if merged is None or (self._shared and all(row[left] is None or other[right] is None for left, right in self._shared)):
             return None
         return merged if all(test(merged) for test in self._tests) else None
 
     def _from_left(self, rows: list[AnswerRow], work: ReportWork) -> list[AnswerRow]:
-        """What rows of the left side give, with the right side as it was."""
+        """The rows that left rows yield with the kept right side; sets their counts."""
         found: list[AnswerRow] = []
-        others, key_of = self._right_rows, self._left_rows.key_of
+        right_rows, key_of = self._right_rows, self._left_rows.key_of
         for row in rows:
-            group = others.get(key_of(row), {})
-            met = [merged for other, times in group.items() if (merged := self._meet(row, other)) is not None for _ in range(times)]
-            self._numbers[row] = len(met)
-            found += self._given(row, met)
+            group = right_rows.get(key_of(row), {})
+            partners: list[AnswerRow] = []
+            for other, times in group.items():
+                if (merged := self._merged_partners(row, other)) is not None:
+                    partners += [merged] * times
+            self._counts[row] = len(partners)
+            found += self._output_rows(row, partners)
             work.look_at(1 + len(group))
             work.keep(len(found) - self.size)
         return found
 
     def _from_right(self, other: AnswerRow, step: int, work: ReportWork) -> RowChanges:
-        """What changes with a row that comes to the right side (`step` 1), or goes (-1), the left side
-        being as it is now."""
+        """The delta for a row inserted on the right (`step` 1) or deleted there (-1), over the new
+        left side."""
         group = self._left_rows.get(self._right_rows.key_of(other))
         if not group:
             return NO_ROWS
         found = RowChanges([], [])
         work.look_at(len(group))
-        numbers = self._numbers
+        counts = self._counts
         for row, times in group.items():
-            merged = self._meet(row, other)
+            merged = self._merged_partners(row, other)
             if merged is None:
                 continue
-            number = numbers[row]
-            numbers[row] = number + step
-            came, went = self._partnered(row, merged, is_first=not number if step > 0 else number == 1)
+            count = counts[row]
+            counts[row] = count + step
+            inserted, deleted = self._partner_delta(row, merged, is_first=not count if step > 0 else count == 1)
             if step < 0:
-                came, went = went, came
-            found.came.extend(came * times)
-            found.went.extend(went * times)
+                inserted, deleted = deleted, inserted
+            found.came.extend(inserted * times)
+            found.went.extend(deleted * times)
         return found
 
 
@@ -149,16 +156,16 @@ class KeptOptional(_KeptPartners):
 
     __slots__ = ()
 
-    def _given_names(self) -> Sequence[Variable]:
+    def _output_names(self) -> Sequence[Variable]:
         return self._merge.names
 
     def _alone(self, row: AnswerRow) -> AnswerRow:
         return row + (None,) * (len(self.names) - len(row))
 
-    def _given(self, row: AnswerRow, partners: Sequence[AnswerRow]) -> list[AnswerRow]:
+    def _output_rows(self, row: AnswerRow, partners: Sequence[AnswerRow]) -> list[AnswerRow]:
         return list(partners) or [self._alone(row)]
 
-    def _partnered(self, row: AnswerRow, merged: AnswerRow, *, is_first: bool) -> RowChanges:
+    def _partner_delta(self, row: AnswerRow, merged: AnswerRow, *, is_first: bool) -> RowChanges:
         return RowChanges([merged], [self._alone(row)] if is_first else [])
 
 
@@ -167,13 +174,13 @@ class KeptWithPartner(_KeptPartners):
 
     __slots__ = ()
 
-    def _given_names(self) -> Sequence[Variable]:
+    def _output_names(self) -> Sequence[Variable]:
         return self._left.names
 
-    def _given(self, row: AnswerRow, partners: Sequence[AnswerRow]) -> list[AnswerRow]:
+    def _output_rows(self, row: AnswerRow, partners: Sequence[AnswerRow]) -> list[AnswerRow]:
         return [row] if partners else []
 
-    def _partnered(self, row: AnswerRow, merged: AnswerRow, *, is_first: bool) -> RowChanges:
+    def _partner_delta(self, row: AnswerRow, merged: AnswerRow, *, is_first: bool) -> RowChanges:
         return RowChanges([row], []) if is_first else NO_ROWS
 
 
@@ -182,11 +189,11 @@ class KeptWithoutPartner(_KeptPartners):
 
     __slots__ = ()
 
-    def _given_names(self) -> Sequence[Variable]:
+    def _output_names(self) -> Sequence[Variable]:
         return self._left.names
 
-    def _given(self, row: AnswerRow, partners: Sequence[AnswerRow]) -> list[AnswerRow]:
+    def _output_rows(self, row: AnswerRow, partners: Sequence[AnswerRow]) -> list[AnswerRow]:
         return [] if partners else [row]
 
-    def _partnered(self, row: AnswerRow, merged: AnswerRow, *, is_first: bool) -> RowChanges:
+    def _partner_delta(self, row: AnswerRow, merged: AnswerRow, *, is_first: bool) -> RowChanges:
         return RowChanges([], [row]) if is_first else NO_ROWS

@@ -1,9 +1,10 @@
-"""Plans of queries whose solutions are kept from report to report: the parts that are, and the rest.
+"""Plans of queries whose solutions are maintained from report to report.
 
-Idea: each part of a query that is made of unions of conjunctions, FILTER, BIND, VALUES, DISTINCT,
-aggregates, and of joins, OPTIONAL, MINUS and EXISTS of these, is compiled to operators that are
-kept (`kept_operators`, `kept_groups`, `kept_partners`); what stands above them (paths, LIMIT,
-MATCH) is evaluated in full, with the kept solutions as input.
+Idea: a maximal part of a query that consists of unions of conjunctions, FILTER, BIND, VALUES,
+DISTINCT, aggregates, joins, OPTIONAL, MINUS and EXISTS is compiled to incremental operators
+(`kept_operators`, `kept_joins`, `kept_groups`, `kept_partners`) and is called *kept*. The
+constructs above the kept parts (paths, LIMIT, MATCH) are evaluated in full, with the kept solutions
+as input.
 Invariant: a kept part has the bag of solutions of full evaluation, at every report.
 """
 
@@ -41,7 +42,7 @@ from dotr.model.algebra import (
 from dotr.model.terms import Variable
 from dotr.model.traverse import expressions_in, has_exists, walk
 from dotr.queries.evaluate import AlgebraCompiler
-from dotr.queries.exists_partners import NotAMeeting, partner_of
+from dotr.queries.exists_partners import NotASemijoin, partner_of
 from dotr.queries.graph import Graph
 from dotr.queries.incremental_operators import split_paths
 from dotr.queries.kept_changes import NO_TRIPLES, GraphChanges, GraphName, ReportWork, RowChanges
@@ -64,14 +65,15 @@ from dotr.queries.report_graph import WindowOperator
 from dotr.store.triples import TripleIndex
 
 DEFAULT_GRAPH: Final = "the default graph"
-"""The construct of a pattern over a default graph that is not followed."""
+"""The reason of `NotKept` for a pattern over a default graph whose changes are unknown."""
 
 
 LARGE_BACKGROUND: Final = "a part with many answers over the background"
-"""The construct of a pattern that is looked up for rows of another, not kept."""
+"""The reason of `NotKept` for a pattern that is looked up instead, for the rows of another."""
 
 MAX_STATIC_SIZE: Final = 50_000.0
-"""A part over the background alone that may have more solutions is looked up, not kept."""
+"""The estimated number of solutions above which a part over the background alone is not kept, but
+looked up."""
 
 
 class NotKept(DotrError):
@@ -79,9 +81,9 @@ class NotKept(DotrError):
 
 
 class KeptCompiler:
-    """Compiler of patterns to kept operators.
+    """Compiler of patterns to incremental operators.
 
-    - `graphs`: those of which changes are known; a pattern over another one is not kept.
+    - `graphs`: the graphs whose changes are known; a pattern over any other graph is not kept.
     - `background`: the triples of the default graph that never change.
     - `matches`: the operators of MATCH blocks by number; None for one that is not kept.
     """
@@ -171,7 +173,7 @@ class KeptCompiler:
         return KeptJoin(one, other, in_both)
 
     def _sides(self, left: Pattern, right: Pattern, graph: GraphName, names: Sequence[Variable]) -> tuple[KeptOperator, KeptOperator]:
-        """The left side of OPTIONAL, MINUS or EXISTS, and its right side, of which `names` are read."""
+        """The left side of OPTIONAL, MINUS or EXISTS, and its right side, projected to `names`."""
         if self.is_large(left, graph) or self.is_large(right, graph):
             raise NotKept(LARGE_BACKGROUND)
         one, scan = self.compile(left, graph), self._scan(right, graph, names)
@@ -192,12 +194,12 @@ class KeptCompiler:
                 raise NotKept("EXISTS inside an expression")
             try:
                 partner = partner_of(each, possible(inner))
-            except NotAMeeting as shape:
-                raise NotKept(str(shape)) from None
+            except NotASemijoin as construct:
+                raise NotKept(str(construct)) from None
             if self.is_large(inner, graph) or self.is_large(partner.pattern, graph):
                 raise NotKept(LARGE_BACKGROUND)
-            asked = possible(inner) | partner.mentioned
-            names = sorted(possible(partner.pattern) & asked)
+            read = possible(inner) | partner.mentioned
+            names = sorted(possible(partner.pattern) & read)
             other = self._scan(partner.pattern, graph, names) or KeptProjection(self.compile(partner.pattern, graph), names)
             kind = KeptWithoutPartner if each.negated else KeptWithPartner
             found = kind(found, other, certain(inner) & certain(partner.pattern), partner.conditions)
@@ -250,20 +252,20 @@ class KeptPart(AlgebraOperator):
         return sorted(name for name in self.variables if not is_hidden(name))
 
     def update(self, graphs: GraphChanges, work: ReportWork) -> None:
-        """Takes in what changed of the graphs. Raises `LimitExceeded`, after which it must be
+        """Applies the changes of the graphs. Raises `LimitExceeded`, after which the part must be
         cleared."""
-        came, went = self._kept.changes(graphs, work)
-        for row in came:
+        inserted, deleted = self._kept.changes(graphs, work)
+        for row in inserted:
             if not self._bag[row]:
                 self._solutions[row] = {name: term for name, term in zip(self._kept.names, row, strict=True) if term is not None}
             self._bag[row] += 1
-        for row in went:
+        for row in deleted:
             self._bag[row] -= 1
             if not self._bag[row]:
                 del self._bag[row], self._solutions[row]
 
     def clear(self) -> None:
-        """Forgets all solutions."""
+        """Discards all state; the next report is evaluated from scratch."""
         self._kept.clear()
         self._bag.clear()
         self._solutions.clear()
@@ -281,7 +283,7 @@ class KeptPart(AlgebraOperator):
 
 
 class _PartsCompiler(AlgebraCompiler):
-    """Compiler of full evaluation that leaves the largest parts that can be kept to `kept`."""
+    """Compiler of full evaluation that compiles the largest possible parts with `kept`."""
 
     def __init__(self, kept: KeptCompiler, graph: GraphName, parts: list[KeptPart], in_full: dict[str, None]) -> None:
         self._kept = kept
@@ -316,13 +318,12 @@ class _PartsCompiler(AlgebraCompiler):
 
 
 class KeptPlan(NamedTuple):
-    """A query with what is kept of it.
+    """The plan of a query.
 
-    - `whole`: the operator that keeps all of it, or None.
-    - `operator`: the operator that evaluates it over `parts`, which are kept, where it is not kept
-      as a whole.
-    - `in_full`: the constructs for which a part is evaluated in full at each report.
-    - `reads`: the kinds of triples that what is kept reads, by graph; None for any.
+    - `whole`: the incremental operator of the whole query, or None.
+    - `operator`: where `whole` is None, the operator of full evaluation over the kept `parts`.
+    - `in_full`: the constructs because of which a part is evaluated in full at each report.
+    - `reads`: the kinds of triples that the kept parts read, by graph; None for any.
     """
 
     whole: KeptOperator | None
@@ -332,16 +333,18 @@ class KeptPlan(NamedTuple):
     reads: Mapping[GraphName, Reads | None]
 
     def clear(self) -> None:
-        """Forgets all solutions."""
+        """Discards all state; the next report is evaluated from scratch."""
         if self.whole is not None:
             self.whole.clear()
         for part in self.parts:
             part.clear()
 
     def update(self, graphs: GraphChanges, limits: Limits) -> RowChanges | None:
-        """What came and went of the query's solutions, where it is kept as a whole; else None, and
-        the parts are as the graphs are now. Raises `LimitExceeded`, after which the plan must be
-        cleared."""
+        """Applies the changes of the graphs to all parts.
+
+        Returns the inserted and deleted solutions of a query that is kept as a whole, else None.
+        Raises `LimitExceeded`, after which the plan must be cleared.
+        """
         work = ReportWork(limits)
         for part in self.parts:
             part.update(graphs, work)
@@ -357,10 +360,11 @@ def kept_plan(
 ) -> KeptPlan:
     """The plan of a query.
 
-    `graphs`: the windows of blocks, and None for the default graph, whose changes are known from
-    report to report. `background`: the triples of the latter that never change. `matches`: the
-    operators of MATCH blocks by number, None for one that is not kept; they are used where all of
-    the query is kept.
+    - `graphs`: the graphs whose changes are known from report to report: names of windows, and None
+      for the default graph.
+    - `background`: the triples of the default graph that never change.
+    - `matches`: the operators of MATCH blocks by number, None for one that is not kept. They are
+      used only where the whole query is kept.
 
     >>> from dotr.model.algebra import Const, Var
     >>> from dotr.joins.limits import LIMITS

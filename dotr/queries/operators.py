@@ -6,7 +6,7 @@ looks its right side up for each left solution (index nested loops); if the left
 solutions than the right side is expected to have, it is a hash join.
 Invariant of `solutions(graph, bound, outer)`: exactly the solutions, with multiplicity, of the
 pattern with `outer` substituted (EXISTS, section 18.6; empty elsewhere) that are compatible with
-`bound`. `bound` restricts solutions and is not in scope of expressions, which see the solutions of
+`bound`. `bound` restricts solutions and is not in scope of expressions, which read the solutions of
 their own group and `outer`. A returned solution is never modified.
 """
 
@@ -56,8 +56,8 @@ class AlgebraOperator(ABC):
 
     @abstractmethod
     def full_scan_reason(self, bound: Variables) -> str:
-        """The reason for which evaluation with values of `bound` can cost the size of the
-        background; empty if it costs the size of the delta.
+        """The reason why evaluation with values of `bound` can cost the size of the background;
+        empty if it costs the size of the delta.
         """
 
     def has_solution(self, graph: Graph, outer: Bindings) -> bool:
@@ -167,7 +167,7 @@ class BgpOperator(AlgebraOperator):
 
 
 class JoinOperator(AlgebraOperator):
-    """Join of two patterns; the side with fewer expected solutions leads."""
+    """Join of two patterns; the side with fewer expected solutions is the outer one."""
 
     __slots__ = ("left", "right")
 

@@ -1,8 +1,8 @@
 """Query plans: the evaluation of a query at every instant over a fixed background.
 
-Three strategies, each exact: delta queries for a union of conjunctions; operators whose leading
-parts start from the delta for other queries; and the same operators at the cost of the background
-for the rest.
+Three strategies, each exact: delta queries for a union of conjunctions; for other queries,
+operators whose leading parts start from the delta; and where no part can, the same operators at the
+cost of the background.
 """
 
 from __future__ import annotations

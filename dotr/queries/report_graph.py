@@ -1,7 +1,8 @@
 """Graphs of one report of a continuous query, and the operators of WINDOW blocks and MATCH.
 
-The default graph is background and default windows; a WINDOW block is evaluated over the graph of
-its window alone, and MATCH has been evaluated before (continuous.md, sections 5 and 7).
+The default graph is the union of the background and the default windows. A WINDOW block is
+evaluated over the graph of its window alone. The solutions of MATCH are an input (continuous.md,
+sections 5 and 7).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class ReportGraph(Graph):
 
 
 def report_graph(graph: Graph) -> ReportGraph:
-    """The graph as that of a report, which it is wherever a query with windows is evaluated."""
+    """A cast: queries with windows are evaluated over report graphs only."""
     assert isinstance(graph, ReportGraph), "a WINDOW block or MATCH outside a report"
     return graph
 

@@ -1,10 +1,9 @@
-"""Delta queries over instants whose graphs have known shapes: each graph by itself, without an
-index of the instant.
+"""Delta queries over instants whose graphs have known shapes, without an index of the instant.
 
-Idea: the subject of all triples of such a graph is a blank node of its own, so that no two graphs
-of an instant join, and patterns with this subject match the triples of the graph alone. Which
-triple, the shape says: what is left of a delta query are conditions on the objects and patterns
-over the background. For the shape `[] :from … ; :value …` and the query
+Idea: all triples of such a graph have one subject, a blank node that no other graph contains. So no
+two graphs of an instant join, and a pattern with this subject matches only the triple of the graph
+that the shape determines. A delta query is thereby reduced to conditions on the objects and
+patterns over the background. For the shape `[] :from … ; :value …` and the query
 `?r :from ?s ; :value ?v . ?s :in ?room`:
 
     for graph in graphs:
@@ -14,11 +13,12 @@ over the background. For the shape `[] :from … ; :value …` and the query
         for v_s0 in b2.get(o0, NO_TERMS):
             rows0.append((v_s0, o1))
 
-Invariant: the rows are those of the delta queries over the closed instant. It holds where no rule
-concludes what a query reads and no query joins graphs of an instant; `shape_joins` gives None
-otherwise, and `ShapeJoins.rows` for an instant with a graph of another shape, with rows that hold
-blank nodes, or with so many graphs that a limit might be reached.
-Cost: a test of predicates and subjects a graph, and the steps of the queries; compiled when used.
+Invariant: the rows are those of the delta queries over the closed instant. This requires that no
+Datalog rule derives what a query reads and that no query joins graphs of an instant; otherwise
+`shape_joins` returns None. `ShapeJoins.rows` returns None for an instant with a graph of another
+shape, with rows that hold blank nodes, or with so many graphs that a limit might be exceeded.
+Cost: per graph a test of its predicates and subjects, and the steps of the queries; compiled at
+first use.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ from dotr.store.triples import TripleIndex
 
 Graphs: TypeAlias = Sequence[tuple[Triple, ...]]
 ShapeFunction: TypeAlias = Callable[[Iterable[tuple[Triple, ...]], RowsByKey], tuple[Triple, ...] | None]
-"""A function that adds the rows of graphs up to the first one of another shape, which it returns; `()`
-means that a row has a blank node, None that there is no further graph."""
+"""`function(graphs, rows)` adds the rows of graphs up to the first graph of another shape, and
+returns that graph. It returns `()` if a row has a blank node, None if all graphs were read."""
 
 _MOST_MEMBERS: Final = 32
 _MOST_STEPS: Final = 16
 
 
 class _NotByShape(Exception):
-    """A query that may join graphs of an instant, or see their blank nodes."""
+    """A query that may join graphs of an instant, or read their blank nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ShapedQuery:
-    """The rest of a delta query over a graph of a shape.
+    """A delta query reduced to the graphs of one shape.
 
     - `steps`: patterns over the background, and conditions, in join order.
     - `checked`: projected names that may hold a blank node of the stream.
@@ -78,7 +78,7 @@ class _ShapedQuery:
 class ShapeJoins:
     """The delta queries of a program over instants of some shapes; compiled at first use.
 
-    - `most_graphs`: graphs of an instant with which no limit can be reached.
+    - `most_graphs`: the largest number of graphs of an instant that cannot exceed a limit.
     """
 
     def __init__(self, queries: dict[tuple[Term, ...], tuple[GraphShape, list[_ShapedQuery]]], background: TripleIndex, most: int) -> None:
@@ -89,7 +89,8 @@ class ShapeJoins:
         self._first: ShapeFunction | None = None
 
     def rows(self, graphs: Graphs) -> RowsByKey | None:
-        """The rows by the keys of plans; None where the instant has to be closed."""
+        """The rows of an instant's graphs by the keys of plans; None where the instant must be
+        closed instead."""
         if len(graphs) > self.most_graphs:
             return None
         rows: RowsByKey = {}
@@ -128,8 +129,10 @@ def shape_joins(
     background: TripleIndex,
     limits: Limits,
 ) -> ShapeJoins | None:
-    """The delta queries of plans over instants of graphs of some shapes; None where some query may join
-    two graphs, or read what rules conclude from them. `keys`: the key of each plan's rows.
+    """The delta queries of plans, reduced to graphs of some shapes.
+
+    `keys`: the key of each plan's rows. None where some query may join two graphs, or read triples
+    that rules derive from them.
 
     >>> from dotr.model.algebra import Bgp, Select
     >>> from dotr.model.shapes import ShapedTriple
@@ -187,8 +190,9 @@ def _shaped(
     conclusions: ShapeConclusions,
     background: TripleIndex,
 ) -> Iterable[_ShapedQuery]:
-    """The rest of a delta query over a graph of a shape, at most one; raises `_NotByShape` for a query
-    that may join two graphs.
+    """The reduction of a delta query to the graphs of a shape, none where it has no answer there.
+
+    Raises `_NotByShape` for a query that may join two graphs.
     """
     branch = query.branch
     read_delta = {pattern.subject for pattern, side in zip(branch.patterns, query.sides, strict=True) if side is Side.DELTA}
@@ -230,7 +234,7 @@ def _shaped(
 def _is_read(
     name: Variable, names: Collection[Variable], others: Sequence[TriplePattern], branch: Branch, projection: Collection[Variable]
 ) -> bool:
-    """True if more than the patterns of the graph itself read the variable of its blank node."""
+    """True if the variable of a graph's blank node is read outside the patterns of the graph."""
     expressions = [step.expression for step in branch.steps if isinstance(step, BranchStep)]
     tables = [each for table in branch.tables for each in table.variables]
     return (
@@ -251,7 +255,7 @@ def _ordered(
     shape: GraphShape,
     background: TripleIndex,
 ) -> _ShapedQuery:
-    """The query with variables of its own numbered in join order, so that common steps are equal."""
+    """The query with its variables numbered in join order, so that common steps are equal."""
     bound = _bound(shape)
     computed = set(branch.computed)
     renamed = rename_variables(branch, names)

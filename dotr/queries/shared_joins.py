@@ -187,10 +187,9 @@ def _steps(canonical: _Canonical, query: DeltaQuery, background: TripleIndex) ->
 
 
 def compile_counted(members: Sequence[GroupMember], background: TripleIndex, limits: Limits | None) -> GroupFunction:
-    """Compiles delta queries with the same first step to one function that counts their work
-    together.
+    """Compiles delta queries with the same first step to one function that counts their total work.
 
-    Together the members may exceed a limit that each of them keeps.
+    The total may exceed a limit that no single member exceeds.
     """
     trie = _Trie(members, background)
     count = None if limits is None else WorkCount(limits.uncounted_work, limits.next_check_of_several)
@@ -213,8 +212,8 @@ def compile_uncounted(members: Sequence[GroupMember], background: TripleIndex) -
 
 
 class _Trie:
-    """The steps of several delta queries; `watched` are the constant predicates that they read on
-    both sides.
+    """The steps of several delta queries. `watched`: the constant predicates that the steps read in
+    both background and delta.
     """
 
     def __init__(self, members: Sequence[GroupMember], background: TripleIndex) -> None:
@@ -276,8 +275,8 @@ def _store_rows(number: int, member: GroupMember) -> IfElse:
 
 
 def write_trie(writer: JoinWriter, node: TrieNode, write_end: Callable[[int], None]) -> None:
-    """Writes the loops of a node's steps, and a branch for each child; `write_end` writes what follows the
-    last step of a member.
+    """Writes the loops of a node's steps, and a branch for each child; `write_end` writes what
+    follows the last step of a member.
 
     `?x :at ?c . ?c :in ?b` alone, and with `?b :of ?o`:
 

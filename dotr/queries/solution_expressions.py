@@ -57,8 +57,8 @@ class _Expression:
         return any(argument.pattern is not None for argument in self._arguments)
 
     def full_scan_reason(self, bound: Variables) -> str:
-        """The reason for which an EXISTS with values of `bound` can cost the size of the
-        background, or empty.
+        """The reason why an EXISTS with values of `bound` can cost the size of the background;
+        empty without one.
         """
         reason = next(filter(None, (a.pattern.full_scan_reason(bound) for a in self._arguments if a.pattern is not None)), "")
         return reason and f"EXISTS: {reason}"

@@ -1,8 +1,8 @@
-"""Comments `# dotr: allow CODE (reason)` in a check: which warnings they silence, and which of them
-are no use (C222).
+"""Comments `# dotr: allow CODE (reason)` in a check: the warnings that they suppress, and useless
+comments (C222).
 
-A comment that silences nothing is reported where the check could have found its warning: in files
-without errors, and for the codes that need the data only where a configuration was checked.
+A comment that suppresses nothing is reported only if the check could have found its warning: in
+files without errors, and for codes that need the data only where a configuration was checked.
 """
 
 from __future__ import annotations
@@ -25,41 +25,43 @@ _Key: TypeAlias = tuple[str, int, str]
 
 
 class AllowedWarnings:
-    """The comments that a check has met, and the warnings that they silence."""
+    """The allowing comments in checked files, and the warnings that they suppress."""
 
     def __init__(self) -> None:
-        self._met: dict[_Key, Allowance] = {}
-        self._judged: set[_Key] = set()
+        self._comments: dict[_Key, Allowance] = {}
+        self._checked: set[_Key] = set()
         self._silenced: dict[_Key, list[Diagnostic]] = {}
 
     @property
     def silenced(self) -> list[Diagnostic]:
-        """All warnings that comments have silenced."""
+        """All warnings that comments suppress."""
         return [diagnostic for found in self._silenced.values() for diagnostic in found]
 
     def kept(self, diagnostics: Iterable[Diagnostic], allowed: Iterable[Allowance]) -> list[Diagnostic]:
-        """The diagnostics that no comment silences; notes the others, and the comments."""
-        met = list(allowed)
-        self._met.update((_key(each), each) for each in met)
-        kept, silenced = without_allowed(diagnostics, met)
+        """The diagnostics that no comment suppresses; records the others, and the comments."""
+        comments = list(allowed)
+        self._comments.update((_key(each), each) for each in comments)
+        kept, silenced = without_allowed(diagnostics, comments)
         self.note(silenced)
         return kept
 
     def note(self, silenced: Iterable[Silenced]) -> None:
-        """Note warnings that comments have silenced already."""
+        """Record warnings that the compiler has suppressed for a comment."""
         for each in silenced:
             self._silenced.setdefault(_key(each.allowance), []).append(each.diagnostic)
 
     def judge(self, allowed: Iterable[Allowance], *, with_data: bool) -> None:
-        """Report those of these comments that silence nothing: all that the check could find has
-        been found; without data, all that follows from the rules.
+        """Mark comments as completely checked: those without a suppressed warning are `problems`.
+
+        `with_data`: the check had a configuration's data; otherwise only the codes that follow from
+        the rules alone are marked.
         """
-        self._judged.update(_key(each) for each in allowed if with_data or each.code in _OF_RULES_ALONE)
+        self._checked.update(_key(each) for each in allowed if with_data or each.code in _OF_RULES_ALONE)
 
     def problems(self) -> Iterator[Diagnostic]:
-        """A warning for each comment that silences nothing, or cannot."""
+        """A warning for each comment that suppresses nothing, or is malformed."""
         known = [entry.code for entries in CHAPTERS.values() for entry in entries]
-        for key, each in self._met.items():
+        for key, each in self._comments.items():
             if not each.code:
                 yield _warning("this comment cannot be read", each, "It is: # dotr: allow D501 (the links are few)")
             elif each.code not in known:
@@ -69,7 +71,7 @@ class AllowedWarnings:
                 yield _warning(f"{each.code} is allowed without a reason", each, f"Write why: # dotr: allow {each.code} (the reason)")
             elif each.scope is None:
                 yield _warning("this comment is above nothing", each, "Write it on a line of its own above the rule, query or entry.")
-            elif key in self._judged and key not in self._silenced:
+            elif key in self._checked and key not in self._silenced:
                 yield _warning(f"there is no {each.code} to allow here", each, "Leave the comment out.")
 
 
@@ -82,8 +84,7 @@ def _warning(message: str, allowance: Allowance, hint: str) -> Diagnostic:
 
 
 def entry_spans(tree: Tree) -> list[Span]:
-    """The keys of a YAML document with their values, and the items of its lists, where they begin a
-    line.
+    """The entries of a YAML document that begin a line: keys with their values, and items of lists.
 
     >>> from dotr.config.tree import read_tree
     >>> from dotr.model.places import Document

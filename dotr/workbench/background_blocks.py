@@ -1,7 +1,8 @@
-"""Predicates of WINDOW blocks that only the background has, as far as streams are known.
+"""Predicates of WINDOW blocks that occur only in the background.
 
-A block sees what its window says, so such a pattern finds nothing. Known of streams are the maps of
-inputs, the streams of test cases, and the templates of units.
+A block is evaluated over the graph of its window alone, so such a pattern has no answer. The
+predicates of streams are known from the maps of inputs, the streams of test cases, and the
+templates of units.
 Source: continuous.md, section 10.
 """
 
@@ -19,13 +20,13 @@ from dotr.workbench.never_true import StreamObjects
 
 
 def of_the_background(program: CompiledProgram, stream_objects: StreamObjects) -> Iterator[Diagnostic]:
-    """A warning for each predicate of a WINDOW block that the background has, that no rule
-    concludes and no known stream brings.
+    """A warning for each predicate of a WINDOW block that occurs in the background, but in no known
+    stream, and that no Datalog rule derives.
     """
     derived = {head.predicate for rule in program.closing_rules for head in rule.head}
     if not all(isinstance(predicate, Const) for predicate in derived):
         return
-    elsewhere = {predicate.term for predicate in derived if isinstance(predicate, Const)} | _brought(program, stream_objects)
+    elsewhere = {predicate.term for predicate in derived if isinstance(predicate, Const)} | _stream_predicates(program, stream_objects)
     by_subject = program.knowledge.background.by_subject
     for unit in program.queries:
         found: dict[Term, None] = {}
@@ -40,8 +41,8 @@ def of_the_background(program: CompiledProgram, stream_objects: StreamObjects) -
                 yield Diagnostic("W405", message, unit.query.label_span, hint, Severity.WARNING)
 
 
-def _brought(program: CompiledProgram, stream_objects: StreamObjects) -> set[Term]:
-    """The predicates that streams are known to have."""
+def _stream_predicates(program: CompiledProgram, stream_objects: StreamObjects) -> set[Term]:
+    """The predicates of the known streams."""
     templates = [rule.template for rule in program.rules.rules]
     templates += [unit.query.form.template for unit in program.queries if isinstance(unit.query.form, ConstructForm)]
     made = {predicate.term for each in templates for _, predicate, _ in each.triples if isinstance(predicate, Const)}

@@ -50,10 +50,13 @@ _OF_OTHER_FILES: Final = (RuleCode.UNBOUND_LABEL, RuleCode.UNKNOWN_EVENT)
 class Checked:
     """Result of a check.
 
-    `diagnostics`: every problem once; `checked`: number of files; `left_out`: number of YAML files
-    of other programs; `states`: retained state of each program; `accepted`: number of warnings
-    accepted by configurations (`report.accept`) and by comments; `inputs`: a line about the data of
-    each input.
+    - `diagnostics`: every problem once.
+    - `file_count`: number of checked files; `skipped_count`: number of YAML files of other
+      programs.
+    - `states`: retained state of each program.
+    - `accepted_count`: number of warnings accepted by configurations (`report.accept`) and
+      comments.
+    - `inputs`: a line about the data of each input.
     """
 
     diagnostics: tuple[Diagnostic, ...]
@@ -69,8 +72,8 @@ def check(paths: Sequence[str], data: int | None = None) -> Checked:
 
     Args:
         paths: files and folders.
-        data: the number of records of each input of a configuration that are checked too; None:
-            none.
+        data: the number of records that are checked of each input of a configuration; None: no
+            data is read.
     """
     problems: list[Diagnostic] = []
     files: dict[str, None] = {}
@@ -137,7 +140,7 @@ def _checked_file(path: str) -> str:
 
 
 def _is_dotr_yaml(file: str) -> bool:
-    """True where a file in a folder is for dotr; a YAML file may be for another program."""
+    """True if a file in a folder belongs to dotr; a YAML file may belong to another program."""
     if Path(file).suffix not in _YAML:
         return True
     try:
@@ -149,12 +152,12 @@ def _is_dotr_yaml(file: str) -> bool:
 
 
 _Programs: TypeAlias = dict[frozenset[str], RetainedState]
-"""Retained state of the programs without errors, by the names of their rule files."""
+"""Retained state of the programs without errors, keyed by the names of their rule files."""
 
 
 @dataclass(frozen=True, slots=True)
 class _DataCheck:
-    """The number of records of each input that are read (None: none), and the lines about them."""
+    """The number of records that are read of each input (None: no data), and the lines about them."""
 
     records: int | None
     lines: list[str]
@@ -166,11 +169,11 @@ def _check_yaml(
     """Problems of a configuration or rule test and of its program.
 
     Adds the program's files to `covered`, the warnings that the configuration accepts to
-    `accepted`, and lines about its data to `inputs`; `data` is the number of records of each input.
+    `accepted`, and lines about its data to `data.lines`.
     """
     try:
         tree = read_tree(read_document(path))
-        own = list(allowances_above(tree.document, entry_spans(tree))) if "dotr:" in tree.document.text else []
+        comments = list(allowances_above(tree.document, entry_spans(tree))) if "dotr:" in tree.document.text else []
         if is_test(tree.data):
             test, problems = read_file(path)
             _cover(test.spec, covered)
@@ -178,26 +181,26 @@ def _check_yaml(
             found = _check_program(
                 path, test.spec, problems, programs, objects_of_graphs(graphs), StreamTexts(graphs=tuple(graphs)), allowed, test
             )
-            kept = allowed.kept([*problems, *found], own)
+            kept = allowed.kept([*problems, *found], comments)
             if not _errors(kept):
-                allowed.judge(own, with_data=True)
+                allowed.judge(comments, with_data=True)
             return kept
         config = read_config(path)
         spec, problems = config.spec()
         _cover(spec, covered)
         objects, texts = objects_of_inputs(config), texts_of_inputs(config)
         formats = frozenset(section.format for section in config.settings.output)
-        found = _check_program(path, spec, problems, programs, objects, texts, allowed, keeping=config.cache_policy(), formats=formats)
-        every = allowed.kept([*problems, *found, *check_files(config)], own)
+        found = _check_program(path, spec, problems, programs, objects, texts, allowed, cache_policy=config.cache_policy(), formats=formats)
+        every = allowed.kept([*problems, *found, *check_files(config)], comments)
         if data.records is not None and not _errors(every):
             checked = check_data(config, compile_program(spec, config.cache_policy()), data.records)
-            every += allowed.kept(checked.warnings, own)
+            every += allowed.kept(checked.warnings, comments)
             data.lines.extend(checked.lines)
         if not _errors(every):
-            allowed.judge(own, with_data=True)
-        known = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]
-        accepted += known
-        return [d for d in every if d not in known]
+            allowed.judge(comments, with_data=True)
+        accepted_here = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]
+        accepted += accepted_here
+        return [d for d in every if d not in accepted_here]
     except Refused as refused:
         return list(refused.diagnostics)
 
@@ -215,13 +218,14 @@ def _check_program(
     texts: StreamTexts,
     allowed: AllowedWarnings,
     test: TestFile | None = None,
-    keeping: CachePolicy | None = None,
+    cache_policy: CachePolicy | None = None,
     formats: frozenset[str] = frozenset(["ndjson"]),
 ) -> list[Diagnostic]:
-    """Problems of a program, of the names that a test uses, and of outputs of these `formats`;
-    without those that only missing files cause."""
+    """Problems of a program, of the names that a test uses, and of outputs of these `formats`.
+
+    Problems that are only consequences of missing files are left out."""
     try:
-        program = compile_program(spec, keeping)
+        program = compile_program(spec, cache_policy)
         comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
         found = [*never_true(program, stream_objects), *misspelt_names(program, texts)]
         if program.queries:

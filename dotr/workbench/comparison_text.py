@@ -1,4 +1,4 @@
-"""A comparison of two programs in words, as JSON, and with the reasons of single events.
+"""Output of a comparison of two programs: text, JSON, and the reasons of single events.
 
 `Jam: 247 -> 96 events, 0 new, 151 gone. Wave: 3 -> 0 (it reads Jam). Quiet: the same 137.`
 """
@@ -24,7 +24,7 @@ from dotr.outputs.writing import ntriples
 from dotr.workbench.program_comparison import ProgramPair, RuleDifference
 
 _LINE: Final = 140
-"""Up to so many characters all sentences stand on one line."""
+"""The number of characters up to which all sentences are on one line."""
 
 
 def summary(found: Sequence[RuleDifference], *, hint: bool) -> str:
@@ -33,7 +33,7 @@ def summary(found: Sequence[RuleDifference], *, hint: bool) -> str:
 
     Args:
         found: the differences.
-        hint: say how the events are shown.
+        hint: add the option that shows the events.
 
     >>> jam = RuleDifference("Jam", "Jam", "Jam", before=247, after=96, new=0, gone=151)
     >>> wave = RuleDifference("Wave", "Wave", "Wave", before=3, after=0, new=0, gone=3, read=("Jam",))
@@ -93,7 +93,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class DifferenceExplainer:
-    """Reasons of single events: why a new one comes, and why one that is gone does not.
+    """Reasons of single events: why the changed program makes a new event, or no longer makes one.
 
     Args:
         pair: the two programs with their inputs.
@@ -117,10 +117,11 @@ class DifferenceExplainer:
                 yield from (f"  {line}" for line in self.why(firing))
 
     def why_not(self, each: RuleDifference, firing: Firing) -> UnitWhyNot | None:
-        """The reason why an event does not come with the change; None where its rule is removed.
+        """The reason why the changed program does not make an event; None where its rule is
+        removed.
 
-        It is asked of the anchors of its time, with those attributes that the rule copied from its
-        anchor.
+        The question is restricted to anchors at the event's time whose attributes equal those that
+        the rule copied from its anchor.
         """
         if each.newer is None or not is_answered(self._pair.after.program, each.newer):
             return None
@@ -165,7 +166,7 @@ class DifferenceExplainer:
 
 
 def _until(replay: Replay, time: Micros) -> Replay:
-    """A replay up to the first instant after a time: what follows changes nothing up to it."""
+    """A replay up to the first instant after a time, which fires the timers due before it."""
 
     def read(on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
         for instant in replay.read(on_reject):
@@ -194,8 +195,8 @@ def _event_json(firing: Firing, replay: Replay) -> dict[str, object]:
 
 
 def comparison_json(found: Sequence[RuleDifference], explainer: DifferenceExplainer | None) -> dict[str, object]:
-    """The differences of all rules as a JSON object; with the events to be shown where they are
-    explained."""
+    """The differences of all rules as a JSON object; with an `explainer`, also the events to be
+    shown."""
     rules = [
         {
             "rule": each.rule,

@@ -1,7 +1,7 @@
 """Check of a configuration against its data: `dotr check --data`.
 
-Idea: the first records of each input are read as a run reads them, and what does not fit the rules
-or the configuration is a warning. Nothing is written.
+Idea: the first records of each input are read as in a run. Differences from what the rules and the
+configuration expect are warnings. Nothing is written.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
     warnings: list[Diagnostic] = []
     lines: list[str] = []
     samples: list[InputSample] = []
-    brought: dict[str, frozenset[Term]] = {}
+    streamed: dict[str, frozenset[Term]] = {}
     for number, section in enumerate(config.settings.input):
         sample = InputSample(StreamTerms(()), most)
         reason = _read(sample, section, inputs)
@@ -66,7 +66,7 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
             continue
         samples.append(sample)
         if len(sample.terms.terms) < MOST_TERMS:
-            brought[section.name] = frozenset(sample.terms.terms)
+            streamed[section.name] = frozenset(sample.terms.terms)
         checked = _CheckedInput(config, section, number, sample, program.rules.prefixes)
         warnings += checked.warnings()
         lines.append(checked.line())
@@ -76,12 +76,12 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
         if program.queries:
             from dotr.workbench.stream_check import missing_in_windows
 
-            warnings += missing_in_windows(program, brought, _nearest, complete=complete)
+            warnings += missing_in_windows(program, streamed, _nearest, complete=complete)
     return DataChecked(tuple(warnings), tuple(lines))
 
 
 def _read(sample: InputSample, section: InputSection, inputs: Inputs) -> str:
-    """Read the records of an input that are there; the reason where there are none."""
+    """Read the available records of an input; returns the reason if there are none, else empty."""
     standard = next((each.like for each in inputs.growing if each.standard and each.like.input == section.name), None)
     if standard is not None:
         if sys.stdin is None or sys.stdin.isatty():
@@ -193,7 +193,8 @@ class _CheckedInput:
         return self._warning("I108", message, f"Write it without quotes in the data; {cast}")
 
     def line(self) -> str:
-        """A line about the input: its records, their times, and the lateness that loses none."""
+        """A line about the input: its records, their times, and the least lateness without late
+        records."""
         sample, total = self.sample, self.sample.count + self.sample.unreadable.count
         files = "" if self.section.path == "-" else f" of {sample.files:,} file{'' if sample.files == 1 else 's'}"
         first = "the first " if sample.full else ""
@@ -216,26 +217,26 @@ class _CheckedInput:
 
 
 def _missing_terms(program: CompiledProgram, samples: Sequence[InputSample], *, complete: bool) -> Iterator[Diagnostic]:
-    """Warning for each predicate and class that a query asks for and no record brings."""
-    brought = frozenset[Term]().union(*[sample.terms.terms for sample in samples])
+    """Warning for each predicate and class of a query that occurs in no record."""
+    streamed = frozenset[Term]().union(*[sample.terms.terms for sample in samples])
     if any(len(sample.terms.terms) >= MOST_TERMS for sample in samples):
         return
     prefixes = program.rules.prefixes
     dependencies = TermDependencies(program)
-    texts = sorted(term_text(term, prefixes) for term in brought)
+    texts = sorted(term_text(term, prefixes) for term in streamed)
     by_predicate = program.knowledge.background.by_subject
-    known = sorted({*brought, *by_predicate} if len(by_predicate) < MOST_TERMS else brought)
+    known = sorted({*streamed, *by_predicate} if len(by_predicate) < MOST_TERMS else streamed)
     reported: set[Term] = set()
     for query, span in _queries(program):
-        for term in dependencies.missing(query, brought):
+        for term in dependencies.missing(query, streamed):
             if term in reported:
                 continue
             reported.add(term)
             text = term_text(term, prefixes)
             records = "record" if complete else "record that was read"
-            near = _nearest(term, known, prefixes)
+            closest = _nearest(term, known, prefixes)
             listed = ", ".join(texts[:_MOST_LISTED]) + (f" and {len(texts) - _MOST_LISTED:,} more" if len(texts) > _MOST_LISTED else "")
-            hint = f"Did you mean {near}?" if near else f"They bring {listed}."
+            hint = f"Did you mean {closest}?" if closest else f"They bring {listed}."
             place = _place_of(text, term, (*program.spec.rules, *program.spec.datalog)) or span
             yield Diagnostic("I111", f"a query asks for {text}, and no {records} brings it", place, hint, Severity.WARNING)
 

@@ -1,4 +1,4 @@
-"""Sample of an input: what its first records hold, counted in bounded memory."""
+"""Sample of an input: statistics of its first records, in bounded memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dotr.sources.records import InputFile, Record
 from dotr.sources.times import date_times_in
 
 _SILENCE: Final = 2.0
-"""Seconds without a record after which standard input is not waited for."""
+"""Seconds without a record after which reading of standard input ends."""
 
 _NUMBER: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:[.,][0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _YEAR_3000: Final = 32_503_680_000 * Unit.SECOND.value
@@ -49,7 +49,7 @@ class ObjectTexts:
 
 @dataclass(slots=True)
 class SampledTime:
-    """Records of one kind of time: their number, and the place of the first one."""
+    """Number of records with one kind of time, and the place of the first one."""
 
     count: int = 0
     first: str = ""
@@ -66,8 +66,8 @@ class InputSample:
 
     - `count`: records with a time; `files`: files that were opened; `ended`: there are no more.
     - `least`, `greatest`: the first and the last time, in µs since 1970.
-    - `late`: records that the declared lateness loses; `behind`: the lateness in µs that loses
-      none.
+    - `late`: records that are late under the declared lateness; `behind`: the least lateness in µs
+      under which none is.
     - `repeated`: records of the time of one before, where every element is an instant.
     - `unreadable`: records that cannot be read; `reason`: that of the first.
     - `zoned`, `zoneless`, `far`: date-times with and without a zone, and integers that are beyond
@@ -95,11 +95,12 @@ class InputSample:
 
     @property
     def full(self) -> bool:
-        """True if as many records were read as are asked for."""
+        """True if the requested number of records was read."""
         return self.count + self.unreadable.count >= self.most
 
     def read(self, file: InputFile, records: Iterator[Record]) -> None:
-        """Count the records of a file, until there are enough; each file has an order of its own."""
+        """Count the records of a file until the sample is full. Lateness is relative to the same
+        file."""
         self.files += 1
         lateness = Lateness(file.delay, single=file.single)
         while not self.full:
@@ -130,7 +131,7 @@ class InputSample:
                     counted.add(unescaped(value[1:-1]))
 
     def _add_time(self, file: InputFile, record: Record, micros: Micros) -> None:
-        """Note of a time whether it is a date-time with or without a zone, or a large integer."""
+        """Count a time as a date-time with or without a zone, or as a large integer."""
         zone = file.map.time_zone if file.map else None
         form = file.map.time_format if file.map else None
         if form is not None:
@@ -158,8 +159,8 @@ def sample_files(sample: InputSample, files: list[InputFile]) -> None:
 
 
 def sample_topics(sample: InputSample, topics: KafkaInput) -> None:
-    """Read the first records of each partition, as many of one as of another; raises `Refused` where
-    the broker does not answer, or refuses.
+    """Read the first records of each partition, equally many of each. Raises `Refused` if the
+    broker does not answer or refuses access.
     """
     from dotr.sources.kafka.bounded import BoundedTopics
 
@@ -176,8 +177,8 @@ def sample_topics(sample: InputSample, topics: KafkaInput) -> None:
 
 
 def sample_standard_input(sample: InputSample, like: InputFile, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Read the records that standard input has now: up to its end, or until it is silent for two
-    seconds. Raises `Refused` where it cannot be read.
+    """Read the available records of standard input, up to its end or a pause of two seconds. Raises
+    `Refused` if it cannot be read.
     """
     feed = StandardInput(like)
     sample.read(like, _waiting_records(feed, sample.most, sleep))

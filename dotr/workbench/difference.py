@@ -80,7 +80,7 @@ def _as_blank(term: Term) -> Term:
 
 @dataclass(frozen=True, slots=True)
 class Discrepancy:
-    """Expectation without output, output without expectation, or a pair of them that is alike.
+    """Expectation without output, output without expectation, or a similar pair of both.
 
     - `expected`: the expectation; None where there is none. `number` counts it from 0.
     - `actual`: the output; None where there is none.
@@ -182,8 +182,8 @@ def _head(item: Item, clock: Clock) -> str:
 
 
 def _lines(item: Item, expected: Item, prefixes: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Lines of an item's attributes and triples with their sort keys, for the fields that `wanted`
-    has."""
+    """Lines of an item's attributes and triples with their sort keys, for the fields that
+    `expected` has."""
     lines: list[tuple[str, str]] = []
     if item.attributes is not None and expected.attributes is not None:
         for name, _, value in (line.partition(": ") for line in sorted(item.attributes)):

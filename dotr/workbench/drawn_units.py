@@ -14,8 +14,9 @@ from dotr.workbench.explanation import Explanation
 
 
 def drawn_units(explained: Explanation, program: CompiledProgram) -> Sequence[DrawnUnit]:
-    """The units of a program other than rules, by layer: as their explanations draw them, others
-    with what they read.
+    """The units of a program other than rules, by layer.
+
+    Units with an explanation are drawn as it describes them, others with the labels they read.
     """
     known = {unit.name: unit for unit in explained.drawn}
     layers = program.layout.layers
@@ -48,7 +49,7 @@ def _reads(unit: StreamUnit) -> Iterator[tuple[str, GraphStream | None]]:
 
 
 def _source(stream: UnitStream) -> GraphStream | None:
-    """The label or stream from which an arrow comes; None for what all inputs together bring."""
+    """The label or stream at which an arrow starts; None for the merge of all inputs."""
     match stream:
         case EventSource(label, _) | IntervalEvents(label, _):
             return MadeGraphs(label)

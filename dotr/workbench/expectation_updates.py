@@ -1,8 +1,8 @@
 """Rewriting the expectations of rule tests from their outputs, in place.
 
 Idea: differences become edits of the YAML text at the spans of its values, so that comments and
-layout stay. The new text is read again: the case must pass, and nothing else of the file may have
-changed, or else the case is left as it is.
+layout are preserved. The new text is parsed again: unless the case then passes and the rest of the
+file has the same data, the case is left unchanged.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _without_expectations(tree: Tree, number: int) -> object:
 
 
 def write_update(before: Document, after: Document) -> str:
-    """Write a test file anew, with its line ends and its byte order mark; returns the diff."""
+    """Rewrite a test file with its line ends and its byte order mark; returns the diff."""
     path = Path(before.name)
     raw = path.read_bytes()
     text = after.text.replace("\n", "\r\n") if b"\r\n" in raw else after.text
@@ -113,7 +113,7 @@ class _Layout:
         return self.tree.spans[location].text[:1] in ("[", "{")
 
     def in_flow(self, location: Location) -> bool:
-        """True if a value stands inside brackets or braces."""
+        """True if a value is inside brackets or braces."""
         return any(self.is_flow(location[:length]) for length in range(len(location)))
 
     def line_start(self, offset: int) -> int:
@@ -184,7 +184,7 @@ class _ListEdits:
         return Edit(self.layout.start(location), self.layout.end(location), text)
 
     def _keys_to_write(self) -> set[str]:
-        """The keys that a new entry has: those of the other expectations of the case, else of the file."""
+        """The keys of a new entry: those of the other expectations of the case, else of the file."""
         if self.part == "facts":
             return {"fact", "attributes"}
         cases = self.test.file.section.cases
@@ -194,10 +194,10 @@ class _ListEdits:
                 return {key for key in ("rule", "attributes", "graph") if any(getattr(each, key) is not None for each in known)}
         return {"attributes"}
 
-    # --- entries that come and go ---
+    # --- new and removed entries ---
 
     def _first(self, texts: Sequence[tuple[Item, str]]) -> Iterator[Edit]:
-        """Entries of a list that was empty: a block of lines, unless it stands in braces."""
+        """Entries of a list that was empty: a block of lines, unless the case is in braces."""
         if not texts:
             return
         span = self.test.file.tree.spans[self.location]
@@ -211,12 +211,13 @@ class _ListEdits:
         yield Edit(self.layout.line_end(span.end), self.layout.line_end(span.end), self._lines(indent, texts, span.end))
 
     def _lines(self, indent: str, texts: Sequence[tuple[Item, str]], after: int) -> str:
-        """Entries as lines; after the last line of a file without a line end, that is added first."""
+        """Entries as lines to insert at the offset `after`, behind a line end if the file ends
+        without one."""
         begin = "" if "\n" in self.text[after:] else "\n"
         return begin + "".join(f"{indent}- {text}\n" for _, text in texts)
 
     def _place(self, item: Item) -> int:
-        """The number of the entries before which a new one is put: behind all that are not later."""
+        """The index at which a new entry is inserted: behind all entries that are not later."""
         return max((number + 1 for number, each in enumerate(self.expected) if each.time <= item.time), default=0)
 
     def _in_block(self, removed: set[int], texts: Sequence[tuple[Item, str]]) -> Iterator[Edit]:

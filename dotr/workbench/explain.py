@@ -70,9 +70,9 @@ def text(explained: Explanation) -> Iterator[str]:
     if explained.unread:
         yield ""
         yield f"Read by no rule, and asked by rule tests alone: {', '.join(explained.unread)}"
-    for asked in explained.continuous:
+    for continuous in explained.continuous:
         yield ""
-        yield from lines_of(asked)
+        yield from lines_of(continuous)
     for file in explained.files:
         yield ""
         yield from lines_of_file(file)

@@ -1,4 +1,5 @@
-"""Explanations of EP-SPARQL units: events, operands, operators and what they keep, partition, layer."""
+"""Explanations of EP-SPARQL units: events, operands, operators and what they keep, partition,
+layer."""
 
 from __future__ import annotations
 
@@ -100,7 +101,7 @@ _POLICIES: Final = {
 
 
 def _read(read: UnitRead) -> str:
-    """An operand's text, or the graphs that it reads, and whether the present counts."""
+    """An operand's text, or the graphs that it reads, and whether it reads events of the present."""
     when = "" if read.now else ", of the past"
     match read.stream:
         case IntervalEvents(label, None):

@@ -1,4 +1,4 @@
-"""Explanations of LARS files: points, reports, what is kept of each predicate, partition, layer."""
+"""Explanations of LARS files: points, reports, retention of each predicate, partition, layer."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class LarsExplanation(NamedTuple):
 
     - `points`: the length of a point and the stream.
     - `reports`: the events; `kept`: the retention of each predicate.
-    - `partition`: the key of each predicate, or why there is none.
-    - `layer`: the place of the file among the layers; `number`: the number of its own.
+    - `partition`: the key of each predicate, or the reason why there is none.
+    - `layer`: the layer of the file as text with its reason; `number`: the layer's number.
     - `read`, `made`: the labels of events that it reads and makes.
     """
 

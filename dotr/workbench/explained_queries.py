@@ -1,5 +1,4 @@
-"""Explanations of continuous queries: streams, windows, reports, what is kept, partition and
-layer."""
+"""Explanations of continuous queries: streams, windows, reports, state, partition and layer."""
 
 from __future__ import annotations
 
@@ -41,8 +40,9 @@ from dotr.store.triples import TripleIndex
 
 @dataclass(frozen=True, slots=True)
 class WindowExplanation:
-    """One window of a query: its name, stream, extent, reports and level, and what is kept of
-    it. `source`: the stream, for drawings."""
+    """One window of a query: its name, stream, extent, reports, level and state.
+
+    `source`: the stream, for drawings."""
 
     name: str
     stream: str
@@ -55,8 +55,10 @@ class WindowExplanation:
 
 @dataclass(frozen=True, slots=True)
 class ContinuousExplanation:
-    """Plan of a continuous query; `makes` tells its events, `layer` its place among the layers,
-    and `readers` the units that read its events or graphs.
+    """Plan of a continuous query, a text for each part.
+
+    `makes`: its events; `layer`: its layer and the reason; `readers`: the units that read its
+    events or graphs.
     """
 
     label: Label
@@ -167,7 +169,8 @@ def _explained(
 
 
 def _evaluation(query: ContinuousQuery, rules: Sequence[DatalogRule], background: TripleIndex) -> str:
-    """What of the solutions is kept from report to report, and what is evaluated in full."""
+    """The evaluation of a query: the parts that are maintained from report to report, and those
+    that are evaluated in full."""
     blocks = kept_matches([MatchEvaluator(block, str) for block in query.matches])
     operators = [None if each is None else each.operator for each in blocks]
     plan = kept_plan(query.query, followed_graphs(query, rules), NO_LIMITS, background, operators)
@@ -204,7 +207,7 @@ def _window(window: ContinuousWindow, stream: GraphStream, is_matched: bool) -> 
 
 
 def kept_by_window(window: ContinuousWindow) -> str:
-    """Part of its stream that a window keeps, with what its level needs."""
+    """Part of its stream that a window stores, with the additional state of its level."""
     level = window.block_level
     history = f", and the last {duration_text(level.within)} of the stream" if isinstance(level, StreamLevel) and level.within else ""
     return kept_text(window.extent) + history
@@ -234,7 +237,7 @@ def extent_text(extent: Extent) -> str:
 
 
 def kept_text(extent: Extent) -> str:
-    """Part of its stream that a window keeps.
+    """Part of its stream that a window stores.
 
     >>> kept_text(RangeExtent(10_000_000, 5_000_000)), kept_text(NowExtent())
     ('elements of 10 s', 'nothing after its time')

@@ -229,16 +229,16 @@ class _Explainer:
         """Other rules with the same matcher, by rule."""
         others: dict[str, tuple[str, ...]] = {}
         numbers: dict[tuple[int, int], int] = {}
-        alike: dict[object, list[tuple[int, Rule, tuple[int, ...], tuple[str, ...]]]] = {}
+        by_places: dict[object, list[tuple[int, Rule, tuple[int, ...], tuple[str, ...]]]] = {}
         for stages in self.stages.values():
             rule = stages[0][1].rule
             ports = tuple(numbers.setdefault((layer.number, port), len(numbers)) for layer, placed in stages for _, port in placed.roles)
             places = tuple((layer.number, placed.depth) for layer, placed in stages)
-            here = alike.setdefault(places, [])
-            here.append((len(here), rule, ports, self.program.attributes[rule.event]))
-        for here in alike.values():
-            for shape in group_rules(here):
-                names = [here[number][1].name for number in shape.numbers]
+            group = by_places.setdefault(places, [])
+            group.append((len(group), rule, ports, self.program.attributes[rule.event]))
+        for group in by_places.values():
+            for same_template in group_rules(group):
+                names = [group[number][1].name for number in same_template.numbers]
                 others |= {name: tuple(other for other in names if other != name) for name in names}
         return others
 

@@ -1,6 +1,7 @@
 """Guesses about a user's own file, a CSV or JSON export: delimiter, encoding, time, values.
 
-Idea: the first records decide. Every guess is a sentence, so a user sees what to correct.
+Idea: the first records decide. Every guess is reported as a sentence, so that a user can correct
+it.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class ExportGuess:
 
 
 def guess(path: str) -> ExportGuess:
-    """The guesses about a CSV or JSON file; raises `Refused` where it is none, or has no time."""
+    """The guesses about a CSV or JSON file; raises `Refused` for other files and without a time."""
     with closing(open_lines(path, START)) as lines:
         beginning = lines.read(1 << 20)
     if not beginning.strip():
@@ -154,8 +155,8 @@ def _usable(name: str) -> bool:
 
 
 def _agreement(lines: Sequence[str], delimiter: str) -> tuple[int, int]:
-    """How well a delimiter fits: the number of the first lines that have as many columns as the
-    header, where it has several, and that number of columns.
+    """The fit of a delimiter: the number of leading lines with as many columns as the header, 0 if
+    the header has a single one, and the number of columns.
     """
     rows = list(islice(csv.reader(lines, delimiter=delimiter), 50))
     columns = len(rows[0]) if rows else 0
@@ -210,7 +211,8 @@ def _messages(path: str) -> Iterator[dict[str, Any]]:
 
 
 def _list_of_objects(message: dict[str, Any]) -> str:
-    """The name of a member that lists objects, where the message itself has no time; else empty."""
+    """The name of a member that is a list of objects, if the message itself has no time; else
+    empty."""
     if any(_TIME_NAMES.search(name) for name, _ in _scalars(message, "")):
         return ""
     for name, value in message.items():
@@ -242,7 +244,7 @@ def _quoted(name: str) -> str:
 
 
 def _time_of(path: str, columns: dict[str, list[str]]) -> TimeGuess:
-    """The time among some columns: the first whose name or values look like one; raises `Refused`."""
+    """The time column: the first whose name or values look like times; raises `Refused`."""
     ranked = sorted(columns, key=lambda name: not _TIME_NAMES.search(name))
     for name in ranked:
         texts = [text for text in columns[name] if text]
@@ -266,10 +268,9 @@ _UNIT_WORDS: Final = {Unit.SECOND: "s", Unit.MILLISECOND: "ms", Unit.MICROSECOND
 
 
 def _form_of(texts: Sequence[str], *, named: bool) -> tuple[str | None, Unit, Callable[[str, Unit], Micros]] | None:
-    """The form and unit in which all texts are times, and their parser; None where there is none.
+    """The format and unit in which all texts are times, and their parser; None if there is none.
 
-    Integers count as times where the column is called so, or where they lie in the years 1980 to
-    2100.
+    Integers are times if the column is `named` like one, or if they are in the years 1980 to 2100.
     """
     if not texts:
         return None
@@ -293,9 +294,9 @@ def _form_of(texts: Sequence[str], *, named: bool) -> tuple[str | None, Unit, Ca
 
 
 def _values_of(columns: dict[str, list[str]], decimal: str) -> tuple[ValueGuess, ...]:
-    """The values of columns that have some, with a predicate's local name for each, all different."""
+    """The columns with values, each with a unique local name of a predicate."""
     values = []
-    taken: set[str] = set()
+    predicates: set[str] = set()
     for name, column in columns.items():
         texts = [text for text in column if text]
         if not texts:
@@ -303,10 +304,10 @@ def _values_of(columns: dict[str, list[str]], decimal: str) -> tuple[ValueGuess,
         numbers = [_number(text, decimal) for text in texts]
         predicate = _local_name(name)
         count = 1
-        while predicate in taken:
+        while predicate in predicates:
             count += 1
             predicate = f"{_local_name(name)}{count}"
-        taken.add(predicate)
+        predicates.add(predicate)
         numeric = all(number is not None for number in numbers)
         known = tuple(number for number in numbers if number is not None) if numeric else ()
         values.append(ValueGuess(name, predicate, known, numeric, len(set(texts))))

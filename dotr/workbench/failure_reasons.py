@@ -1,4 +1,5 @@
-"""Reasons of failed rule tests: why an expected event did not come, and why another one did."""
+"""Reasons of failed rule tests: why an expected event is missing, and why there is an unexpected
+one."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _MOST: Final = 5
 
 
 class FailureReasons:
-    """Reasons of the differences of a case, which is counted from 0. Each reason replays the case."""
+    """Reasons of the differences of case `number`, counted from 0. Each reason replays the case."""
 
     def __init__(self, test: LoadedTest, number: int) -> None:
         self._replay = replay_of_case(test, number)

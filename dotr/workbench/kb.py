@@ -52,8 +52,8 @@ def summary_lines(background: CompiledBackground, store: CompiledStore) -> Itera
     knowledge = background.program.knowledge
     sizes = {name: section.length for name, section in file.sections.items()}
     terms = sum(sizes[name] for name in _OF_TERMS)
-    seen = store.index.visible_count()
-    yield f"triples    {seen:,}: {about.loaded:,} loaded, {seen - about.loaded:,} derived"
+    visible = store.index.visible_count()
+    yield f"triples    {visible:,}: {about.loaded:,} loaded, {visible - about.loaded:,} derived"
     yield f"terms      {about.terms:,}"
     by_rule = {rule: count for rule, count in about.by_rule.items() if count and rule != HIDDEN_TRIPLES}
     yield f"derived    {'by rule' if by_rule else 'nothing'}"

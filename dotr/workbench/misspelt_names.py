@@ -1,10 +1,10 @@
-"""Names that are probably misspelt: a predicate or class that occurs once in all files of a program,
-one letter away from one that occurs often (C223).
+"""Names that are probably misspelt: a predicate or class that occurs once in all files of a
+program, one letter away from one that occurs often (C223).
 
 Idea: names are counted in the text of rules, Datalog and maps, in the background, and in the
-streams of a test. A misspelt one selects nothing, and no other check sees that.
-Invariant: a name of the background is never reported, and two names that differ in a digit are two.
-Cost: one token at a time over the text; the background is asked for single names.
+streams of a test. A misspelt name matches nothing, and no other check detects that.
+Invariant: a name of the background is never reported, nor one that differs from another in a digit.
+Cost: one pass over the tokens of the text, and a look-up in the background per rare name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CODE: Final = "C223"
 
 @dataclass(frozen=True, slots=True)
 class StreamTexts:
-    """What is known of the streams of a program.
+    """Texts that describe the streams of a program.
 
     `maps`: the maps of CSV inputs, each with its span in the configuration; `graphs`: those of the
     cases of a test.
@@ -100,7 +100,7 @@ def _warning(kind: str, name: Term, close: Term, place: Span, count: int) -> Dia
 
 
 def _names(program: CompiledProgram, texts: StreamTexts) -> Iterator[tuple[Term, Span]]:
-    """The IRIs in the texts of a program with their places, but for those of prefixes."""
+    """The IRIs in the texts of a program with their places, without those of declared prefixes."""
     for document in (*program.spec.rules, *program.spec.datalog):
         yield from _names_in(document, _declared(document) or program.spec.prefixes)
     for document, span in texts.maps:

@@ -2,9 +2,9 @@
 
 Idea: where all sources of a predicate are known (maps of CSV inputs, background, streams of a
 test), the kinds of its objects are known, and the static check of conditions is repeated with them.
-Invariant: no false alarm. No predicate counts that a Datalog rule or an entailment can derive.
-Beside inputs of RDF graphs, only predicates whose objects in the background are all numbers in
-quotes count.
+Invariant: no false alarm. Predicates that a Datalog rule or an entailment can derive are skipped.
+If an input has RDF graphs, only predicates are checked whose objects in the background are all
+numbers in quotes.
 Cost: a second compilation of the rules, and one more for each predicate where there is a warning.
 """
 
@@ -61,8 +61,8 @@ _KindsFound: TypeAlias = Mapping[Term, tuple[TermKinds, tuple[ObjectSource, ...]
 
 
 def objects_of_inputs(config: Config) -> StreamObjects:
-    """Sources of objects in a configuration's inputs: the maps of CSV inputs; other inputs make it
-    incomplete."""
+    """Sources of objects in a configuration's inputs: the maps of CSV inputs. With other inputs the
+    result is not complete."""
     sources: list[ObjectSource] = []
     is_complete = True
     for section in config.settings.input:
@@ -120,7 +120,7 @@ def _remedy(slot: TemplateSlot) -> str:
 def never_true(program: CompiledProgram, stream_objects: StreamObjects) -> Iterator[Diagnostic]:
     """Warning for each condition that is always an error for the types of the data."""
     if program.spec.entailment is not Entailment.NONE:
-        return  # schema, streamed or not, may give a predicate the objects of another
+        return  # under an entailment, a predicate may also have the objects of another
     known = _known_kinds(program, stream_objects)
     before = {(each.code, each.span) for each in program.rules.diagnostics}
 

@@ -86,7 +86,7 @@ cases:
 
 
 def new_project(folder: str, export: str | None = None) -> tuple[list[str], Sequence[str]]:
-    """Write the project's files; returns their paths, and sentences on what was guessed.
+    """Write the project's files; returns their paths, and sentences on the guesses.
 
     Args:
         folder: a folder that is empty or not there yet.

@@ -1,7 +1,7 @@
 """`dotr new DIR --from FILE`: a working project over a user's own CSV or JSON file.
 
-The project reads the file where it is. A rule watches the first number; its test is made of the
-file's first records, and of the first one for which the rule fires.
+The project reads the file in place. Its rule compares the first numeric column with a threshold;
+its test has the file's first records, and the first one for which the rule fires.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SCHEMA: Final = ".dotr/config.schema.json"
 
 @dataclass(frozen=True, slots=True)
 class ExportProject:
-    """The texts of a project's files by name, and sentences on what was guessed."""
+    """The texts of a project's files by name, and sentences on the guesses."""
 
     files: Mapping[str, str]
     sentences: Sequence[str]
@@ -105,7 +105,8 @@ def _input_name(export: str) -> str:
 
 
 def _threshold(value: ValueGuess) -> str:
-    """A bound that about a tenth of the sample exceeds, and one value at least, if not all are equal.
+    """A bound that about a tenth of the sample exceeds, but at least one value unless all are
+    equal.
 
     >>> _threshold(ValueGuess("v", "v", (1, 2, 3, 4, 5, 6, 7, 8, 9, 10), True, 10))
     '9'

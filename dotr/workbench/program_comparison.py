@@ -1,10 +1,10 @@
-"""Comparison of two programs over their inputs: which events of each rule are new, gone, or the same.
+"""Comparison of two programs over their inputs: the new, lost and equal events of each rule.
 
-Idea: both programs are stepped instant by instant, over one reading where their inputs are the
-same. What both have made up to a time that both have passed is compared and forgotten. Events are
-the same if time, type, attributes and graph are, but for fresh names; only events that differ as
-they are written are brought to a form without names.
-Memory: the state of both programs, the events of a moment, and the few that are to be shown.
+Idea: both programs are stepped instant by instant, reading the inputs once if they are the same.
+The events up to a time that both programs have passed are compared and discarded. Events are equal
+if their times, types, attributes and graphs are, up to fresh names. Events are compared as they are
+written first, and only those that differ in a canonical form without fresh names.
+Memory: the state of both programs, the events of an instant, and the few events that are shown.
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ class RuleDifference:
         newer: its name in the program with the change; None: the rule is not in it.
         before: the number of its events without the change.
         after: the number of its events with the change.
-        new: the number of events that the change brings.
-        gone: the number of events that it takes.
-        read: the rules that differ and that this one reads, directly or not, if it differs by them
-            alone.
-        first_new: the first of the new events, as many as are to be shown.
-        first_gone: the first of those that are gone.
+        new: the number of events with the change only.
+        gone: the number of events without the change only.
+        read: if this rule differs only because of rules that it reads, directly or not: those
+        rules. first_new: the first new events, as many as are to be shown.
+        first_gone: the first gone events, likewise.
     """
 
     rule: str
@@ -72,7 +71,7 @@ class ProgramPair:
     Attributes:
         before: the replay without the change.
         after: the replay with it.
-        same_inputs: both read the same elements, so that those of `before` serve both.
+        same_inputs: both read the same elements, so that those of `before` are read for both.
     """
 
     before: Replay
@@ -81,12 +80,12 @@ class ProgramPair:
 
 
 def open_pair(path: str, against: str | None, options: Sequence[str], head: int | None = None) -> ProgramPair:
-    """Two configurations, or one of them twice, ready to be compared.
+    """Open two configurations, or one configuration with changed options, for a comparison.
 
     Args:
         path: the configuration without the change.
         against: the configuration with the change; None: the same one.
-        options: values that change the latter, as those of `--set`.
+        options: values that change the configuration with the change, as those of `--set`.
         head: the number of elements that are read of each; None: all.
 
     Raises:
@@ -122,17 +121,17 @@ def _are_same(configs: Sequence[Config], inputs: Sequence[Inputs]) -> bool:
 
 
 def compare(pair: ProgramPair, *, show: int = 0) -> list[RuleDifference]:
-    """The differences of all rules, in the order of the program with the change; those that it has
-    no more come last.
+    """The differences of all rules, in the order of the program with the change; removed rules are
+    last.
 
     Args:
         pair: the two programs with their inputs.
-        show: the number of new events, and of events that are gone, that are kept of each rule.
+        show: the number of new events, and of gone events, that are kept of each rule.
     """
     comparison = _EventDifferences(pair, show)
     both = _steps_together(pair) if pair.same_inputs else _steps_apart(pair)
     for before, after in both:
-        comparison.take(before, after)
+        comparison.add(before, after)
     return comparison.result()
 
 
@@ -143,7 +142,7 @@ _Firings: TypeAlias = list[Firing]
 
 
 def _steps_together(pair: ProgramPair) -> Iterator[tuple[_Firings, _Firings]]:
-    """The firings of both programs up to each instant, over one reading."""
+    """The firings of both programs at each instant; the inputs are read once."""
     engines = [Engine(replay.program, replay.clock) for replay in (pair.before, pair.after)]
     for instant in pair.before.instants():
         before, after = (_step(engine, instant) for engine in engines)
@@ -200,11 +199,11 @@ def _head(replay: Replay, elements: int) -> Replay:
     return replace(replay, read=read)
 
 
-# --- what differs ---
+# --- differences ---
 
 
 _Form: TypeAlias = Hashable
-"""A firing in a form by which it is compared."""
+"""The form of a firing that is compared."""
 
 
 def _written(firing: Firing) -> _Form:
@@ -243,8 +242,8 @@ class _EventDifferences:
         labels = {self._renamed[rule.name]: rule.event for rule in after.rules.rules if rule.name in self._renamed}
         self._labels = {rule.event: labels[rule.name] for rule in before.rules.rules if rule.name in labels}
 
-    def take(self, before: _Firings, after: _Firings) -> None:
-        """Compare what both programs have made up to a time that both have passed."""
+    def add(self, before: _Firings, after: _Firings) -> None:
+        """Compare the firings of both programs up to a time that both have passed."""
         for firing in before:
             self._before[firing.rule].before += 1
         for firing in after:
@@ -286,7 +285,7 @@ class _EventDifferences:
 
 
 def _unpaired(before: _Firings, after: _Firings, form: Callable[[Firing], _Form]) -> tuple[_Firings, _Firings]:
-    """The firings of either side without an equal one on the other; events of one rule are paired
+    """The multiset difference of both sides in both directions; firings of the same rule are paired
     first.
     """
     left = [(form(firing), firing) for firing in before]
@@ -303,7 +302,7 @@ def _unpaired(before: _Firings, after: _Firings, form: Callable[[Firing], _Form]
 def _without(
     side: list[tuple[_Form, Firing]], keys: Sequence[tuple[_Form, str]], common: Counter[tuple[_Form, str]]
 ) -> list[tuple[_Form, Firing]]:
-    """The firings of one side that are left when those in common are taken away."""
+    """The firings of one side without the common ones; changes `common`."""
     rest = []
     for key, each in zip(keys, side, strict=True):
         if common[key]:

@@ -38,7 +38,7 @@ def rule_named(replay: Replay, name: str) -> Rule | StreamUnit:
 
 
 def time_of(replay: Replay, text: str, option: str) -> Micros:
-    """The time in µs since 1970 of a text, as an element may have it; raises `Refused`."""
+    """The time in µs since 1970 of a text in the form of element times; raises `Refused`."""
     try:
         return parse_time(text, replay.clock.unit)
     except ValueError as error:
@@ -49,7 +49,7 @@ def time_of(replay: Replay, text: str, option: str) -> Micros:
 def times_of(
     replay: Replay, *, at: str | None = None, first: str | None = None, last: str | None = None
 ) -> tuple[Micros | None, Micros | None]:
-    """The first and the last time asked about in µs since 1970, None without a bound; raises
+    """The first and the last time of a question in µs since 1970, None without a bound; raises
     `Refused`.
     """
     if at is not None:
@@ -81,7 +81,7 @@ def conditions_of(replay: Replay, texts: Sequence[str], attributes: Sequence[Var
     Args:
         replay: gives the prefixes of the terms.
         texts: such as `room=:lab`.
-        attributes: the names that there are.
+        attributes: the names of the event's attributes.
         label: the label of the event that has them.
     """
     found = []

@@ -112,9 +112,9 @@ class Reasons:
                     if self._layers[maker.rule.name] < number and not meet(maker.rule, maker.stage, placed.stage, role):
                         has_no_key = role.label in placed.stage.replicated or isinstance(placed.split, AnyPartition)
                         moved[role.source.event] = "made" if has_no_key else "made under another key,"
-        asked = {label: None for label in events if label not in self._producers}
-        if asked:
-            return f"{number}: {_listed(asked)} {_are(asked)} made by a continuous query, in a layer before"
+        query_events = {label: None for label in events if label not in self._producers}
+        if query_events:
+            return f"{number}: {_listed(query_events)} {_are(query_events)} made by a continuous query, in a layer before"
         if moved:
             how = next(iter(moved.values())) if len(set(moved.values())) == 1 else "made"
             return f"{number}: {_listed(list(moved))} {_are(moved)} {how} in a layer before"
@@ -149,7 +149,7 @@ def _key_text(placed: PlacedRule) -> str:
 
 
 def _replicated(placed: PlacedRule) -> str:
-    """The labels of a stage whose events every bucket has, as the end of a reason."""
+    """The labels of a stage whose events are replicated to every bucket, as the end of a reason."""
     labels = [role.label for role in placed.clause_roles if role.label in placed.stage.replicated]
     if not labels:
         return ""

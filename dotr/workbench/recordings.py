@@ -1,8 +1,7 @@
 """Recordings as streams of rule tests: a file in a format of inputs, or the part between two times.
 
-A recording is read as a configured input reads its own files, if the test names one. Otherwise the
-ending of the file's name tells the format, and like any other stream of a test it has no late
-elements.
+If the test names a configured input, a recording is read with its settings. Otherwise the ending of
+the file's name determines the format, and no element is late, as in any other stream of a test.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class RecordedElement:
 @dataclass(frozen=True, slots=True)
 class Recording:
     """Elements of a recording in the order of time. `dated`: its times are date-times; `notes`:
-    remarks on what is left out."""
+    remarks on elements that are left out."""
 
     elements: Sequence[RecordedElement]
     dated: bool
@@ -96,7 +95,7 @@ def _is_whole(section: RecordingSection) -> bool:
 
 
 def _rejection_note(rejected: Sequence[DeadLetter]) -> str:
-    """Note of elements that are left out, with the first one's place and reason."""
+    """Note on elements that are left out, with the first one's place and reason."""
     first = rejected[0]
     more = f"; and {len(rejected) - 1} more" if len(rejected) > 1 else ""
     return f"{first.file}:{first.line} is left out ({first.reason.value}): {first.why}{more}"

@@ -1,4 +1,4 @@
-"""Replays of what a user names: a configuration, or the cases of a rule test."""
+"""Replays of configurations and of the cases of rule tests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def open_replays(path: str, case: str | None = None, options: Sequence[str] = ()
 
 
 def _selected(path: str, cases: Sequence[Case], case: str | None) -> Sequence[int]:
-    """Numbers of the cases that are asked for, counted from 0."""
+    """Numbers of the selected cases, counted from 0."""
     if case is None:
         return range(len(cases))
     names = [each.name for each in cases]
@@ -52,8 +52,9 @@ def _selected(path: str, cases: Sequence[Case], case: str | None) -> Sequence[in
 
 
 def replay_of_case(test: LoadedTest, number: int) -> Replay:
-    """A replay of a case, which is counted from 0. The place of an element is the line of its entry in
-    `stream`, or its place in a recording.
+    """A replay of case `number`, counted from 0.
+
+    The place of an element is the line of its entry in `stream`, or its place in a recording.
     """
     case = test.cases[number]
 

@@ -1,10 +1,11 @@
 """Bounds of a program's state: for each label the retention of its events, and the chain of windows
 that causes it.
 
-A rule needs an event while a chain of windows from some anchor can include it
-(`dotr.layout.retention`); a delayed anchor is stored for its delay. The longest bound of all rules
-that read a shared query or event decides. Units of other languages are bounded by what `explain`
-tells of them: windows of continuous queries, predicates of LARS files, operators of EP-SPARQL.
+A rule retains an event while a chain of windows from some anchor can include it
+(`dotr.layout.retention`); a delayed anchor is stored for its delay. The bound of a shared query or
+event is the longest of all rules that read it. Units of other languages have the bounds that
+`explain` shows: of windows of continuous queries, predicates of LARS files, and operators of
+EP-SPARQL units.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ class RetainedState:
 
 
 def shown_prefixes(spec: ProgramSpec) -> Prefixes:
-    """The prefixes by which IRIs are shown: those of the configuration, and those of the files; the
-    first one counts."""
+    """The prefixes that shorten IRIs: those of the configuration, then those of the files; the
+    first declaration of a prefix is used."""
     documents = (*spec.rules, *spec.datalog)
     return {**{prefix: iri for document in reversed(documents) for prefix, iri in _PREFIX.findall(document.text)}, **spec.prefixes}
 
@@ -103,8 +104,8 @@ def state(title: str, rules: RuleSet, units: Sequence[StreamUnit] = (), prefixes
 
 
 def _bounds_of_unit(unit: StreamUnit, prefixes: Prefixes) -> Iterator[OperatorBound | StreamBound]:
-    """Bounds of the operators of an EP-SPARQL unit, and of the members of a component; of the windows
-    of a continuous query; of the predicates of a LARS file.
+    """Bounds of a unit: of the operators of an EP-SPARQL unit or of all members of a component, of
+    the windows of a continuous query, or of the predicates of a LARS file.
     """
     match unit:
         case IntervalComponent():

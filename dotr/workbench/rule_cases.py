@@ -31,15 +31,15 @@ class CaseRun:
 
     - `broken`: a line for each query, rule and element that fails, which makes the case fail.
     - `left_out`: a line for each instant that is left out.
-    - `outputs`, `facts`: what differs from the expectations.
-    - `takes_facts`: some query has an answer.
+    - `outputs`, `facts`: the differences from the expectations.
+    - `has_answers`: some query has an answer.
     """
 
     broken: tuple[str, ...]
     left_out: tuple[str, ...]
     outputs: tuple[Discrepancy, ...]
     facts: tuple[Discrepancy, ...]
-    takes_facts: bool
+    has_answers: bool
 
     @property
     def passed(self) -> bool:
@@ -54,8 +54,8 @@ class Case:
     - `line`: where it begins in the file, from 1 on.
     - `elements`: the triples of each element by time (µs since 1970).
     - `places`: the places of the elements by time, in the same order.
-    - `outputs`, `facts`: what is expected; None: not compared.
-    - `notes`: remarks on what is left out of a recording.
+    - `outputs`, `facts`: the expectations; None: not compared.
+    - `notes`: remarks on elements of a recording that are left out.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Case:
         left_out: list[str] = []
         outputs: list[Item] = []
         facts: list[Item] = []
-        takes_facts = False
+        has_answers = False
 
         def output(firings: Sequence[Firing]) -> list[Item]:
             return [Item(f.time, f.event, f.rule, comparable_attributes(dict(f.attributes)), comparable(f.graph or ())) for f in firings]
@@ -86,7 +86,7 @@ class Case:
             graphs = self.elements[time]
             firings, closed = engine.step(time, graphs)
             stage_one = closed.facts
-            takes_facts = takes_facts or any(stage_one.facts.values())
+            has_answers = has_answers or any(stage_one.facts.values())
             outputs += output(firings)
             at = f"! at {format_time(time, self.clock)}"
             broken += [
@@ -116,7 +116,7 @@ class Case:
             tuple(left_out),
             () if self.outputs is None else discrepancies(self.outputs, outputs, self.clock, prefixes),
             () if self.facts is None else discrepancies(self.facts, facts, self.clock, prefixes),
-            takes_facts,
+            has_answers,
         )
 
 
@@ -136,8 +136,8 @@ class _CaseStream:
 
 
 def unplaced_elements(file: TestFile, program: CompiledProgram) -> Iterator[Diagnostic]:
-    """A problem (C237) for the first element of each case that names no stream, where units read
-    several streams.
+    """A problem (C237) for each case with an element without a stream, if units read several
+    streams; at its first such element.
     """
     names = sorted(stream.name for stream in program.layout.fed_streams)
     for number, case in enumerate(file.section.cases) if len(names) > 1 else ():

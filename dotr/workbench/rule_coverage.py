@@ -1,9 +1,10 @@
-"""Coverage of rules by the cases of rule tests: the outcomes that occurred, and those that never did.
+"""Coverage of rules by the cases of rule tests: the outcomes that occurred, and those that never
+did.
 
-Idea: each case is replayed, and every rule is evaluated plainly at each of its anchors
-(`dotr.explanations.rule_evaluation`), which tells the outcome of each clause and condition. A
-Datalog rule is asked for a match at each instant.
-Cost: that of the plain evaluation of all candidates; cases are small.
+Idea: each case is replayed, and every rule is evaluated by brute force at each of its anchors
+(`dotr.explanations.rule_evaluation`), which yields the outcome of each clause and condition. For a
+Datalog rule, each instant is searched for a match of its body.
+Cost: that of evaluating all candidates; cases are small.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class RuleCoverage:
         yield from (f"{self.rule.name}: {each}" for each in self.negations())
 
     def _of_negation(self, outcome: RuleOutcome) -> bool:
-        """True for the outcomes that `negations` tells."""
+        """True for the outcomes that `negations` lists."""
         clauses = self.rule.clauses
         is_clause = outcome.kind in (OutcomeKind.SOME, OutcomeKind.NONE)
         return is_clause and isinstance(clauses[outcome.place - 1], Absent)
@@ -141,7 +142,7 @@ class Coverage:
             known = self.units.setdefault((os.path.realpath(each.file), each.label), each)
             if known is not each:
                 known.events += each.events
-                known.silent += each.silent
+                known.empty_reports += each.empty_reports
                 known.reports = None if each.reports is None else each.reports + (known.reports or 0)
         self._add_datalog(replay)
 
@@ -277,7 +278,7 @@ def _conjuncts_of(role: Role) -> list[Expression]:
 
 
 def _add_rule(coverage: RuleCoverage, replay: Replay) -> None:
-    """Add what a rule does in a case."""
+    """Add the outcomes of a rule in a case."""
     rule = coverage.rule
     recorder = Recorder.of(replay, rule.name)
     evaluator = RuleEvaluator(recorder.rule, recorder.history, ConsumedEvents(), replay.clock, matches=replay.program.spec.limits.matches)

@@ -94,12 +94,12 @@ class LoadedTest:
 
     @property
     def has_static_answers(self) -> bool:
-        """True if a query has answers that hold of the background alone."""
+        """True if a query has static answers, which follow from the background alone."""
         return any(plan.static for plan in self.program.stage_one.plans)
 
     @cached_property
     def static_facts(self) -> Sequence[Fact]:
-        """Facts that hold of the background alone, so at every instant."""
+        """Static facts: those of the background alone, which hold at every instant."""
         return self.program.facts_of_interest(Instant(0, ()))
 
     def run(self, number: int) -> CaseRun:
@@ -159,22 +159,22 @@ def rule_test_paths(path: str) -> list[str]:
 
 
 def selected(test: LoadedTest, pattern: re.Pattern[str] | None) -> list[int]:
-    """The numbers of the cases whose names a pattern finds something in, from 0 on; None: of all."""
+    """The numbers, from 0 on, of the cases whose names match a pattern somewhere; None: of all."""
     return [number for number, case in enumerate(test.cases) if pattern is None or pattern.search(case.name)]
 
 
 def run_case(test: LoadedTest, number: int) -> Outcome:
     """Run a case, by its number from 0 on."""
     case = test.cases[number]
-    begun = time.perf_counter()
+    started = time.perf_counter()
     result = test.run(number)
     notes = list(case.notes)
-    if case.facts is None and not result.broken and (not result.takes_facts or test.has_static_answers):
+    if case.facts is None and not result.broken and (not result.has_answers or test.has_static_answers):
         from dotr.workbench.untaken_streams import untaken_stream
 
         notes += untaken_stream(test.program, case, test.static_facts, test.file.expected_prefixes)
     findings = () if result.passed else tuple(_findings(test, number, result))
-    return Outcome(test.file.path, case.name, case.line, findings, tuple(notes), seconds=time.perf_counter() - begun)
+    return Outcome(test.file.path, case.name, case.line, findings, tuple(notes), seconds=time.perf_counter() - started)
 
 
 def _findings(test: LoadedTest, number: int, result: CaseRun) -> Iterator[Finding]:
@@ -196,7 +196,7 @@ def _kind(discrepancy: Discrepancy) -> FindingKind:
 
 
 def run_tests(paths: Sequence[str], pattern: re.Pattern[str] | None = None) -> Iterator[Outcome]:
-    """Run the tests that paths name, those cases whose names a pattern finds something in."""
+    """Run the cases of the tests that paths name; with a pattern, those whose names match it."""
     for test in load_tests(paths):
         if isinstance(test, Outcome):
             yield test

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dotr.runtimes.spark.checkpoint_status import CheckpointStatus, ReadPosition, StoredSummary
 
 StoreReading: TypeAlias = "StoredSummary | str | None"
-"""State of the store, the reason why it is unreadable, or None where it is not read."""
+"""The content of the state store, the reason why it is unreadable, or None if it is not read."""
 
 
 def status(folder: str, form: str, *, quick: bool) -> str:

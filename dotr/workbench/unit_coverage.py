@@ -1,7 +1,7 @@
-"""Coverage of units other than rules: what of each happened in the cases of rule tests.
+"""Coverage of units other than rules by the cases of rule tests.
 
-Outcomes of a continuous query: it reports, a report makes an event, a report makes none. Of a unit
-of another language: it makes an event of each of its labels.
+A continuous query has three outcomes: a report, an event, a report without an event. Any other unit
+has one outcome for each of its labels: an event.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ class UnitCoverage:
     """The outcomes of a label of a unit.
 
     - `reports`: the number of reports; None: its language has none.
-    - `events`: the number of its events; `silent`: the number of reports without one.
+    - `events`: the number of its events; `empty_reports`: the number of reports without one.
     """
 
     label: Label
     file: str
     reports: int | None
     events: int = 0
-    silent: int = 0
+    empty_reports: int = 0
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The outcomes that can happen."""
+        """The outcomes that can occur."""
         return ("an event",) if self.reports is None else ("a report", "an event", "a report without an event")
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The outcomes that never happened."""
-        happened = {"an event": self.events, "a report": self.reports or 0, "a report without an event": self.silent}
-        return tuple(text for text in self.texts if not happened[text])
+        """The outcomes that never occurred."""
+        occurred = {"an event": self.events, "a report": self.reports or 0, "a report without an event": self.empty_reports}
+        return tuple(text for text in self.texts if not occurred[text])
 
     def line(self) -> str:
         """The label in a line.
@@ -73,7 +73,7 @@ def coverage_of_units(replay: Replay) -> Iterator[UnitCoverage]:
         coverage = UnitCoverage(label, unit.span.document.name, None, events.get(label, 0))
         if isinstance(unit, StreamQuery):
             coverage.reports = len(recorder.records[label].reports)
-            coverage.silent = coverage.reports - len(times.get(label, ()))
+            coverage.empty_reports = coverage.reports - len(times.get(label, ()))
         yield coverage
 
 

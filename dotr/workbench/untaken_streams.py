@@ -1,4 +1,4 @@
-"""Streams of which no query takes anything: why a case that expects nothing passes."""
+"""Streams without an answer of any query, for which a case that expects nothing passes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dotr.model.traverse import AlgebraNode, walk
 from dotr.workbench.rule_cases import Case
 
 _MOST: Final = 3
-"""Most terms that a note names."""
+"""The largest number of terms that a note names."""
 
 
 def untaken_stream(program: CompiledProgram, case: Case, static: Sequence[Fact], prefixes: Mapping[str, str]) -> list[str]:
-    """Note for a case with elements of which no query takes anything; none otherwise.
+    """A note for a case with elements for which no query has an answer; none otherwise.
 
     `static` are the facts that hold of the background alone; `prefixes` shorten terms.
     """
@@ -53,14 +53,14 @@ def _in_no_rule(terms: Sequence[str]) -> str:
 def _unknown_terms(program: CompiledProgram, graphs: Iterable[Sequence[Triple]]) -> list[Term]:
     """Predicates and classes of graphs that no rule and no triple of the background has, in the
     order of appearance."""
-    brought: dict[Term, None] = {}
+    occurring: dict[Term, None] = {}
     for graph in graphs:
         for _, predicate, value in graph:
-            brought[value if predicate == RDF_TYPE else predicate] = None
+            occurring[value if predicate == RDF_TYPE else predicate] = None
     known = set(_terms_of_rules(program))
     index = program.knowledge.background.by_subject
     return [
-        term for term in brought if term not in known and term not in index and not any(term in subjects for subjects in index.values())
+        term for term in occurring if term not in known and term not in index and not any(term in subjects for subjects in index.values())
     ]
 
 

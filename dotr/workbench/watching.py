@@ -12,14 +12,14 @@ from typing import Final, TypeAlias
 from dotr.config import glob_files
 
 POLL_SECONDS: Final = 0.3
-"""Time between two looks at the files."""
+"""Seconds between two polls of the files."""
 
 FileStates: TypeAlias = Mapping[str, tuple[int, int] | None]
 """Change time (ns) and size (bytes) of each file; None: it is missing."""
 
 
 def file_states(paths: Sequence[str], named: Iterable[str]) -> FileStates:
-    """States of the files that matter for tests.
+    """States of the files that tests depend on.
 
     Args:
         paths: rule tests, and folders of them.
@@ -49,7 +49,7 @@ def _state(file: str) -> tuple[int, int] | None:
 
 
 def wait_for_change(states: Callable[[], FileStates], before: FileStates, sleep: Callable[[float], None] = time.sleep) -> list[str]:
-    """Wait until files have changed, appeared or gone; returns their paths.
+    """Wait until files are changed, created or deleted; returns their paths.
 
     >>> looks = iter([{"a": (1, 1)}, {"a": (2, 1), "b": (1, 1)}])
     >>> wait_for_change(lambda: next(looks), {"a": (1, 1)}, sleep=lambda seconds: None)

@@ -98,12 +98,12 @@ def test_a_program_is_represented_in_two_lines(copy: Program, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("word", "member"), [("us", Unit.MICROSECOND), ("s", Unit.SECOND), ("d", Unit.DAY), (Unit.HOUR, Unit.HOUR)])
-def test_unit_takes_the_member_or_the_word(word: str | Unit, member: Unit) -> None:
+def test_unit_is_a_member_or_its_word(word: str | Unit, member: Unit) -> None:
     assert Program.load(FIRE, unit=word).spec.unit is member
 
 
 @pytest.mark.parametrize(("word", "member"), [("rdfs", Entailment.RDFS), (Entailment.OWL2RL, Entailment.OWL2RL)])
-def test_entailment_takes_the_member_or_the_word(word: str | Entailment, member: Entailment) -> None:
+def test_entailment_is_a_member_or_its_word(word: str | Entailment, member: Entailment) -> None:
     assert Program.load(FIRE, entailment=word).spec.entailment is member
 
 
@@ -134,7 +134,7 @@ def test_a_limit_that_is_no_positive_integer_is_refused(limits: Limits) -> None:
 
 
 @pytest.mark.parametrize("kind", [str, Path])
-def test_a_single_path_is_taken_as_one_path(kind: type[str] | type[Path]) -> None:
+def test_a_single_path_is_a_list_of_one_path(kind: type[str] | type[Path]) -> None:
     program = Program.load(kind(FIRE), kind(TTL), kind(DLOG))
     assert program.spec == Program.load([FIRE], [TTL], [DLOG]).spec
     assert program.spec.graphs == (str(TTL),)
@@ -187,7 +187,7 @@ def test_mixing_integers_and_datetimes_raises(copy: Program, first: int | dateti
         assert session.finish() == []
 
 
-def test_a_refused_first_call_decides_nothing(copy: Program) -> None:
+def test_a_refused_first_call_does_not_decide_the_form_of_times(copy: Program) -> None:
     with copy.session() as session:
         with pytest.raises(DotrError):
             session.advance(NOON, "no Turtle")

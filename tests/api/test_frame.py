@@ -145,14 +145,14 @@ def test_events_of_a_session_make_a_frame(tmp_path: Path) -> None:
     assert found["time"].dt.hour.tolist() == [12, 12]
 
 
-def test_without_pandas_the_error_says_how_to_install_it() -> None:
+def test_missing_pandas_is_refused_with_the_command_that_installs_it() -> None:
     code = "import sys; sys.modules['pandas'] = None\nimport dotr\ntry: dotr.frame([])\nexcept dotr.DotrError as error: print(error)\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "C502 dotr.frame needs pandas, which is not installed\nInstall it: pip install 'dotr[pandas]'\n"
 
 
-def test_damaged_pandas_is_not_said_to_be_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An error inside pandas has another cause, which its own text tells."""
+def test_damaged_pandas_is_not_reported_as_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An error inside pandas keeps its own text."""
     (tmp_path / "pandas.py").write_text("import no_such_module_of_pandas", encoding="utf-8")
     code = "import dotr\ntry: dotr.frame([])\nexcept ModuleNotFoundError as error: print(error.name)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(tmp_path)})

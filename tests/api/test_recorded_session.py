@@ -1,4 +1,4 @@
-"""A session that keeps what it is given, for explanations."""
+"""Sessions with a record of their graphs, for explanations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def firings(replay: Replay) -> list[Firing]:
     return found
 
 
-def said(found: list[Firing] | list[Event]) -> list[tuple[str, dict[str, str]]]:
+def signatures(found: list[Firing] | list[Event]) -> list[tuple[str, dict[str, str]]]:
     return [(each.rule, dict(each.attributes)) for each in found]
 
 
@@ -61,13 +61,13 @@ def test_record_has_the_places_of_graphs(timers: Program) -> None:
     assert [str(place) for place in instant.places] == ["graph 1 of advance(2024-02-29T12:00:00Z)"]
 
 
-def test_time_that_passes_and_the_end_are_replayed(timers: Program) -> None:
+def test_calls_without_graphs_and_the_end_are_replayed(timers: Program) -> None:
     session = timers.session(record=True)
     events = [*session.advance(-5), *session.advance(1, ":a a :A ."), *session.advance(2), *session.advance(9)]
-    assert said(firings(session.replay())) == said(events)
+    assert signatures(firings(session.replay())) == signatures(events)
     assert {event.rule for event in events} == {"Tick", "Late"}
     events += [*session.advance(10, ":b a :A ."), *session.finish()]
-    assert said(firings(session.replay())) == said(events)
+    assert signatures(firings(session.replay())) == signatures(events)
     assert events[-1].attributes == {"x": "<http://e/b>"}
 
 
@@ -80,7 +80,7 @@ def test_refused_call_is_not_recorded(timers: Program) -> None:
     assert len(list(session.replay().instants())) == 1
 
 
-def test_end_of_a_block_is_no_end_of_the_stream(timers: Program) -> None:
+def test_end_of_a_with_block_does_not_end_the_recorded_stream(timers: Program) -> None:
     with timers.session(record=True) as session:
         session.advance(1, ":a a :A .")
     assert not session.replay().ended
@@ -96,4 +96,4 @@ def test_replay_of_a_session_gives_its_events(text: ProgramText, elements: list[
     events = [event for time, graphs in by_time(elements).items() for event in session.advance(utc(time), *graphs)]
     if len(events) <= MOST:
         events += session.finish()
-        assert said(firings(session.replay())) == said(events)
+        assert signatures(firings(session.replay())) == signatures(events)

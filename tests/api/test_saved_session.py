@@ -1,4 +1,4 @@
-"""`Session.save` and `Program.restore`: a saved session goes on as if never interrupted, also where some rules have changed."""
+"""`Session.save` and `Program.restore`: a restored session equals an uninterrupted one, even if some rules have changed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(session: Session, stream: Sequence[tuple[int, str, int]]) -> list[Event]
 
 
 @pytest.mark.parametrize("cut", range(len(STREAM) + 1))
-def test_restored_session_goes_on_as_if_never_interrupted(tmp_path: Path, cut: int) -> None:
+def test_restored_session_equals_an_uninterrupted_one(tmp_path: Path, cut: int) -> None:
     made = program(tmp_path, RISE, HIGH.format(8, 5), PAIR, QUIET, TICK)
     whole = made.session()
     expected = [*run(whole, STREAM), *whole.finish()]
@@ -73,7 +73,7 @@ def test_saving_changes_nothing_and_is_repeatable(tmp_path: Path) -> None:
     assert one.finish() == other.finish()
 
 
-def test_time_that_passed_is_saved(tmp_path: Path) -> None:
+def test_time_of_a_call_without_graphs_is_saved(tmp_path: Path) -> None:
     made = program(tmp_path, TICK, QUIET)
     session = made.session()
     session.advance(1, reading("a", 1))
@@ -84,7 +84,7 @@ def test_time_that_passed_is_saved(tmp_path: Path) -> None:
     assert [(event.time, event.rule) for event in restored.advance(13)] == [(8, "Tick"), (12, "Tick")]
 
 
-def test_session_of_datetimes_goes_on_with_datetimes(tmp_path: Path) -> None:
+def test_restored_session_of_datetimes_continues_with_datetimes(tmp_path: Path) -> None:
     made = program(tmp_path, RISE)
     session = made.session()
     noon = datetime(2024, 2, 29, 12, tzinfo=UTC)
@@ -114,8 +114,8 @@ def test_finished_session_cannot_be_saved(tmp_path: Path) -> None:
 # --- changed rules ---
 
 
-def test_changed_rule_starts_empty_and_the_others_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Rules beside it, in another layer and at other ports, before and after."""
+def test_changed_rule_starts_without_state_and_the_others_keep_theirs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The other rules are in the same layer, in another layer and at other ports, before and after."""
     before = program(tmp_path, RISE, HIGH.format(8, 5), PAIR, QUIET)
     first = before.session()
     run(first, STREAM[:5])
@@ -135,7 +135,7 @@ def test_changed_rule_starts_empty_and_the_others_go_on(tmp_path: Path, caplog: 
     assert {event.rule for event in new} == {"High", "Tick"}
 
 
-def test_removed_rule_is_dropped_and_its_state_does_not_come_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_state_of_a_removed_rule_is_not_restored_when_the_rule_returns(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     both, one = program(tmp_path, RISE, HIGH.format(8, 5)), program(tmp_path, RISE)
     first = both.session()
     run(first, STREAM[:6])
@@ -143,13 +143,13 @@ def test_removed_rule_is_dropped_and_its_state_does_not_come_back(tmp_path: Path
     assert caplog.messages == ["rule High is dropped: the program no longer has the rule"]
     without.advance(11, reading("d", 0))
     back = both.restore(without.save())
-    assert "rule High starts empty: it is new" not in caplog.messages  # it is information
+    assert "rule High starts empty: it is new" not in caplog.messages  # logged at level INFO
     assert [event.rule for event in back.advance(12, reading("a", 20))] == ["Rise"]
     assert [event.rule for event in first.advance(12, reading("a", 20))] == ["High", "Rise"]
 
 
-def test_rules_younger_than_their_window_stay_so_when_saved_again(tmp_path: Path) -> None:
-    """The store that a changed rule shares with an unchanged one holds older events, which it does not see."""
+def test_changed_rules_do_not_read_older_events_of_a_shared_store_after_a_second_save(tmp_path: Path) -> None:
+    """The store that a changed rule shares with an unchanged one holds events from before the change."""
     first = program(tmp_path, RISE, HIGH.format(8, 5)).session()
     first.advance(1, reading("a", 2))
     after = program(tmp_path, RISE, HIGH.format(7, 5))
@@ -172,7 +172,7 @@ def test_changed_knowledge_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptur
     assert message.startswith("The background knowledge, or a setting of it, has changed: events that are kept")
 
 
-def test_graph_that_is_gone_prevents_neither_save_nor_restore(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_deleted_graph_file_prevents_neither_save_nor_restore(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "r.dotr").write_text(HEADER + RISE, encoding="utf-8")
     (tmp_path / "g.ttl").write_text("<http://e/a> a <http://e/Room> .")
     made = Program.load(tmp_path / "r.dotr", tmp_path / "g.ttl", prefixes={"": "http://e/"})
@@ -183,7 +183,7 @@ def test_graph_that_is_gone_prevents_neither_save_nor_restore(tmp_path: Path, ca
     assert caplog.messages == []
 
 
-# --- what cannot be restored ---
+# --- refused bytes ---
 
 
 def refusal(made: Program, saved: bytes) -> str:
@@ -259,11 +259,11 @@ def test_other_times_are_refused(tmp_path: Path) -> None:
     )
 
 
-# --- what earlier releases saved ---
+# --- sessions saved by earlier releases ---
 
 
 def test_session_saved_in_format_1_is_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """`tests/checkpoints/session-1` is what `run(session, STREAM[:5])` and `save` gave when the format was new."""
+    """`tests/checkpoints/session-1` is the result of `run(session, STREAM[:5])` and `save` in the first release of the format."""
     made = program(tmp_path, RISE, HIGH.format(8, 5), PAIR, QUIET, TICK)
     session = made.session()
     run(session, STREAM[:5])

@@ -1,5 +1,5 @@
-"""Random programs and streams: a session saved and restored at any instants is as one never interrupted, and of changed programs each
-unchanged rule goes on so.
+"""Random programs and streams: a session that is saved and restored at any instants equals an uninterrupted one. If the program has
+changed, this holds for its unchanged rules.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def test_saved_and_restored_at_any_instants_is_uninterrupted(text: ProgramText, 
 
 @examples(60)
 @given(changing.programs(), changing.streams(), st.data())
-def test_unchanged_rules_go_on_and_changed_rules_start_empty(texts: list[list[str]], elements: list[Element], data: st.DataObject) -> None:
+def test_unchanged_rules_keep_their_state_and_changed_rules_start_without(
+    texts: list[list[str]], elements: list[Element], data: st.DataObject
+) -> None:
     made: list[CompiledProgram] = [changing.program(changing.with_clock(rules)) for rules in texts[:2]]
     instants = list(by_time(elements).items())
     cut = data.draw(st.integers(1, len(instants) - 1), label="cut")

@@ -1,4 +1,4 @@
-"""Saved sessions of programs with continuous queries: they go on as if never interrupted, and a changed query starts empty."""
+"""Saved sessions of programs with continuous queries: restored ones equal uninterrupted ones, and a changed query starts without state."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def load(folder: Path, queries: str = QUERIES, rules: str = RULES) -> dotr.Progr
     return dotr.Program.load(rules=[folder / "q.rspql", folder / "r.dotr"], prefixes={"": "http://example.org/"})
 
 
-def told(events: list[dotr.Event]) -> list[tuple[object, str, tuple[tuple[str, str], ...]]]:
+def signatures(events: list[dotr.Event]) -> list[tuple[object, str, tuple[tuple[str, str], ...]]]:
     return sorted((event.time, event.type, tuple(sorted(event.attributes.items()))) for event in events)
 
 
@@ -44,14 +44,14 @@ def fed(program: dotr.Program) -> dotr.Session:
     return session
 
 
-def test_a_session_goes_on_after_it_was_saved(tmp_path: Path) -> None:
+def test_a_saved_session_can_be_continued(tmp_path: Path) -> None:
     program = load(tmp_path)
     whole, saved = fed(program), fed(program).save()
     restored = program.restore(saved)
     assert restored.save() == saved
     given = {":temp": ":c :v 80 ."}
-    assert told(restored.advance(12, given)) == told(whole.advance(12, given)) != []
-    assert told(restored.finish()) == told(whole.finish()) != []
+    assert signatures(restored.advance(12, given)) == signatures(whole.advance(12, given)) != []
+    assert signatures(restored.finish()) == signatures(whole.finish()) != []
 
 
 def test_a_changed_query_and_its_readers_start_empty(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -63,7 +63,10 @@ def test_a_changed_query_and_its_readers_start_empty(tmp_path: Path, caplog: pyt
         "rule Again starts empty: it reads what query Hot makes, which has changed",
         "query Hot starts empty: it has changed",
     ]
-    assert told(restored.advance(12)) == [(10, "Count", (("n", '"2"^^<http://www.w3.org/2001/XMLSchema#integer>'),)), (10, "Seen", ())]
+    assert signatures(restored.advance(12)) == [
+        (10, "Count", (("n", '"2"^^<http://www.w3.org/2001/XMLSchema#integer>'),)),
+        (10, "Seen", ()),
+    ]
 
 
 def test_a_query_that_means_the_same_keeps_its_state(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -72,7 +75,7 @@ def test_a_query_that_means_the_same_keeps_its_state(tmp_path: Path, caplog: pyt
     with caplog.at_level(logging.WARNING, "dotr"):
         restored = load(tmp_path, spelt).restore(saved)
     assert not caplog.records
-    assert told(restored.advance(12)) == told(load(tmp_path).restore(saved).advance(12))
+    assert signatures(restored.advance(12)) == signatures(load(tmp_path).restore(saved).advance(12))
 
 
 def test_damaged_states_are_refused(tmp_path: Path) -> None:
@@ -86,7 +89,7 @@ def test_damaged_states_are_refused(tmp_path: Path) -> None:
 
 @given(continuous_programs())
 @examples(10)
-def test_random_sessions_go_on(random: ContinuousProgram) -> None:
+def test_random_restored_sessions_equal_uninterrupted_ones(random: ContinuousProgram) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         for name, text in (("q.rspql", random.queries), ("r.dotr", random.rules), ("k.dlog", random.datalog)):
@@ -101,5 +104,5 @@ def test_random_sessions_go_on(random: ContinuousProgram) -> None:
         for at in sorted({at for at, _, _ in random.elements}):
             graphs = [{f":{name}": turtle} for time, name, turtle in random.elements if time == at]
             parted = program.restore(parted.save())
-            assert told(parted.advance(int(at * 1000), *graphs)) == told(whole.advance(int(at * 1000), *graphs))
-        assert told(program.restore(parted.save()).finish()) == told(whole.finish())
+            assert signatures(parted.advance(int(at * 1000), *graphs)) == signatures(whole.advance(int(at * 1000), *graphs))
+        assert signatures(program.restore(parted.save()).finish()) == signatures(whole.finish())

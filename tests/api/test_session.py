@@ -1,5 +1,5 @@
-"""The session of `dotr.Program` (interface.md, From Python), and what a program that cannot be
-loaded says.
+"""The session of `dotr.Program` (interface.md, From Python), and the errors of a program that cannot
+be loaded.
 """
 
 from __future__ import annotations

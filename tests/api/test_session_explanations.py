@@ -1,4 +1,4 @@
-"""`Session.why_not` and `Session.why`: explanations of what a session was given."""
+"""`Session.why_not` and `Session.why`: explanations of the events of a session, and of missing ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def gas(room: str, value: object) -> str:
 
 @pytest.fixture
 def session(program: Program) -> Session:
-    """Too old at 132, and a firing at 260."""
+    """A session with a reading that is too old at 132, and a firing at 260."""
     session = program.session(record=True)
     session.advance(0, temp("lab", 80))
     session.advance(132, gas("lab", 400))
@@ -53,7 +53,7 @@ def session(program: Program) -> Session:
     return session
 
 
-def test_why_not_says_what_was_missing(session: Session) -> None:
+def test_why_not_names_the_unsatisfied_clause(session: Session) -> None:
     answer = session.why_not("Leak", at=132)
     assert answer.text == str(answer) == repr(answer)
     assert answer.text == (
@@ -84,7 +84,7 @@ def test_numbers_select_by_value(session: Session) -> None:
     assert [session.why_not("Leak", where={"ppm": ppm}).text[:14] for ppm in (400, 400.0, "400.0")] == ["Leak: 1 anchor"] * 3
 
 
-def test_session_goes_on_after_a_question(session: Session) -> None:
+def test_session_can_be_advanced_after_a_question(session: Session) -> None:
     session.why_not("Leak")
     session.advance(300, temp("lab", 99))
     assert [event.rule for event in session.advance(310, gas("lab", 301))] == ["Again", "Leak"]
@@ -101,7 +101,7 @@ def test_session_without_calls_answers(program: Program) -> None:
     assert program.session(record=True).why_not("Leak").text.startswith("Leak: 0 anchors")
 
 
-def test_date_times_are_asked_as_such(program: Program) -> None:
+def test_times_of_questions_may_be_datetimes(program: Program) -> None:
     session = program.session(record=True)
     session.advance(datetime(2024, 3, 1, 7, tzinfo=UTC), gas("lab", 400))
     session.advance(datetime(2024, 3, 1, 8, tzinfo=UTC), gas("hall", 400))
@@ -110,7 +110,7 @@ def test_date_times_are_asked_as_such(program: Program) -> None:
         session.why_not("Leak", at=12)
 
 
-def test_time_that_passed_is_replayed(program: Program) -> None:
+def test_calls_without_graphs_are_replayed(program: Program) -> None:
     session = program.session(record=True)
     session.advance(10, gas("lab", 400))
     assert [event.rule for event in session.advance(70)] == ["Left"]
@@ -124,7 +124,7 @@ def test_end_of_the_session_is_replayed(program: Program) -> None:
     assert session.why_not("Left").text.startswith("Left: 1 anchor, 1 event")
 
 
-def test_anchor_that_waits_is_said_to_wait(program: Program) -> None:
+def test_pending_delayed_anchor_is_reported_as_waiting(program: Program) -> None:
     session = program.session(record=True)
     session.advance(10, gas("lab", 400))
     session.advance(20)
@@ -160,8 +160,8 @@ def test_why_leads_to_the_graphs_of_calls(program: Program) -> None:
     assert answer._repr_html_().startswith("<pre>Leak at 60")
 
 
-def test_why_answers_for_each_event(program: Program) -> None:
-    """Events of other rules, of delayed anchors and at the end; equal ones are told apart by their names."""
+def test_why_explains_each_event(program: Program) -> None:
+    """Events of other rules, of delayed anchors and of the end; equal events are identified by their names."""
     session = program.session(record=True)
     events = [*session.advance(0, temp("lab", 80), temp("lab", 90), temp("hall", 76))]
     events += session.advance(60, gas("lab", 400), gas("hall", 500))
@@ -178,7 +178,7 @@ def test_why_answers_for_each_event(program: Program) -> None:
     assert len({session.why(event).text for event in events}) == 7
 
 
-def test_why_tells_equal_events_apart(tmp_path: Path) -> None:
+def test_why_distinguishes_equal_events(tmp_path: Path) -> None:
     (tmp_path / "r.dotr").write_text(
         "PREFIX : <http://e/> rule R define E = [ dotr_id :room ?room ] from A = [ SELECT ?x ?room WHERE { ?x :in ?room } ] "
         "with E.?room = A.?room",
@@ -204,10 +204,10 @@ def test_why_of_another_event_raises(session: Session, program: Program) -> None
         other.why(event)
 
 
-# --- what cannot be asked ---
+# --- refused questions ---
 
 
-def test_session_without_a_record_says_how_to_keep_one(program: Program) -> None:
+def test_session_without_a_record_is_refused_with_a_remedy(program: Program) -> None:
     session = program.session()
     session.advance(0, gas("lab", 400))
     with pytest.raises(DotrError, match=r"keeps no record of what it is given: make it with session\(record=True\)"):

@@ -257,8 +257,8 @@ def test_broken_lines_become_dead_letters(project: Project) -> None:
     assert "a.ndjson:1: dead letter (unreadable): its time cannot be read: 'soon'" in answer.err
     assert "a: more dead letters (unreadable) follow and are only counted here" in answer.err
     letters = [json.loads(line) for line in project.read("dead.ndjson").splitlines()]
-    wanted = [(reason, number, time, text) for number, (text, reason, time) in enumerate(lines, 1) if reason]
-    assert [(d["reason"], d["line"], d["time"], d["text"]) for d in letters] == wanted
+    expected = [(reason, number, time, text) for number, (text, reason, time) in enumerate(lines, 1) if reason]
+    assert [(d["reason"], d["line"], d["time"], d["text"]) for d in letters] == expected
     assert {(d["input"], d["file"]) for d in letters} == {("a", "a.ndjson")}
 
 
@@ -314,7 +314,7 @@ def test_impossible_output_is_refused(project: Project, path: str, reported: str
     assert project.files() == before
 
 
-def test_impossible_output_leaves_no_other_behind(project: Project) -> None:
+def test_impossible_output_leaves_no_files_of_other_outputs(project: Project) -> None:
     project.change("c.yaml", "output:", "output:\n  - { path: first.ndjson }")
     project.change("c.yaml", "dead.ndjson", "/proc/none/dead.ndjson")
     before = project.files()

@@ -1,4 +1,4 @@
-"""Comments `# dotr: allow CODE (reason)`: what they silence, and C222 where they are no use."""
+"""Comments `# dotr: allow CODE (reason)`: the warnings that they suppress, and C222 for useless ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def messages(project: Project, *arguments: str) -> list[str]:
     return [line for line in lines if " warning: " in line or line == lines[-1]]
 
 
-def test_comment_silences_the_warnings_of_its_statement(rooms: Project) -> None:
+def test_comment_suppresses_the_warnings_of_its_statement(rooms: Project) -> None:
     rooms.write("r.dotr", RULES.replace("# dotr: allow", "# allow"))
     assert [line.partition(" warning:")[0] for line in messages(rooms, "c.yaml")] == [
         "r.dotr:10:10: D321",
@@ -72,7 +72,7 @@ def test_comment_above_the_rule_or_the_shared_query_that_it_reads(rooms: Project
         ("# dotr: allow (x)", "this comment cannot be read\nIt is: # dotr: allow D501 (the links are few)"),
     ],
 )
-def test_comment_that_is_no_use(rooms: Project, comment: str, problem: str) -> None:
+def test_useless_comment_is_reported(rooms: Project, comment: str, problem: str) -> None:
     rooms.write("r.dotr", ALLOWED.replace("rule Fire", f"{comment}\nrule Fire"))
     answer = rooms.dotr("check", "c.yaml", "--strict")
     message, hint = problem.split("\n")
@@ -81,7 +81,7 @@ def test_comment_that_is_no_use(rooms: Project, comment: str, problem: str) -> N
     assert (answer.code, answer.err) == (2, f"r.dotr:8:1: C222 warning: {message}\n{excerpt}\n{hint}\n\n{last}\n")
 
 
-def test_comment_that_is_above_no_statement(rooms: Project) -> None:
+def test_comment_without_a_statement_is_reported(rooms: Project) -> None:
     for text in (
         ALLOWED.replace("and last Heat", "# dotr: allow D321 (here?)\nand last Heat"),
         ALLOWED.replace("rule Fire", "rule Fire # dotr: allow D321 (here?)\n"),
@@ -92,7 +92,7 @@ def test_comment_that_is_above_no_statement(rooms: Project) -> None:
         assert first.endswith(": C222 warning: this comment is above nothing")
 
 
-def test_comment_without_a_reason_silences_nothing(rooms: Project) -> None:
+def test_comment_without_a_reason_suppresses_nothing(rooms: Project) -> None:
     rooms.write("r.dotr", ALLOWED.replace(" (one fire is enough)", ""))
     assert [line.partition(" warning:")[0] for line in messages(rooms, "c.yaml")] == [
         "r.dotr:11:10: D321",
@@ -101,7 +101,7 @@ def test_comment_without_a_reason_silences_nothing(rooms: Project) -> None:
     ]
 
 
-def test_what_depends_on_the_data_is_judged_with_a_configuration_alone(rooms: Project) -> None:
+def test_comments_for_codes_of_the_data_are_checked_only_with_a_configuration(rooms: Project) -> None:
     assert messages(rooms, "r.dotr") == ["1 file checked: no errors, no warnings (1 accepted)."]
     rooms.write("g.ttl", "")
     assert messages(rooms, "r.dotr") == ["1 file checked: no errors, no warnings (1 accepted)."]
@@ -110,7 +110,7 @@ def test_what_depends_on_the_data_is_judged_with_a_configuration_alone(rooms: Pr
     assert "C222" not in rooms.dotr("check", "c.yaml").err
 
 
-def test_warning_of_one_of_several_programs_is_enough(rooms: Project) -> None:
+def test_comment_is_useful_if_one_of_several_programs_has_the_warning(rooms: Project) -> None:
     rooms.write("d.yaml", CONFIG)
     assert messages(rooms, "c.yaml", "d.yaml") == ["2 files checked: no errors, no warnings (2 accepted)."]
     assert messages(rooms, "d.yaml")[0].endswith("there is no D501 to allow here")

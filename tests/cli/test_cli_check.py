@@ -210,7 +210,7 @@ def test_stateless_rule_has_no_single_core_warning(project: Project) -> None:
 
 
 def test_rule_of_a_replicated_clause_has_no_single_core_warning(project: Project) -> None:
-    """Unless its query takes in all there is: then every core does."""
+    """Unless its query selects everything: then every core processes all events."""
     project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
     project.change("r.dotr", "with", "within 5 s from B with")
     assert project.dotr("check", "c.yaml", "--strict").code == 0
@@ -226,8 +226,8 @@ def test_rule_of_a_replicated_clause_has_no_single_core_warning(project: Project
     ):
         project.change("r.dotr", "?x a :A", pattern)
         answer = project.dotr("check", "r.dotr", "c.yaml", "--strict")
-        said = "r.dotr:5:10: D510 warning: every core takes in every event of A: no equality ties it to rule R" in answer.err
-        assert (answer.code == 0) == is_selective == (not said), answer.err
+        is_warned = "r.dotr:5:10: D510 warning: every core takes in every event of A: no equality ties it to rule R" in answer.err
+        assert (answer.code == 0) == is_selective == (not is_warned), answer.err
         project.change("r.dotr", pattern, "?x a :A")
 
 

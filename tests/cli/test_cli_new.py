@@ -12,7 +12,7 @@ pytestmark = pytest.mark.core
 
 
 def made(project: Project, export: str) -> str:
-    """Make, check, run and test a project; return what was guessed."""
+    """Make, check, run and test a project; return the sentences on the guesses."""
     new = project.dotr("new", "own", "--from", export)
     assert new.code == 0, new.err
     run = project.dotr("run", "own/config.yaml")
@@ -30,8 +30,8 @@ def made(project: Project, export: str) -> str:
 def test_csv_of_a_german_spreadsheet(project: Project) -> None:
     rows = "".join(f"{number:02d}.03.2024 08:15:00;s{number % 3};2{number % 10},{number % 7};\r\n" for number in range(1, 29))
     project.write("e.csv", ("Zeit;Fühler;Temperatur (°C);Notiz\r\n" + rows).encode("cp1252"))
-    told = made(project, "e.csv")
-    assert told.startswith(
+    guesses = made(project, "e.csv")
+    assert guesses.startswith(
         "e.csv is CSV: 4 columns, separated by a semicolon.\n"
         "Decimals have a comma.\n"
         "It is not UTF-8: it is read as windows-1252 (encoding).\n"
@@ -49,9 +49,9 @@ def test_csv_of_a_german_spreadsheet(project: Project) -> None:
 def test_csv_with_integer_milliseconds_that_are_out_of_order(project: Project) -> None:
     times = [1_709_276_400_000 + 1_000 * number - (5_000 if number == 7 else 0) for number in range(20)]
     project.write("e.csv", "ts,id,value\n" + "".join(f"{time},a{time % 3},{time % 17}\n" for time in times))
-    told = made(project, "e.csv")
-    assert "The time is ts, an integer in ms.\n" in told
-    assert "the latest comes 4 s behind (lateness)" in told
+    guesses = made(project, "e.csv")
+    assert "The time is ts, an integer in ms.\n" in guesses
+    assert "the latest comes 4 s behind (lateness)" in guesses
     assert "time: { unit: ms }" in project.read("own/config.yaml")
     assert 'lateness: "4 s"' in project.read("own/config.yaml")
 
@@ -62,8 +62,8 @@ def test_json_lines_of_devices(project: Project) -> None:
         for number in range(40)
     ]
     project.write("devices.json", "".join(json.dumps(message) + "\n" for message in messages))
-    told = made(project, "devices.json")
-    assert told.startswith("devices.json is JSON: each object is an element.\nThe time is meta.at, a date-time.\n")
+    guesses = made(project, "devices.json")
+    assert guesses.startswith("devices.json is JSON: each object is an element.\nThe time is meta.at, a date-time.\n")
     assert 'map: "<{id}> :temperatureValue {temperature.value} ; :ok {ok} ."' in project.read("own/config.yaml")
 
 
@@ -72,8 +72,8 @@ def test_json_notifications_with_a_list_of_items(project: Project) -> None:
     project.write(
         "n.json", json.dumps([{"kind": "notification", "data": items[:20]}, {"kind": "notification", "data": items[20:]}], indent=2)
     )
-    told = made(project, "n.json")
-    assert told.startswith("n.json is JSON: each item of data[] is an element.\nThe time is at, an integer in s.\n")
+    guesses = made(project, "n.json")
+    assert guesses.startswith("n.json is JSON: each item of data[] is an element.\nThe time is at, an integer in s.\n")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`dotr replay`: what a change changes in the output, over the same inputs."""
+"""`dotr replay`: the differences in the output of a changed program over the same inputs."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_json(city: Project) -> None:
     assert events["new"] == []
 
 
-def test_what_cannot_be_compared(city: Project) -> None:
+def test_invalid_comparisons_are_refused(city: Project) -> None:
     assert "C224 there is nothing to compare c.yaml with" in city.refused("replay", "c.yaml")
     assert "C224 --head -1 is negative" in city.refused("replay", "c.yaml", "--against", "c.yaml", "--head", "-1")
     city.write("new.dotr", "rule")

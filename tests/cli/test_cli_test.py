@@ -116,15 +116,15 @@ def test_shown_term_parses_to_the_same_term(term: str, declared: bool) -> None:
 
 
 @given(TERMS, TERMS)
-def test_difference_of_unequal_terms_has_lines(wanted: str, got: str) -> None:
+def test_difference_of_unequal_terms_has_lines(expected: str, got: str) -> None:
     def item(term: str, where: str) -> Item:
         attributes = comparable_attributes({"m": term}) if where == "attributes" else None
         graph = comparable([("<http://e/s>", "<http://e/p>", term)]) if where == "graph" else None
         return Item(0, "E", "R", attributes, graph)
 
     for where in ("attributes", "graph"):
-        shown = difference([item(wanted, where)], [item(got, where)], Clock(), {**WELL_KNOWN, "": "http://e/"})
-        if wanted == got:
+        shown = difference([item(expected, where)], [item(got, where)], Clock(), {**WELL_KNOWN, "": "http://e/"})
+        if expected == got:
             assert shown == ""
         else:
             assert [line[0] for line in shown.splitlines()] == [" ", "-", "+"]

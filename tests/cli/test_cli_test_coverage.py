@@ -1,4 +1,4 @@
-"""`dotr test --coverage`: what the cases never try of rules, conditions and Datalog rules."""
+"""`dotr test --coverage`: the outcomes of rules, conditions and Datalog rules that no case has."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ TRIED = (
 )
 
 
-def test_outcomes_that_never_occur_are_told(project: Project) -> None:
+def test_outcomes_that_never_occur_are_listed(project: Project) -> None:
     assert covered(project, *TRIED) == [
         "Leak: 4 anchors, Hot 2, fired 1; never: Hot used up, Gas.?ppm > 900 true",
         "Calm: 4 anchors, not Warm 4, fired 4",
@@ -105,7 +105,7 @@ def test_rules_without_an_anchor_and_clauses_that_are_not_reached(project: Proje
     assert always[1:3] == ["Calm: 2 anchors, not Warm 0, fired 0; never: an event", "Calm: not Warm always refuses"]
 
 
-def test_equal_conditions_are_told_apart(project: Project) -> None:
+def test_equal_conditions_are_distinguished_by_their_label(project: Project) -> None:
     each = "from Gas\nand each Temp [ FILTER(?room = Gas.?room) ] within 1 min from Gas\nand not"
     changed = RULES.replace("within [0, 10 s] from Gas", "[ FILTER(?room = Gas.?room) ] within [0, 10 s] from Gas")
     project.write("r.dotr", changed.replace("from Gas\nand not", each))
@@ -116,7 +116,7 @@ def test_equal_conditions_are_told_apart(project: Project) -> None:
     )
 
 
-def test_datalog_rules_that_derive_nothing_are_told(project: Project) -> None:
+def test_datalog_rules_that_derive_nothing_are_listed(project: Project) -> None:
     rules = ":in(?x, ?z) :- :at(?x, ?y), :in(?y, ?z) .\n:hot(?x, true) :- :celsius(?x, ?v), FILTER(?v > 90) .\n"
     project.write("k.dlog", "PREFIX : <http://e/>\n" + rules)
     project.write("kb.ttl", "@prefix : <http://e/> . :desk :in :lab .")

@@ -26,7 +26,7 @@ HEAT = '{ at: 0, graph: "[] :celsius 80 ; :in :lab ." }'
 
 
 def failed(project: Project, gas: int, expect: str) -> str:
-    """What is said of a failing case with heat at 0 and gas at a time."""
+    """The output for a failing case with heat at 0 and gas at a time."""
     project.write("why.dotr", RULES)
     stream = f'[ {HEAT}, {{ at: {gas}, graph: "[] :ppm 400 ; :in :lab ." }} ]'
     project.write("tests/comfort.yaml", HEAD + f"  - name: stuffy\n    stream: {stream}\n    expect: {expect}\n")
@@ -99,7 +99,7 @@ def test_units_of_other_languages_have_reasons(project: Project) -> None:
     ]
 
 
-def test_time_without_an_element_is_told(project: Project) -> None:
+def test_time_without_an_element_is_reported(project: Project) -> None:
     assert failed(project, 132, "[ { at: 133, event: Leak } ]").splitlines()[1:] == [
         "- expected at 133 Leak",
         "    No element is at 133, and no rule of this event waits or ticks.",

@@ -1,4 +1,4 @@
-"""`dotr test`: streams of which nothing is taken, and recordings as streams."""
+"""`dotr test`: notes on streams without answers, and recordings as streams."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAD = 'rules: [r.dotr]\nprefixes: { "": "http://e/" }\n'
 CASE = 'stream: [ { at: 1, graph: ":a a :A ." } ]\n    expect: [ { at: 1, event: Out, attributes: { x: ":a" } } ]'
 
 
-def nothing_taken(project: Project, graph: str, *, rule: str = "") -> str:
+def note_of(project: Project, graph: str, *, rule: str = "") -> str:
     """The note of a case that expects nothing, with one element of this graph."""
     if rule:
         project.write("r.dotr", rule)
@@ -30,26 +30,26 @@ def nothing_taken(project: Project, graph: str, *, rule: str = "") -> str:
     return out.removeprefix("ok     t.yaml: one\n").removesuffix("1 passed, 0 failed\n")
 
 
-def test_stream_of_which_nothing_is_taken_is_noted(project: Project) -> None:
+def test_stream_without_an_answer_has_a_note(project: Project) -> None:
     rule = project.read("r.dotr").replace("{ ?x a :A }", "{ ?x :of ?y ; :value ?v }")
-    assert nothing_taken(project, ":a :of :b ; :valeu 3 .", rule=rule) == (
+    assert note_of(project, ":a :of :b ; :valeu 3 .", rule=rule) == (
         "       note: no query takes anything of this stream; :valeu occurs in no rule\n"
     )
 
 
 def test_class_that_no_rule_has_is_named(project: Project) -> None:
-    assert nothing_taken(project, ":a a :B .") == "       note: no query takes anything of this stream; :B occurs in no rule\n"
+    assert note_of(project, ":a a :B .") == "       note: no query takes anything of this stream; :B occurs in no rule\n"
 
 
 def test_terms_of_rules_and_background_are_not_named(project: Project) -> None:
     project.write("kb.ttl", "@prefix : <http://e/> . :B <http://www.w3.org/2000/01/rdf-schema#subClassOf> :C .")
     project.change("t.yaml", "rules: [r.dotr]", "rules: [r.dotr]\nknowledge: { graphs: [kb.ttl] }")
-    assert nothing_taken(project, ":a a :B .") == "       note: no query takes anything of this stream\n"
+    assert note_of(project, ":a a :B .") == "       note: no query takes anything of this stream\n"
 
 
-def test_taken_empty_and_explicit_streams_have_no_note(project: Project) -> None:
+def test_streams_with_answers_empty_streams_and_explicit_facts_have_no_note(project: Project) -> None:
     project.change("r.dotr", "?x a :A", "?x a :A . ?x :v 1")
-    assert nothing_taken(project, ":a a :A ; :v 1 .".replace(":v 1", ":v 2")) != ""
+    assert note_of(project, ":a a :A ; :v 1 .".replace(":v 1", ":v 2")) != ""
     for stream in ("[ { at: 1 } ]", "[]"):
         project.write(
             "t.yaml", f'rules: [r.dotr]\nprefixes: {{ "": "http://e/" }}\ncases: [ {{ name: one, stream: {stream}, expect: [] }} ]\n'
@@ -60,7 +60,7 @@ def test_taken_empty_and_explicit_streams_have_no_note(project: Project) -> None
     assert "note" not in project.dotr("test", "t.yaml").out
 
 
-def test_facts_of_the_background_alone_take_nothing(project: Project) -> None:
+def test_static_facts_do_not_count_as_answers(project: Project) -> None:
     project.write("kb.ttl", "@prefix : <http://e/> . :k a :A .")
     project.change("t.yaml", "rules: [r.dotr]", "rules: [r.dotr]\nknowledge: { graphs: [kb.ttl] }")
     project.change("t.yaml", CASE, 'stream: [ { at: 1, graph: ":a a :B ." } ]\n    expect: [ { at: 1, event: Out } ]')

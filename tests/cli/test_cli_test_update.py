@@ -1,4 +1,4 @@
-"""`dotr test --update`: expectations are rewritten from the output, and comments and layout stay."""
+"""`dotr test --update`: expectations are rewritten from the output; comments and layout are preserved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STREAM = '[ { at: 1, graph: ":a a :A ." }, { at: 2, graph: ":b a :A ." } ]'
 
 
 def updated(project: Project, case: str, *, passes: bool = True) -> str:
-    """The text of a case after the update; the diff that is shown has what has changed."""
+    """The text of a case after the update. Asserts that the shown diff has the changed lines."""
     project.write("t.yaml", HEAD + case)
     before = project.read("t.yaml")
     answer = project.dotr("test", "t.yaml", "--update")
@@ -162,7 +162,7 @@ def test_terms_read_back(project: Project, term: str, scalar: str | None) -> Non
     assert updated(project, case) == case.replace("x: 1 }", f"x: {expected} }}")
 
 
-def test_line_ends_and_byte_order_mark_stay(project: Project) -> None:
+def test_line_ends_and_byte_order_mark_are_preserved(project: Project) -> None:
     text = (HEAD + f"  - name: one\n    stream: {STREAM}\n    expect: []\n").replace("\n", "\r\n")
     project.write("t.yaml", b"\xef\xbb\xbf" + text.encode())
     assert project.dotr("test", "t.yaml", "--update").code == 0
@@ -171,7 +171,7 @@ def test_line_ends_and_byte_order_mark_stay(project: Project) -> None:
     assert written.count(b"\r\n") == written.count(b"\n") == text.count("\n") + 2
 
 
-def test_other_cases_stay(project: Project) -> None:
+def test_other_cases_are_unchanged(project: Project) -> None:
     other = "  - name: two\n    stream: []\n    expect: [ { at: 9, event: Out } ]\n"
     project.write("t.yaml", HEAD + f"  - name: one\n    stream: {STREAM}\n    expect: []\n" + other)
     assert project.dotr("test", "t.yaml", "--update", "--filter", "one").code == 0
@@ -198,7 +198,7 @@ def test_failing_rule_is_no_expectation(project: Project) -> None:
     assert (report["passed"], report["updated"]) == (1, 0)
 
 
-def test_expectations_of_all_cases_can_be_made_anew(tmp_path: Path) -> None:
+def test_deleted_expectations_of_all_cases_are_restored(tmp_path: Path) -> None:
     """Emptied, and with every time changed, the lists are rewritten so that all cases pass."""
     shutil.copytree(TESTS / "cases", tmp_path / "cases")
     for path in sorted((tmp_path / "cases").glob("*.yaml")):

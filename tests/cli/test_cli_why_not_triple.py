@@ -17,19 +17,19 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def answered(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = main(["why-not", *arguments])
     captured = capsys.readouterr()
     return code, captured.out, captured.err
 
 
 def test_a_triple_that_holds(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, "configs/fire.yaml", "--triple", ":s2 :is_in_room :roomA")
+    code, out, _ = answered(capsys, "configs/fire.yaml", "--triple", ":s2 :is_in_room :roomA")
     assert (code, out) == (0, ":s2 :is_in_room :roomA holds at 3 of 6 instants: 12, 13, 25\n")
 
 
 def test_a_triple_that_does_not_hold_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, "configs/fire.yaml", "--triple", ":s2 :is_in_room :roomA", "--at", "10")
+    code, out, _ = answered(capsys, "configs/fire.yaml", "--triple", ":s2 :is_in_room :roomA", "--at", "10")
     assert code == 1
     assert out.splitlines() == [
         ":s2 :is_in_room :roomA does not hold at 1 instant; it holds at 12, 13, 25",
@@ -38,14 +38,14 @@ def test_a_triple_that_does_not_hold_at_a_time(capsys: pytest.CaptureFixture[str
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, "configs/fire.yaml", "--triple", ":s2 :is_in_room :roomA", "--at", "10", "--format", "json")
+    code, out, _ = answered(capsys, "configs/fire.yaml", "--triple", ":s2 :is_in_room :roomA", "--at", "10", "--format", "json")
     found = json.loads(out)
     assert code == 1
     assert (found["instants"], found["holds"], found["elsewhere"], found["rules"][0]["rule"]) == (1, [], [12, 13, 25], "kb/building.dlog:4")
 
 
 def test_all_cases_of_a_test_have_their_names(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, "tests/cases/rule_r.yaml", "--triple", ":s1 :is_in_room :roomA")
+    code, out, _ = answered(capsys, "tests/cases/rule_r.yaml", "--triple", ":s1 :is_in_room :roomA")
     assert code == 0
     assert out.startswith("smoke after heat in one room is a fire:\n:s1 :is_in_room :roomA holds at")
 
@@ -62,6 +62,6 @@ def test_all_cases_of_a_test_have_their_names(capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_wrong_questions(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
-    code, out, err = said(capsys, "configs/fire.yaml", *arguments)
+    code, out, err = answered(capsys, "configs/fire.yaml", *arguments)
     assert (code, out) == (2, "")
     assert err.startswith(message)

@@ -1,4 +1,4 @@
-"""Formats of messages as a user meets them: keys that do not belong, dead letters, sizes, paces, data before a run."""
+"""Input formats on the command line: misplaced keys, dead letters, sizes, paces, checks of data before a run."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def letters(project: Project) -> list[dict[str, object]]:
         ("format: json, path: a.ttl, time: t, map: ':s :v {$key}'", "T107 $key is a property of messages of a broker, not of files\n"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(project: Project, settings: str, reported: str) -> None:
+def test_invalid_settings_of_formats_are_refused(project: Project, settings: str, reported: str) -> None:
     project.write("a.ttl", "")
     configured(project, settings)
     assert reported in project.refused("run", "c.yaml")
     assert reported in project.refused("check", "c.yaml")
 
 
-def test_text_that_is_none_is_written_in_base64(project: Project) -> None:
+def test_undecodable_text_is_written_in_base64(project: Project) -> None:
     raw = b'<http://e/a> <http://e/v> "\xff" .\n' + b" " * 100_000
     project.write("a.nt", raw)
     configured(project, "format: ntriples, path: a.nt")
@@ -80,7 +80,7 @@ def test_text_that_is_none_is_written_in_base64(project: Project) -> None:
     assert base64.b64decode(str(letters(project)[0]["text"])) == raw.splitlines()[0]
 
 
-def test_message_over_its_own_limit(project: Project) -> None:
+def test_message_beyond_the_limit_of_its_input_is_a_dead_letter(project: Project) -> None:
     project.write("a.ndjson", "".join(json.dumps({"time": n, "graph": ":a :v 1 ." + " " * 50 * n}) + "\n" for n in range(4)))
     configured(project, "format: ndjson, path: a.ndjson, max_bytes: 100")
     assert project.dotr("run", "c.yaml").code == 0
@@ -99,7 +99,7 @@ def test_empty_messages_are_counted(project: Project) -> None:
 
 
 def test_input_is_read_at_its_pace(project: Project) -> None:
-    """Three seconds of events at three a second take one; those of the same times take none."""
+    """Three seconds of stream time at a pace of 3 take one second; elements of equal times take none."""
     for end, least, most in ((3, 0.9, 20), (0, 0, 20)):
         lines = [json.dumps({"time": n * end // 3, "graph": ":a :v 1 ."}) for n in range(4)]
         project.write("a.ndjson", "\n".join(lines))

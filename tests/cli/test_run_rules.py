@@ -39,7 +39,7 @@ def write(rules: str, graphs: list[str], settings: str = "") -> None:
     )
 
 
-def said(capsys: pytest.CaptureFixture[str], *options: str, code: int = 0) -> list[str]:
+def summary_lines(capsys: pytest.CaptureFixture[str], *options: str, code: int = 0) -> list[str]:
     """The lines of a run on stderr, without those about warnings of the rules."""
     assert main(["run", "bms.yaml", "--fresh", *options]) == code
     out, err = capsys.readouterr()
@@ -47,8 +47,8 @@ def said(capsys: pytest.CaptureFixture[str], *options: str, code: int = 0) -> li
     return [line for line in err.splitlines() if "of the rules: dotr check" not in line]
 
 
-def test_a_run_says_which_rule_found_nothing_and_where_it_stopped(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys) == [
+def test_a_run_names_the_rules_that_never_fired_and_the_clause_that_stopped_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert summary_lines(capsys) == [
         "16 elements, 16 instants, 14 facts, 0 events -> out/alerts.ndjson",
         "Rule Jump never fired: its anchor Temp has no fact. No element brought b:value; the elements bring b:of, b:valeu.",
         "Rule Stuffy never fired: 14 anchors, 0 after Temp. dotr why-not bms.yaml --rule Stuffy",
@@ -57,11 +57,11 @@ def test_a_run_says_which_rule_found_nothing_and_where_it_stopped(folder: Path, 
 
 def test_every_rule_has_a_line_on_request(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(RULES, ["[] b:value 20 ; b:of b:room .", "[] b:value 27 ; b:of b:room ."])
-    assert said(capsys, "--rules")[1:] == [
+    assert summary_lines(capsys, "--rules")[1:] == [
         "Rule Jump: 2 anchors, 1 event.",
         "Rule Stuffy never fired: 2 anchors, 0 after Temp. dotr why-not bms.yaml --rule Stuffy",
     ]
-    assert said(capsys, "--rules", "--quiet") == []
+    assert summary_lines(capsys, "--rules", "--quiet") == []
 
 
 def test_labels_of_other_languages_have_lines_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,11 +83,11 @@ with Echo.?x = Temp.?x, Echo.?v = Temp.?v""",
     Path("a.rspql").write_text(f"{PREFIXES}REGISTER RSTREAM Values AS SELECT ?v\n{window}\nWHERE {{ WINDOW <w> {{ ?x b:echo ?v }} }}\n")
     config = Path("bms.yaml").read_text()
     Path("bms.yaml").write_text(config.replace("bms.dotr]", "bms.dotr, a.lars, a.epsparql, a.rspql]"))
-    lines = said(capsys, "--rules")[1:]
+    lines = summary_lines(capsys, "--rules")[1:]
     assert lines == ["Rule Echo: 3 anchors, 1 event.", "Values: 1 event.", "Hot: 2 events.", "Cool: 1 event.", "Rise: 2 events."]
     write(RULES, ["b:r b:value 20 ."])
     Path("bms.yaml").write_text(Path("bms.yaml").read_text().replace("bms.dotr]", "bms.dotr, a.lars]"))
-    assert said(capsys)[-2:] == [f"{label} never came. dotr why-not bms.yaml --rule {label}" for label in ("Hot", "Cool")]
+    assert summary_lines(capsys)[-2:] == [f"{label} never came. dotr why-not bms.yaml --rule {label}" for label in ("Hot", "Cool")]
 
 
 @pytest.mark.parametrize(
@@ -108,29 +108,29 @@ def test_the_clause_at_which_the_last_binding_is_lost_is_named(
         rule, line = rule.replace("last B as C", "last Place as C [ FILTER(?room = 7) ]"), "2 anchors, 0 after C."
     never = "rule Never define Never = [ [] a b:N ] from Temp [ FILTER(?v > 99) ]\n"
     write(RULES + never + f"rule X define X = [ dotr_id a b:X ] {rule}", ["[] b:value 20 ; b:of b:room .", "[] b:value 27 ; b:of b:room ."])
-    assert f"Rule X never fired: {line} dotr why-not bms.yaml --rule X" in said(capsys)
+    assert f"Rule X never fired: {line} dotr why-not bms.yaml --rule X" in summary_lines(capsys)
 
 
 def test_ten_rules_are_named_and_the_others_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules = "".join(f"rule R{n} define E{n} = [ [] a b:E ] from Temp [ FILTER(?v > {90 + n}) ]\n" for n in range(12))
     write(RULES.split("rule")[0] + rules, ["[] b:value 20 ; b:of b:room ."])
-    lines = said(capsys)
+    lines = summary_lines(capsys)
     assert lines[10] == "Rule R9 never fired: 0 anchors. dotr why-not bms.yaml --rule R9"
     assert lines[11:] == ["2 more rules have never fired: --rules shows every rule."]
 
 
 def test_progress_has_the_counts_of_every_rule(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    last = json.loads(said(capsys, "--progress", "json")[-1])
+    last = json.loads(summary_lines(capsys, "--progress", "json")[-1])
     assert last["rules"] == [{"rule": "Jump", "anchors": 0, "events": 0}, {"rule": "Stuffy", "anchors": 14, "events": 0}]
 
 
-# --- terms that no element brought ---
+# --- terms without an element ---
 
 
 def unfed(capsys: pytest.CaptureFixture[str], query: str, graphs: list[str], settings: str = "") -> str:
-    """What the summary says of a rule with a query, after the words that its anchor has no fact."""
+    """The remark of the summary on a rule with a query whose anchor has no fact."""
     write(f"rule X define X = [ dotr_id a b:X ] from A = [ SELECT ?r WHERE {{ {query} }} ]", graphs, settings)
-    line = said(capsys)[-1]
+    line = summary_lines(capsys)[-1]
     start = "Rule X never fired: its anchor A has no fact. "
     assert line.startswith(start)
     return line[len(start) :]
@@ -157,14 +157,14 @@ def test_terms_that_the_query_lacks_are_named(query: str, expected: str, folder:
     assert unfed(capsys, query, ["[] a b:Other ; b:of 5 ."]) == expected
 
 
-def test_terms_that_datalog_needs_are_named_instead_of_what_it_derives(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_premises_of_datalog_are_named_instead_of_its_conclusions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("k.dlog").write_text("PREFIX b: <http://e/b#>\nb:Hot(?r) :- b:Warm(?r), b:value(?r, ?v) .\nb:Warm(?r) :- b:valeu(?r, ?v) .\n")
     settings = "knowledge: { datalog: [k.dlog] }\n"
     assert unfed(capsys, "?r a b:Hot", ["[] b:valeu 5 ."], settings) == "No element brought b:value; the elements bring b:valeu."
     assert unfed(capsys, "?r a b:Hot ; b:value 7", ["[] b:valeu 5 ; b:value 5 ."], settings) == COMMAND
 
 
-def test_terms_of_the_background_are_not_missed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_terms_of_the_background_are_not_reported_as_missing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("k.ttl").write_text("@prefix b: <http://e/b#> . b:s b:senses b:room ; a b:Sensor .")
     query = "?r b:by ?s . ?s b:senses ?x ; a b:Sensor"
     assert (
@@ -173,7 +173,7 @@ def test_terms_of_the_background_are_not_missed(folder: Path, capsys: pytest.Cap
     )
 
 
-def test_terms_that_an_entailment_gives_are_not_missed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_terms_that_an_entailment_derives_are_not_reported_as_missing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("k.ttl").write_text(
         "@prefix b: <http://e/b#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n"
         "b:Thermometer rdfs:subClassOf b:Sensor . b:measures rdfs:domain b:Thermometer ."
@@ -184,19 +184,19 @@ def test_terms_that_an_entailment_gives_are_not_missed(folder: Path, capsys: pyt
     assert unfed(capsys, "?r a b:Sensor", ["[] b:measures 5 ."], without) == "No element brought b:Sensor; the elements bring b:measures."
 
 
-def test_of_many_terms_the_most_similar_ones_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_most_similar_of_many_terms_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graphs = [f"[] b:x{n} 1 ; b:valeu 1 ." for n in range(20)]
     text = unfed(capsys, "?r b:value ?v", graphs)
     assert text.startswith("No element brought b:value; the elements bring b:valeu, b:x")
     assert text.endswith(" and 11 more.")
 
 
-def test_nothing_is_noted_once_nothing_is_wanted() -> None:
-    noted = StreamTerms(["<p>", "<q>"])
-    noted.note([Element(0, (("<s>", "<p>", "<o>"),))])
-    assert noted.wanted == {"<q>"}
-    noted.note([Element(1, tuple(("<s>", f"<p{n}>", "<o>") for n in range(1000)))])
-    assert noted.wanted == set(), "there are more terms than are noted"
+def test_terms_are_no_longer_collected_once_none_is_missing() -> None:
+    terms = StreamTerms(["<p>", "<q>"])
+    terms.note([Element(0, (("<s>", "<p>", "<o>"),))])
+    assert terms.wanted == {"<q>"}
+    terms.note([Element(1, tuple(("<s>", f"<p{n}>", "<o>") for n in range(1000)))])
+    assert terms.wanted == set(), "there are more terms than are noted"
 
 
 # --- a run over the first elements ---
@@ -206,7 +206,7 @@ def test_head_stops_at_the_end_of_an_instant(folder: Path, capsys: pytest.Captur
     write(RULES, ["[] b:of 1 ."] * 3)
     times = [0, 0, 5, 5, 5, 9]
     Path("a.ndjson").write_text("".join(json.dumps({"time": time, "graph": "[] b:of 1 ."}) + "\n" for time in times))
-    assert [said(capsys, "--head", str(n))[0].partition(" facts")[0] for n in (1, 2, 3, 6, 7)] == [
+    assert [summary_lines(capsys, "--head", str(n))[0].partition(" facts")[0] for n in (1, 2, 3, 6, 7)] == [
         "2 elements, 1 instant, 2",
         "2 elements, 1 instant, 2",
         "5 elements, 2 instants, 5",
@@ -219,9 +219,9 @@ def test_the_output_of_head_is_the_beginning_of_the_whole_output(folder: Path, c
     delayed = "rule Late define Late = [ [] a b:Late ] from Temp delayed by 1 min and not Temp as Other within [0, 1 min) from Temp\n"
     plain = "rule Now define Now = [ [] a b:Now ] from Temp\n"
     write(RULES.split("rule")[0] + delayed + plain, ["[] b:value 20 ; b:of b:room ."] * 5)
-    said(capsys)
+    summary_lines(capsys)
     whole = Path("out/alerts.ndjson").read_text()
-    said(capsys, "--head", "3")
+    summary_lines(capsys, "--head", "3")
     part = Path("out/alerts.ndjson").read_text()
     assert part
     assert whole.startswith(part)

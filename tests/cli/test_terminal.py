@@ -166,7 +166,7 @@ def test_only_the_terminal_module_prints() -> None:
     console."""
     allowed = {
         "errors/terminal.py": {"print", "stdout", "stderr"},
-        "cli/__init__.py": {"stdout"},  # closed where its reader has gone
+        "cli/__init__.py": {"stdout"},  # closed if its reader has exited
         "monitoring/display.py": {"console"},
         "workbench/errors_page.py": {"stdout"},  # makes docs/errors.md
         "workbench/configuration_page.py": {"stdout"},  # makes docs/configuration.md

@@ -77,7 +77,7 @@ def test_the_command_line_refuses_a_folder_that_cannot_be_written(
     assert capsys.readouterr().err.startswith("C106 DOTR_CODE=/dev/null is no folder for generated code: file exists\n")
 
 
-def test_two_processes_call_a_file_alike(tmp_path: Path) -> None:
+def test_a_file_of_code_has_one_name_in_all_processes(tmp_path: Path) -> None:
     program = "from dotr.codegen import compiled; compiled('a = 1\\n', 'trial'); compiled('b = {}\\n', 'trial')"
     for number in (1, 2):
         environment = {**os.environ, "DOTR_CODE": str(tmp_path)}
@@ -103,7 +103,7 @@ def run(builder: LoopBuilder, *arguments: object) -> Any:
     return define(builder.source, "trial of loops", "make", {})(*builder.parameters.values())(*arguments)
 
 
-def test_a_guard_of_a_branch_leaves_the_other_branches_alone() -> None:
+def test_a_guard_of_a_branch_does_not_affect_other_branches() -> None:
     builder = LoopBuilder("join", leave="return rows")
     builder.begin(["numbers"])
     builder.assign("rows", "[]")

@@ -132,8 +132,8 @@ def compiled_matcher() -> tuple[Matcher, RuleGroup]:
     assert rules
     (layer,) = lay_out(rules).layers
     (placed,) = layer.rules
-    (alike,) = group_rules([(0, placed.rule, placed.ports, ("v",))])
-    return compile_matcher(alike, [0], Clock()), alike
+    (group,) = group_rules([(0, placed.rule, placed.ports, ("v",))])
+    return compile_matcher(group, [0], Clock()), group
 
 
 def matcher() -> Callable[..., Any]:
@@ -222,15 +222,15 @@ with C.?v = Before.?v
 
 
 def cut_matcher(stage: int) -> Matcher:
-    """The matcher of a stage of three rules alike: `each` by ?x; then `last` by ?v, and a replicated aggregate."""
+    """The matcher of a stage of three rules of one template: `each` by ?x; then `last` by ?v, and a replicated aggregate."""
     head, rule = CUT.split("rule", 1)
     rules = compile_rules([Document("cut.dotr", head + "".join(f"rule{rule}".replace("#", str(n)) for n in (3, 4, 5)))], {}).rules
     assert rules
     layer = lay_out(rules, cut=True).layers[stage]
     numbered = [numbered_rule(number, layer, ("v",)) for number in range(len(layer.rules))]
     stages = {number: each for number, placed in enumerate(layer.rules) if (each := positional_stage(placed, layer)) is not None}
-    (alike,) = group_rules(numbered, stages)
-    return compile_matcher(alike, [0] * 3, Clock())
+    (group,) = group_rules(numbered, stages)
+    return compile_matcher(group, [0] * 3, Clock())
 
 
 def stage_that_sends() -> Callable[..., Any]:
@@ -249,8 +249,8 @@ def binding_decoder() -> Callable[..., Any]:
 
 def event_store() -> Callable[..., Any]:
     """The indexes of `last P` and of `sum` of P."""
-    made, alike = compiled_matcher()
-    parts = [step.role for step in alike.template.clauses]
+    made, group = compiled_matcher()
+    parts = [step.role for step in group.template.clauses]
     specs = [look for look, part in zip(made.index_specs, parts, strict=True) if part.port == parts[1].port]
     tests = [event_condition(spec.own, parts[1].attributes, Clock()) if spec.own else None for spec in specs]
     return compile_insert(specs, tests, [None] * len(specs))
@@ -265,7 +265,7 @@ with C.?v = Now.?v
 
 
 def lone_fact() -> Callable[..., Any]:
-    """The function of a fact that is an anchor and is stored."""
+    """The lone-fact function of a port whose facts are anchors and are stored."""
     rules = compile_rules([Document("lone.dotr", LONE)], {}).rules
     assert rules
     (layer,) = lay_out(rules).layers

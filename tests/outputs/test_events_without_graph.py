@@ -32,16 +32,16 @@ def test_line_of_ndjson_has_an_empty_graph() -> None:
 
 
 @pytest.mark.parametrize("form", [StreamFormat.TRIG, StreamFormat.NQUADS, StreamFormat.CSV])
-def test_other_text_formats_leave_it_out(form: StreamFormat) -> None:
+def test_other_text_formats_leave_out_events_without_graph(form: StreamFormat) -> None:
     assert written(form, EMPTY, WHOLE, WITHOUT) == written(form, EMPTY, WHOLE)
 
 
 @pytest.mark.parametrize("form", [StreamFormat.TRIG, StreamFormat.NQUADS, StreamFormat.CSV])
-def test_graph_whose_triples_were_all_dropped_is_written(form: StreamFormat) -> None:
+def test_graph_with_only_dropped_triples_is_written(form: StreamFormat) -> None:
     assert len(written(form, EMPTY, WHOLE)) > len(written(form, WHOLE))
 
 
-def test_parquet_leaves_it_out(tmp_path: Path) -> None:
+def test_parquet_leaves_out_events_without_graph(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "out.parquet"
     with ParquetFile(str(path), Clock(), ["tag"]) as sink:
@@ -50,7 +50,7 @@ def test_parquet_leaves_it_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", [StreamFormat.NDJSON, StreamFormat.TRIG, StreamFormat.NQUADS, StreamFormat.CSV])
-def test_messages_of_brokers_leave_it_out_but_in_ndjson(form: StreamFormat) -> None:
+def test_messages_in_other_formats_than_ndjson_leave_out_events_without_graph(form: StreamFormat) -> None:
     encode = event_encoder(MessageFormat(form, OutputTerms(Clock(), ["tag"], pipeline="p")))
     ordinals = [message.ordinal for message in encode([EMPTY, WITHOUT, WHOLE])]
     assert ordinals == ([0, 1, 2] if form is StreamFormat.NDJSON else [0, 2])

@@ -63,13 +63,13 @@ def test_fresh_names_are_urns_and_blank_nodes_of_32_digits() -> None:
     assert name[10:-1] != value[3:]
 
 
-def test_two_names_of_a_template_differ_and_one_name_is_the_same_everywhere() -> None:
+def test_names_of_a_template_differ_and_equal_names_are_the_same() -> None:
     ((first, second, third), _) = made("dotr_id1 :p dotr_id2 . dotr_id1 :q _:x, _:y")
     assert first[0] == second[0] != first[2]
     assert second[2] != third[2]
 
 
-def test_names_are_repeatable_and_no_two_matches_share_one() -> None:
+def test_names_are_repeatable_and_unique_per_match() -> None:
     template = compiled("dotr_id1 :p []")
     digests = {
         match_digest(rule, time, bound, ordinal)

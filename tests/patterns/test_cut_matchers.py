@@ -1,4 +1,4 @@
-"""Rules cut into stages give what they give in one piece, in any number of buckets: fresh names, limits and counts included.
+"""Rules cut into stages have the output of uncut rules, in any number of buckets: fresh names, limits and counts included.
 
 `DOTR_EXAMPLES=1000` tries that many programs.
 """
@@ -44,7 +44,7 @@ BUCKETS = (1, 2, 3, 8)
 
 
 def programs(text: str) -> tuple[CompiledProgram, CompiledProgram]:
-    """A program in one piece, and cut."""
+    """A program, uncut and cut."""
     spec = ProgramSpec((Document("rules.dotr", text),))
     return compile_program(spec), compile_program(replace(spec, cut=True))
 
@@ -81,7 +81,7 @@ def counted(program: CompiledProgram, elements: Sequence[Element], buckets: int)
 
 @pytest.mark.parametrize("seed", seeds(8))
 def test_limits_and_counts_of_cut_rules(seed: int) -> None:
-    """The product of a branch travels with its binding: what goes over the limit does so in one piece and in many."""
+    """A binding holds the product of its branch, so cut rules exceed a limit exactly when uncut rules do."""
     maker, whole, cut, elements = example(seed + 1_000_000, ("each", "each", "each", "last 2", "last"))
     limits = Limits(matches=maker.choose([1, 2, 3, 5, 8, 20]))
     whole, cut = limited(whole, limits), limited(cut, limits)
@@ -109,7 +109,7 @@ def test_every_construct_may_be_cut(text: ProgramText, elements: list[Element], 
 
 @pytest.mark.parametrize("copies", [1, 3])
 def test_a_binding_that_fails_twice_is_one_dead_letter(copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule and anchor are named, once; the other branches of the anchor stand, and so do rules alike."""
+    """The dead letter names rule and anchor once; other branches of the anchor and other rules of the template match."""
     rules = [
         f"""rule R{number} define E{number} = [ dotr_id :v ?v ] from A as One [ FILTER(?v > {number}) ]
         and each B as Two [ FILTER(?k = One.?k) ] within 5 s from One and last C as Three [ FILTER(?w = Two.?v) ] within 5 s from Two
@@ -166,8 +166,8 @@ def report(time: int, label: str, *, v: int, w: int = 0) -> Element:
     return Element(time, (("_:0", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", f"<http://e/{label}>"), *about))
 
 
-def test_bindings_of_equal_anchors_follow_each_other() -> None:
-    """Equal matches are numbered one behind the other, in whatever order their bindings come; a rule that is not alive has none."""
+def test_bindings_of_equal_anchors_are_adjacent() -> None:
+    """Equal matches have consecutive ordinals in any order of their bindings; a rule with an unsatisfied clause has no match."""
     decode = cut_matcher(1).decode
     assert decode is not None
     anchors = ("<http://e/a>", "<http://e/b>", "<http://e/a>")
@@ -178,8 +178,8 @@ def test_bindings_of_equal_anchors_follow_each_other() -> None:
     assert found[0].bound == ((5, 0, ("1", "<http://e/a>")),)
 
 
-def test_a_hundred_rules_alike_are_one_binding() -> None:
-    """Rules alike up to constants send one row for all of them that the binding satisfies."""
+def test_a_hundred_rules_of_one_template_send_one_binding() -> None:
+    """Rules of one template send a single row for all rules that the binding satisfies."""
     rules = [
         f"""rule R{number} define E{number} = [ :one :v ?v ] from A as One [ FILTER(?v > {number}) ]
         and each B as Two [ FILTER(?k = One.?k) ] within 5 s from One and last C as Three [ FILTER(?w = Two.?w) ] within 5 s from Two

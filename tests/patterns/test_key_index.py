@@ -59,20 +59,20 @@ def numbered(terms: list[Term], times: list[int]) -> list[StoredEvent]:
 def test_every_slice_of_every_run_is_aggregated_exactly(data: st.DataObject) -> None:
     terms = data.draw(lists())
     events = numbered(terms, data.draw(st.lists(st.integers(0, 9), min_size=len(terms), max_size=len(terms))))
-    lanes: list[EventRun] = [EventRun(), SumRun(0), ExtremumRun(0, False), ExtremumRun(0, True), DistinctRun(0)]
+    runs: list[EventRun] = [EventRun(), SumRun(0), ExtremumRun(0, False), ExtremumRun(0, True), DistinctRun(0)]
     begin, now = 0, -1
     for number, event in enumerate(events):
-        for lane in lanes:
-            lane.append(event)
+        for run in runs:
+            run.append(event)
         if data.draw(st.integers(0, 4)) == 0:
             dropped = 1 << data.draw(st.integers(0, 1))
             if dropped <= number + 1 - begin:
                 begin += dropped
-                for lane in lanes:
-                    lane.drop(dropped)
+                for run in runs:
+                    run.drop(dropped)
         low, high = sorted(data.draw(st.tuples(st.integers(-1, 10), st.integers(-1, 10))))
         inside = [e[2][0] for e in events[begin : number + 1] if low <= e[0] <= high]
-        counting, summing, least, greatest, distinct = lanes
+        counting, summing, least, greatest, distinct = runs
         assert counting.count_between(low, high) == len(inside)
         assert isinstance(summing, SumRun)
         assert summing.sum(low, high) == aggregate_terms("SUM", False, inside)
@@ -91,30 +91,30 @@ def test_every_slice_of_every_run_is_aggregated_exactly(data: st.DataObject) -> 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(lists(), st.booleans(), st.data())
 def test_skipping_visits_every_event_that_a_threshold_accepts(terms: list[Term], below: bool, data: st.DataObject) -> None:
-    lane = SkipRun(0, below)
+    run = SkipRun(0, below)
     for event in numbered(terms, [0] * len(terms)):
-        lane.append(event)
-        if lane.is_built:
-            lane.add_rank(event)
+        run.append(event)
+        if run.is_built:
+            run.add_rank(event)
         bound = data.draw(st.sampled_from([-7.0, 0.0, 0.1, 1.0, 16777216.0]))
-        values = [VALUES[e[2][0]] for e in lane]
+        values = [VALUES[e[2][0]] for e in run]
         numbers = [to_double(v) if type(v) in NUMERIC else nan for v in values]  # type: ignore[arg-type]
-        wanted = [n for n, v in enumerate(numbers) if (v <= bound if below else v >= bound)]
-        i = data.draw(st.integers(0, len(lane)))
-        before, after = lane.last_before(i, bound), lane.first_from(i, bound)
-        earlier, later = [n for n in wanted if n < i], [n for n in wanted if n >= i]
+        accepted = [n for n, v in enumerate(numbers) if (v <= bound if below else v >= bound)]
+        i = data.draw(st.integers(0, len(run)))
+        before, after = run.last_before(i, bound), run.first_from(i, bound)
+        earlier, later = [n for n in accepted if n < i], [n for n in accepted if n >= i]
         assert (max(earlier) if earlier else -1) <= before < max(i, 1)
-        assert i <= after <= (min(later) if later else len(lane))
+        assert i <= after <= (min(later) if later else len(run))
 
 
 def test_trimming_keeps_live_events() -> None:
-    lane = SumRun(0)
+    run = SumRun(0)
     for time in range(300):
-        lane.append((time, 0, (INTEGERS[1],)))
-    trim(lane)
-    assert len(lane) == 300 - 128
-    assert lane[bisect_left(lane, (150,))][0] == 150
-    assert lane.sum(150, 299) == literal("150", XSD + "integer")
+        run.append((time, 0, (INTEGERS[1],)))
+    trim(run)
+    assert len(run) == 300 - 128
+    assert run[bisect_left(run, (150,))][0] == 150
+    assert run.sum(150, 299) == literal("150", XSD + "integer")
 
 
 class Counted(float):
@@ -130,54 +130,54 @@ class Counted(float):
         return Counted(-float(self))
 
 
-def skip_lane(numbers: list[int], below: bool) -> SkipRun:
-    lane = SkipRun(0, below)
+def skip_run(numbers: list[int], below: bool) -> SkipRun:
+    run = SkipRun(0, below)
     for time, number in enumerate(numbers):
-        lane.append((time, 0, (literal(str(number), XSD + "integer"),)))
-        if lane.is_built:
-            lane.add_rank(lane[-1])
-    return lane
+        run.append((time, 0, (literal(str(number), XSD + "integer"),)))
+        if run.is_built:
+            run.add_rank(run[-1])
+    return run
 
 
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @given(st.lists(st.integers(0, 9), max_size=40), st.sampled_from([0.5, 6.5, 8.5, 9.5]), st.booleans(), st.integers(0, 3))
 def test_skipping_finds_the_next_event_above_the_bound(numbers: list[int], bound: float, below: bool, dropped: int) -> None:
     signed = [-number for number in numbers] if below else numbers
-    lane = skip_lane(signed[: len(signed) // 2], below)
+    run = skip_run(signed[: len(signed) // 2], below)
     bound = -bound if below else bound
-    made = [lane.is_built]
-    lane.last_before(0, bound)
-    assert [*made, lane.is_built] == [False, True]
-    for time, number in enumerate(signed[len(signed) // 2 :], len(lane)):
-        lane.append((time, 0, (literal(str(number), XSD + "integer"),)))
-        lane.add_rank(lane[-1])
-    if len(lane) >= 1 << dropped:
-        lane.drop(1 << dropped)
+    made = [run.is_built]
+    run.last_before(0, bound)
+    assert [*made, run.is_built] == [False, True]
+    for time, number in enumerate(signed[len(signed) // 2 :], len(run)):
+        run.append((time, 0, (literal(str(number), XSD + "integer"),)))
+        run.add_rank(run[-1])
+    if len(run) >= 1 << dropped:
+        run.drop(1 << dropped)
         numbers = numbers[1 << dropped :]
     above = [place for place, number in enumerate(numbers) if number > abs(bound)]
     for i in range(len(numbers) + 1):
-        assert lane.last_before(i, bound) == max((place for place in above if place < i), default=-1)
-        assert lane.first_from(i, bound) == min((place for place in above if place >= i), default=len(lane))
+        assert run.last_before(i, bound) == max((place for place in above if place < i), default=-1)
+        assert run.first_from(i, bound) == min((place for place in above if place >= i), default=len(run))
 
 
 def test_skipping_reads_few_events() -> None:
     for below in (False, True):
-        lane = skip_lane([0] * 5 + [9 - 18 * below] + [0] * 1018, below)
+        run = skip_run([0] * 5 + [9 - 18 * below] + [0] * 1018, below)
         for start in (0, 1, 5, 6, 7, 511, 512, 1000, 1023, 1024):
             Counted.compared = 0
-            assert lane.last_before(start, Counted(5 - 10 * below)) == (5 if start > 5 else -1)
-            assert lane.first_from(start, Counted(5 - 10 * below)) == (5 if start <= 5 else 1024)
+            assert run.last_before(start, Counted(5 - 10 * below)) == (5 if start > 5 else -1)
+            assert run.first_from(start, Counted(5 - 10 * below)) == (5 if start <= 5 else 1024)
             assert Counted.compared <= 2 * 20
-    assert skip_lane([1] * 4, False).first_from(2, 0.5) == 2
+    assert skip_run([1] * 4, False).first_from(2, 0.5) == 2
 
 
 def test_non_numbers_and_numbers_within_the_bound_are_skipped() -> None:
-    lane = SkipRun(0, False)
+    run = SkipRun(0, False)
     for event in numbered(['"a"', DOUBLES[0], literal("NaN", XSD + "double")], [0, 1, 2]):
-        lane.append(event)
+        run.append(event)
     beyond = nextafter(1.0, inf)
-    assert (lane.first_from(0, 1.0), lane.last_before(3, 1.0)) == (1, 1)
-    assert (lane.first_from(0, beyond), lane.last_before(3, beyond)) == (3, -1)
+    assert (run.first_from(0, 1.0), run.last_before(3, 1.0)) == (1, 1)
+    assert (run.first_from(0, beyond), run.last_before(3, beyond)) == (3, -1)
     pairs = SkipRun(0, False)
     for event in numbered([DOUBLES[0]] * 4, [0] * 4):
         pairs.append(event)
@@ -195,20 +195,20 @@ def test_non_numbers_and_numbers_within_the_bound_are_skipped() -> None:
 
 def test_floats_are_never_skipped() -> None:
     """0.7 as a float is less than 0.7, and equal to it where the two are compared as floats."""
-    lane = SkipRun(0, False)
-    lane.append((0, 0, (literal("0.7", XSD + "float"),)))
-    assert (lane.first_from(0, 0.7), lane.last_before(1, 0.7)) == (0, 0)
+    run = SkipRun(0, False)
+    run.append((0, 0, (literal("0.7", XSD + "float"),)))
+    assert (run.first_from(0, 0.7), run.last_before(1, 0.7)) == (0, 0)
 
 
 def test_trimmed_run_still_finds_the_next_event() -> None:
     for asked in (False, True):
-        lane = skip_lane([number % 100 for number in range(300)], False)
+        run = skip_run([number % 100 for number in range(300)], False)
         if asked:
-            assert lane.first_from(0, 98.5) == 99
-        trim(lane)
-        assert len(lane) == 300 - 128
-        assert lane[0][0] == 128
-        assert (lane.first_from(0, 98.5), lane.first_from(72, 98.5), lane.last_before(71, 98.5), lane.last_before(170, 98.5)) == (
+            assert run.first_from(0, 98.5) == 99
+        trim(run)
+        assert len(run) == 300 - 128
+        assert run[0][0] == 128
+        assert (run.first_from(0, 98.5), run.first_from(72, 98.5), run.last_before(71, 98.5), run.last_before(170, 98.5)) == (
             71,
             171,
             -1,
@@ -245,28 +245,28 @@ SUMS: list[tuple[list[Term], Term | None, Term | None]] = [
 ]
 
 
-@pytest.mark.parametrize("asked_before", [False, True])
+@pytest.mark.parametrize("queried_before", [False, True])
 @pytest.mark.parametrize(("terms", "total", "mean"), SUMS, ids=range(len(SUMS)))
-def test_sums_and_averages_of_mixed_types(terms: list[Term], total: Term | None, mean: Term | None, asked_before: bool) -> None:
-    """Each value alone, then between values outside the window."""
+def test_sums_and_averages_of_mixed_types(terms: list[Term], total: Term | None, mean: Term | None, queried_before: bool) -> None:
+    """Each value by itself, then between values outside the window."""
     mean = mean and write(VALUES[mean])
-    lane, distinct = SumRun(0), DistinctRun(0)
+    run, distinct = SumRun(0), DistinctRun(0)
     noise = [double("1e300"), single("1e30"), integer("7"), double("INF"), '"x"', decimal("0.5")]
     for time, some in enumerate((noise, terms, noise)):
         for term in some:
-            for each in (lane, distinct):
+            for each in (run, distinct):
                 each.append((time, 0, (term,)))
-            if asked_before:
-                lane.sum(time, time)
+            if queried_before:
+                run.sum(time, time)
                 distinct.distinct("SUM", time, 0, 0)
         if time == 1:
-            assert (lane.sum(1, 1), lane.avg(1, 1)) == (total, mean)
+            assert (run.sum(1, 1), run.avg(1, 1)) == (total, mean)
             if len(set(terms)) == len(terms):
                 assert (distinct.distinct("SUM", 1, 0, 0), distinct.distinct("AVG", 1, 0, 0)) == (total, mean)
-    assert (lane.sum(1, 1), lane.avg(1, 1)) == (total, mean)
-    lane.drop(len(noise))
-    assert (lane.sum(1, 1), lane.avg(1, 1)) == (total, mean)
-    assert (lane.sum(5, 9), lane.avg(5, 9)) == (integer("0"), None)
+    assert (run.sum(1, 1), run.avg(1, 1)) == (total, mean)
+    run.drop(len(noise))
+    assert (run.sum(1, 1), run.avg(1, 1)) == (total, mean)
+    assert (run.sum(5, 9), run.avg(5, 9)) == (integer("0"), None)
 
 
 def test_sum_of_doubles_is_rounded_once() -> None:
@@ -274,28 +274,28 @@ def test_sum_of_doubles_is_rounded_once() -> None:
 
 
 def test_distinct_values_follow_a_moving_window() -> None:
-    """One value enters and leaves again, events are dropped behind and inside the window, and
-    one run has two windows."""
-    lane = DistinctRun(0)
+    """A value enters and leaves the window, events are dropped before and inside the window, and one
+    run has two windows."""
+    run = DistinctRun(0)
     values = [integer(str(n)) for n in (1, 2, 1, 3, 3, 1, 5, 2, 1, 4, 4, 4, 1, 2, 2, 7)]
     begin = 0
     for now, value in enumerate(values):
-        lane.append((now, 0, (value,)))
+        run.append((now, 0, (value,)))
         for near, far in ((0, 3), (1, 3), (2, 5)):
             inside = [values[n] for n in range(max(begin, now - far), now - near + 1)]
             for function in ("COUNT", "SUM", "AVG"):
-                assert lane.distinct(function, now, near, far) == aggregate_terms(function, True, inside)
+                assert run.distinct(function, now, near, far) == aggregate_terms(function, True, inside)
         if now in (6, 9, 13):
-            lane.drop(4)
+            run.drop(4)
             begin += 4
-    followed = lane._followers[0, 3]
+    followed = run._followers[0, 3]
     assert (followed.i, followed.j, sum(followed.counts.values())) == (0, 4, 4)
 
 
 def test_repeated_window_is_moved_incrementally() -> None:
-    lane = DistinctRun(0)
+    run = DistinctRun(0)
     for now in range(20):
-        lane.append((now, 0, (integer(str(now)),)))
-        before = lane._followers.get((0, 5))
-        lane.distinct("COUNT", now, 0, 5)
-        assert before is None or lane._followers[0, 5] is before
+        run.append((now, 0, (integer(str(now)),)))
+        before = run._followers.get((0, 5))
+        run.distinct("COUNT", now, 0, 5)
+        assert before is None or run._followers[0, 5] is before

@@ -168,8 +168,8 @@ def test_aggregate_over_windows_and_between_equals_the_reference(function: str) 
 @pytest.mark.parametrize("function", ["sum", "avg", "sum distinct", "avg distinct", "count distinct"])
 @pytest.mark.parametrize("alien", [None, literal("1e0", XSD + "double")])
 def test_sum_with_too_many_digits_ends_with_the_window(function: str, alien: Term | None) -> None:
-    """The sum of two of the values has more digits than a number may have; windows without one of
-    them have a sum, and so have later ones."""
+    """The sum of two of the values has too many digits; windows without one of them, and later ones,
+    have a sum."""
     huge, tiny = literal("1" + "0" * (DIGITS - 1), XSD + "integer"), literal("0." + "0" * (DIGITS - 2) + "1", XSD + "decimal")
     half = literal("0.5", XSD + "decimal")
     values = [integer(1), half, huge, tiny, tiny, integer(2), integer(2), integer(1), half, half, alien, huge, huge, integer(3), tiny]
@@ -186,7 +186,7 @@ def test_consumed_events_are_not_aggregated_again(function: str) -> None:
     values = [integer(3), integer(1), None, integer(4), integer(4)]
     facts = [fact(n, "B", None, value) for n, value in enumerate(values[:3])] + [fact(7, "A", None, None)]
     facts += [fact(n, "B", None, value) for n, value in enumerate(values[3:], 10)] + [fact(n, "A", None, integer(n)) for n in (20, 21)]
-    # An event without the attribute is passed over and so not consumed, but there is nothing of it to see again, save for count(*).
+    # An event without the attribute is not consumed; later aggregates ignore it again, except count(*).
     assert results(text, facts) == [
         (3, "R", aggregate(function, values[:3])),
         (6, "R", aggregate(function, values[3:])),
@@ -214,6 +214,6 @@ def test_consumed_events_are_not_aggregated_again(function: str) -> None:
 def test_aggregate_uses_a_measure_of_the_index(clause: str, measure: Measure | None, measured: int | None) -> None:
     text = rule(f"from A and {clause}" + ("" if " with " in clause else " with E.?a = ?n"))
     (layer,) = program_of(text).layout.layers
-    (alike,) = group_rules([(0, placed.rule, placed.ports, ("a",)) for placed in layer.rules])
-    look = compile_matcher(alike, [0], Clock()).index_specs[-1]
+    (group,) = group_rules([(0, placed.rule, placed.ports, ("a",)) for placed in layer.rules])
+    look = compile_matcher(group, [0], Clock()).index_specs[-1]
     assert (look.measure, look.measured) == (measure, measured)

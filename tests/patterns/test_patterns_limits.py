@@ -30,7 +30,7 @@ from tests.oracle.program import Result, run
 from tests.oracle.temporal import Over
 from tests.oracle.triple_terms import anonymous
 from tests.patterns.test_patterns_semantics import PLAIN
-from tests.patterns.test_rule_templates import HEADER, alike, crowded, dense, thresholds
+from tests.patterns.test_rule_templates import HEADER, crowded, dense, rules_of_one_template, thresholds
 from tests.support.properties import MOST, compiled, examples, said
 from tests.support.running import Batched, by_time, outputs
 from tests.support.strategies import ProgramText, programs
@@ -71,19 +71,19 @@ def in_parts(
 
 def overs(letters: Iterable[DeadLetter]) -> Counter[Over]:
     """The exceeded limits of dead letters, in the oracle's form."""
-    told: Counter[Over] = Counter()
+    exceeded: Counter[Over] = Counter()
     for letter in letters:
         assert letter.reason is Reason.LIMIT
         assert letter.input == f"rule {letter.text}"
         assert letter.time is not None
-        found = re.fullmatch(
+        matched = re.fullmatch(
             r"rule (\S+) goes over a limit at its anchor \S+ (.*): more than .* (branch|tried), at the clause (.*)", letter.why
         )
-        assert found is not None, letter.why
-        rule, anchor, limit, clause = found.groups()
+        assert matched is not None, letter.why
+        rule, anchor, limit, clause = matched.groups()
         label = clause.split()[-1] if limit == "branch" else None
-        told[Over(letter.time, rule, frozenset(json.loads(anchor).items()), label)] += 1
-    return told
+        exceeded[Over(letter.time, rule, frozenset(json.loads(anchor).items()), label)] += 1
+    return exceeded
 
 
 def nameless(found: Iterable[Over]) -> Counter[object]:
@@ -117,12 +117,12 @@ def check(rules: list[str], elements: list[Element], limits: Limits, cuts: list[
     firings, letters = ran(together, elements)
     assert max(overs(letters).values(), default=1) == 1
     alone: Counter[tuple[object, ...]] = Counter()
-    told: Counter[Over] = Counter()
+    exceeded: Counter[Over] = Counter()
     for rule in rules:
         fired, left = ran(program_of(HEADER + rule, limits), elements)
         alone += said(outputs(fired))
-        told += overs(left)
-    assert overs(letters) == told
+        exceeded += overs(left)
+    assert overs(letters) == exceeded
     assert said(outputs(firings)) == alone
     expected = by_brute_force(together, text, elements)
     if not expected.decided_by_names and not expected.too_much:
@@ -135,7 +135,7 @@ def check(rules: list[str], elements: list[Element], limits: Limits, cuts: list[
 
 
 @examples(120)
-@given(alike(), st.one_of(dense(), streams()), LIMITS, CUTS)
+@given(rules_of_one_template(), st.one_of(dense(), streams()), LIMITS, CUTS)
 def test_grouped_rules_obey_the_limits_as_single_rules(rules: list[str], elements: list[Element], limits: Limits, cuts: list[int]) -> None:
     check(rules, elements, limits, cuts)
 

@@ -29,7 +29,7 @@ from dotr.model.rules import FactSource
 from dotr.model.stream import Element, Firing, Instant
 from dotr.model.time import Clock, Micros
 from tests.patterns.test_patterns_semantics import PLAIN
-from tests.patterns.test_rule_templates import HEADER, alike, crowded, dense, thresholds
+from tests.patterns.test_rule_templates import HEADER, crowded, dense, rules_of_one_template, thresholds
 from tests.support.properties import compiled, oracle, said
 from tests.support.running import by_time, in_batches, outputs
 from tests.support.strategies import CORE, ProgramText, programs
@@ -126,7 +126,7 @@ def joined(rules: list[str]) -> ProgramText:
 KINDS: dict[str, Callable[[], list[Scenario]]] = {
     "plain": lambda: many(programs(PLAIN), streams(), 2 * REPLAYS),
     "general": lambda: many(programs(CORE), streams(), REPLAYS // 2),
-    "alike": lambda: many(alike().map(joined), dense(), REPLAYS),
+    "alike": lambda: many(rules_of_one_template().map(joined), dense(), REPLAYS),
     "thresholds": lambda: many(thresholds().map(joined), crowded(), REPLAYS // 2),
 }
 

@@ -21,16 +21,16 @@ def store(retention: Micros, *specs: IndexSpec) -> PortStore:
     return PortStore(retention, len(specs), compile_insert(specs, [None] * len(specs), [None] * len(specs)))
 
 
-def happened(time: Micros, *values: str | None) -> StoredEvent:
+def stored_event(time: Micros, *values: str | None) -> StoredEvent:
     return (time, 0, values)
 
 
 def test_events_are_stored_for_the_retention() -> None:
     kept = store(10, IndexSpec((0,)))
-    kept.add([happened(0, "<a>")])
-    kept.add([happened(10, "<a>")])
+    kept.add([stored_event(0, "<a>")])
+    kept.add([stored_event(10, "<a>")])
     assert [time for time, _, _ in kept] == [0, 10]
-    kept.add([happened(11, "<a>")])
+    kept.add([stored_event(11, "<a>")])
     assert [time for time, _, _ in kept] == [10, 11]
     kept.expire(20)
     assert [time for time, _, _ in kept] == [10, 11]
@@ -40,8 +40,8 @@ def test_events_are_stored_for_the_retention() -> None:
     kept.expire(22)
     assert not kept.indexes[0]
     assert len(kept) == 0
-    kept.add([happened(30, "<a>")])
-    kept.add([happened(41, "<b>")])
+    kept.add([stored_event(30, "<a>")])
+    kept.add([stored_event(41, "<b>")])
     assert [time for time, _, _ in kept] == [41]
 
 
@@ -55,7 +55,9 @@ def test_extend_equals_add_time_by_time(measure: Measure | None, seed: int) -> N
     specs = [IndexSpec((0,), (), measure, None if measure is None else 1), IndexSpec((), (), measure, None if measure is None else 1)]
     one, many = store(300, *specs), store(300, *specs)
     times = sorted(chosen.randrange(3_000) for _ in range(3_000))
-    events = [happened(time, chosen.choice(["<a>", "<b>", f"<{time}>", None]), f'"{chosen.randrange(50)}"^^<{NUMBER}>') for time in times]
+    events = [
+        stored_event(time, chosen.choice(["<a>", "<b>", f"<{time}>", None]), f'"{chosen.randrange(50)}"^^<{NUMBER}>') for time in times
+    ]
     while events:
         number = chosen.choice((1, 20, 700))
         some, events = events[:number], events[number:]
@@ -74,24 +76,24 @@ def test_extend_equals_add_time_by_time(measure: Measure | None, seed: int) -> N
                 assert answers(ours[key], measure, horizon, some[-1][0]) == answers(theirs[key], measure, horizon, some[-1][0])
 
 
-def live(lanes: KeyIndex, horizon: Micros) -> dict[IndexKey, list[StoredEvent]]:
-    found = {key: [event for event in lane if event[0] >= horizon] for key, lane in lanes.items()}
+def live(index: KeyIndex, horizon: Micros) -> dict[IndexKey, list[StoredEvent]]:
+    found = {key: [event for event in run if event[0] >= horizon] for key, run in index.items()}
     return {key: events for key, events in found.items() if events}
 
 
-def answers(lane: list[StoredEvent], measure: Measure | None, low: Micros, high: Micros) -> object:
-    match lane:
+def answers(run: list[StoredEvent], measure: Measure | None, low: Micros, high: Micros) -> object:
+    match run:
         case SumRun():
-            return lane.sum(low, high), lane.avg(low, high)
+            return run.sum(low, high), run.avg(low, high)
         case ExtremumRun():
-            return lane.extremum(low, high)
+            return run.extremum(low, high)
         case DistinctRun():
-            return lane.distinct("SUM", high, 0, high - low)
+            return run.distinct("SUM", high, 0, high - low)
         case SkipRun():
-            start = lane.slice_between(low, high)[0]
-            return [lane[place][0] for bound in (10.0, 40.0) if (place := lane.first_from(start, bound)) < len(lane)]
+            start = run.slice_between(low, high)[0]
+            return [run[place][0] for bound in (10.0, 40.0) if (place := run.first_from(start, bound)) < len(run)]
         case EventRun():
-            return lane.count_between(low, high)
+            return run.count_between(low, high)
         case _:
             return measure
 
@@ -113,7 +115,7 @@ def test_consumed_events_expire_with_the_longest_retention() -> None:
 
 def test_sweep_expires_events_and_restarts_the_countdown() -> None:
     kept = store(10)
-    kept.add([happened(0, "<a>")])
+    kept.add([stored_event(0, "<a>")])
     state = State([kept], [], [])
     assert state.countdown == SWEEP == 1024
     state.countdown = 0
@@ -124,7 +126,7 @@ def test_sweep_expires_events_and_restarts_the_countdown() -> None:
 def test_empty_runs_are_removed_once_most_events_have_expired() -> None:
     kept = store(10, IndexSpec((0,)), IndexSpec((), measure=Measure.COUNT))
     for time in range(1000):
-        kept.add([happened(time, f"<{time}>")])
+        kept.add([stored_event(time, f"<{time}>")])
         assert len(kept.indexes[0]) <= TRIM + 2 * len(kept) + 1
     assert len(kept) == 11
     assert f"<{999}>" in kept.indexes[0]
@@ -135,12 +137,12 @@ def test_empty_runs_are_removed_once_most_events_have_expired() -> None:
 def test_empty_runs_are_swept_only_above_the_threshold() -> None:
     kept = store(1, IndexSpec((0,)))
     for time in range(TRIM + 4):
-        kept.add([happened(time, f"<{time}>")])
+        kept.add([stored_event(time, f"<{time}>")])
     assert len(kept.indexes[0]) == TRIM + 4
-    kept.add([happened(TRIM + 4, "<last>")])  # as it comes, 131 have gone and 2 are left, and it is not yet among the lanes
+    kept.add([stored_event(TRIM + 4, "<last>")])  # at this insertion, 131 events are expired and 2 are left; its own run does not exist yet
     assert set(kept.indexes[0]) == {f"<{TRIM + 3}>", "<last>"}
     for time in range(TRIM + 5, 2 * TRIM + 7):
-        kept.add([happened(time, f"<{time}>")])
+        kept.add([stored_event(time, f"<{time}>")])
     assert len(kept.indexes[0]) == TRIM + 4
 
 
@@ -148,9 +150,9 @@ def test_run_is_trimmed_by_a_power_of_two_once_half_has_expired() -> None:
     kept = store(100, IndexSpec(()), IndexSpec((), measure=Measure.COUNT))
     lengths = []
     for time in range(260):
-        kept.add([happened(time, "<a>")])
-        lengths.append([len(lanes[None]) for lanes in kept.indexes])
-    # As the event of 202 comes, that of 101 is the middle one of 203 and older than 102: the first 64 go.
+        kept.add([stored_event(time, "<a>")])
+        lengths.append([len(runs[None]) for runs in kept.indexes])
+    # At the insertion of 202, the middle event of 203 is that of 101, before the horizon 102: the first 64 are removed.
     assert lengths[:202] == [[n, n] for n in range(1, 203)]
     assert lengths[202] == [203 - 64, 203 - 64]
     assert kept.indexes[0][None][0][0] == kept.indexes[1][None][0][0] == 64
@@ -160,8 +162,8 @@ def test_short_run_is_not_trimmed() -> None:
     kept = store(1, IndexSpec(()), IndexSpec((), measure=Measure.ABOVE, measured=0))
     lengths = []
     for time in range(130):
-        kept.add([happened(time, None)])
-        lengths.append([len(lanes[None]) for lanes in kept.indexes])
+        kept.add([stored_event(time, None)])
+        lengths.append([len(runs[None]) for runs in kept.indexes])
     assert lengths[TRIM - 1 :] == [[n, n] for n in (TRIM, TRIM + 1 - 64, TRIM + 2 - 64)]
 
 

@@ -30,17 +30,17 @@ def fired(program: str | CompiledProgram, elements: list[Element]) -> Found:
     return sorted((o.time // SECOND, o.rule, int(o.attributes["a"].split('"')[1])) for o in found)
 
 
-def picked(mode: str, wanted: list[int]) -> list[int]:
+def picked(mode: str, accepted: list[int]) -> list[int]:
     """The values of the events that a clause selects; for `not` a 0 where there is none."""
     match mode:
         case "each":
-            return wanted
+            return accepted
         case "last":
-            return wanted[-1:]
+            return accepted[-1:]
         case "first":
-            return wanted[:1]
+            return accepted[:1]
         case _:
-            return [] if wanted else [0]
+            return [] if accepted else [0]
 
 
 def streams(sign: int) -> list[list[int]]:
@@ -78,8 +78,8 @@ def test_thresholds(comparison: str, mode: str) -> None:
             elements.append(element(end, ("A", "", sign * 9)))
             expected: Found = []
             for number, (k, m) in enumerate(rows):
-                wanted = [v for v in values if COMPARE[comparison](v, k) and (second != "clause" or COMPARE[other](v, m))]
-                expected += [(end, f"R{number}", value) for value in picked(mode, wanted)]
+                accepted = [v for v in values if COMPARE[comparison](v, k) and (second != "clause" or COMPARE[other](v, m))]
+                expected += [(end, f"R{number}", value) for value in picked(mode, accepted)]
             assert fired(program, elements) == sorted(expected), (second, values)
 
 

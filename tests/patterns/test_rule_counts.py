@@ -21,7 +21,7 @@ from dotr.patterns.rule_counts import RuleCounts
 from tests.oracle.temporal import Counts
 from tests.patterns.test_patterns_limits import limited
 from tests.patterns.test_patterns_semantics import CUTS, PLAIN
-from tests.patterns.test_rule_templates import HEADER, alike, crowded, dense, thresholds
+from tests.patterns.test_rule_templates import HEADER, crowded, dense, rules_of_one_template, thresholds
 from tests.support.properties import compiled, examples, oracle
 from tests.support.running import Batched, by_time
 from tests.support.strategies import ProgramText, programs
@@ -52,7 +52,7 @@ def summaries(counts: Mapping[str, RuleCounts]) -> dict[str, tuple[int, int, int
 
 
 def expected_summaries(counts: Mapping[str, Counts], steps: Mapping[str, int]) -> dict[str, tuple[int, int, int | None]]:
-    """What `summaries` gives of the oracle's counts."""
+    """The `summaries` of the oracle's counts."""
     found = {}
     for name, number in steps.items():
         each = counts.get(name, Counts())
@@ -87,13 +87,13 @@ def test_counts_are_those_of_the_oracle(text: ProgramText, elements: list[Elemen
 
 
 @examples(40)
-@given(st.one_of(alike(), thresholds()), st.one_of(streams(), dense(), crowded()))
+@given(st.one_of(rules_of_one_template(), thresholds()), st.one_of(streams(), dense(), crowded()))
 def test_grouped_rules_are_counted_one_by_one(rules: list[str], elements: list[Element]) -> None:
     check(ProgramText(HEADER + "\n".join(rules), HEADER[: HEADER.index("query")], "", "none"), elements)
 
 
 @examples(20)
-@given(st.one_of(alike(), thresholds()), st.one_of(streams(), dense()), st.integers(0, 6))
+@given(st.one_of(rules_of_one_template(), thresholds()), st.one_of(streams(), dense()), st.integers(0, 6))
 def test_limits_do_not_change_anchors(rules: list[str], elements: list[Element], most: int) -> None:
     text = ProgramText(HEADER + "\n".join(rules), HEADER[: HEADER.index("query")], "", "none")
     note(text.rules)

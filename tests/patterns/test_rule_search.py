@@ -39,7 +39,7 @@ ODD = [literal("0.7", XSD + "float"), literal("2e0", XSD + "double"), literal("N
 GIVEN: list[Term | None] = [*NUMBERS, *TEXTS, *TIMES, *NODES, *ODD, literal("9007199254740992", XSD + "double"), '"b"@en', None]
 
 
-class Asked:
+class CountingTest:
     """A test of all bounds that counts its calls."""
 
     def __init__(self, bounds: Sequence[RowBound]) -> None:
@@ -70,7 +70,7 @@ def test_finder_returns_exactly_the_rows_that_hold(data: st.DataObject) -> None:
     numbers = data.draw(st.permutations(range(size)))
     rows: list[TableRow] = list(zip([0] * size, *columns, numbers, strict=True))
     order = data.draw(st.sampled_from([None, len(columns) + 1]))
-    asked = Asked(bounds)
+    asked = CountingTest(bounds)
     finder = RowFinder(rows, bounds, asked, order)
     for _ in range(6):
         values = (data.draw(st.sampled_from(GIVEN)), data.draw(st.sampled_from(GIVEN)))
@@ -82,12 +82,12 @@ def test_finder_returns_exactly_the_rows_that_hold(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("signs", [("<",), (">=",), (">", "<"), ("<=", ">="), (">=", "<"), (">", "<=")])
-def test_conditions_met_by_the_search_are_not_tested(signs: tuple[str, ...]) -> None:
+def test_conditions_that_the_search_decides_are_not_tested(signs: tuple[str, ...]) -> None:
     for equal, kind in ((False, NODES), (True, NODES), (True, INTEGERS)):
         bounds = [RowBound(0, sign, cell) for cell, sign in enumerate(signs, 1)] + [RowBound(1, "=", 3)] * equal
         spread = [(INTEGERS[a], INTEGERS[b], kind[c]) for a, b, c in product(range(6), range(6), range(2))]
         rows: list[TableRow] = [(number, *cells) for number, cells in enumerate(spread)]
-        asked = Asked(bounds)
+        asked = CountingTest(bounds)
         finder = RowFinder(rows, bounds, asked)
         for given_, other in product([*INTEGERS, ODD[1], None, TEXTS[0], TIMES[0]], [kind[0], kind[1], kind[2], None]):
             found = finder((given_, other))
@@ -108,7 +108,7 @@ def test_numbers_are_compared_by_type(signs: tuple[str, ...]) -> None:
     given_ = [*exact, *(literal(text, XSD + kind) for text in ("0.7", "9007199254740992", "16777216") for kind in ("double", "float"))]
     rows: list[TableRow] = list(product(exact, repeat=len(signs)))
     for some in (rows, *([row] for row in rows)):
-        asked = Asked(bounds)
+        asked = CountingTest(bounds)
         finder = RowFinder(some, bounds, asked)
         for value in (*given_, *reversed(given_)):
             assert sorted(finder((value,)), key=str) == sorted((row for row in some if asked.holds((value,), row)), key=str)
@@ -117,17 +117,17 @@ def test_numbers_are_compared_by_type(signs: tuple[str, ...]) -> None:
 def test_second_attribute_is_tested_on_the_rows_found() -> None:
     bounds = [RowBound(0, ">=", 1), RowBound(1, "<", 2)]
     rows: list[TableRow] = [(n, INTEGERS[n], INTEGERS[5 - n]) for n in range(6)]
-    asked = Asked(bounds)
+    asked = CountingTest(bounds)
     assert [row[0] for row in RowFinder(rows, bounds, asked)((INTEGERS[2], INTEGERS[4]))] == [0]
     assert asked.times == 3
 
 
 def test_rows_without_bounds_are_all_found() -> None:
     rows: list[TableRow] = [(0, 1), (1, 2)]
-    assert list(RowFinder(rows, [], Asked([]))((None,))) == rows
+    assert list(RowFinder(rows, [], CountingTest([]))((None,))) == rows
     only = [RowBound(0, "=", 1)]
     one: list[TableRow] = [(7, NODES[0])]
-    assert [list(RowFinder(one, only, Asked(only))((term,))) for term in (NODES[0], NODES[1], None)] == [one, [], []]
+    assert [list(RowFinder(one, only, CountingTest(only))((term,))) for term in (NODES[0], NODES[1], None)] == [one, [], []]
 
 
 @pytest.mark.parametrize(("low_closed", "high_closed"), list(product([False, True], repeat=2)))

@@ -79,7 +79,7 @@ def skeletons(draw: st.DrawFn) -> str:
 
 
 @st.composite
-def alike(draw: st.DrawFn) -> list[str]:
+def rules_of_one_template(draw: st.DrawFn) -> list[str]:
     """Rules of one template."""
     text = draw(skeletons())
     pool = draw(st.sampled_from([NUMBERS, ("0", "1", "2", "3", "-1"), VALUES]))
@@ -162,7 +162,7 @@ def crowded(draw: st.DrawFn) -> list[Element]:
 
 
 @examples(150)
-@given(alike(), st.one_of(streams(), dense()))
+@given(rules_of_one_template(), st.one_of(streams(), dense()))
 def test_grouped_rules_match_as_single_rules(rules: list[str], elements: list[Element]) -> None:
     def text(some: list[str]) -> ProgramText:
         return ProgramText(HEADER + "\n".join(some), HEADER[: HEADER.index("query")], "", "none")

@@ -66,7 +66,7 @@ def test_delayed_anchor_fires_with_the_next_instant_at_the_latest() -> None:
 def test_session_end_fires_due_anchors_once() -> None:
     session = Session(program(LEFT + AGAIN))
     assert times(session, (0, OPEN), (12,)) == [[], [10]]
-    (event,) = session.finish()  # the one of 10 is waited for; its own, of 15, lies after the last time
+    (event,) = session.finish()  # the delayed anchor of 10; its event anchors another at 15, after the last time
     assert (event.time, event.attributes["t"]) == (15, '"10"^^<http://www.w3.org/2001/XMLSchema#integer>')
     assert session.finish() == []
 

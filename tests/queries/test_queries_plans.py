@@ -246,7 +246,7 @@ def test_any_query_is_exact(chunk: int) -> None:
 @pytest.mark.parametrize("negated", [False, True], ids=["exists", "not exists"])
 @pytest.mark.parametrize("limits", [Limits(probes=1_000), None], ids=["counted", "uncounted"])
 def test_an_exists_ends_at_the_first_partner(negated: bool, limits: Limits | None) -> None:
-    """Of 5,000 partners one is looked at, at each of 200 solutions; before, all were visited."""
+    """For each of 200 solutions, one of 5,000 partners is visited."""
     sections = TriplePattern(Var("s"), Const("<first>"), Var("n"))
     found = Filter(Bgp((TriplePattern(Var("o"), Const("<value>"), Var("v")),)), (Exists(Bgp((sections,)), negated),))
     background = TripleIndex([(f"<s{n}>", "<first>", f"<n{n}>") for n in range(5_000)])

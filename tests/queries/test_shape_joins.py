@@ -128,7 +128,7 @@ def test_the_facts_are_those_of_the_closed_instant(data: st.DataObject) -> None:
     knowledge.limit_to(limits.triples)
     try:
         shaped = stage(data.draw(st.lists(queries(), min_size=1, max_size=2)), knowledge, limits)
-    except Exception as error:  # the background alone goes over the limits
+    except Exception as error:  # the background alone exceeds the limits
         assert "more than" in str(error)  # noqa: PT017
         return
     shaped.expect(data.draw(st.sampled_from([SHAPES, SHAPES, SHAPES[1:], SHAPES[:1]])))
@@ -146,7 +146,7 @@ def reads_shapes(*selects: Select, entailment: Entailment = Entailment.NONE, rul
     return shaped._shape_joins is not None
 
 
-def test_queries_that_read_each_graph_by_itself() -> None:
+def test_queries_over_single_graphs_need_no_closure() -> None:
     room = Select(("room", "v"), Filter(Bgp((SENSOR, ROOM, SPEED)), (Call(">", (Var("v"), Const(NUMBERS[0]))),)))
     assert reads_shapes(room)
     assert reads_shapes(room, entailment=Entailment.RDFS), "types that no query reads are not concluded"
@@ -163,7 +163,7 @@ def test_queries_that_read_each_graph_by_itself() -> None:
         Select(("s",), Bgp((SENSOR, of("s", STREAMED[1], "v")))),
     ],
 )
-def test_queries_that_see_more_than_one_graph_or_its_blank_node(select: Select) -> None:
+def test_queries_over_several_graphs_or_their_blank_nodes_need_the_closure(select: Select) -> None:
     assert not reads_shapes(select)
 
 

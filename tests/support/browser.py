@@ -1,4 +1,4 @@
-"""Headless Chromium, driven through the DevTools protocol: what a page says, loads, draws, and does when it is clicked."""
+"""Headless Chromium, driven through the DevTools protocol: console, requests, drawings and reactions of a page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def chromium() -> str | None:
 
 @dataclass
 class Page:
-    """An open page: `console` has its warnings and errors, `requests` the addresses that it has asked for."""
+    """An open page: `console` has its warnings and errors, `requests` the requested addresses."""
 
     socket: ClientConnection
     console: list[str] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Page:
     number: int = 0
 
     def send(self, method: str, **parameters: object) -> dict[str, object]:
-        """The result of a command; the events that come before it are noted."""
+        """The result of a command; events that arrive before it are noted."""
         self.number += 1
         self.socket.send(json.dumps({"id": self.number, "method": method, "params": parameters}))
         while True:
@@ -77,7 +77,7 @@ class Page:
             time.sleep(0.02)
 
     def frame(self) -> None:
-        """Wait until what is due is drawn."""
+        """Wait for the next frame."""
         self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def click(self, x: float, y: float) -> None:
@@ -123,7 +123,7 @@ class Browser:
 
     @contextmanager
     def page(self, path: Path, *, width: int = 1400, height: int = 1000, scheme: str = "light", script: bool = True) -> Iterator[Page]:
-        """The page of a file, opened after everything is listened to. `script`: False turns JavaScript off."""
+        """The page of a file, opened after all listeners are registered. `script`: False turns JavaScript off."""
         with urlopen(Request(f"http://{self.address}/json/new?about:blank", method="PUT"), timeout=SECONDS) as answer:
             target = json.load(answer)
         with connect(target["webSocketDebuggerUrl"], max_size=None, open_timeout=SECONDS) as socket:

@@ -1,4 +1,4 @@
-"""Texts of a language with random changes, and what must be true of the diagnostics of any text."""
+"""Texts of a language with random changes, and the invariants of the diagnostics of any text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dotr.errors.diagnostics import Diagnostic
 
 TextChange: TypeAlias = tuple[int, int, str]
-"""A place, the number of characters that are removed there, and the piece that is put there."""
+"""A position, the number of characters that are removed there, and the text that is inserted there."""
 
 
 def changes(pieces: Sequence[str], reach: int, longest: int) -> st.SearchStrategy[list[TextChange]]:
@@ -19,7 +19,7 @@ def changes(pieces: Sequence[str], reach: int, longest: int) -> st.SearchStrateg
 
 
 def changed(text: str, some: Iterable[TextChange]) -> str:
-    """The text after one change behind the other."""
+    """The text after all changes, applied in sequence."""
     for start, length, piece in some:
         text = text[:start] + f" {piece} " + text[start + length :]
     return text

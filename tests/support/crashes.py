@@ -1,4 +1,4 @@
-"""A run on Spark that is given up in the middle, goes on, and is compared with a run in this process."""
+"""A run on Spark that is aborted in the middle and restarted, compared with a run in this process."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from dotr.runtimes.pipeline import build
 
 
 def lines_after_a_crash(folder: Path, config: str, stream: list[tuple[int, str]], after: int) -> tuple[list[str], Totals]:
-    """The lines that a run on Spark has written that was given up after a number of elements and started again. Asserts that they are
-    those of a run in this process, and that the second start has read less than all.
+    """The output lines of a run on Spark that is aborted after `after` elements and started again, and the totals of a run in this process.
 
-    `config`: with `{out}` for the output; its input is `in.ndjson`, which is written from the stream. Returns the totals of the run in
-    this process, too.
+    Asserts that both runs have the same output, and that the second start reads only a part of the input. `config`: a configuration with
+    `{out}` for the output; its input is `in.ndjson`, which is written from the stream.
     """
     from dotr.runtimes.spark.run import run_spark
 
@@ -30,8 +29,8 @@ def lines_after_a_crash(folder: Path, config: str, stream: list[tuple[int, str]]
         path.write_text(config.format(out=out))
         return str(path)
 
-    def on_spark(told: Callable[[Totals], None]) -> Totals:
-        return run_spark(build(read_config(path_of("out")), fresh=False, on_spark=True), told)
+    def on_spark(report: Callable[[Totals], None]) -> Totals:
+        return run_spark(build(read_config(path_of("out")), fresh=False, on_spark=True), report)
 
     here = run_local(build(read_config(path_of("local")), fresh=False, on_spark=False), lambda totals: None)
 

@@ -1,8 +1,8 @@
 """Stage functions that fail at certain values, loaded through `spark.python.daemon.module`.
 
-The closure fails at a triple with the value 13; queries that read `:hurt` at 17; the matchers of
-rules with a clause at an anchor with the value 19; and the matcher of a rule with the constant 99
-always. Spark forks its Python workers from this module.
+The closure fails at a triple with the value 13, queries that read `:hurt` at 17, and matchers of
+rules with a clause at an anchor with the value 19. The matcher of a rule with the constant 99 always
+fails. Spark forks its Python workers from this module.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def planning(select: Select, *rest: Any) -> QueryPlan:
 
 def compiling(*arguments: Any) -> Matcher:
     matcher = compile_matcher(*arguments)
-    alike = arguments[0]
-    always = '"99"' in repr(alike)
-    sometimes = bool(alike.template.clauses)
+    group = arguments[0]
+    always = '"99"' in repr(group)
+    sometimes = bool(group.template.clauses)
 
     def find(anchors: Iterable[Any], *rest: Any) -> None:
         def watched() -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""A server on loopback that records what is posted to it, and answers by a script."""
+"""A server on loopback that records POST requests and answers them by a script."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Posted:
 
 
 Script: TypeAlias = Callable[[int, Posted], web.Response | int | None]
-"""`script(number, request)`: the answer of a request, a status, or None, which ends the connection."""
+"""`script(number, request)`: the status of the answer to a request, or None to close the connection."""
 
 
 @dataclass
 class PostServer:
-    """What has been posted: all requests, and those that were accepted."""
+    """The received requests: all, and the accepted ones."""
 
     url: str
     requests: list[Posted] = field(default_factory=list)
     accepted: list[Posted] = field(default_factory=list)
 
     def text(self) -> str:
-        """The bodies accepted, one behind the other, each key once."""
+        """The bodies of the accepted requests, concatenated; a repeated key counts once."""
         once = {each.key: each.body for each in self.accepted}
         return b"".join(once.values()).decode()
 

@@ -1,4 +1,4 @@
-"""Inputs of records that are readable, broken or without a time, and what lateness makes of them."""
+"""Inputs with readable, broken and untimed records, and their dead letters by definition."""
 
 from __future__ import annotations
 

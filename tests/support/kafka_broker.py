@@ -1,9 +1,9 @@
-"""Kafka broker in KRaft mode for the tests: one process from its jars, on loopback and free ports, with what tests do to it.
+"""Kafka broker in KRaft mode for the tests: one process from its jars, on loopback and free ports, and operations on it.
 
     python -m tests.support.kafka_broker          # fetches the jars (40 s, 43 MB, once); no root and no Maven: pyspark ships Ivy
 
-The fixture `kafka` (tests/conftest.py) is one broker a test session and xdist worker; topics of a test are to have names of their own
-(`Broker.topic`). It listens twice: without credentials, and with SASL/PLAIN for the user `dotr`.
+The fixture `kafka` (tests/conftest.py) is one broker per test session and xdist worker, so that topics must have unique names
+(`Broker.topic`). It has two listeners: without credentials, and with SASL/PLAIN for the user `dotr`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 VERSION: Final = "4.2.0"
 JARS: Final = Path(os.environ.get("DOTR_KAFKA_JARS") or Path.home() / ".cache" / "dotr" / f"kafka_2.13-{VERSION}")
-"""The broker's jars. Tests change XDG_CACHE_HOME, so it does not decide here."""
+"""The folder of the broker's jars, independent of XDG_CACHE_HOME, which tests change."""
 FETCH: Final = "python -m tests.support.kafka_broker"
 USER: Final = "dotr"
 PASSWORD: Final = "correct-horse-7c1f"
-"""Of the listener with SASL/PLAIN: what no output may hold."""
+"""The password of the listener with SASL/PLAIN, which no output may contain."""
 _JAVA: Final = ("java", "-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", str(JARS / "*"))
 _SECONDS: Final = 60.0
 _SIGNAL_AT_PARENTS_END: Final = 1
@@ -80,7 +80,7 @@ class Sent(NamedTuple):
 
 
 def java_arguments() -> list[str]:
-    """The fetching command: pyspark's own Ivy with the broker and all that it needs, into a folder beside the last."""
+    """The command that fetches the broker and its dependencies with pyspark's Ivy, into a temporary folder beside `JARS`."""
     import pyspark
 
     (ivy,) = Path(pyspark.__file__).parent.glob("jars/ivy-*.jar")
@@ -88,7 +88,7 @@ def java_arguments() -> list[str]:
 
 
 def fetch() -> None:
-    """Fetches the jars where they are missing. They are there whole or not at all."""
+    """Fetches the jars if they are missing. The folder appears only once it is complete."""
     if JARS.is_dir():
         return
     JARS.parent.mkdir(parents=True, exist_ok=True)
@@ -101,12 +101,12 @@ def fetch() -> None:
         try:
             retrieved.rename(JARS)
         except OSError:
-            if not JARS.is_dir():  # another process was first
+            if not JARS.is_dir():  # otherwise another process was first
                 raise
 
 
 def problem() -> str | None:
-    """The reason why there can be no broker here, with the command that mends it; None where one can start."""
+    """The reason why no broker can start, with the command that remedies it; None if one can."""
     if shutil.which("java") is None:
         return "a Kafka broker needs Java"
     if not JARS.is_dir():
@@ -127,7 +127,7 @@ def _free_ports(number: int) -> list[int]:
 
 
 def _end_with_parent() -> None:
-    """Ask Linux for SIGKILL when the process that started this one ends, however it ends."""
+    """Request SIGKILL from Linux for the death of the parent process."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SIGNAL_AT_PARENTS_END, signal.SIGKILL)
 
@@ -137,9 +137,9 @@ _STARTER: Final = ThreadPoolExecutor(1)
 
 @dataclass
 class Broker:
-    """A broker that runs, or was killed and may be started again with all that it holds: `folder` has its configuration, log and data.
+    """A broker, running or killed; a restart keeps its data. `folder` has its configuration, log and data.
 
-    A client that waits longer than a minute for something raises.
+    Clients raise after waiting for a minute.
     """
 
     folder: Path
@@ -155,7 +155,7 @@ class Broker:
 
     @property
     def login_servers(self) -> str:
-        """`bootstrap.servers` of the listener that wants SASL/PLAIN over plain text: `USER`, `PASSWORD`."""
+        """`bootstrap.servers` of the listener with SASL/PLAIN over plain text: `USER`, `PASSWORD`."""
         return f"127.0.0.1:{self.login}"
 
     # Its process
@@ -165,8 +165,8 @@ class Broker:
         assert self._process is None
         with (self.folder / "broker.log").open("ab") as log:
             command = [*_JAVA, "kafka.Kafka", str(self.folder / "server.properties")]
-            # a session of its own: Ctrl-C in a terminal is for those who use the broker
-            # Linux sends the signal when the thread that started the process ends, so a thread starts it that does not.
+            # Its own session: Ctrl-C in a terminal must not reach the broker.
+            # Linux sends the signal when the starting thread ends, so the process is started by a thread that does not end.
             self._process = _STARTER.submit(
                 subprocess.Popen, command, stdout=log, stderr=log, start_new_session=True, preexec_fn=_end_with_parent
             ).result()
@@ -198,7 +198,7 @@ class Broker:
             self._process = None
 
     def restart(self) -> None:
-        """Kills it with -9 and starts it again, on the same ports with the same data."""
+        """Kills the broker with -9 and starts it again, on the same ports with the same data."""
         self.kill()
         self.start()
 
@@ -211,11 +211,11 @@ class Broker:
         return name
 
     def create(self, name: str, partitions: int = 1, **configuration: str) -> None:
-        """Creates a topic under this name, perhaps anew; returns when it can be written."""
+        """Creates a topic of this name, also after its deletion; returns when it can be written."""
         from confluent_kafka.cimpl import NewTopic
 
         settings = {key.replace("_", "."): value for key, value in configuration.items()}
-        admin = self._admin()  # a client that is collected takes its requests with it
+        admin = self._admin()  # kept alive: the requests of a collected client are cancelled
         admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(_SECONDS)
         self._until(name, partitions)
 
@@ -305,7 +305,7 @@ class Broker:
         assert not failed, failed[:3]
 
     def produce_values(self, topic: str, values: Iterable[bytes | str], partition: int = 0) -> None:
-        """Sends records of which only the value matters."""
+        """Sends records with these values."""
         self.produce(topic, (Sent(value.encode() if isinstance(value, str) else value, partition=partition) for value in values))
 
     @contextmanager
@@ -372,7 +372,7 @@ def _sent(record: Message) -> Sent:
 
 
 def _patiently(action: Callable[[], None]) -> None:
-    """Does what a broker refuses while it still makes its topic of transactions."""
+    """Retries an action that a broker refuses while it creates its topic of transactions."""
     from confluent_kafka import KafkaException
 
     until = time.monotonic() + _SECONDS

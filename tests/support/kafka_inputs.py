@@ -1,4 +1,4 @@
-"""Pipelines whose input is a topic, the same stream as files, and runs of both."""
+"""Pipelines that read a topic, the same stream as files, and runs of both."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def run(
 
 
 class Running:
-    """The command `dotr run` in the background; `said` is what it wrote on stderr."""
+    """The command `dotr run` in the background; `said` is its output on stderr."""
 
     def __init__(self, config: Path, *options: str, environment: Mapping[str, str] | None = None) -> None:
         self._log = config.with_suffix(".said")
@@ -111,12 +111,12 @@ class Running:
             time.sleep(0.05)
 
     def stop(self, seconds: float = 60) -> int:
-        """Stop it as Ctrl-C does; its exit code."""
+        """Stop the command as Ctrl-C does; returns its exit code."""
         self.process.terminate()
         return self.process.wait(seconds)
 
     def kill(self) -> None:
-        """End all its processes with -9."""
+        """Kill all processes of the command with -9."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, 9)
         self.process.wait(30)
@@ -156,7 +156,7 @@ def dead_letters(path: Path) -> list[dict[str, object]]:
 
 
 def expected(folder: Path, lines: Sequence[Sequence[str]], lateness: str = "3 s") -> tuple[list[str], list[tuple[object, object]]]:
-    """What the same partitions give as files: the events, and (reason, text) of the dead letters."""
+    """The result of the same partitions as files: the events, and (reason, text) of the dead letters."""
     for number, each in enumerate(lines):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"p{number}.ndjson").write_text("".join(text + "\n" for text in each))

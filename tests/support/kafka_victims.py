@@ -3,9 +3,10 @@
     python -m tests.support.kafka_victims sink MOMENTS SERVERS TOPIC FOLDER BATCHES
     python -m tests.support.kafka_victims spark MOMENTS CONFIG
 
-MOMENTS are such as `broker:4,in:7`: at batch 7 (from 0 on) the process is killed `before` its transaction, `in` it (its messages are on
-the broker), while it is `committing` (a few milliseconds behind the last message), or `after` it, before the checkpoint knows. `broker`:
-it waits in the transaction until the broker has been killed, then goes on. The sink alone keeps in FOLDER what a checkpoint would.
+MOMENTS are a list such as `broker:4,in:7`: a moment and a batch, counted from 0. The process is killed `before` the transaction of the
+batch, `in` it (its messages are on the broker), while it is `committing` (a few milliseconds after the last message), or `after` it, before
+the checkpoint is written. `broker`: the process waits in the transaction until the broker is killed, then continues. The sink alone keeps
+the data of a checkpoint in FOLDER.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from dotr.sinks.messages import MessageFormat, event_encoder
 
 MOMENTS: Final = ("before", "in", "committing", "after", "broker")
 WAITING: Final = "waiting"
-"""File that appears where a process waits in a transaction; it goes on when it is removed."""
+"""File that exists while a process waits in a transaction; the process continues when it is removed."""
 
 
 def end_here() -> None:
@@ -49,7 +50,7 @@ class Moments:
         self._folder = folder
 
     def around(self, write: Callable[..., Sequence[DeadLetter]]) -> Callable[..., Sequence[DeadLetter]]:
-        """`write_batch` with the kill in it."""
+        """`write_batch`, killed at its moment."""
 
         def writing(sink: Any, number: int, blocks: Iterable[Sequence[Any]], check: Check) -> Sequence[DeadLetter]:
             name = self._moments.pop(number, None)
@@ -65,7 +66,7 @@ class Moments:
         return writing
 
     def _behind(self, name: str, sink: TransactionBatches[Any]) -> None:
-        """Called behind the last block of the batch, while its transaction is open."""
+        """Called after the last block of the batch, while its transaction is open."""
         if name == "in":
             assert sink._producer is not None
             sink._producer.flush(10)
@@ -80,7 +81,7 @@ class Moments:
 
 
 class Interrupted:
-    """Blocks with an action behind the last one, the first time that they are read to their end."""
+    """Blocks with an action after the last one, executed the first time that they are read to their end."""
 
     def __init__(self, blocks: Iterable[Sequence[Any]], action: Callable[[], None]) -> None:
         self._blocks = blocks
@@ -120,7 +121,7 @@ def encoder_of(pipeline: str = "victim") -> Callable[[], Any]:
 
 
 def sink_alone(servers: str, topic: str, folder: Path, batches: int, moments: Moments) -> None:
-    """Write batches from where the folder's files say that the last process was."""
+    """Write batches, continuing at the batch that the folder's files record."""
 
     def number(name: str) -> int:
         return int((folder / name).read_text()) if (folder / name).exists() else 0
@@ -158,5 +159,5 @@ if __name__ == "__main__":
         where = Path(words[3])
         sink_alone(words[1], words[2], where, int(words[4]), Moments(words[0], where))
         sys.stdout.flush()
-        os._exit(0)  # what librdkafka still does is of no matter
+        os._exit(0)  # without waiting for threads of librdkafka
     sys.exit(on_spark(words[1], Moments(words[0], Path(words[1]).parent)))

@@ -1,4 +1,4 @@
-"""A checkpoint as a release leaves it, as text: `python -m tests.support.kept` writes this release's.
+"""Checkpoints of each release, as text: `python -m tests.support.kept` writes that of this release.
 
 The files hold the contents of `dotr.json` and of Spark's state: the assignment of state to rules, and
 each bucket's state, as texts or as logs. An existing file is never written again: every later release
@@ -139,7 +139,7 @@ def write_all(place: BucketContext, pages: PagedState, closed: int, entries: Ent
 
 
 def of_logs(written: str, pieces: list[tuple[int, int, str]], place: BucketContext) -> bytes:
-    """The text of a state that is kept as logs, as it is where a worker opens it."""
+    """The text of a state that is stored as logs, as a worker opens it."""
     head = Manifest.decode(written.encode())
     assert head is not None
     entries = Entries({(log, number): lines.encode() for log, number, lines in pieces})
@@ -173,7 +173,7 @@ def main() -> None:
         run = Batched(there, Clock(), story.buckets)
         run.batch(story.halves()[0], CUT)
         texts = [list(states) for states in run.states]
-        told = {"holdings": state_schema(there).to_json()}
+        contents = {"holdings": state_schema(there).to_json()}
         after = said(run, story)
         for name, key, states in (
             (f"format-{FORMAT}-state-{STATE_VERSION}.json", "states", [[text.decode() for text in states] for states in texts]),
@@ -184,7 +184,7 @@ def main() -> None:
                 print(f"{path} is there already, and stays as it is")  # noqa: T201
                 continue
             path.parent.mkdir(exist_ok=True)
-            path.write_text("\n".join(_lines({**told, key: states, "after": after})) + "\n")
+            path.write_text("\n".join(_lines({**contents, key: states, "after": after})) + "\n")
 
 
 def _lines(data: dict[str, Any]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A checkpoint folder of Spark in the middle of a stream, as a release leaves it.
+"""Checkpoint folders of Spark in the middle of a stream, one of each release.
 
 `python -m tests.support.kept_spark` writes that of this release. The program has every construct
 (`kept_whole`) and reads two files, one with late elements. Larger buckets are kept as logs, for which
@@ -27,7 +27,7 @@ from dotr.state.state_log import HEAD_VERSION
 from tests.support.kept_whole import HOME, WHOLE, line
 
 HERE: Final = b"/@FOLDER@"
-"""In place of the folder that everything is in."""
+"""Placeholder for the path of the folder of all files."""
 
 CONFIG: Final = """
 name: whole
@@ -43,11 +43,11 @@ spark: {{ master: "local[2]", checkpoint: checkpoint, batch: {batch} }}
 """
 
 FEW: Final = 60
-"""A bucket of so many events is kept as logs in the folder that is made here."""
+"""The number of events from which on a bucket is stored as logs in the new folder."""
 
 
 def project(out: str, *, on_spark: bool, batch: int = 10) -> Pipeline:
-    """The pipeline, in the working directory: a Datalog rule goes by the path that its file was named by."""
+    """The pipeline, in the working directory: Datalog rules are identified by the path of their file as it is given."""
     folder = Path()
     for name in ("whole.dotr", "whole.dlog", "whole.ttl"):
         shutil.copy(HOME / name, folder / name)
@@ -62,7 +62,7 @@ def project(out: str, *, on_spark: bool, batch: int = 10) -> Pipeline:
 
 
 def unpack(packed: Path, folder: Path) -> None:
-    """Puts the checkpoint into the pipeline's folder."""
+    """Unpacks the checkpoint into the pipeline's folder."""
     with tarfile.open(packed) as tar:
         for member in tar.getmembers():
             file = tar.extractfile(member)

@@ -78,7 +78,7 @@ KEYS: Final[tuple[tuple[str, ...], ...]] = (
     _quoted(*_quoted(*_typed("date", "2024-02-03"))),
     _quoted(*_typed("time", "04:05:06Z")),
 )
-"""Values of keys, each in ways of writing it that are equal."""
+"""Values of keys, each in several equal spellings."""
 
 
 def _element(number: int) -> Element:

@@ -101,7 +101,7 @@ def _figures() -> dict[str, str]:
 
 
 def _knowledge() -> dict[str, str]:
-    """The digests by which checkpoints of earlier releases know a background."""
+    """The digests by which checkpoints of earlier releases identify a background."""
     specs = {
         **{f"unit {unit.value}": replace(SMALL, unit=unit) for unit in Unit},
         **{f"entailment {each.value}": replace(SMALL, entailment=each) for each in Entailment},
@@ -112,7 +112,7 @@ def _knowledge() -> dict[str, str]:
 
 
 def kept() -> dict[str, object]:
-    """Written forms in checkpoints, or that decide where state is, by kind."""
+    """Written forms in checkpoints, or that determine the location of state, by kind."""
     parts = [
         StateSnapshot([[(5, 1, ('"a"', None))], []], [[(5, 1)]], [[(6, 0, ())]], 7),
         StateSnapshot([], [], [], None),

@@ -1,4 +1,4 @@
-"""Programs with units of several languages, batch by batch in several buckets, as Spark runs them, without Spark."""
+"""Programs with units of several languages, run batch by batch in several buckets as on Spark, but without Spark."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class LayeredRun:
         key = self.job.keys(layer)[bucket]
         own = [row for row in rows if row.key == key]
         self._random.shuffle(own)
-        if self._random.random() < 0.1:  # the task fails at its end, and is done again
+        if self._random.random() < 0.1:  # the task fails at its end and is retried
             kept, entries = store.kept, dict(store.entries)
             process_batch(self.job, layer, bucket, own, store, self._random.choice(self.caches))
             store.kept, store.entries = kept, entries
@@ -121,7 +121,7 @@ def in_layers(spec: ProgramSpec, instants: Instants, cuts: Sequence[int], bucket
 
 
 def moved_to(run: LayeredRun, buckets: int, now: Micros, spec: ProgramSpec | None = None) -> LayeredRun:
-    """A run whose state was moved to so many buckets at a time, as a start on Spark moves it; `spec`: of other rules."""
+    """A run whose state was moved to `buckets` buckets at a time, as a start on Spark moves it; `spec`: a changed program."""
     before = state_schema(run.program, knowledge="k")
     change = state_change(before, run.program if spec is None else compile_program(spec), now, KnowledgeDigests("k", "k"))
     moved = LayeredRun(replace(spec or run.program.spec, since=change.since), buckets, run.seed)

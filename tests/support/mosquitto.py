@@ -26,7 +26,7 @@ SECONDS: Final = 20.0
 
 
 def skip_without_mosquitto(items: Iterable[pytest.Item]) -> None:
-    """Skip the tests marked `mosquitto` where the broker is missing; where CI is set, they run and fail."""
+    """Skip the tests marked `mosquitto` if the broker is missing; if CI is set, they run and fail."""
     if PROGRAM is None and not os.environ.get("CI"):
         for item in items:
             if item.get_closest_marker("mosquitto"):
@@ -50,11 +50,11 @@ def wait_until(holds: Callable[[], object], what: str = "", seconds: float = SEC
 
 
 class Mosquitto:
-    """A broker with queues without bounds.
+    """A broker with unbounded queues.
 
-    `users` are names with passwords, without whom nobody is let in; `tls` is a folder with `server.crt` and `server.key`
-    (`make_certificates`); `settings` are further lines of its configuration. With `keeps`, sessions and messages are on the disk after each
-    change, which takes it some ms, so that a kill loses nothing; else nothing outlives the process.
+    `users` are names with passwords; without users, clients need no credentials. `tls` is a folder with `server.crt` and `server.key`
+    (`make_certificates`); `settings` are further lines of the configuration. With `keeps`, sessions and messages are written to disk after
+    each change (some ms), so that a kill loses nothing; otherwise nothing outlives the process.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Mosquitto:
         self._process: subprocess.Popen[bytes] | None = None
 
     def set_users(self, users: Mapping[str, str]) -> None:
-        """Other names with passwords, from the next start on."""
+        """Replace the users, from the next start on."""
         passwords = self.folder / "passwords"
         passwords.write_text("".join(f"{name}:{word}\n" for name, word in users.items()))
         subprocess.run(["mosquitto_passwd", "-U", str(passwords)], check=True)
@@ -117,11 +117,11 @@ class Mosquitto:
         return (self.folder / "mosquitto.log").read_text(errors="replace")
 
     def wait_for_subscription(self, client_id: str, times: int = 1) -> None:
-        """Wait until a client has subscribed so many times since the first start."""
+        """Wait until a client has subscribed `times` times since the first start."""
         wait_until(lambda: self.log.count(f": {client_id} ") >= times, f"{client_id} does not subscribe")
 
     def kill(self) -> None:
-        """End it with -9. What it has acknowledged before is on the disk with `keeps`: it acknowledges a little earlier than it writes."""
+        """Kill the broker with -9. With `keeps`, waits until acknowledged messages, which are written later, are on disk."""
         if self._process is not None and self._keeps:
             saved = self.folder / "mosquitto.db"
             before = saved.stat().st_mtime_ns if saved.exists() else 0
@@ -130,7 +130,7 @@ class Mosquitto:
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it in order."""
+        """Stop the broker orderly."""
         self._end(signal.SIGTERM)
 
     def _end(self, number: signal.Signals) -> None:
@@ -146,7 +146,7 @@ class Mosquitto:
         self.stop()
 
     def client(self, name: str = "", received: list[MQTTMessage] | None = None, **connect: object) -> Client:
-        """A connected client, whose thread runs; the first of the users, where there are some. `received` gets its messages."""
+        """A connected client with a running thread, logged in as the first user, if any. Its messages are appended to `received`."""
         client = Client(CallbackAPIVersion.VERSION2, name, protocol=MQTTProtocolVersion.MQTTv5)
         client.max_inflight_messages_set(1000)
         if self._user is not None:
@@ -186,7 +186,7 @@ class Mosquitto:
 
     @contextmanager
     def subscribed(self, *topics: str, qos: int = 1, client_id: str = "") -> Iterator[list[MQTTMessage]]:
-        """What comes on these topics while the context is open; with a `client_id`, and what came since it was open last."""
+        """The messages on these topics while the context is open; with a `client_id`, also those since the last such context."""
         received: list[MQTTMessage] = []
         ready: list[int] = []
         session = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]

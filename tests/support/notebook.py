@@ -1,7 +1,8 @@
-"""The example notebook, run without Jupyter: `python -m tests.support.notebook` writes its outputs anew.
+"""The example notebook, run without Jupyter: `python -m tests.support.notebook` rewrites its outputs.
 
-A cell is executed as Jupyter does it: what it prints is one output, the value of its last expression another, as text and, where it has
-a form in HTML, as HTML. The packages of Jupyter would be thirty times the size of what this takes, and start a process with sockets.
+A cell is executed as in Jupyter: printed text is one output, the value of the last expression another, as text and, if it has a
+representation in HTML, as HTML. The packages of Jupyter would be thirty times the size of this module's dependencies, and start a process
+with sockets.
 """
 
 from __future__ import annotations

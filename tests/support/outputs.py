@@ -11,7 +11,7 @@ _PREFIXES: Final = re.compile(r"(?:@prefix [^\n]*\n)*")
 
 
 def joined(files: Iterable[Path]) -> str:
-    """The text of an output. Every file in TriG begins with the same prefixes, which stay once."""
+    """The text of an output. The prefixes with which every file in TriG begins are kept once."""
     texts = [text for file in files if (text := file.read_text(encoding="utf-8"))]
     headers = [found[0] for text in texts if (found := _PREFIXES.match(text))]
     assert len(set(headers)) <= 1, set(headers)

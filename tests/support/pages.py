@@ -27,14 +27,14 @@ FILE: Final = re.compile(r"# (\S+\.(?:rspql|lars|epsparql|dotr|dlog|ttl))\n")
 
 @dataclass(frozen=True)
 class PageExample:
-    """A rule test of a page, at a line, with the files before it by name."""
+    """A rule test of a documentation page: its line, and the preceding files by name."""
 
     line: int
     files: dict[str, str]
     test: str
 
     def write(self, folder: Path) -> Path:
-        """Write the files; the path of the rule test."""
+        """Write the files; returns the path of the rule test."""
         for name, text in self.files.items():
             (folder / name).write_text(text, encoding="utf-8")
         path = folder / "example.yaml"
@@ -83,13 +83,13 @@ def assert_files_have_no_error(page: str, folder: Path) -> None:
 
 
 def assert_given(outputs: Sequence[Output], expect: Sequence[dict[str, object]], prefixes: dict[str, str]) -> None:
-    """The outputs of the brute force are those that a case expects, up to the order of one time."""
+    """Asserts that the outputs of the oracle are those that a case expects, up to the order within one time."""
     wanted = [_expected(each, [output for output in outputs if output.event == each["event"]], prefixes) for each in expect]
     assert sorted((each.time, each.event, canonical(each.graph, each.attributes)) for each in outputs) == sorted(wanted)
 
 
 def _expected(written: dict[str, object], outputs: list[Output], prefixes: dict[str, str]) -> tuple[int, str, str]:
-    """The signature of an expectation; attributes that it does not say are those of the outputs."""
+    """The signature of an expectation; attributes that it omits are those of the outputs."""
     graph = frozenset(read_turtle(str(written["graph"]), prefixes)) if "graph" in written else frozenset()
     attributes = outputs[0].attributes if outputs and "attributes" not in written else {}
     for name, value in dict(written.get("attributes", {})).items():  # type: ignore[call-overload]

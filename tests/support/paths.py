@@ -9,4 +9,4 @@ from typing import Final
 TESTS: Final = Path(__file__).resolve().parents[1]
 ROOT: Final = TESTS.parent
 DATA: Final = Path(os.environ.get("DOTR_DATA", ROOT.parent / "shared" / "data"))
-"""Data sets that are used where they are and are no part of the repository."""
+"""The folder of data sets outside of the repository."""

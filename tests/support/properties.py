@@ -28,7 +28,7 @@ from tests.support.strategies import ProgramText
 
 EXAMPLES: Final = os.environ.get("DOTR_EXAMPLES")
 MOST: Final = 200
-"""Outputs of an example: one with more is passed over, for an event that reads itself may be there twice as often at every instant."""
+"""The largest number of outputs of an example. One with more is skipped: a recursive event may double its matches at every instant."""
 
 
 def examples(number: int) -> settings:
@@ -42,7 +42,7 @@ def examples(number: int) -> settings:
 
 
 def compiled(text: ProgramText, *, backwards: bool = False) -> CompiledProgram:
-    """`backwards`: with the lines of its graph and of its Datalog the other way round, and so its rules, each in a file of its own."""
+    """The compiled program. `backwards`: with the lines of graph and Datalog and the rules in reverse order, each rule in its own file."""
 
     def lines(part: str, header: int) -> str:
         head, rest = part.splitlines()[:header], part.splitlines()[header:]

@@ -21,7 +21,7 @@ SECOND: Final = 1_000_000
 
 
 class ChainMaker:
-    """A maker of random rules; `seed` decides everything. `kinds`: the clauses to choose from."""
+    """A generator of random rules, determined by `seed`. `kinds`: the clauses to choose from."""
 
     def __init__(self, seed: int, kinds: Sequence[str] = KINDS) -> None:
         self.kinds = kinds
@@ -29,7 +29,7 @@ class ChainMaker:
         self.choose = self.random.choice
 
     def rule(self, name: str, made: str, readable: Sequence[str], *, copies: int = 1) -> list[str]:
-        """A rule, in so many forms that differ in constants alone."""
+        """A rule in `copies` variants that differ only in constants."""
         bound: list[tuple[str, Sequence[str]]] = []
         positive: list[str] = []
         results: list[str] = []

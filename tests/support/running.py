@@ -1,4 +1,4 @@
-"""Runs of the engine in this process, in one piece or in partitions and batches.
+"""Runs of the engine in this process, undivided or in partitions and batches.
 
 Results are in the oracle's form.
 """
@@ -38,7 +38,7 @@ def by_time(elements: Iterable[Element]) -> dict[Micros, list[tuple[Triple, ...]
 def run_engine(
     program: CompiledProgram, elements: Iterable[Element], clock: Clock, *, reload: bool = False, most: int | None = None
 ) -> Result:
-    """`reload`: write the state after every instant and read it back, as between batches; `most`: stop when there are more outputs."""
+    """The outputs of a run. `reload`: encode and restore the state after every instant; `most`: stop after more outputs."""
     together = by_time(elements)
     engine = Engine(program, clock)
     outputs: list[Output] = []
@@ -63,7 +63,7 @@ def run_engine(
 def partitioned(
     program: CompiledProgram, elements: Sequence[Element], buckets: int, *, reload: bool = False, clock: Clock | None = None
 ) -> list[Firing]:
-    """The firings of a program without timers whose every layer runs in so many partitions."""
+    """The firings of a program without timers; every layer has `buckets` partitions."""
     layers, router = program.stage_two(clock or Clock()), program.router(buckets)
     states = [[layer.start() for _ in range(buckets)] for layer in layers]
     firings: list[Firing] = []
@@ -71,7 +71,7 @@ def partitioned(
         deliveries = router.facts(program.stage_one.evaluate(merge(time, graphs)).facts, time)
         now: list[Firing] = []
         for number, layer in enumerate(layers):
-            # Whichever partition comes first: what is above sorts what it is handed.
+            # The order of partitions is irrelevant: a higher layer sorts its arrivals.
             for bucket, arrivals in sorted(deliveries[number].items(), reverse=True):
                 step = layer.step(states[number][bucket], time, arrivals, bucket)
                 now += step.firings
@@ -86,7 +86,7 @@ def partitioned(
 
 
 def cut_into_stages(program: CompiledProgram) -> CompiledProgram | None:
-    """A program whose rules are cut, as on Spark; None where that changes nothing."""
+    """A program whose rules are cut into stages, as on Spark; None if no rule is cut."""
     layout = lay_out(share_queries(program.rules.rules), program.spec.since, program.units, cut=True)
     assert layout.streams == program.layout.streams
     return None if layout == program.layout else replace(program, spec=replace(program.spec, cut=True), layout=layout)
@@ -97,12 +97,12 @@ def outputs(firings: Sequence[Firing]) -> list[Output]:
 
 
 def in_batches(program: CompiledProgram, elements: Sequence[Element], clock: Clock, buckets: int, cuts: Sequence[Micros]) -> list[Firing]:
-    """The firings where each layer runs in so many partitions, and each batch goes through one layer after the other."""
+    """The firings where each layer has `buckets` partitions, and each batch is processed layer by layer."""
     return Batched(program, clock, buckets).run(elements, cuts)
 
 
 class Batched:
-    """A program whose every layer runs in so many partitions, batch by batch; between batches the state is text."""
+    """A program whose layers have `buckets` partitions, run batch by batch; between batches the state is encoded."""
 
     def __init__(self, program: CompiledProgram, clock: Clock, buckets: int) -> None:
         self.program = program
@@ -125,10 +125,10 @@ class Batched:
         return sorted(firings, key=output_order)
 
     def stepped(self, layer: int, bucket: int, moment: Moment, result: LayerResult) -> None:
-        """Looks at what a step of a bucket has made; nothing here."""
+        """Hook for subclasses: called with the result of a step of a bucket."""
 
     def finished(self, number: int, bucket: int, layer: StageTwo, state: State) -> None:
-        """Looks at the state of a bucket at the end of a batch; nothing here."""
+        """Hook for subclasses: called with the state of a bucket at the end of a batch."""
 
     def batch(self, elements: Iterable[Element], closed: Micros) -> list[Firing]:
         """The firings of a batch up to a time."""

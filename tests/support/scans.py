@@ -8,11 +8,11 @@ from dotr.sources.records import Record
 
 
 def assert_scan_of(scan: Sequence[Record], records: Sequence[Record]) -> None:
-    """Fail unless `scan` is a scan of the file, or of the message, whose full reading gives `records`."""
+    """Asserts that `scan` is a scan of the file or message whose full reading yields `records`."""
     assert [_place(each) for each in scan] == [_place(each) for each in records]
     for one, other in zip(scan, records, strict=True):
         assert one.element is None
-        if one.time is None:  # what a scan cannot read, a full reading cannot read either, for the same reason
+        if one.time is None:  # a record without a time has the same reason in both readings
             assert one == other
 
 

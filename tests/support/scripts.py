@@ -13,11 +13,11 @@ from tests.oracle.arrivals import Arrives, Elapse, Ends, Input, Step
 
 
 class Stopped(Exception):
-    """The script has come to its end, and nothing more happens."""
+    """Raised at the end of a script."""
 
 
 class ScriptedFeed:
-    """An input whose records appear as the script goes on; a record's offset is its place. A file has `length` records."""
+    """An input whose records appear as the script proceeds; a record's offset is its position. A file has `length` records."""
 
     def __init__(self, number: int, spec: Input, length: int = 3) -> None:
         self.spec = InputFile(str(number), "f", Format.NDJSON, delay=spec.delay, single=spec.single)
@@ -35,7 +35,7 @@ class ScriptedFeed:
         return point_of(self.place, self.length)
 
     def read(self, most: int) -> FeedRecords | None:
-        """Records that have appeared, of one file, and at most as many as requested."""
+        """At most `most` records that have appeared, all of one file."""
         file = self.place // self.length
         upto = min(len(self.times), (file + 1) * self.length, self.place + most)
         if upto == self.place:
@@ -44,7 +44,7 @@ class ScriptedFeed:
         return FeedRecords(file, self.spec, [record_of(place, self.times[place], self.length) for place in places])
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: a scripted feed has no resources."""
 
 
 def point_of(place: int, length: int) -> InputPoint:
@@ -58,7 +58,7 @@ def record_of(place: int, time: int | None, length: int) -> Record:
 
 
 class World:
-    """Lets a script happen to feeds, a step at a time."""
+    """Applies a script to feeds, step by step."""
 
     def __init__(self, inputs: Sequence[Input], script: Sequence[Step]) -> None:
         self.feeds = [ScriptedFeed(number, spec) for number, spec in enumerate(inputs)]
@@ -69,7 +69,7 @@ class World:
         return self.now
 
     def go_on(self, seconds: float = 0.0) -> None:
-        """The next step; raises Stopped where there is none."""
+        """Applies the next step; raises `Stopped` after the last one."""
         match next(self._steps, None):
             case None:
                 raise Stopped

@@ -1,8 +1,8 @@
 """Random programs whose rules join under several keys, or under none, and streams for them.
 
-They have what stages are made of: clauses under different keys, clauses without one, every kind of clause before and behind, equal
-events, blank nodes, unbound keys, delayed anchors, ticks with and without attributes, consumption, recursion, rules over rules at one
-instant, and rules that differ in constants alone.
+They cover the features that affect stages: clauses under different keys and without a key, every kind of clause before and after them,
+equal events, blank nodes, unbound keys, delayed anchors, ticks with and without attributes, consumption, recursion, rules over rules at one
+instant, and rules that differ only in constants.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _elements(choose: random.Random) -> Sequence[Element]:
 
 
 class _Rules:
-    """The rules of a program, and the labels of the events that they make."""
+    """The rules of a program, and the labels of their events."""
 
     def __init__(self, choose: random.Random) -> None:
         self.choose = choose

@@ -31,7 +31,7 @@ _DAEMON: Final = {
 
 
 def clean_environment(further: Mapping[str, str] = {}) -> dict[str, str]:
-    """This process's environment without what would show a way to the package, on loopback."""
+    """The environment of this process, bound to loopback and without variables that lead to the package."""
     dropped = ("PYTHONPATH", "XDG_CACHE_HOME", "SPARK_HOME")
     kept = {name: value for name, value in os.environ.items() if name not in dropped and not name.startswith("PYSPARK_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
@@ -51,7 +51,7 @@ class Machine:
         return (self.folder / "log").read_text(errors="replace")
 
     def said(self, pattern: str) -> str:
-        """Waits for a pattern in the output, and returns its first group."""
+        """Waits until a pattern occurs in the output; returns its first group."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while (found := re.search(pattern, self.log)) is None:
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -60,7 +60,7 @@ class Machine:
         return found[1]
 
     def kill(self) -> None:
-        """All of its processes at once, without a word."""
+        """Kills all of its processes at once with -9."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -68,7 +68,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Cluster:
-    """`url` is what `--master` is given."""
+    """A running cluster; `url` is the value of `--master`."""
 
     url: str
     workers: tuple[Machine, ...]
@@ -87,7 +87,7 @@ def _start(folder: Path, *command: str, **environment: str) -> Machine:
 
 @contextmanager
 def cluster(folder: Path, cores: Sequence[int] = (1, 1), memory: str = "1g") -> Iterator[Cluster]:
-    """A master, and a worker for each number of cores, while it holds. Spark chooses free ports."""
+    """A master and a worker for each number of cores, while the context is open. Spark chooses free ports."""
     machines: list[Machine] = []
     try:
         deploy, here = "org.apache.spark.deploy", ("--host", "127.0.0.1", "--webui-port", "0")

@@ -40,7 +40,7 @@ STRATIFIED = Features(negation=True)
 
 @dataclass(frozen=True)
 class ProgramText:
-    """A program as its author would write it, and what its stream's times are. An empty line parts the statements of its rules."""
+    """The texts of a program, and the form of its stream's times. Empty lines separate the statements of its rules."""
 
     rules: str
     datalog: str
@@ -52,12 +52,12 @@ class ProgramText:
 # --- rule files ---
 
 EXPECTED = ("x", "v", "y", "a")
-"""Attributes that a shared query's constraints may expect of the anchor of a rule that uses it."""
+"""Attributes of a rule's anchor that the constraints of a shared query may read."""
 
 
 @st.composite
 def shared_queries(draw: st.DrawFn, label: str, plain: bool) -> tuple[str, Shared]:
-    """A shared query; now and then one with temporal constraints, which each rule that uses it resolves for itself."""
+    """A shared query, sometimes with temporal constraints, which are resolved in each rule that reads it."""
     expects: tuple[str, ...] = ()
     if draw(st.integers(0, 2)) == 0:
         expects = tuple(draw(st.permutations(EXPECTED)))[: draw(st.integers(1, 2))]
@@ -76,8 +76,8 @@ LEVELS = ([0], [0, 1], [0, 1, 1], [0, 1, 2], [0, 0, 1], [0, 0])
 
 @st.composite
 def rule_files(draw: st.DrawFn, features: Features) -> str:
-    """Shared queries and one to three rules. A rule reads events numbered lower at the same instant, and any event in the past; an event
-    of several rules has the attributes of all."""
+    """Shared queries and one to three rules. A rule reads lower-numbered events at the same instant, and any event in the past; an event of
+    several rules has the attributes of all."""
     shared: dict[str, Shared] = {}
     parts = []
     for label in pick(draw, [[], ["Q0"], ["Q0", "Q1"]]):
@@ -139,12 +139,12 @@ def datalog_rules(draw: st.DrawFn, features: Features) -> str:
         negated = [f"{pick(draw, [*PROPERTIES, ':given'])}[{pick(draw, variables)}, ?d]", draw(atoms(bracket))[0]][: pick(draw, [1, 1, 2])]
         body.append(f"NOT({', '.join(negated)})" if len(negated) > 1 else f"NOT {negated[0]}")
     if features.negation and draw(st.integers(0, 2)) == 0:
-        # What is counted goes into a property that no other body reads, so that few programs are refused.
+        # A count is the object of a property that no other body reads, so that few programs are refused.
         key, function = pick(draw, variables), pick(draw, ["COUNT(?e)", "SUM(?e)", "MAX(DISTINCT ?e)", "COUNT(*)"])
         body.append(f"AGGREGATE({pick(draw, PROPERTIES)}[{key}, ?e] ON {key} BIND {function} AS ?n)")
         return f":counted[{key}, ?n] :- {', '.join(draw(st.permutations(body)))} ."
     if draw(st.integers(0, 4)) == 0:
-        # A computed value goes into a property that no body reads: recursion over new values would not end.
+        # A computed value is the object of a property that no body reads: recursion over new values would not end.
         body.append(f"BIND({pick(draw, variables)} + 1 AS ?w)")
         head = f":computed[{pick(draw, variables)}, ?w]"
     else:
@@ -213,14 +213,14 @@ def programs(draw: st.DrawFn, features: Features = CORE, entailments: Sequence[s
     return ProgramText(draw(rule_files(features)), HEADER + datalog, background, entailment, pick(draw, CLOCKS))
 
 
-# --- programs in which much is asked of every instant ---
+# --- programs with many queries or expressions ---
 
 FACT = "SELECT ?x ?v ?y WHERE { ?x :p ?v OPTIONAL { ?x :q ?y } }"
 
 
 @st.composite
 def programs_of_queries(draw: st.DrawFn) -> ProgramText:
-    """Some shared queries, whose facts say all there is to say, and a rule of no interest."""
+    """Some shared queries, whose facts are compared, and an arbitrary rule."""
     found = [draw(queries()) for _ in range(5)]
     shared = [f"query Q{number} = [ {query.text} ]" for number, query in enumerate(found)]
     background = GRAPH_HEADER + turtle(draw(triples(blanks=1)))
@@ -229,7 +229,7 @@ def programs_of_queries(draw: st.DrawFn) -> ProgramText:
 
 @st.composite
 def programs_of_expressions(draw: st.DrawFn) -> ProgramText:
-    """A rule of many assignments, over pairs of facts and aggregates of what there is, numbers of all types among it."""
+    """A rule with many assignments, over pairs of facts and aggregates of their values, including numbers of all types."""
     terms = [
         *(f"{label}.?{v}" for label in ("Now", "Then") for v in ("x", "v", "v", "y")),
         "time(Now)",

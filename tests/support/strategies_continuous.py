@@ -68,7 +68,7 @@ def often(draw: st.DrawFn, one_in: int) -> bool:
 
 
 def extent(draw: st.DrawFn) -> tuple[str, bool, bool]:
-    """A text, whether it is of time, and whether it is NOW."""
+    """The text of an extent, true if it is in time, and true if it is NOW."""
     kind = draw(st.integers(0, 9))
     if kind <= 4:
         return f"RANGE {pick(draw, (1, 2, 4, 5, 10))}s STEP {pick(draw, (1, 2, 3, 4))}s", True, False
@@ -247,7 +247,7 @@ KEPT_LINES = (
 
 
 def kept_query(draw: st.DrawFn, label: str) -> str:
-    """A query whose solutions, or parts of them, are kept, over windows that move in small steps."""
+    """A query whose solutions, or parts of them, are maintained incrementally, over windows with small steps."""
     line, modifiers = pick(draw, KEPT_LINES)
     blocks = KEPT_BLOCKS * 3 + PARTLY_KEPT_BLOCKS
     froms, patterns = [], []
@@ -269,7 +269,7 @@ def kept_query(draw: st.DrawFn, label: str) -> str:
 
 @st.composite
 def kept_programs(draw: st.DrawFn) -> ContinuousProgram:
-    """A query over windows of which a small part changes from report to report."""
+    """A program with a query over windows that change little from report to report."""
     times = sorted(draw(st.lists(st.sampled_from([0, 0.5, 1, 2, 3, 4, 5, 6, 7, 7.5, 8, 9, 10, 13]), min_size=4, max_size=9)))
     elements = [(time, pick(draw, ("s", "s", "t")), " ".join(measured(draw) for _ in range(draw(st.integers(0, 5))))) for time in times]
     if often(draw, 3):
@@ -287,7 +287,7 @@ def kept_programs(draw: st.DrawFn) -> ContinuousProgram:
 
 @st.composite
 def joined_programs(draw: st.DrawFn) -> ContinuousProgram:
-    """A query over several default windows, mostly of equal steps, which one closure of all may keep."""
+    """A program with a query over several default windows, mostly of equal steps, which may share one closure."""
     step = draw(st.integers(1, 3))
     froms = []
     for _ in range(draw(st.integers(2, 3))):

@@ -149,7 +149,7 @@ def triple(draw: Draw, terms: Terms, depth: int) -> str:
 
 
 def condition(draw: Draw, left: Terms, right: Terms, depth: int = 2) -> str:
-    """A condition, most of the time one that compares the one with the other."""
+    """A condition, mostly a comparison of a left and a right term."""
     if depth and not draw(st.integers(0, 5)):
         below = depth - 1
 
@@ -164,7 +164,7 @@ def condition(draw: Draw, left: Terms, right: Terms, depth: int = 2) -> str:
         )
     if draw(st.integers(0, 3)):
         made = compared(draw, left, right, depth)
-        # What compares values of any two kinds errs more often than not.
+        # A comparison of values of two random kinds is mostly an error.
         return made if draw(st.booleans()) else f"COALESCE({made}, true)"
     attributes = [term for term in left if "?" in term]
     small = min(depth, 1)

@@ -79,7 +79,7 @@ EVENTS = (
 )
 FACTS = Atom("Named(?x)", ("x",))
 RELATIONS = (("P", 1), ("Q", 2), (":d", 2), ("S", 1), (":D", 1), ("Z", 0), (":q", 2))
-"""Names and numbers of arguments of what files derive, in the order in which NOT may read them."""
+"""Names and arities of derived relations, in the order in which NOT may read them."""
 
 
 def pick(draw: st.DrawFn, choices: Sequence[_Choice]) -> _Choice:
@@ -106,7 +106,7 @@ def atom_of(draw: st.DrawFn, relation: tuple[str, int], names: Sequence[str], *,
 
 @dataclass
 class FileDraft:
-    """A file on its way: `resolution` in ms; `relations` that it derives; `events` that it may read."""
+    """A file under construction: `resolution` in ms; `relations` that it derives; `events` that it may read."""
 
     resolution: int
     relations: list[tuple[str, int]]
@@ -168,7 +168,7 @@ class FileDraft:
         return pick(draw, readable)
 
     def above(self, atom: Atom, level: int, *, negated: bool) -> bool:
-        """Whether the file derives the atom in a level that may not be read."""
+        """True if the file derives the atom at a level that may not be read."""
         for number, (name, _) in enumerate(self.relations):
             if atom.text.startswith((f"{name}(", f"{name}[")) or (name == ":D" and atom.text.startswith("[?x, a")):
                 return number >= level if negated else number > level

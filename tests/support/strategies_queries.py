@@ -44,7 +44,7 @@ AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
 
 @dataclass(frozen=True)
 class Query:
-    """A query under way: its text without the brackets, its attributes, and the variables that a constraint may use."""
+    """A query under construction: its text without brackets, its attributes, and the variables that a constraint may use."""
 
     text: str
     projected: tuple[str, ...]
@@ -128,7 +128,7 @@ def add_triples(draw: st.DrawFn, group: Group) -> None:
 
 
 def group_of(draw: st.DrawFn, outer: Group, depth: int, seen: Sequence[str] = ()) -> Group:
-    """A further group of the same query; `seen` are the variables of the outside that its filters may name."""
+    """A further group of the same query; `seen` are the outer variables that its filters may read."""
     group = Group(outer.names)
     add_triples(draw, group)
     if depth and draw(st.integers(0, 2)) == 0:
@@ -296,13 +296,13 @@ def queries(draw: st.DrawFn, outer: Sequence[str] = (), plain: bool = False) -> 
     temporal = pick(draw, [0, 1, 1, 0, 2]) if outer else 0
     filters = [f"FILTER({draw(constraints(own, outer))})" for _ in range(temporal)]
     before, inside, after = query.text.rpartition(group.text)
-    # First or last in the group: where a FILTER stands has no meaning.
+    # First or last in the group: the position of a FILTER has no meaning.
     inside = " ".join([*filters, inside] if filters and draw(st.integers(0, 3)) == 0 else [inside, *filters])
     return Query(dressed(draw, before + inside + after), query.projected, query.usable)
 
 
 def dressed(draw: st.DrawFn, text: str) -> str:
-    """The query with a prefix of its own and a comment, now and then."""
+    """The query, sometimes with its own prefix and a comment."""
     if draw(st.integers(0, 11)) < 11:
         return text
     return f"PREFIX own: <{NAMESPACE}> # a ] that ends nothing\n" + re.sub(r"(?<= ):(?=[pqrs]\b)", "own:", text)

@@ -14,7 +14,7 @@ from tests.support.strategies_streams import NAMES, VALUES, pick
 
 @dataclass(frozen=True)
 class Shared:
-    """A query or event that may be read by label: its attributes, and the labels and attributes that its constraints expect."""
+    """A query or event that may be read by label: its attributes, and the labels and attributes that its constraints read."""
 
     attributes: tuple[str, ...]
     expects: tuple[tuple[str, str], ...] = ()
@@ -53,7 +53,7 @@ class Bound:
 
 
 class Words:
-    """Keywords in one way of writing them, and blanks and comments between what they are part of."""
+    """Random spelling of a text's keywords, with spaces and comments between its tokens."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.change = pick(draw, [str.lower, str.lower, str.upper, str.title])
@@ -67,7 +67,7 @@ class Words:
 
 
 def duration(draw: st.DrawFn, halves: int) -> str:
-    """A length of so many half seconds, in one of many ways of writing it."""
+    """A duration of `halves` half seconds, in one of many spellings."""
     if halves == 0:
         return pick(draw, ("0", "0 s", "0.0", "0 min 0 ms", '"PT0S"^^xsd:duration'))
     milliseconds = halves * 500
@@ -97,7 +97,7 @@ def seconds(draw: st.DrawFn, least: int, most: int) -> int:
 
 
 def window(draw: st.DrawFn, words: Words, *, strict: bool = False) -> tuple[str, bool]:
-    """A window's extent, and whether it leaves out the present; `strict` ones do."""
+    """A window's extent, and true if it excludes the present; `strict` ones do."""
     match draw(st.integers(0, 5)):
         case 0 | 1 | 2:
             return duration(draw, pick(draw, [16, 10, 12, 6, 8, 5, 4, 2, 1])), True
@@ -115,7 +115,7 @@ def window(draw: st.DrawFn, words: Words, *, strict: bool = False) -> tuple[str,
 
 @dataclass(frozen=True)
 class Event:
-    """An event's text, its label, and its attributes; `now`: it may not be read of the rule's own instant."""
+    """An event's text, label and attributes; `now`: it may not be read at the rule's own instant."""
 
     text: str
     label: str
@@ -124,7 +124,7 @@ class Event:
 
 
 def event(draw: st.DrawFn, words: Words, fallback: str, bound: Bound, readable: Readable, *, past: bool, anchor: bool = False) -> Event:
-    """An event of a clause or an anchor; `past`: it certainly lies in the past, so that any event may be read."""
+    """An event of a clause or an anchor; `past`: it is certainly in the past, so that any event may be read."""
     outer = [*bound.terms(), *bound.aggregates]
     by_label = {name: shared for name, shared in readable.queries.items() if bound.meets(shared)}
     by_label |= readable.events
@@ -173,7 +173,7 @@ def anchor(draw: st.DrawFn, words: Words, readable: Readable) -> tuple[str, Even
 
 
 def scope(draw: st.DrawFn, words: Words, bound: Bound, made: Event, reference: str, *, between: bool, instant: bool) -> tuple[str, bool]:
-    """`within … from` or `between … and …`, and whether what lies in it is certainly past."""
+    """`within … from` or `between … and …`, and true if it covers only the past."""
     if instant:
         return f"{words('within')} [{duration(draw, 0)}, {duration(draw, 0)}] {words('from')} {reference}", False
     if between:
@@ -184,7 +184,7 @@ def scope(draw: st.DrawFn, words: Words, bound: Bound, made: Event, reference: s
 
 
 def clause(draw: st.DrawFn, words: Words, number: int, bound: Bound, readable: Readable) -> tuple[str, str]:
-    """A clause's text, and the label that it adds; no label: it cannot be consumed."""
+    """A clause's text, and the label that it adds; empty: it cannot be consumed."""
     label = f"L{number}"
     reference = pick(draw, sorted(bound.attributes))
     kind = pick(draw, ("each", "last", "first", "last", "not", "aggregate", "aggregate"))
@@ -248,7 +248,7 @@ def template(draw: st.DrawFn, event: str, own: Sequence[str]) -> str:
             more += pick(draw, (annotation(), f" , {quoted()}"))
         further = f" ; {verb()} {value(0)}" if draw(st.integers(0, 2)) == 0 else ""
         statements.append(f"{node(1)} {verb()} {value(1)}{more}{further}")
-    # All that is assigned shows, and an event that has nothing else is told from others by a fresh name.
+    # The template has all assigned attributes; without any, a fresh name distinguishes the events.
     statements += [f"[] :has {hole}" for hole in holes if draw(st.integers(0, 3))]
     dot = " ." if draw(st.booleans()) and statements else ""
     prefix = "PREFIX t.t: <http://example.org/> t.t:a t.t:v t.t:a . " if draw(st.integers(0, 11)) == 11 else ""

@@ -1,4 +1,4 @@
-"""Random programs of several queries whose windows stand on one stream, and may share a closure."""
+"""Random programs of several queries whose windows are over one stream and may share a closure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def query(draw: st.DrawFn, label: str, levels: Sequence[str]) -> str:
 
 @st.composite
 def shared_programs(draw: st.DrawFn) -> ContinuousProgram:
-    """Two or three queries over one stream, whose windows have few levels among them."""
+    """Two or three queries over one stream, whose windows have few different levels."""
     levels = pick(
         draw,
         (

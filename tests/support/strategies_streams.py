@@ -53,7 +53,7 @@ RARE: dict[str, Term] = dict(
         ("10", literal("10", XSD + "integer")),
     ]
 )
-"""Values of every other kind, and how a rule writes them."""
+"""Values of every other kind, with their texts in a rule."""
 
 TERMS = {
     **{name: f"<{NAMESPACE}{name[1:]}>" for name in (*CLASSES, *PROPERTIES, *NAMES)},
@@ -81,7 +81,7 @@ def _index(number: int) -> st.SearchStrategy[int]:
 
 
 def pick(draw: st.DrawFn, options: Sequence[_Option]) -> _Option:
-    """One of some; a strategy for each list of options would cost more than all else."""
+    """One of some options, by a shared strategy: one for each list would dominate the run time."""
     return options[draw(_index(len(options)))]
 
 
@@ -101,7 +101,7 @@ def triples(draw: st.DrawFn, blanks: int = 2) -> tuple[Triple, ...]:
             found.append(triple)
 
     def quoted(depth: int = 1) -> Term:
-        """A triple term, like the triples there are."""
+        """A triple term of the same vocabulary as the triples."""
         subject, predicate = term(pick(draw, nodes)), pick(draw, (":p", ":p", ":q", ":r"))
         value = quoted(0) if depth and draw(st.integers(0, 4)) == 4 else term(pick(draw, nodes if predicate == ":q" else MOST_VALUES))
         return f"<<( {subject} {TERMS[predicate]} {value} )>>"
@@ -133,7 +133,7 @@ def streams(draw: st.DrawFn, longest: int = 10) -> list[Element]:
     elements: list[Element] = []
     for _ in range(draw(st.integers(longest // 2, longest))):
         if elements and draw(st.integers(0, 9)) == 9:
-            elements.append(pick(draw, elements))  # the very same, at the same time
+            elements.append(pick(draw, elements))  # the same element, at the same time
             continue
         count = draw(st.integers(0, 8))
         time = start + count * step + (gap if count > 4 else 0)

@@ -1,8 +1,8 @@
-"""Random programs of EP-SPARQL, rules, shared queries and Datalog over one stream, and their brute force.
+"""Random programs of EP-SPARQL, rules, shared queries and Datalog over one stream, and their results by the oracle.
 
-Over the whole grammar: nested chains, UNION, optional operators with F, policies, WITHIN at several depths, BIND, functions of the
+They cover the whole grammar: nested chains, UNION, optional operators with F, policies, WITHIN at several depths, BIND, functions of the
 interval, EVENT of every language with attributes that events may lack, STREAMs that other units and themselves read, DISTINCT.
-Texts that a page refuses (a cycle at one moment, a bound that nothing meets) are passed over.
+Programs that are refused (a cycle at one moment, an unsatisfiable bound) are skipped.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class TemporalProgram:
 
 @dataclass
 class Writer:
-    """A writer of one unit. `readable`: labels with their attributes, of EVENTs; `bound`: number of variables of BIND."""
+    """A generator of one unit. `readable`: labels that EVENT may read, with their attributes; `bound`: number of variables of BIND."""
 
     draw: st.DrawFn
     readable: Sequence[tuple[str, str]]
@@ -259,7 +259,7 @@ Row = tuple[Micros, str, object]
 
 
 def brute_force(program: TemporalProgram) -> UnitsResult:
-    """The result of the oracle. Programs that are refused are passed over, and those whose answer hangs on names."""
+    """The result of the oracle. Programs that are refused, or whose answer depends on names, are skipped."""
     read = compile_temporal([Document("q.epsparql", program.units)], PREFIXES)
     assert all(each.code in ("E112", "E113", "E201", "E202") for each in read.errors), "\n".join(map(str, read.errors))
     assume(not read.errors)

@@ -1,4 +1,4 @@
-"""Reasons of events of random programs, held to the brute force over the elements that they name."""
+"""Reasons of events of random programs, verified by the oracle over the elements that they name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NOT_MONOTONE: Final = (
     "GROUP",
     "every ",
 )
-"""Words of programs whose events may need what is not there."""
+"""Keywords of non-monotonic programs, whose events may depend on missing facts."""
 
 
 def replay_of(elements: Sequence[tuple[float, str]], spec: ProgramSpec, prefixes: dict[str, str], stream: str | None) -> Replay:
@@ -73,7 +73,7 @@ def lines_of(proofs: Iterator[TripleProof]) -> set[int]:
 
 
 def assert_reasons_give_events(replay: Replay, alone: Callable[[set[int]], set[tuple[object, ...]]], *, is_monotone: bool) -> None:
-    """Each event has a tree; where nothing is negated, the elements named give it again."""
+    """Asserts that each event has a tree; if the program is monotonic, the elements named in it suffice for the event."""
     explainer = WhyExplainer(replay)
     recorder = explainer.recorder(replay.program.unit_names)
     asked = 0
@@ -102,12 +102,12 @@ def assert_reasons_give_events(replay: Replay, alone: Callable[[set[int]], set[t
 
 
 def emptied(elements: Sequence[tuple[float, str]], kept: set[int]) -> list[tuple[float, str]]:
-    """Elements of which those of some numbers alone, from 1 on, keep their triples."""
+    """The elements, with triples only in those of some numbers, counted from 1."""
     return [(at, turtle if number + 1 in kept else "") for number, (at, turtle) in enumerate(elements)]
 
 
 def refused_as_expected(spec: ProgramSpec) -> None:
-    """Pass over an example whose languages need each other at one moment."""
+    """Skip an example whose units depend on each other cyclically at one moment."""
     try:
         compile_program(spec)
     except Refused as refused:

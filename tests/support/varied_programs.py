@@ -1,8 +1,8 @@
-"""Random programs of `staged_programs` with other terms and other constructs in their places.
+"""Random programs of `staged_programs` with replaced terms and constructs.
 
-A program is changed as text: what its keys are (NaN, doubles, language tags, date-times, durations, blank nodes, IRIs, triple terms),
-how its queries answer (VALUES, DISTINCT, GROUP BY, computed and background attributes), what its constraints say (disjunctions, sameTerm,
-IN, times), its aggregates, its windows, and what is consumed. Several nodes may stand in one element, so that facts share blank nodes.
+A program is changed as text: the values of its keys (NaN, doubles, language tags, date-times, durations, blank nodes, IRIs, triple terms),
+its queries (VALUES, DISTINCT, GROUP BY, computed and background attributes), its constraints (disjunctions, sameTerm, IN, times), its
+aggregates, windows and consumption. Several nodes may be in one element, so that facts share blank nodes.
 """
 
 from __future__ import annotations

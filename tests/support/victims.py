@@ -1,4 +1,4 @@
-"""A run on Spark as its processes, any of which may be killed, and the observed results."""
+"""A run on Spark with processes that can be killed, and the observed results."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.support.paths import ROOT
 
 WHO = ("all", "driver", "jvm", "reader", "stateful", "daemon", "planner")
 SURVIVED = {"reader", "stateful", "daemon", "planner"}
-"""What a run gets over without being started again."""
+"""Processes whose death a run survives without a restart."""
 _DAEMONS = [[daemon, "pyspark.worker"] for daemon in ("dotr.runtimes.spark.daemon", "pyspark.daemon")]
-"""The last words of the command of a daemon and its workers: on local masters, and on others."""
+"""The last arguments of the command line of a daemon and its workers: on local masters, and on others."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Found:
 
 
 class Run:
-    """The command, given again after each death; all its processes are of one session. `module` is that of the command line."""
+    """The command, restarted after each death; all its processes are in one session. `module`: the module of the command line."""
 
     def __init__(self, config: Path, found: Found, module: str = "dotr") -> None:
         self.config = config
@@ -71,7 +71,7 @@ class Run:
         return self._process
 
     def kill(self, who: str, choose: random.Random) -> bool:
-        """Kill one of its processes; False where there is none such now."""
+        """Kill one of its processes; False if there is no such process."""
         there = processes(self.process.pid)
         victims = {
             "all": list(there),
@@ -98,16 +98,16 @@ class Run:
         return True
 
     def ended(self) -> int:
-        """Waits for it and for all that it has started; its exit code."""
+        """Waits for the command and all its processes; returns the exit code."""
         code = self.process.wait()
         deadline = time.monotonic() + 60
         while processes(self.process.pid) and time.monotonic() < deadline:
             time.sleep(0.05)
-        self.said = said = self._log.read_text(errors="replace")
+        self.said = output = self._log.read_text(errors="replace")
         for mark in ("Traceback", "\tat ", "fault of dotr's own"):
-            if mark in said:
-                self.found.problems.append(f"it said {mark!r}: {said[-2000:]}")
-        self.found.recoveries += said.count("It goes on from its checkpoint")
+            if mark in output:
+                self.found.problems.append(f"it said {mark!r}: {output[-2000:]}")
+        self.found.recoveries += output.count("It goes on from its checkpoint")
         self._log.unlink()
         return code
 

@@ -56,7 +56,7 @@ def test_data_that_fit_give_one_line_an_input(cars: Project) -> None:
     assert cars.dotr("check", "c.yaml") == (0, state, "1 file checked: no errors, no warnings.\n")
 
 
-def test_lateness_that_loses_nothing_is_told(cars: Project) -> None:
+def test_least_lateness_without_late_records_is_shown(cars: Project) -> None:
     cars.change("c.yaml", "10 min", "5 min")
     answer = cars.dotr("check", "--data", "--strict", "c.yaml")
     assert answer.code == 2
@@ -71,7 +71,7 @@ def test_lateness_that_loses_nothing_is_told(cars: Project) -> None:
     assert warnings(cars) == ["input cars: one_per_instant loses 2 of 4 rows: 2 behind a later one, 0 of the same time"]
 
 
-def test_lateness_without_a_setting_is_zero_and_judged_within_each_file(cars: Project) -> None:
+def test_default_lateness_is_zero_and_relative_to_each_file(cars: Project) -> None:
     cars.change("c.yaml", "    lateness: 10 min\n", "")
     cars.change("c.yaml", "cars.csv", "cars*.csv")
     cars.write("cars2.csv", "at,speed,road\n2024-02-01 10:00Z,12,A1\n")
@@ -109,7 +109,7 @@ def test_times_without_a_zone(cars: Project) -> None:
     assert warnings(cars) == ["input cars: its times have no zone (cars.csv:2)"]
 
 
-def test_number_behind_a_time_is_no_fraction_of_it(cars: Project) -> None:
+def test_number_after_a_time_is_not_its_fraction(cars: Project) -> None:
     cars.write("cars.csv", "at,speed,road\n2024-03-01T10:00:00,7.6,A1\n")
     assert warnings(cars) == ["input cars: its times have no zone (cars.csv:2)"]
 
@@ -126,7 +126,7 @@ def test_unreadable_records_are_counted(cars: Project) -> None:
     ]
 
 
-def test_terms_that_no_record_brings_have_the_nearest_spelling(cars: Project) -> None:
+def test_missing_terms_have_the_nearest_spelling(cars: Project) -> None:
     cars.change("r.dotr", ":speed", ":spede")
     answer = cars.dotr("check", "--data", "c.yaml")
     assert answer.err == (
@@ -147,7 +147,7 @@ def test_terms_that_no_record_brings_have_the_nearest_spelling(cars: Project) ->
         ("ndjson", '{"time": "2024-03-01T10:00:00", "graph": "[] :speed \\"12\\" ."}\n', "ndjson"),
     ],
 )
-def test_other_formats(cars: Project, form: str, record: str, kind: str) -> None:
+def test_warnings_of_all_formats(cars: Project, form: str, record: str, kind: str) -> None:
     start = CONFIG.index("input:")
     head = CONFIG[:start].replace('"": ', 'prov: "http://www.w3.org/ns/prov#", xsd: "http://www.w3.org/2001/XMLSchema#", "": ')
     cars.write("c.yaml", f"{head}input:\n  - {{ name: a, format: {form}, path: a.{kind} }}\noutput: [ {{ path: o }} ]\nengine: local\n")
@@ -162,7 +162,7 @@ def test_other_formats(cars: Project, form: str, record: str, kind: str) -> None
     ]
 
 
-def test_watched_folders_and_standard_input_are_read_as_far_as_they_go(cars: Project) -> None:
+def test_watched_folders_and_standard_input_are_read_to_their_present_end(cars: Project) -> None:
     cars.change("c.yaml", "path: cars.csv", "path: in/*.csv\n    watch: true")
     (cars.folder / "in").mkdir()
     assert "Input cars: no file matches in/*.csv yet.\n" in cars.dotr("check", "--data", "c.yaml").out

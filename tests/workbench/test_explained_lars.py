@@ -38,7 +38,7 @@ def configuration(tmp_path: Path) -> str:
     return str(tmp_path / "c.yaml")
 
 
-def test_what_is_kept_and_the_key_are_told(configuration: str) -> None:
+def test_retention_and_key_are_explained(configuration: str) -> None:
     assert TEXT in explain(configuration) + "\n"
 
 

@@ -20,45 +20,47 @@ def config(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return write_config(tmp_path, f"{{ name: a, format: ndjson, idle: 1 s, {kafka_section(kafka, topic)} }}")
 
 
-def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+def _output_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     code = main(list(arguments))
     captured = capsys.readouterr()
     return code, captured.out + captured.err
 
 
 @pytest.mark.kafka
-def test_commands_read_what_is_there(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, said = _said(capsys, "check", "--data", "1000", config.name)
-    assert code == 0, said
-    assert "1 of 42 records cannot be read" in said
-    assert "readings-" in said
-    code, said = _said(capsys, "why-not", config.name, "--rule", "pair", "--at", "0")
-    assert code == 1, said
-    assert "nothing for Before" in said
-    code, said = _said(capsys, "facts", config.name, "--at", "6")
-    assert code == 0, said
-    assert "/1:3" in said
-    code, said = _said(capsys, "replay", config.name, "--set", "limits.matches=7")
-    assert code == 0, said
-    code, said = _said(capsys, "report", config.name)
-    assert code == 0, said
+def test_commands_read_the_available_records(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, reported = _output_of(capsys, "check", "--data", "1000", config.name)
+    assert code == 0, reported
+    assert "1 of 42 records cannot be read" in reported
+    assert "readings-" in reported
+    code, reported = _output_of(capsys, "why-not", config.name, "--rule", "pair", "--at", "0")
+    assert code == 1, reported
+    assert "nothing for Before" in reported
+    code, reported = _output_of(capsys, "facts", config.name, "--at", "6")
+    assert code == 0, reported
+    assert "/1:3" in reported
+    code, reported = _output_of(capsys, "replay", config.name, "--set", "limits.matches=7")
+    assert code == 0, reported
+    code, reported = _output_of(capsys, "report", config.name)
+    assert code == 0, reported
 
 
-def test_no_broker_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """`check` connects to nothing; with `--data` it says that nobody answers."""
+def test_missing_broker_is_reported_without_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`check` does not connect; with `--data` it reports that no broker answers."""
     monkeypatch.chdir(tmp_path)
     write_config(tmp_path, '{ name: a, format: ndjson, kafka: { bootstrap.servers: "127.0.0.1:1", subscribe: a } }')
-    code, said = _said(capsys, "check", "pipeline.yaml")
+    code, reported = _output_of(capsys, "check", "pipeline.yaml")
     assert code == 0
-    assert "I113 warning: no instant closes while a partition of input a is silent" in said
-    code, said = _said(capsys, "check", "--data", "5", "pipeline.yaml")
+    assert "I113 warning: no instant closes while a partition of input a is silent" in reported
+    code, reported = _output_of(capsys, "check", "--data", "5", "pipeline.yaml")
     assert code == 2
-    assert "S127" in said
+    assert "S127" in reported
 
 
 @pytest.mark.core
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "reported"),
     [
         ("subscribe: a, group.id: g", "C204 group.id cannot be set: offsets are kept in the checkpoint"),
         ("subscribe: a, enable.ssl.certificate.verification: false", "C204 enable.ssl.certificate.verification cannot be set"),
@@ -73,12 +75,12 @@ def test_no_broker_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("assign: { a: [0, 0] }", "assign lists the numbers of partitions"),
     ],
 )
-def test_settings_that_cannot_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], settings: str, said: str
+def test_invalid_settings_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], settings: str, reported: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_config(tmp_path, f'{{ name: a, format: ndjson, idle: 1 s, kafka: {{ bootstrap.servers: "b1", {settings} }} }}')
-    code, found = _said(capsys, "check", "pipeline.yaml")
+    code, found = _output_of(capsys, "check", "pipeline.yaml")
     assert code == 2, found
-    assert said in found
+    assert reported in found
     assert "hunter2" not in found

@@ -1,4 +1,4 @@
-"""`dotr explain` tells of each continuous query what is kept and what is evaluated in full (continuous.md, section 11's second table)."""
+"""`dotr explain` shows the maintained and the fully evaluated parts of continuous queries (continuous.md, section 11, second table)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ KEPT = "its solutions are kept from report to report; a report costs what change
         ("SELECT ?x FROM WINDOW ON :in [RANGE 10s STEP 1s] FROM WINDOW ON :in [RANGE 20s STEP 1s] { ?x :p ?y }", KEPT),
     ],
 )
-def test_explain_tells_what_is_kept(query: str, asked: str, tmp_path: Path) -> None:
+def test_explain_shows_what_is_maintained_and_what_is_evaluated_in_full(query: str, asked: str, tmp_path: Path) -> None:
     path = tmp_path / "q.rspql"
     path.write_text(f"PREFIX : <http://example.org/> REGISTER RSTREAM Q AS {query}")
     lines = [line.strip().removeprefix("asked").strip() for line in explain(str(path)).splitlines() if line.strip().startswith("asked")]
@@ -68,7 +68,7 @@ def test_explain_tells_what_is_kept(query: str, asked: str, tmp_path: Path) -> N
         (" ENTAILMENT SNAPSHOT", "MATCH { EVENT <w> { ?x :p ?y } }", "SNAPSHOT"),
     ],
 )
-def test_explain_tells_at_which_level_an_event_sees_its_items(level: str, where: str, shown: str, tmp_path: Path) -> None:
+def test_explain_shows_the_level_of_an_event(level: str, where: str, shown: str, tmp_path: Path) -> None:
     path = tmp_path / "q.rspql"
     window = WINDOW.replace("]", f"{level}]")
     path.write_text(f"PREFIX : <http://example.org/> REGISTER RSTREAM Q AS SELECT ?x {window} {{ {where} }}")

@@ -56,7 +56,7 @@ def test_predicate_or_class_one_letter_away(project: Project, query: str, messag
         "a class and a predicate": "?t a :Value",
     }.values(),
 )
-def test_other_names(project: Project, query: str) -> None:
+def test_names_without_a_similar_one_are_not_reported(project: Project, query: str) -> None:
     assert with_rule(project, query) == []
 
 

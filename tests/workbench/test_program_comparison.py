@@ -1,4 +1,4 @@
-"""Comparison of two programs: engines side by side find what two whole runs, compared at the end, have."""
+"""Comparison of two programs: the stepwise comparison equals that of two complete runs."""
 
 from __future__ import annotations
 
@@ -89,14 +89,16 @@ programs = st.builds(program, st.sampled_from([2, 5]), st.sampled_from([0, 1]), 
 
 @examples(60)
 @given(programs, programs, streams, st.booleans())
-def test_one_reading_for_both(one: CompiledProgram, other: CompiledProgram, elements: Elements, ended: bool) -> None:
+def test_equal_inputs_are_read_once(one: CompiledProgram, other: CompiledProgram, elements: Elements, ended: bool) -> None:
     pair = ProgramPair(replay_of(one, elements, ended=ended), replay_of(other, elements, ended=ended), same_inputs=True)
     assert compared(pair) == expected(pair) == compared(ProgramPair(pair.before, pair.after, same_inputs=False))
 
 
 @examples(60)
 @given(programs, programs, streams, streams)
-def test_inputs_of_each(one: CompiledProgram, other: CompiledProgram, elements: Elements, others: Elements) -> None:
+def test_different_inputs_are_read_for_each_program(
+    one: CompiledProgram, other: CompiledProgram, elements: Elements, others: Elements
+) -> None:
     pair = ProgramPair(replay_of(one, elements), replay_of(other, others), same_inputs=False)
     assert compared(pair) == expected(pair)
 
@@ -118,7 +120,7 @@ def test_an_input_that_grows_has_no_end(project: Project) -> None:
     assert answer.out == "R: 1 -> 1 event, 1 new, 1 gone (--show 5: which, and why or why not).\n"
 
 
-def test_what_is_shown_of_each_rule() -> None:
+def test_shown_events_are_the_first_of_each_rule() -> None:
     before, after = program(2, 0, 3), program(5, 1, 4)
     elements = [(time, "a", time % 4) for time in range(15)]
     pair = ProgramPair(replay_of(before, elements), replay_of(after, elements), same_inputs=True)

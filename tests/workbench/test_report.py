@@ -1,4 +1,4 @@
-"""`dotr report`: what is collected, what is written, and what is refused."""
+"""`dotr report`: its content, the written page, and refused input."""
 
 from __future__ import annotations
 
@@ -130,12 +130,12 @@ def test_proofs_are_of_events_without_names_too(project: Project) -> None:
     assert [":b" in proof.text for proof in data.proofs] == [False, True]
 
 
-def test_silent_rules_say_why(project: Project) -> None:
+def test_rules_that_never_fired_have_a_reason(project: Project) -> None:
     rule = "rule {0} define {0}s = [ dotr_id a :{0} ] from A [ FILTER(?x = :{1}) ]\n"
     rules = "".join(rule.format(name, value) for name, value in (("R", "a"), ("N0", "c0"), ("N1", "c1"), ("N2", "c2")))
     project.write("r.dotr", f"PREFIX : <http://e/>\nquery A = [ SELECT ?x WHERE {{ ?x a :A }} ]\n{rules}")
-    data = write_report("c.yaml", "report.html", limits=ReportLimits(silences=2))
-    reasons = {rule.name: rule.silence for rule in data.rules}
+    data = write_report("c.yaml", "report.html", limits=ReportLimits(unfired_rules=2))
+    reasons = {rule.name: rule.reason_not_fired for rule in data.rules}
     assert reasons["R"] == ""
     assert reasons["N0"].startswith("0 anchors.\nN0: 0 anchors")
     assert "?x = :c0 is false" in reasons["N0"]
@@ -143,7 +143,7 @@ def test_silent_rules_say_why(project: Project) -> None:
     assert "?x = :c1 is false" in Text(page(data)).text
 
 
-def test_terms_that_no_element_brings_are_named(project: Project) -> None:
+def test_terms_without_an_element_are_named(project: Project) -> None:
     project.write("a.ndjson", '{"time": 1, "graph": ":a a :B ; :p 1 ."}\n')
     assert "Its anchor A has no fact. No element brought :A; the elements bring :B, :p." in Text(report(project)).text
 
@@ -199,7 +199,7 @@ def test_growing_input_lags(project: Project) -> None:
     assert growing.lag > 0
 
 
-def test_hostile_texts_are_texts(project: Project) -> None:
+def test_hostile_texts_are_escaped(project: Project) -> None:
     project.write("a.ndjson", json.dumps({"time": 1, "graph": f':s a :A ; :p "{HOSTILE}" .'}) + f"\n{HOSTILE}\n")
     rules = f'PREFIX : <http://e/>\nrule R "{HOSTILE}"\ndefine Out = [ dotr_id a :Out ; :x ?x ]\n'
     project.write("r.dotr", rules + f'from A = [ SELECT ?x WHERE {{ ?s a :A ; :p ?x FILTER(?x != "{HOSTILE}!") }} ]\nwith Out.?x = A.?x\n')
@@ -232,14 +232,14 @@ def test_report_is_a_function_of_its_input(project: Project) -> None:
     assert report(project) == report(project)
 
 
-def test_pages_of_empty_streams_say_so(project: Project) -> None:
+def test_page_of_an_empty_stream_has_a_notice(project: Project) -> None:
     project.write("a.ndjson", "")
     text = Text(report(project)).text
     assert "There is nothing to show" in text
     assert "None: every element was taken." in text
 
 
-def test_older_report_is_replaced_and_nothing_else(project: Project) -> None:
+def test_only_an_older_report_is_replaced(project: Project) -> None:
     report(project)
     report(project)
     project.write("report.html", "<!DOCTYPE html>\n<p>my notes")
@@ -257,11 +257,11 @@ def test_wrong_input_is_refused_and_leaves_no_page(project: Project) -> None:
     assert "report.html" not in project.files()
 
 
-def test_page_can_go_to_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
+def test_page_can_be_written_to_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(ROOT / "configs/fire.yaml"), "-o", "/dev/stdout"]) == 0
     assert capfd.readouterr().out.endswith("</html>\n")
 
 
-def test_folder_of_the_page_is_made(project: Project) -> None:
+def test_folder_of_the_page_is_created(project: Project) -> None:
     assert project.dotr("report", "c.yaml", "-o", "out/pages/one.html", "--set", "name=other").code == 0
     assert "<title>other: dotr report</title>" in project.read("out/pages/one.html")

@@ -1,4 +1,4 @@
-"""The page of `dotr report` in a browser: it says nothing on the console, loads nothing, draws, and opens what is clicked."""
+"""The page of `dotr report` in a browser: no console messages, no requests, drawings, and reactions to clicks."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def detail(page: Page) -> str:
     return str(page.evaluate("document.getElementById('detail').innerText"))
 
 
-def test_city_is_drawn_without_a_word_and_without_network(browser: Browser, city: Path) -> None:
+def test_city_is_drawn_without_console_messages_and_requests(browser: Browser, city: Path) -> None:
     with browser.page(city) as page:
         ready(page)
         assert page.evaluate("document.querySelectorAll('canvas').length") == 2
@@ -262,7 +262,7 @@ def test_tables_are_there_without_javascript(browser: Browser, city: Path) -> No
         assert "late" in text
 
 
-def test_hostile_texts_stay_texts(browser: Browser, project: Project) -> None:
+def test_hostile_texts_are_not_interpreted(browser: Browser, project: Project) -> None:
     project.write("a.ndjson", json.dumps({"time": 1, "graph": f':s a :A ; :p "{HOSTILE}" .'}) + f"\n{HOSTILE}\n")
     rules = f'PREFIX : <http://e/>\nrule R "{HOSTILE}"\ndefine Out = [ dotr_id a :Out ; :x ?x ]\n'
     project.write("r.dotr", rules + f'from A = [ SELECT ?x WHERE {{ ?s a :A ; :p ?x FILTER(?x != "{HOSTILE}!") }} ]\nwith Out.?x = A.?x\n')

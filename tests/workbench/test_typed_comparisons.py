@@ -50,7 +50,7 @@ def rule(number: int, operator: str, constant: str) -> str:
 
 
 @pytest.mark.parametrize(("value", "operator", "constant", "holds"), COMPARED)
-def test_query_and_constraint_compare_alike(value: str, operator: str, constant: str, holds: bool) -> None:
+def test_query_and_constraint_compare_equally(value: str, operator: str, constant: str, holds: bool) -> None:
     assert fired(rule(1, operator, constant), value) == ({"R1"} if holds else set())
     between = (
         "rule R1 define E = [ [] a :E ] from A = [ SELECT ?v WHERE { ?s :v ?v } ] "
@@ -60,7 +60,7 @@ def test_query_and_constraint_compare_alike(value: str, operator: str, constant:
 
 
 @pytest.mark.parametrize("value", sorted({value for value, *_ in COMPARED}))
-def test_thresholds_compare_alike(value: str) -> None:
+def test_shared_thresholds_compare_equally(value: str) -> None:
     rules = "".join(rule(number, operator, constant) for number, (_, operator, constant, _) in enumerate(COMPARED))
     together = fired(rules, value)
     apart = [fired(rule(number, operator, constant), value) for number, (_, operator, constant, _) in enumerate(COMPARED)]

@@ -109,8 +109,8 @@ LIMITS = RULES.replace("?x :speed ?v FILTER(?v > 20)", "?x :speed ?s . ?x :limit
 
 
 def test_background_of_quoted_numbers_is_reported(project: Project) -> None:
-    """Beside Turtle graphs only quoted numbers count; graphs may bring comparable terms for other
-    texts."""
+    """With an input of Turtle graphs only quoted numbers are reported; for other texts, graphs may have
+    comparable terms."""
     turtle, numbers = "- { name: b, format: ndjson, path: a.ndjson }", ':car7 :limit "50" . :car8 :limit "-3.5" .'
     reported = configured(project, turtle, LIMITS, background(project, numbers))
     assert "Every :limit is a string, in the background." in reported

@@ -1,10 +1,10 @@
 """Counting of work: each loop adds its length to the work, and the limit is checked when the work
 passes a bound.
 
-Idea: the outermost loops have at most as many turns as there are triples, so that they count only
-in a function that is called for each solution of another (`is_repeated`). An inner loop counts when
-it is entered: its length plus one for the look-up; without a length it counts each turn. A loop
-whose every turn reaches a counting loop is counted there.
+Idea: the outermost loops have at most as many turns as there are triples, so they are counted only
+in a function that is called for each solution of another (`is_repeated`). An inner loop adds its
+length plus one (for the look-up) when it is entered; without a known length it adds one per turn. A
+loop is not counted if every turn of it enters a counted loop.
 
     for x in n0:                        for x in n0:
         for y in b1.get(x, ()):             w0 = b1.get(x, ())

@@ -1,10 +1,10 @@
 """Nodes under CHRONOLOGICAL and RECENT: each operator uses a solution in one combination at most.
 
-Idea: the solutions of a moment come ascending in ≺, and each takes of the unused ones on the other
-side the least, or the greatest, that it can be combined with. A used solution leaves its store; a
-search that goes over a limit uses nothing.
+Idea: the solutions of a moment are processed in ascending ≺. Each is combined with the least
+(CHRONOLOGICAL) or greatest (RECENT) compatible unused solution of the other side. A used solution
+is removed from its store; a search that exceeds a limit uses nothing.
 Invariant: a run of a store is ascending in ≺: by end, start, then ties over all variables.
-Cost: for each new solution those of its key that are passed over.
+Cost: for each new solution, the solutions of its key up to the one chosen.
 Source: ep-sparql.md, section 2.3.
 """
 
@@ -21,7 +21,7 @@ from dotr.patterns.intervals.store import InsertSolutions, SolutionIndex, Soluti
 
 
 class Operand:
-    """An operand of an operator under a policy, whose new solutions come in order."""
+    """An operand of an operator under a policy: its new solutions are in ascending ≺."""
 
     __slots__ = ("_names", "node")
 
@@ -51,8 +51,8 @@ class ChoosingNode(PairNode):
         found: list[IntervalSolution],
         left: list[IntervalSolution],
     ) -> list[Taken]:
-        """Add combinations to `found`, and what found none to `left`; return what was used. Over a
-        limit nothing is found and nothing used.
+        """Appends combinations to `found` and uncombined solutions of `xs` to `left`; returns the
+        used solutions. If a limit is exceeded, nothing is found and nothing is used.
         """
         taken: list[Taken] = []
         try:
@@ -99,8 +99,9 @@ class ChoosingStrictNode(ChoosingNode):
 class ChoosingConjunctionNode(ChoosingNode):
     """AND under a policy.
 
-    New on the right chooses first, among all on the left; what is still unused of the new ones on
-    the left chooses then. A new one on the right that found none cannot be combined with them.
+    New right solutions choose first, among all left ones; then the unused new left solutions choose
+    among the older right ones. A new right solution that found no partner has none among the new
+    left ones either.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class ChoosingConjunctionNode(ChoosingNode):
 
 
 class ChoosingEqualsNode(ChoosingNode):
-    """EQUALS and EQUALSOPTIONAL under a policy: nothing is kept."""
+    """EQUALS and EQUALSOPTIONAL under a policy; without state."""
 
     def __init__(self, left: Operand, right: Operand, choose: ChooseCombinations, insert: InsertSolutions, *, is_left_sought: bool) -> None:
         super().__init__(left, right)

@@ -1,9 +1,9 @@
 """Compilation of an interval pattern to a tree of nodes (ep-sparql.md, sections 2, 3 and 7).
 
-Idea: from the leaves up each node has a shape, the variables of its solutions, so that its
-functions can be generated. Without a policy a conjunct of a FILTER goes down to the lowest operator
-that binds its variables; it passes no optional operator, and a variable that it reads must have the
-same term there as at the end of its chain.
+Idea: from the leaves up, each node has a shape, the variables of its solutions, from which its
+functions are generated. Without a policy, a conjunct of a FILTER is pushed down to the lowest
+operator that binds its variables. It is not pushed below an optional operator, and only where its
+variables have the same terms as at the end of the chain.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def shape_of(pattern: IntervalPattern) -> Shape:
 
 
 class TreeCompiler:
-    """Compiler of one pattern; `traced`: solutions keep the parts of their operands."""
+    """Compiler of one pattern; `traced`: solutions hold the leaf solutions that they combine."""
 
     def __init__(self, policy: UsePolicy, clock: Clock, limits: Limits, *, traced: bool = False) -> None:
         self._policy = policy
@@ -86,7 +86,7 @@ class TreeCompiler:
         bindings: Sequence[tuple[Variable, Expression]] = (),
         within: Micros | None = None,
     ) -> ShapedNode:
-        """A node with the end of a chain; the node itself where there is nothing to do."""
+        """A node with the end of a chain above it; the node itself if the end is empty."""
         if not filters and not bindings and within is None:
             return below
         finish = compile_end(below.shape, bindings, filters, within, self._clock)
@@ -99,14 +99,15 @@ class TreeCompiler:
         return ShapedNode(UnionNode([branch.node for branch in branches], rows), common)
 
     def _chain(self, chain: Chain, tests: Sequence[Expression]) -> ShapedNode:
-        """A chain: what its filters need of BIND is tested at its end, all else goes down."""
+        """A chain. Filters that read a variable of BIND are tested at its end, the others are
+        pushed down."""
         bound = {name for name, _ in chain.bindings}
         filters = [each for written in chain.filters for each in conjuncts(written)]
         inner = chain.pattern
         within = chain.within
         if isinstance(inner, Combination) and inner.operator in _BOUNDED and inner.bound is not None:
             filters = [each for each in filters if not _is_limit(each, inner.bound)]
-            within = None  # the bound is no more than it
+            within = None  # implied: the operator's bound is at most WITHIN
         late = [each for each in [*filters, *tests] if not bound.isdisjoint(free_variables(each))]
         early = [each for each in [*filters, *tests] if each not in late]
         if self._policy is not UsePolicy.UNRESTRICTED or not isinstance(inner, Combination):
@@ -200,11 +201,11 @@ class TreeCompiler:
 
 
 _BOUNDED = (TemporalOperator.SEQ, TemporalOperator.AND, TemporalOperator.EQUALS)
-"""The operators that make no combination beyond their bound."""
+"""The operators whose combinations are never longer than their bound."""
 
 
 def _bound(pattern: Combination) -> Micros:
-    """The bound of an operator that keeps solutions."""
+    """The bound (µs) of an operator that keeps solutions."""
     return LAST_MICRO if pattern.bound is None else pattern.bound
 
 
@@ -228,7 +229,8 @@ def _pairing(x: Shape, y: Shape, conditions: IntervalExpressions) -> Pairing:
 
 
 def _is_decided(test: Expression, side: Shape, other: Shape) -> bool:
-    """True if a test has the same result for a solution of one side as for each of its combinations."""
+    """True if a test has the same result for a solution of one side as for each of its
+    combinations."""
     names = free_variables(test)
     if reads_interval([test]) or not names:
         return False
@@ -236,7 +238,7 @@ def _is_decided(test: Expression, side: Shape, other: Shape) -> bool:
 
 
 def _is_limit(test: Expression, bound: Micros) -> bool:
-    """True of `getDURATION() <= d`, `< d` or mirrored where the bound is no more than it says."""
+    """True for `getDURATION() <= d`, `< d` or mirrored if the bound implies it."""
     match test:
         case Call(("<" | "<=") as function, (Var(name), Const(term))) | Call((">" | ">=") as function, (Const(term), Var(name))):
             limit = read(term)

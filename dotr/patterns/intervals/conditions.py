@@ -1,7 +1,7 @@
 """Conditions on solutions with intervals, as calls in generated code.
 
-The interval is there as terms, under the variables that the model gives it (`model.intervals`):
-times as `time(L)` is written, durations as canonical xsd:duration.
+The interval of a solution is bound to the variables START, END and DURATION of `model.intervals`:
+times in the form of `time(L)`, durations as canonical xsd:duration.
 Source: ep-sparql.md, section 2.2.
 """
 
@@ -22,7 +22,7 @@ from dotr.model.time import Clock, Micros
 from dotr.model.traverse import parameters_of
 
 VariableText = Callable[[Variable], str]
-"""The source text of a variable's term."""
+"""A function from a variable to the Python source of its term."""
 
 
 @lru_cache(maxsize=4096)
@@ -38,9 +38,9 @@ def duration_term(length: Micros) -> Term:
 
 @dataclass(frozen=True, slots=True)
 class IntervalExpressions:
-    """Expressions over a solution: conditions, which all have to hold, or one whose value is wanted.
+    """Expressions over a solution: a conjunction of conditions, or one expression with its value.
 
-    `name`: that of the function in generated code, unlike all others there.
+    `name`: the name of their function in generated code, unique there.
     """
 
     expressions: tuple[Expression, ...]
@@ -49,7 +49,7 @@ class IntervalExpressions:
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing is to be evaluated."""
+        """True if there is no expression."""
         return not self.expressions
 
     @property
@@ -57,7 +57,7 @@ class IntervalExpressions:
         return [each for each in parameters_of(self.expressions) if isinstance(each, Var)]
 
     def call(self, term: VariableText, start: str, end: str) -> str:
-        """The call for a solution, whose times in µs are the texts `start` and `end`.
+        """The source of the call for a solution with the times `start` and `end` (sources, in µs).
 
         >>> from dotr.model.algebra import Call
         >>> longer = Call(">", (Var(DURATION), Var("d")))
@@ -78,11 +78,11 @@ class IntervalExpressions:
         return f"{self.name}({', '.join(arguments)})"
 
     def as_conditions(self) -> Mapping[str, object]:
-        """The globals of a call that gives True or False."""
+        """The globals of a call that returns True or False."""
         return self._known(conjunction([with_lengths(each) for each in self.expressions], self._parameters))
 
     def as_value(self) -> Mapping[str, object]:
-        """The globals of a call that gives a term, None for an error."""
+        """The globals of a call that returns a term, None for an error."""
         (expression,) = self.expressions
         return self._known(evaluator(with_lengths(expression), self._parameters))
 
@@ -91,5 +91,5 @@ class IntervalExpressions:
 
 
 def reads_interval(expressions: Sequence[Expression]) -> bool:
-    """Return whether an expression uses a function of the interval."""
+    """True if an expression uses a function of the interval."""
     return any(isinstance(each, Var) and each.name in (START, END, DURATION) for each in parameters_of(expressions))

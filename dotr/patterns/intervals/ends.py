@@ -1,4 +1,5 @@
-"""Generated functions of single solutions: the end of a chain, and the rows of a branch of UNION.
+"""Generated functions of single solutions: the end of a chain (BIND, FILTER, WITHIN), and the
+common row form of the branches of a UNION.
 
 Source: ep-sparql.md, section 2.
 """
@@ -25,8 +26,9 @@ def compile_end(
     within: Micros | None,
     clock: Clock,
 ) -> FinishSolutions:
-    """Generate BIND, FILTER and WITHIN of a chain, whose pattern has a shape. For `BIND(?k + 1 AS ?m)
-    FILTER(?m < 9) WITHIN 5 s`:
+    """Generates BIND, FILTER and WITHIN of a chain over a pattern of the shape `shape`.
+
+    For `BIND(?k + 1 AS ?m) FILTER(?m < 9) WITHIN 5 s`:
 
         for z in solutions:
             e, s, v, p = z
@@ -63,7 +65,7 @@ def compile_end(
 
 
 def compile_rows(shape: Shape, common: Shape) -> FinishSolutions:
-    """Generate the rows of a branch of UNION, in the form of all branches.
+    """Generates the conversion of a branch's rows to the common shape of a UNION.
 
     >>> rows = compile_rows(Shape(("b",), frozenset("b")), Shape(("a", "b"), frozenset("b")))
     >>> rows([(9, 4, ('"1"',), ())])

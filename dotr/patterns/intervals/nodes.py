@@ -1,10 +1,10 @@
 """Nodes of a tree of operators without a policy: the solutions that are new at a moment.
 
-Idea: a moment goes up the tree once. A node asks only those operands below which something has
-arrived. What a strict operator (SEQ, OPTIONALSEQ) has on its left counts later only, so it is
-evaluated and kept when all else of the moment is over.
-Invariant: `new` gives the solutions that end at the moment, each once; the stores hold those of
-earlier moments that can still be combined.
+Idea: the tree is evaluated once per moment, bottom up; an operand without arrivals below it is
+skipped. A left solution of a strict operator (SEQ, OPTIONALSEQ) combines only with later right
+ones, so the left operand is evaluated and stored after the rest of the moment.
+Invariant: `new` returns the solutions that end at the moment, each once; the stores hold the
+earlier solutions that can still be combined.
 Source: ep-sparql.md, sections 2 and 7.
 """
 
@@ -24,9 +24,9 @@ NO_SOLUTIONS: Final[list[IntervalSolution]] = []
 
 
 class TreeMoment:
-    """What arrives at the operands of a tree at one time, in µs, by the number of the operand.
+    """The solutions that arrive at one time `now` (µs), by the number of their operand.
 
-    `exceeded` is the first limit that an operator has gone over at this moment.
+    `exceeded` is the error of the first limit that an operator has exceeded at this moment.
     """
 
     __slots__ = ("arrived", "exceeded", "mask", "now")
@@ -45,8 +45,9 @@ class TreeNode(ABC):
 
     @abstractmethod
     def new(self, moment: TreeMoment) -> list[IntervalSolution]:
-        """The solutions that end now; the list is not changed any more. Called once a moment, and
-        only if something has arrived below the node.
+        """The solutions that end now; the list is never modified afterwards.
+
+        Called once per moment, and only if a solution has arrived below the node.
         """
 
     @property
@@ -55,7 +56,7 @@ class TreeNode(ABC):
         return ()
 
     def keep(self, moment: TreeMoment) -> None:
-        """Keep what is strictly past from now on; called when all else of the moment is over."""
+        """Stores the left solutions of strict operators, for later moments; called after `new`."""
         for each in self.inner:
             if each.mask & moment.mask:
                 each.keep(moment)
@@ -84,7 +85,7 @@ class LeafNode(TreeNode):
 
 
 class UnionNode(TreeNode):
-    """UNION; `rows` bring the rows of each branch into the common form."""
+    """UNION; `rows` convert the rows of each branch to the common shape."""
 
     def __init__(self, branches: Sequence[TreeNode], rows: Sequence[Callable[[list[IntervalSolution]], list[IntervalSolution]]]) -> None:
         self._branches = tuple(branches)
@@ -137,7 +138,7 @@ class PairNode(TreeNode):
     def found(
         self, find: FindCombinations, xs: Sequence[IntervalSolution], index: SolutionIndex, moment: TreeMoment
     ) -> list[IntervalSolution]:
-        """What a search finds; nothing where it goes over a limit."""
+        """The combinations that a search finds; none if it exceeds a limit."""
         found: list[IntervalSolution] = []
         try:
             find(xs, index, moment.now, found)
@@ -178,8 +179,8 @@ class StrictNode(PairNode):
 class ConjunctionNode(PairNode):
     """AND: the solutions of both sides are kept.
 
-    New on the right is combined with all on the left, new on the left with what is older on the
-    right.
+    New right solutions are combined with all left ones, new left solutions with the older right
+    ones.
     """
 
     def __init__(
@@ -209,8 +210,9 @@ class ConjunctionNode(PairNode):
 
 
 class EqualsNode(PairNode):
-    """EQUALS and EQUALSOPTIONAL: nothing is kept. `is_left_sought`: the left side is sought for each
-    solution of the right one, or else the other way round.
+    """EQUALS and EQUALSOPTIONAL; without state.
+
+    `is_left_sought`: left solutions are looked up for each right one; otherwise the reverse.
     """
 
     def __init__(self, left: TreeNode, right: TreeNode, find: FindCombinations, insert: InsertSolutions, *, is_left_sought: bool) -> None:

@@ -1,12 +1,13 @@
-"""Generated functions that combine the new solutions of one side, x, with solutions of the other, y.
+"""Generated functions that combine the new solutions of one side, x, with solutions of the other,
+y.
 
-Idea: every operator is a look-up: for each x the run of its key, from the newest y back until its
-end is before the horizon. The relation of the intervals, the variables that are not in the key and
-the tests that the operator can make are conditions in the loop, so that only combinations that
-count are built.
+Idea: every operator is a look-up: for each x the run of its key, from the newest y back to the
+first that ended before the horizon. The relation of the intervals, the common variables outside the
+key and the pushed-down tests are conditions in the loop, so that rejected combinations are not
+built.
 Invariant: all x end now. The runs are in the order of ends.
-Cost: for each x the solutions y under its own key inside the bound. These count against the limits
-of probes where they are more than `UNCOUNTED`, and combinations against those of rows.
+Cost: for each x the solutions y of its key inside the bound. If there are more than `UNCOUNTED`,
+they count against the limit of probes; combinations count against the limit of rows.
 Source: ep-sparql.md, sections 2 and 7 (Anicic et al., section 5).
 """
 
@@ -28,18 +29,18 @@ from dotr.patterns.intervals.solutions import IntervalSolution, Pairing
 from dotr.patterns.intervals.store import SolutionIndex
 
 UNCOUNTED: Final = 64
-"""The number of solutions of a run up to which a look-up does not count."""
+"""The length of a run up to which a look-up does not count against the limit of probes."""
 
 FindCombinations: TypeAlias = Callable[[Sequence[IntervalSolution], SolutionIndex, Micros, list[IntervalSolution]], None]
-"""`find(xs, index, now, found)` appends combinations, and solutions x alone where y is optional.
+"""`find(xs, index, now, found)` appends combinations, and uncombined solutions x if y is optional.
 Raises `LimitExceeded`.
 """
 
 ChooseCombinations: TypeAlias = Callable[
     [Sequence[IntervalSolution], SolutionIndex, Micros, list[IntervalSolution], list["Taken"], list[IntervalSolution]], None
 ]
-"""`choose(xs, index, now, found, taken, left)` does the same under a policy: it removes each y that it
-uses from its run, notes that in `taken`, and appends each x that found none to `left`.
+"""`choose(xs, index, now, found, taken, left)` does the same under a policy: it removes each used y
+from its run, appends it to `taken`, and appends each uncombined x to `left`.
 """
 
 Taken: TypeAlias = tuple[list[IntervalSolution], int, IntervalSolution]
@@ -50,8 +51,8 @@ class Relation(Enum):
     """Relation of the intervals of x and y. In each of them y has ended by now.
 
     - AFTER: y ends before x starts.
-    - ANY: in whatever order.
-    - SAME: equal; then the index is made for one moment, and its keys begin with the start.
+    - ANY: no condition.
+    - SAME: equal intervals. The index holds one moment, and its keys begin with the start.
     """
 
     AFTER = "after"
@@ -63,11 +64,11 @@ class Relation(Enum):
 class PairedSearch:
     """A search of combinations, to be compiled.
 
-    - `bound`: in µs, of the combinations; None: none.
+    - `bound`: the maximal duration of a combination in µs; None: unbounded.
     - `tests`: conditions on the combination.
-    - `is_optional`: x stands alone where it finds no y.
+    - `is_optional`: an x without a partner is a solution by itself.
     - `is_x_left`: x is the operator's left operand, whose parts come first.
-    - `traced`: solutions keep the parts of their operands.
+    - `traced`: solutions hold the leaf solutions that they combine.
     """
 
     pairing: Pairing
@@ -115,9 +116,9 @@ class PairedSearch:
         return find
 
     def compile_choose(self) -> ChooseCombinations:
-        """The function under a policy: the first y from the newest back (RECENT), or from the oldest
-        inside the bound on (CHRONOLOGICAL), that can be combined. For `{A} SEQ {B}` under RECENT,
-        with one run:
+        """The function under a policy: the first y from the newest back (RECENT), or from the
+        oldest inside the bound on (CHRONOLOGICAL), that can be combined. For `{A} SEQ {B}` under
+        RECENT, with one run:
 
             for x in xs:
                 _, sx, vx, px = x
@@ -173,8 +174,8 @@ class PairedSearch:
         return [*lines, "    tried = 0", "    for x in xs:", "        _, sx, vx, px = x", f"        run = index.get({key})"]
 
     def _conditions(self, ends: str) -> list[str]:
-        """The conditions under which a candidate is passed over; `ends`: the statement at a candidate
-        from before the bound, where the loop comes to older ones.
+        """The lines that skip a candidate. `ends`: the statement at a candidate that ended before
+        the bound (`break` in a loop to older ones); empty: no such test.
         """
         lines = ["ey, sy, vy, py = y"]
         if self.bound is not None and ends and self.relation is not Relation.SAME:
@@ -207,7 +208,7 @@ class PairedSearch:
         return f"(now, {self._start()}, {self.pairing.values()}, {parts})"
 
     def _counted(self, count: str) -> list[str]:
-        """Lines that add a count to the probes of the look-up, and compare them with their limit."""
+        """The lines that add a count to the probes of the look-up and check their limit."""
         most = self.limits.probes
         return [f"tried += {count}", f"if tried > {most}:", f"    raise LimitExceeded({most}, 'solutions looked at')"]
 

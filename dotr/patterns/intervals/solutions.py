@@ -1,9 +1,8 @@
-"""Solutions with intervals, and the source text of what a pair of them shares and gives.
+"""Solutions with intervals, and the source text of their joins.
 
 Idea: the variables of each node are known when it is compiled, so a solution is a row, and a pair
-is compared and combined by position. A variable that both sides certainly bind is part of the key
-under which one side is kept; of any other common variable, the two terms are compared where both
-are there.
+is compared and combined by position. A variable that both sides always bind is part of the key by
+which one side is indexed; any other common variable is compared if both sides bind it.
 Source: ep-sparql.md, section 2.
 """
 
@@ -20,8 +19,8 @@ from dotr.model.time import Micros
 
 
 class LeafSolution(NamedTuple):
-    """A solution of an operand that is no operator, as a part of a combination: the number of the
-    operand, its interval in µs, and its values.
+    """A solution of a leaf, as a part of a combination: the number of the operand, its interval in
+    µs, and its values.
     """
 
     leaf: int
@@ -31,14 +30,15 @@ class LeafSolution(NamedTuple):
 
 
 IntervalSolution: TypeAlias = tuple[Micros, Micros, AttributeValues, tuple[LeafSolution, ...]]
-"""A solution (µ, s, e) as (e, s, values, parts), times in µs. The values follow the sorted variables
-of its node. The parts are those of its operands, in their order, where a tree is traced, or none.
+"""A solution (µ, s, e) as (e, s, values, parts), times in µs. The values follow the sorted
+variables of its node. The parts are its leaf solutions in the order of the operands if the tree is
+traced, else empty.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The variables of a node's solutions: all, sorted, and those that each solution binds."""
+    """The variables of a node's solutions: all, sorted, and those that every solution binds."""
 
     names: tuple[Variable, ...]
     certain: frozenset[Variable]
@@ -48,7 +48,7 @@ class Shape:
         return self.names.index(name)
 
     def joined(self, other: Shape) -> Shape:
-        """The shape of combinations with another node's solutions.
+        """The shape of joins with another node's solutions.
 
         >>> Shape(("a", "b"), frozenset("a")).joined(Shape(("b", "c"), frozenset("bc"))).names
         ('a', 'b', 'c')
@@ -56,7 +56,7 @@ class Shape:
         return Shape(tuple(sorted({*self.names, *other.names})), self.certain | other.certain)
 
     def optionally(self, other: Shape) -> Shape:
-        """The shape of combinations where the other node's solution may be absent."""
+        """The shape of left joins with another node's solutions."""
         return Shape(self.joined(other).names, self.certain)
 
     def extended(self, names: Sequence[Variable]) -> Shape:
@@ -93,10 +93,10 @@ def _order(names: Sequence[Variable], solution: IntervalSolution) -> tuple[Micro
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Two nodes whose solutions are combined, `x` and `y`, as source text.
+    """The source text of the join of two nodes `x` and `y`.
 
-    The rows are the Python names `vx` and `vy`; the names `kx` and `ky` are free.
-    `equated`: pairs of a variable of x and one of y that a test of each combination equates.
+    The rows are the Python names `vx` and `vy`; the names `kx` and `ky` are unused.
+    `equated`: pairs of a variable of x and one of y that a test of the combination equates.
 
     >>> pairing = Pairing(Shape(("a", "b"), frozenset("ab")), Shape(("b", "c"), frozenset("bc")))
     >>> pairing.key("x"), pairing.conflicts(), pairing.values()
@@ -108,10 +108,10 @@ class Pairing:
     equated: tuple[tuple[Variable, Variable], ...] = ()
 
     def key(self, side: str, *first: str) -> str:
-        """The key of a row of a side ("x" or "y"); `first` are parts that come before.
+        """The key of a row of a side ("x" or "y"); `first` are further parts before it.
 
-        A term of a variable that both sides bind is compared as a term, so it is a key as it is.
-        Equated terms are compared as values: `1` and `1.0` have one key.
+        A common variable is compared as a term, so the term is part of the key. Equated variables
+        are compared as values: `1` and `1.0` have one key.
         """
         shape = self.x if side == "x" else self.y
         parts = [*first, *[f"v{side}[{shape.place(name)}]" for name in sorted(self.x.certain & self.y.certain)]]
@@ -143,7 +143,7 @@ class Pairing:
         return _row([self.term(name) for name in self.x.joined(self.y).names])
 
     def alone(self) -> str:
-        """The row of the combination of x with nothing."""
+        """The row of an x without a partner."""
         return _row([f"vx[{self.x.place(name)}]" if name in self.x.names else "None" for name in self.x.joined(self.y).names])
 
 

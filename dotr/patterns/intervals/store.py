@@ -1,10 +1,10 @@
-"""Store of the kept solutions of an operand, under the values that a combination needs.
+"""Store of the solutions of an operand, indexed by the join key.
 
 Idea: a dictionary from a key (`solutions.Pairing.key`) to the run of its solutions; the insertion
-is generated. Solutions arrive in the order of their ends, so a run is in that order, and under a
-policy in the order ≺.
-Invariant: every solution that can still be combined is there: its end, and so its start, is not
-before the horizon, the present minus the bound.
+is generated. Solutions arrive in the order of their ends, so a run has that order, and under a
+policy the order ≺.
+Invariant: every solution that can still be combined is stored: its start, and so its end, is not
+before the horizon (the present minus the bound).
 Cost: insertion and expiration are O(1) amortised; memory is at most twice the live solutions.
 """
 
@@ -36,13 +36,14 @@ SWEEP: Final = 1024
 
 
 def trim(run: list[IntervalSolution]) -> None:
-    """Remove the older half of a run."""
+    """Removes the older half of a run."""
     del run[: len(run) >> 1]
 
 
 def compile_insertion(pairing: Pairing, side: str, *first: str) -> InsertSolutions:
-    """Generate the insertion of a side's solutions ("x" or "y"), by their key (`Pairing.key`), whose
-    `first` parts are texts about y. Keyed by the term at position 1:
+    """Generates the insertion of a side's solutions ("x" or "y") by their key (`Pairing.key`).
+
+    `first` are sources of further parts of the key, which read y. Keyed by the term at position 1:
 
         for y in solutions:
             vy = y[2]
@@ -85,11 +86,11 @@ def indexed(insert: InsertSolutions, solutions: Sequence[IntervalSolution]) -> S
 
 
 class SolutionStore:
-    """The kept solutions of an operand.
+    """The stored solutions of an operand.
 
-    - `bound`: in µs, the longest duration of a combination.
-    - `index`: shared with the functions that look into it.
-    - `log`: where nothing is used up, all solutions in the order of their ends; else None.
+    - `bound`: the maximal duration of a combination in µs.
+    - `index`: the runs by key, shared with the generated functions that read it.
+    - `log`: all solutions in the order of their ends; None under a policy, which uses solutions up.
     - `names`: the variables of a solution, sorted; `first`: the number of the first leaf of the
       operand.
     """
@@ -107,7 +108,7 @@ class SolutionStore:
         self._swept = 0
 
     def add(self, solutions: Sequence[IntervalSolution], now: Micros) -> None:
-        """Keep solutions that end now (in µs), in their order."""
+        """Stores solutions that end at `now` (µs), in their order."""
         horizon = now - self.bound
         self._insert(self.index, solutions, horizon)
         if self.log is not None:
@@ -119,7 +120,7 @@ class SolutionStore:
             self.expire(horizon)
 
     def remove(self, solutions: Sequence[IntervalSolution]) -> None:
-        """Forget solutions of the last moment, each by its identity."""
+        """Removes solutions of the last moment, each by identity."""
         gone = {id(each) for each in solutions}
         for key, removed in indexed(self._insert, solutions).items():
             run = self.index[key]
@@ -130,14 +131,14 @@ class SolutionStore:
                     del run[place]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Removes all solutions."""
         self.index.clear()
         if self.log is not None:
             self.log.clear()
         self._added = self._swept = 0
 
     def expire(self, horizon: Micros) -> None:
-        """Forget what ended before the horizon, in µs."""
+        """Removes the solutions that ended before `horizon` (µs)."""
         index = self.index
         kept = 0
         for key in list(index):
@@ -151,7 +152,8 @@ class SolutionStore:
         self._added, self._swept = 0, kept
 
     def later(self, after: Micros | None) -> list[IntervalSolution]:
-        """The solutions of the log that end after a time in µs, in the order of their ends; None: all."""
+        """The solutions of the log that end after a time in µs, in the order of their ends; None:
+        all."""
         if self.log is None:
             return []
         if after is None:

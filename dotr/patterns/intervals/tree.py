@@ -1,9 +1,9 @@
 """Tree of operators of one unit, with its state (ep-sparql.md, sections 2, 5 and 7).
 
-Idea: the tree is driven by arrivals. A moment has two halves: first the new solutions of the whole
-pattern, from what is read now; then what is strictly past from now on is kept, for which events of
-the same moment may still come. So recursion through SEQ needs no order of units.
-Invariant: the state is the kept solutions; what a policy has used is not among them.
+Idea: the tree is driven by arrivals. A moment has two phases: `new` computes the new solutions of
+the whole pattern; `keep` then stores the left solutions of strict operators, among them those from
+events that other units derive at the same moment. So recursion through SEQ needs no order of units.
+Invariant: the state is the stored solutions without those that a policy has used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SECONDS: Final = Clock()
 
 
 class PatternTree:
-    """A pattern with its kept solutions.
+    """A compiled pattern with its stored solutions.
 
     - `names`: the variables of a solution, sorted.
 
@@ -48,26 +48,27 @@ class PatternTree:
         self.names: tuple[Variable, ...] = compiled.shape.names
 
     def new(self, moment: TreeMoment) -> list[IntervalSolution]:
-        """The solutions of the pattern that end at a moment, which is after all moments before.
+        """The solutions of the pattern that end at a moment, later than all moments before.
 
-        Where an operator goes over a limit, `moment.exceeded` says so, and it gives nothing.
+        An operator that exceeds a limit yields nothing, and `moment.exceeded` is the error.
         """
         return self._root.new(moment) if moment.mask else []
 
     def keep(self, moment: TreeMoment) -> None:
-        """Keep what of a moment is strictly past afterwards; called after `new` for the same time,
-        with all that has arrived at operands on the left of SEQ and OPTIONALSEQ.
+        """Stores the left solutions of SEQ and OPTIONALSEQ.
+
+        Called after `new` for the same time, with all arrivals at their left operands.
         """
         if moment.mask:
             self._root.keep(moment)
 
     def expire(self, now: Micros) -> None:
-        """Forget what no later moment than `now`, in µs, can combine."""
+        """Removes the solutions that no moment after `now` (µs) can combine."""
         for store in self._stores:
             store.expire(now - store.bound)
 
     def __len__(self) -> int:
-        """The number of kept solutions, one for each operator that keeps them."""
+        """The number of stored solutions, each counted once per operator that stores it."""
         return sum(map(len, self._stores))
 
     @property
@@ -76,8 +77,8 @@ class PatternTree:
         return self._stores
 
     def places_of_keys(self, keys: Sequence[Variable]) -> Sequence[int]:
-        """For each store the place of the key among the values of a solution; `keys` has the variable
-        of each operand.
+        """For each store the position of the partition key in a solution's values; `keys` has the
+        variable of the key for each operand.
 
         >>> from dotr.languages.epsparql import compile_temporal
         >>> from dotr.model.places import Document
@@ -100,7 +101,7 @@ class PatternTree:
         )
 
     def restore(self, text: str) -> None:
-        """The inverse of `to_json`; what is kept now is forgotten."""
+        """The inverse of `to_json`; replaces the present state."""
         for store, solutions in zip(self._stores, json.loads(text), strict=True):
             store.clear()
             for end, start, values in sorted(solutions, key=itemgetter(0)):

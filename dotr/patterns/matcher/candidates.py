@@ -1,10 +1,10 @@
 """Candidates of a clause and the tests that reject them, as source.
 
-Idea: a clause reads one index. Its equalities with labels bound before are the key, its constraints
-that name no other event the filter of the index. Comparisons with the rules' constants split the
-index into a run per table row (`rule_search`); a single threshold instead filters the active rows
-at each candidate. Other constraints are tested on each candidate inside the window from `low2` to
-`high2`.
+Idea: a clause reads one index. Its equalities with labels bound before are the key of the index,
+its constraints that name no other event are the filter. Comparisons with the rules' constants split
+the index into a run per table row (`rule_search`); a single threshold instead filters the active
+rows at each candidate. All other constraints are tested on each candidate inside the window. For
+the clause at place 2, with the window from `low2` to `high2`:
 
     s2_0 = v0[1]                                          the value that the key equals
     c2 = l2.get((s2_0 if s2_0 >= '<=' else key(s2_0)))    the run of the key
@@ -297,8 +297,8 @@ class CandidateEmitter(MatcherEmitter):
     def is_up_to_now(self, place: int) -> bool:
         """True if the store of a clause has no event later than the present.
 
-        What is replicated is stored once a bucket, and each page of the bucket goes through the
-        whole batch, one behind the other.
+        Replicated events are stored once per bucket for the whole batch, while the pages of the
+        bucket are processed one after the other: such a store may be ahead of the present.
         """
         return self.template.stage is None or place not in self.template.stage.replicated
 

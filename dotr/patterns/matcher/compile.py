@@ -62,12 +62,12 @@ FindMatches: TypeAlias = Callable[
     [Iterable[SearchStart], Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, GroupCounter], None
 ]
 """`find(anchors, indexes, consumed, found, base, counter)` appends the matches to `found`; a
-match's ordinal is `base` plus its position. The counter is changed. In a stage of rules, bindings
-may be in the place of anchors, and what is found may be bindings for the next stage."""
+match's ordinal is `base` plus its position. The counter is changed. In a stage of rules, the search
+may start from bindings instead of anchors, and may find bindings for the next stage."""
 
 DecodeBindings: TypeAlias = Callable[[Iterable[StoredEvent]], list[EnteringBinding]]
-"""The bindings of a group's rules among the arrivals at a port of bindings; those of equal anchors
-follow each other."""
+"""Decodes the arrivals at a port of bindings to those of a group's rules; bindings with equal
+anchors are adjacent."""
 
 FindExactMatches: TypeAlias = Callable[
     [SearchStart, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int], GroupCounter], None
@@ -83,8 +83,7 @@ _NAN: Final = frozenset(('"NaN"^^<http://www.w3.org/2001/XMLSchema#double>', '"N
 _EQUAL: Final = condition(Call("=", (Var("a"), Var("b"))), (Var("a"), Var("b")))
 
 _GROUP_MATCHES: Final = 200_000
-"""The number of matches that a group may find of one anchor; beyond it each rule is evaluated by
-itself."""
+"""The number of matches of a group at one anchor above which each rule is evaluated by itself."""
 
 
 class LoneSearch(NamedTuple):
@@ -103,11 +102,12 @@ class Matcher:
     where a rule may exceed a limit; then `compile_exact` compiles the function for single `rows`. A
     rule has several matches of one anchor only if the template `may_branch`. A rule has `steps`
     clauses, its `if` included. `prefix`: the active rows of an anchor are the first rows (False:
-    the last); None: they may be any. `counted`: the bindings left after each step are counted.
+    the last); None: any rows may be active. `counted`: the bindings left after each step are
+    counted.
 
-    Of a stage of rules: `decode` reads the bindings that enter it (None: anchors enter), `sends`
-    says that bindings leave it, and `passed` is the number of clauses of the stages before. `lone`
-    gives the search as part of the function of a lone fact; None, here or from it: it is none.
+    For a stage of rules: `decode` decodes the bindings that enter it (None: anchors enter), `sends`
+    is true if bindings leave it, and `passed` is the number of clauses of the stages before. `lone`
+    compiles the search for a lone-fact function; None, or a result of None, if there is none.
     """
 
     find: FindMatches
@@ -162,8 +162,9 @@ def compile_matcher(group: RuleGroup, consumed: Sequence[int], clock: Clock, lim
 class RuleMatcherEmitter(CandidateEmitter):
     """Emitter of one matcher.
 
-    `start` is the variable of what a search begins with. `sizes_travel`: the numbers of events that
-    clauses choose are needed. `is_complete`: the matches are appended already.
+    `start` is the Python name of the anchor or binding from which a search starts. `sizes_travel`:
+    bindings hold the numbers of events that clauses choose. `is_complete`: the matches are already
+    appended.
     """
 
     def __init__(
@@ -272,7 +273,7 @@ class RuleMatcherEmitter(CandidateEmitter):
             self.line("reach = counter.reach")
 
     def count_step(self, place: int) -> None:
-        """Appends the count of the bindings that have passed the clause at this place."""
+        """Appends the count of the bindings that satisfy the clause at this place."""
         if self.counted:
             self.line(f"after[{place - 1}] += 1")
         elif place < self.steps:
@@ -424,7 +425,7 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.line(f"t{place}, o{place}, v{place} = e{place}")
 
     def note_size(self, place: int, *, per_rule: bool = False) -> None:
-        """Notes the number of events that a clause has chosen, where it travels with bindings."""
+        """Notes the number of events that a clause has chosen, if bindings hold it."""
 
     def select_per_row(self, place: int, clause: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
         """`last E`, `first E` for many rows: each candidate is selected by the rows that accept it
@@ -498,8 +499,9 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.active_rows = f"rows{place}"
 
     def takes_all(self, place: int, clause: PositionalClause, constraints: ClassifiedConstraints) -> bool:
-        """True if a last clause `each` of a single rule takes all events of a window, but for those
-        whose key may be equal and not the same, and the matches differ in these events alone."""
+        """True if the last clause is an `each` without further tests, of a single rule whose
+        matches differ only in its events: then all events of the window match, except for those
+        with an equal key that is another term."""
         template = self.template
         if self.exact or self.counted or len(self.rows) > 1 or template.stage is not None or place < len(template.clauses):
             return False
@@ -666,8 +668,7 @@ class RuleMatcherEmitter(CandidateEmitter):
 
 
 def _count_whole_anchors(find: FindMatches) -> FindMatches:
-    """The matcher without counts of the bindings of an anchor at which it fails, since that anchor
-    is tried again."""
+    """The matcher without the counts of an anchor at which it fails: that anchor is retried."""
 
     def counted(
         anchors: Iterable[SearchStart],

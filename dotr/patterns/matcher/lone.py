@@ -1,4 +1,4 @@
-"""Search of the matches of one anchor, as a part of the function of a lone fact."""
+"""Search of the matches of one anchor, inlined in a lone-fact function."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dotr.patterns.matcher.compile import LoneSearch, RuleMatcherEmitter
 
 
 class LoneFactEmitter(RuleMatcherEmitter):
-    """Emitter of the body of `find` for one anchor, whose simple constraints are no calls."""
+    """Emitter of the body of `find` for one anchor, with simple constraints inlined."""
 
     def lone_search(self) -> LoneSearch | None:
-        """The search; None where each anchor is counted exactly."""
+        """The search; None if each anchor is counted exactly."""
         if self.is_always_exact:
             return None
         self.loop_over_anchors("(event,)")

@@ -1,14 +1,15 @@
 """Matchers of stages of rules: bindings in, bindings or matches out (scale.md, section 1).
 
-Idea: a stage is the code of its clauses, as in the matcher of the whole rule, between another
-beginning and another end. A later stage begins with a binding, whose row has texts: times and
-ordinals are read from them, and an attribute that did not travel is None, since nothing reads it. A
-stage that is not the last one appends a row for each binding left; a hundred rules alike give one
-row, which lists the rules that the binding satisfies so far.
-Invariant: events at the places before a stage have the times and ordinals that they have in their
-own stores, so that no event takes two roles, and windows count from them.
-Limits: a stage counts its own candidates. The product of the events chosen on a branch's way
-travels, so that it is limited as in one piece; rules of which the products differ have rows apart.
+Idea: the clauses of a stage have the same code as in the matcher of the whole rule; the beginning
+and the end of the function differ. A later stage starts from a binding, a row of texts from which
+times and ordinals are parsed; attributes that no later stage reads are not sent and are None. A
+stage that is not the last one appends one row per binding; for a hundred rules of one template this
+is a single row, which lists the rules that the binding satisfies so far.
+Invariant: events bound in earlier stages have the times and ordinals of their own stores, so that
+no event has two roles, and windows are relative to these times.
+Limits: a stage counts its own candidates. A binding holds the product of the numbers of events
+chosen so far, so that the limit on branches is that of the whole rule; rules with different
+products have separate rows.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dotr.patterns.rule_search import TableRow
 from dotr.patterns.rule_templates import PositionalStage, RuleGroup, RuleTemplate, stage_alone
 
 _REMEMBERED: Final = 4096
-"""Sets of rules of which the text, or the rows, are remembered."""
+"""The number of sets of rules whose texts, or rows, are cached."""
 
 
 def compile_stage_matcher(group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits) -> Matcher:
@@ -48,16 +49,15 @@ def _names_of(group: RuleGroup) -> Mapping[int, str]:
 
 
 def _bound_places(template: RuleTemplate, stage: PositionalStage) -> list[int]:
-    """The places of the stages before of which a binding has an event or a value, but the
-    anchor's."""
+    """The places of earlier stages whose event or value a binding holds, without the anchor's."""
     return [place for place in range(1, stage.first) if template.is_positive(place) or template.is_aggregate(place)]
 
 
 def compile_decoder(template: RuleTemplate, enters: BindingStream, rows: Sequence[TableRow], names: Mapping[int, str]) -> DecodeBindings:
-    """Generates the reader of the bindings that enter a stage.
+    """Generates the decoder of the bindings that enter a stage.
 
-    For a positive clause before the stage, whose event has the attributes ?park and ?v, of which
-    ?park alone travels, and several rules:
+    For several rules and one positive clause before the stage, whose event has the attributes ?park
+    and ?v, of which only ?park is sent:
 
         for _, _, (c0, c1, c2, c3, c4, c5, c6) in arrivals:
             rows = alive(c0)
@@ -66,8 +66,8 @@ def compile_decoder(template: RuleTemplate, enters: BindingStream, rows: Sequenc
             e1 = (int(c4), int(c5), (c6, None))
             together.setdefault(e0[2], []).append(new(Binding, (e0, rows, 1, (e1,))))
 
-    Bindings of equal anchors follow each other, since equal matches are numbered one behind the
-    other.
+    Bindings with equal anchors are adjacent, since ordinals are assigned to equal matches in
+    sequence.
     """
     stage = template.stage
     assert stage is not None, "a stage of a rule"
@@ -108,8 +108,8 @@ def compile_decoder(template: RuleTemplate, enters: BindingStream, rows: Sequenc
 class _StageEmitter(RuleMatcherEmitter):
     """Emitter of the matcher of a stage.
 
-    `_sizes` are the variables of the numbers of events chosen by the clauses of the stage, in the
-    group's function, and whether such a number is one for each row.
+    `_sizes` are the Python names of the numbers of events that the clauses of the stage choose in
+    the group's function, each with true if it is a number per row.
     """
 
     def __init__(self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool = False) -> None:
@@ -132,12 +132,12 @@ class _StageEmitter(RuleMatcherEmitter):
             self.globals["sizes_of"] = _sizes_of
 
     def active_prefix(self) -> bool | None:
-        """As for a whole rule; a later stage counts no anchors."""
+        """As for a whole rule; None in a later stage, which counts no anchors."""
         return None if self.template.stage is not None and self.template.stage.enters is not None else super().active_prefix()
 
     def anchor_event(self) -> None:
-        """Appends the assignment of the parts of a binding, or those of the anchor, its constraints,
-        and its count."""
+        """Appends the assignment of the parts of a binding, or those of the anchor, its
+        constraints, and its count."""
         if self._stage.enters is None:
             super().anchor_event()
             return
@@ -152,8 +152,8 @@ class _StageEmitter(RuleMatcherEmitter):
             self.active_rows = "rows0"
 
     def note_size(self, place: int, *, per_rule: bool = False) -> None:
-        """Assigns `b<place>`, the number of events that the clause has chosen, where it travels; of
-        each row, where rows choose differently."""
+        """Assigns `b<place>`, the number of events that the clause has chosen, if bindings hold it:
+        one number, or one per row if rows choose differently."""
         if not self.sizes_travel or self.exact:
             return
         self._write_before_loop(place)
@@ -161,9 +161,8 @@ class _StageEmitter(RuleMatcherEmitter):
         self._sizes.append((f"b{place}", per_rule))
 
     def _write_before_loop(self, place: int) -> None:
-        """Assigns the texts that are the same in every turn of the loop over a clause's events:
-        `x<place>` and `y<place>` of the time and ordinal of the events before, `alive<rows>` of the
-        rules."""
+        """Assigns the texts that are invariant in the loop over a clause's events: `x<place>` and
+        `y<place>`, the time and ordinal of earlier events, and `alive<rows>`, the rules."""
         for other in range(self._stage.first if self._stage.enters is not None else 0, place):
             if self.template.is_positive(other) and other not in self._written:
                 self.line(f"x{other}, y{other} = str(t{other}), str(o{other})")
@@ -174,9 +173,9 @@ class _StageEmitter(RuleMatcherEmitter):
             self._alive.add(rows)
 
     def emit_match(self) -> None:
-        """Appends the match; or the row of the binding, where a further stage follows.
+        """Appends the match, or the row of the binding if a further stage follows.
 
-        Of the rules 0 to 2 of the stream, all alive, with the event of one clause:
+        For the event of one clause and the rules 0 to 2 of the stream, all satisfied so far:
 
             row = (alive_rows1, str(b1), x0, y0, v0[0], str(t1), …)
             found.append((rows1[0][0], 0, (e0,), row))
@@ -228,7 +227,7 @@ class _StageEmitter(RuleMatcherEmitter):
 
 
 def _text_of_rules(leaves: BindingStream, names: Mapping[int, str]) -> Callable[[tuple[int, ...]], str]:
-    """A function from rules, by their numbers in the layer, to the text that names them among the
+    """A function from rules (their numbers in the layer) to the text that identifies them among the
     rules of a stream."""
     number_of = {name: number for number, name in enumerate(leaves.rules)}
 

@@ -1,4 +1,4 @@
-"""Answers that a report holds: proofs of some events, and why some rules never fired.
+"""Explanations in a report: proofs of some events, and the reasons why some rules never fired.
 
 Cost: one replay for all proofs, and one for each rule that never fired; both are bounded in number.
 """
@@ -23,12 +23,12 @@ from dotr.workbench.report.data import ProofStep
 _MOST_STEPS: Final = 400
 """Number of steps after which a proof is cut."""
 _GAP: Final = re.compile(r"(?<=\S) {3,}")
-"""Space before a place, which lines that wrap would not align."""
+"""Spaces that align places in a column; they are shortened, since the lines of the page wrap."""
 _MOST_LINES: Final = 40
 """Number of lines after which the answer of a rule is cut."""
 
 
-def silences(replay: Replay, rules: Iterable[str]) -> dict[str, list[str]]:
+def reasons_not_fired(replay: Replay, rules: Iterable[str]) -> dict[str, list[str]]:
     """The lines of `dotr why-not` about each of some rules."""
     answers = {}
     for rule in rules:
@@ -43,7 +43,7 @@ def proofs(replay: Replay, firings: Sequence[Firing], most: int) -> dict[int, Pr
     """Proofs of events by the number of the event: of each rule the first and the last ones.
 
     Args:
-        replay: the replay that has brought the events.
+        replay: the replay that made the events.
         firings: the events, in the order of the output.
         most: number of proofs.
     """
@@ -67,13 +67,13 @@ def proofs(replay: Replay, firings: Sequence[Firing], most: int) -> dict[int, Pr
 
 
 def _key(firing: Firing) -> tuple[object, ...]:
-    """A firing by its name, or by what else identifies it where its rule makes no name."""
+    """The identity of a firing: its fresh name, or time and attributes if its rule makes no name."""
     name = event_name(firing)
     return (firing.rule, f"<{name}>") if name else (firing.rule, firing.time, firing.attributes)
 
 
 def _keys(firing: AnyFiring) -> list[tuple[object, ...]]:
-    """The keys under which a firing may be wanted."""
+    """The keys by which a firing may be looked up (`_key`)."""
     rule = firing.unit_name
     return [*((rule, name) for name in firing.names), (rule, firing.time, tuple(sorted(firing.attributes.items())))]
 

@@ -1,7 +1,7 @@
 """Counts over time in bounded memory.
 
-Idea: counts are kept by bin of time. A bin is one time (1 µs) at first; whenever there are more
-bins than allowed, they get the next width of a list, and neighbours are added up.
+Idea: counts are kept by bin of time. The first width of a bin is 1 µs. Whenever there are more bins
+than allowed, the width becomes the next one of a list, and adjacent bins are added up.
 Cost: amortised constant for a count; memory is bounded by the number of bins for each key.
 """
 
@@ -20,7 +20,7 @@ _WIDTHS: Final = (
     *(1_000, 10_000, 100_000),
     *(seconds * _SECOND for seconds in (1, 2, 10, 30, 60, 120, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400)),
 )
-"""Widths of bins after the first one in µs, each a multiple of the one before; beyond, they double."""
+"""Widths of bins in µs after the first one, each a multiple of the one before; then they double."""
 
 
 class TimeBins(Generic[Key]):

@@ -40,13 +40,14 @@ BINS: Final = 100_000
 EVENTS: Final = 50_000
 """Number of events that a report shows one by one."""
 _COUNTED: Final = 200
-"""Number of rules up to which bindings are counted after each clause, by a matcher of the rule's own."""
+"""Number of rules up to which bindings are counted after each clause, which needs a matcher per
+rule."""
 _EXAMPLES: Final = 5
 """Number of dead letters of a reason that a report shows."""
 _LONGEST_TEXT: Final = 400
 """Number of characters after which the text of a dead letter is cut."""
 _FRESH: Final = "<urn:dotr:"
-"""Beginning of the names that dotr makes."""
+"""The prefix of fresh names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class _Collector:
         self._examples: dict[Reason, list[RejectedExample]] = {}
         rules = self._program.rules.rules
         counted = frozenset(rule.name for rule in rules) if len(rules) <= _COUNTED else frozenset[str]()
-        self._engine = Engine(self._program, replay.clock, self._program.stage_two(replay.clock, counted), self._take)
+        self._engine = Engine(self._program, replay.clock, self._program.stage_two(replay.clock, counted), self._add_firings)
 
     def collected(self) -> Collected:
         """Read the replay to its end."""
@@ -105,11 +106,11 @@ class _Collector:
                 self._terms.note([Element(instant.time, graph) for graph in instant.graphs])
             firings, closed = engine.step(instant.time, instant.graphs)
             self._count(instant, closed)
-            self._take(firings)
+            self._add_firings(firings)
             self._reject_failed()
         if self._replay.ended:
             for firings in engine.finish():
-                self._take(firings)
+                self._add_firings(firings)
             self._reject_failed()
         totals = Totals(self._elements, self._instants, self._facts, self._events, dict(self._reasons), self._dropped, self._inconsistent)
         kinds = ((LaneKind.INPUT, self._files), (LaneKind.FACT, self._fact_labels()), (LaneKind.RULE, self._rule_names()))
@@ -164,7 +165,7 @@ class _Collector:
         self._files.setdefault(name, {})[file] = None
         return name
 
-    def _take(self, firings: Iterable[Firing]) -> None:
+    def _add_firings(self, firings: Iterable[Firing]) -> None:
         for firing in firings:
             self._events += 1
             self._dropped += firing.dropped
@@ -241,7 +242,7 @@ class _Collector:
             for made in unit.makes:
                 count, first, last = self._spans.get((LaneKind.RULE, made.label), (0, None, None))
                 place = made.span.file_line
-                yield RuleSummary(made.label, "", place, count, first, last, 0, silence="" if count else "It made no event.")
+                yield RuleSummary(made.label, "", place, count, first, last, 0, reason_not_fired="" if count else "It made no event.")
 
     def _input_rows(self) -> Iterable[InputSummary]:
         progress = {each.name: each for each in self._replay.progress()}
@@ -286,15 +287,15 @@ def reported_events(firings: Sequence[Firing], prefixes: Prefixes) -> list[Repor
 
 
 def event_name(firing: Firing) -> str:
-    """The IRI that dotr made for an event, empty where its rule makes none.
+    """The fresh name of an event, empty if its rule makes none.
 
     >>> name = "<urn:dotr:77ffbde2802184a6c638a859667866e8>"
     >>> event_name(Firing(12, "R", "Fire", (), ((name, "<http://e/at>", '"A"'),), 0))
     'urn:dotr:77ffbde2802184a6c638a859667866e8'
     """
-    taken = {term for _, term in firing.attributes}
+    attribute_terms = {term for _, term in firing.attributes}
     terms = (term for triple in firing.graph or () for term in _ends(triple))
-    return next((term[1:-1] for term in terms if term.startswith(_FRESH) and term not in taken), "")
+    return next((term[1:-1] for term in terms if term.startswith(_FRESH) and term not in attribute_terms), "")
 
 
 def _ends(triple: Triple) -> tuple[Term, Term]:

@@ -60,7 +60,7 @@ class ReportedEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProofStep:
-    """A node of a proof tree: its text, the place that it is from, and what it follows from."""
+    """A node of a proof tree: its text, its source place, and its premises."""
 
     text: str
     place: str
@@ -72,8 +72,8 @@ class RuleSummary:
     """A rule in the table.
 
     `funnel`: the bindings left after each clause and the condition, empty where they are not
-    counted. `errors`: bindings at which the condition raises an error. `silence`: the reason why a
-    rule without an event never fired.
+    counted. `errors`: bindings at which the condition raises an error. `reason_not_fired`: the
+    reason why a rule without an event never fired.
     """
 
     name: str
@@ -85,7 +85,7 @@ class RuleSummary:
     anchors: int
     funnel: tuple[tuple[str, int], ...] = ()
     errors: int = 0
-    silence: str = ""
+    reason_not_fired: str = ""
 
 
 class RejectedExample(NamedTuple):
@@ -110,8 +110,9 @@ class RejectedSummary:
 class InputSummary:
     """An input of the replay.
 
-    `first`, `last`: times of its first and last element; `passed`: its watermark; `lag`: distance
-    of the watermark behind the furthest one in µs (0: it has ended); `rejected`: its dead letters.
+    `first`, `last`: times of its first and last element; `passed`: its watermark; `lag`: the
+    distance in µs of the watermark behind that of the most advanced input (0: it has ended);
+    `rejected`: the number of its dead letters.
     """
 
     name: str

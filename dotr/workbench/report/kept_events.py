@@ -1,7 +1,7 @@
-"""Events that a report shows one by one, out of any number.
+"""Bounded sample of the events of a stream, which a report lists.
 
-Invariant: the first and the last events of the stream are kept, half of the limit each, and of
-every rule the first and the last ones.
+Invariant: the first and the last events of the stream are kept, half of the limit each, and the
+first and the last ones of every rule.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class KeptEvents:
         self._by_rule: dict[str, tuple[list[tuple[int, Firing]], deque[tuple[int, Firing]]]] = {}
 
     def add(self, firing: Firing) -> None:
-        """Take the next event."""
+        """Add the next event."""
         numbered = self._count, firing
         self._count += 1
         (self._first if len(self._first) < self._half else self._last).append(numbered)

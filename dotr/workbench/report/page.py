@@ -1,8 +1,7 @@
 """The page of a report: one HTML file that needs no network.
 
-Invariant: the Content-Security-Policy forbids every connection, and every script and style but
-those of this package, which it names by their hashes. So a text of the stream that got into the
-page unescaped could still run nothing.
+Invariant: the Content-Security-Policy forbids all connections, and all scripts and styles except
+those of this package, which it lists by hash. Even unescaped text of the stream could not execute.
 """
 
 from __future__ import annotations

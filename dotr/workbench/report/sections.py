@@ -30,7 +30,7 @@ _REASONS: Final = {
 
 _UNFOLDED: Final = 40
 _DRAWN: Final = 200
-"""Numbers of rules up to which the picture of the program is unfolded, and up to which it is there."""
+"""Numbers of rules up to which the program's picture is unfolded, and up to which it is shown."""
 _SHORT: Final = 800
 """Number of characters up to which the reason of a rule is unfolded."""
 _OPEN: Final = 8
@@ -72,14 +72,14 @@ def tiles(data: ReportData) -> Markup:
     """The totals of the replay."""
     totals = data.totals
     rejected = sum(totals.dead_letters.values())
-    silent = sum(not rule.events for rule in data.rules)
+    unfired = sum(not rule.events for rule in data.rules)
     shown = [
         ("Elements", totals.elements, ""),
         ("Instants", totals.instants, ""),
         ("Facts", totals.facts, ""),
         ("Events", totals.events, ""),
         ("Dead letters", rejected, "bad" if rejected else ""),
-        ("Rules that never fired", silent, "warn" if silent else ""),
+        ("Rules that never fired", unfired, "warn" if unfired else ""),
     ]
     return element(
         "dl", *[element("div", element("dt", name), element("dd", f"{number:,}"), class_=kind or False) for name, number, kind in shown],
@@ -127,8 +127,8 @@ def _funnel(rule: RuleSummary, data: ReportData) -> Iterable[Child]:
         steps.append(f" ({_counted(rule.errors, 'error')})")
     if steps:
         yield element("span", *steps, class_="funnel")
-    if rule.silence:
-        first, _, rest = rule.silence.partition("\n")
+    if rule.reason_not_fired:
+        first, _, rest = rule.reason_not_fired.partition("\n")
         reason = (
             element("details", element("summary", first), element("pre", rest), open=len(rest) < _SHORT) if rest else element("p", first)
         )
@@ -199,7 +199,7 @@ def _input(each: InputSummary, data: ReportData) -> Markup:
 
 
 def _open_from(each: InputSummary, clock: Clock) -> str:
-    """The times of elements that an input may still bring."""
+    """The times of elements that an input may still have, from its watermark on."""
     if each.ended:
         return "nothing"
     return "any time" if each.passed is None else f"from {format_time(each.passed + 1, clock)} on"

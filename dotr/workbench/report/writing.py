@@ -19,7 +19,7 @@ from dotr.workbench.drawn_units import drawn_units
 from dotr.workbench.explain import text
 from dotr.workbench.explanation import explanation
 from dotr.workbench.replays import open_replays
-from dotr.workbench.report.answers import numbered, proofs, silences
+from dotr.workbench.report.answers import numbered, proofs, reasons_not_fired
 from dotr.workbench.report.collection import collect, reported_events
 from dotr.workbench.report.data import ProgramPicture, ReportData
 from dotr.workbench.report.page import is_report, page
@@ -27,12 +27,12 @@ from dotr.workbench.report.page import is_report, page
 
 @dataclass(frozen=True, slots=True)
 class ReportLimits:
-    """Bounds of what a report holds: events that it shows one by one, proofs, and rules that never
-    fired of which it says why."""
+    """Bounds of a report: the numbers of events that it lists, of proofs, and of rules that never
+    fired for which it gives the reason."""
 
     events: int = 50_000
     proofs: int = 40
-    silences: int = 10
+    unfired_rules: int = 10
 
 
 def write_report(
@@ -48,8 +48,8 @@ def write_report(
         path: the configuration.
         output: the file to write. An older report there is replaced.
         options: values that change the configuration, as those of `--set`.
-        limits: bounds of what the page holds.
-        report_activity: is told what goes on.
+        limits: bounds of the page's content.
+        report_activity: called with each activity that begins.
 
     Raises:
         Refused: the configuration is wrong, or the file is there and no report, or cannot be
@@ -71,7 +71,7 @@ def write_report(
 
 
 def check_target(output: str) -> None:
-    """Check that nothing but an older report is at a path; raises `Refused` (C306)."""
+    """Check that a path is free or an older report; raises `Refused` (C306)."""
     target = Path(output)
     if keeps_nothing(output):
         return
@@ -96,10 +96,10 @@ def report_data(
     report_activity("replaying the inputs")
     collected = collect(replay, _input_names(config), events=limits.events)
     explained = explanation(replay.name, replay.program)
-    silent = [rule.name for rule in collected.rules if not rule.events][: limits.silences]
-    if silent:
+    unfired = [rule.name for rule in collected.rules if not rule.events][: limits.unfired_rules]
+    if unfired:
         report_activity("asking why rules never fired")
-    answers = silences(replay, silent)
+    answers = reasons_not_fired(replay, unfired)
     if limits.proofs and collected.firings:
         report_activity("proving events")
     steps, proof_of = numbered(proofs(replay, collected.firings, limits.proofs))
@@ -117,7 +117,9 @@ def report_data(
         collected.lanes,
         tuple([event._replace(proof=proof_of.get(number)) for number, event in enumerate(events)]),
         steps,
-        tuple([replace(rule, silence="\n".join([rule.silence, *answers.get(rule.name, ())])) for rule in collected.rules]),
+        tuple(
+            [replace(rule, reason_not_fired="\n".join([rule.reason_not_fired, *answers.get(rule.name, ())])) for rule in collected.rules]
+        ),
         collected.rejected,
         collected.inputs,
         ProgramPicture(svg(explained, drawn_units(explained, replay.program)), "\n".join(text(explained))),

@@ -1,4 +1,4 @@
-"""The tree of operators on the examples of ep-sparql.md, section 9, as patterns put together by hand."""
+"""The tree of operators on the examples of ep-sparql.md, section 9, with patterns constructed by hand."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ FALL = Chain(
 
 
 @pytest.mark.parametrize(("second", "found"), [(5, [(1, 5)]), (11, []), (1, [])])
-def test_fall(second: int, found: list[tuple[int, int]]) -> None:
+def test_falling_prices(second: int, found: list[tuple[int, int]]) -> None:
     both = {1: [("<a>", number(10))]}
     both[second] = [*both.get(second, []), ("<a>", number(6))]
     assert spans(run(FALL, [both, both])) == found
 
 
-def test_fall_compares_within_a_key() -> None:
+def test_falling_prices_are_compared_within_a_key() -> None:
     stream = {1: [("<a>", number(10))], 2: [("<b>", number(6))], 3: [("<a>", number(6))]}
     assert run(FALL, [stream, stream]) == [(3, 1, ("<a>", number(10), number(6)))]
 
@@ -190,7 +190,7 @@ def test_policies_of_three(policy: UsePolicy, found: list[tuple[str, str, str]])
 # --- limits ---
 
 
-def test_a_limit_leaves_the_moment_out() -> None:
+def test_a_moment_over_a_limit_has_no_solutions() -> None:
     pattern = pair(group(), SEQ, group(), 9)
     tree = PatternTree(pattern, limits=Limits(rows=2))
     for second in (1, 2, 3):
@@ -201,7 +201,7 @@ def test_a_limit_leaves_the_moment_out() -> None:
     assert [start for _, start, _, _ in tree.new(TreeMoment(*at(11, {1: [()]})))] == [3 * SECOND, 2 * SECOND]
 
 
-def test_traced_solutions_keep_their_parts() -> None:
+def test_traced_solutions_hold_their_leaf_solutions() -> None:
     pattern = pair(group("a"), AND, pair(group("a"), SEQ, group("b"), 9), 9)
     tree = PatternTree(pattern, traced=True)
 
