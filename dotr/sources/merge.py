@@ -1,8 +1,8 @@
 """Merge of inputs by time: complete instants in time order, with minimal read-ahead (semantics.md,
 section 6).
 
-Idea: each file gives its admitted elements in time order, delayed by its lateness; a table groups
-the files by the time of their next element, and a heap holds the times. So a heap operation is paid
+Idea: each file yields its admitted elements in time order, delayed by its lateness. A table groups
+the files by the time of their next element, and a heap holds the times, so that heap operations are
 per instant, not per element.
 Invariant: when an instant is emitted, no file holds a further admissible element of that or an
 earlier time.
@@ -34,17 +34,17 @@ class RecordSource(NamedTuple):
 
 
 def merged(files: Sequence[InputFile], on_reject: OnReject, *, trace: bool = False) -> Iterator[tuple[Micros, list[Element]]]:
-    """Instants of complete files: each time (µs since 1970) with its elements, in the order of the
-    files and within a file in its own.
+    """Instants of complete files, in time order: each time (µs since 1970) with its elements,
+    ordered by file and by position in the file.
 
-    Dead letters (late or unreadable records) go to the callback as they are read. All files are
-    opened first; raises `Refused` where one cannot be.
-    `trace`: the elements are `SourcedElement`.
+    `on_reject` receives the dead letters of late and unreadable records as they are read. All files
+    are opened first; raises `Refused` where one cannot be opened. `trace`: the elements are
+    `SourcedElement`.
     """
     readers: list[Reader] = []
     try:
         for file in files:
-            readers.append(Reader(file, wanted=WantedTimes()))  # noqa: PERF401 (those opened are closed if a later one cannot be)
+            readers.append(Reader(file, wanted=WantedTimes()))  # noqa: PERF401 (`finally` closes the readers that were opened)
         records = [with_sources(reader.file, reader.records()) if trace else reader.records() for reader in readers]
         sources = [
             RecordSource(reader.file, own, Lateness(reader.file.delay, single=reader.file.single))
@@ -57,7 +57,7 @@ def merged(files: Sequence[InputFile], on_reject: OnReject, *, trace: bool = Fal
 
 
 def instants(sources: Sequence[RecordSource], on_reject: OnReject) -> Iterator[tuple[Micros, list[Element]]]:
-    """Instants of sources, as `merged`, from the positions of the sources."""
+    """Instants of sources from their positions on, as those of `merged`."""
     inputs = [in_time_order(source, on_reject) for source in sources]
     if len(sources) == 1 and sources[0].file.single:  # nothing to merge
         for element in inputs[0]:
@@ -104,8 +104,9 @@ _NONE = Element(0, ())
 
 
 def in_time_order(source: RecordSource, on_reject: OnReject) -> Iterator[Element]:
-    """Admitted elements of a source in time order, those of one time in file order; the others
-    become dead letters.
+    """Admitted elements of a source in time order, and in file order where times are equal.
+
+    `on_reject` receives the dead letters of all other records.
     """
     file, records, lateness = source
     return _delayed(file, records, lateness, on_reject) if lateness.delay else _in_file_order(file, records, lateness, on_reject)
@@ -117,7 +118,7 @@ def _in_file_order(file: InputFile, records: Iterator[Record], lateness: Latenes
         element = record[4]
         if element is None:
             on_reject(lateness.of_unreadable(file, record))
-        elif element[0] > lateness.greatest:  # most often: what `verdict` does then, without the call
+        elif element[0] > lateness.greatest:  # the common case of `verdict`, inlined
             lateness.greatest = element[0]
             yield element
         elif (reason := verdict(element[0])) is None:
