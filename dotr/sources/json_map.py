@@ -240,8 +240,7 @@ class _MapCompiler:
     # --- repetition ---
 
     def _check_repetition(self, list_nodes: Collection[TemplateSlot]) -> None:
-        """Raise `UnusableMap` for `[]` in a path from the message, a collection or a quoted
-        triple."""
+        """Raise `UnusableMap` for `[]` in a path from the message, a list or a quoted triple."""
         for column, path in self.paths.items():
             if path.from_message and path.lists:
                 raise UnusableMap(column, f"{{{column}}} goes through a list of the message, which an item of `each` cannot repeat")
@@ -281,8 +280,9 @@ class _MapCompiler:
     def _loops(
         self, triples: Sequence[TemplateTriple], bound: _Prefix, longest: _Prefix, entered: frozenset[Blank], blanks: Sequence[Blank]
     ) -> list[CodeNode]:
-        """Loops from the items of `bound` to those of `longest`, around the triples; `blanks` get
-        new labels in each turn.
+        """Loops from the items of `bound` to those of `longest`, around the triples.
+
+        `blanks` get new labels in each turn.
         """
         if longest == bound:
             renamed: list[CodeNode] = []

@@ -79,8 +79,7 @@ class Channel:
             paced.held_back = True
 
     def read(self, most: int, now: float) -> FeedRecords | None:
-        """At most `most` records, within the rate limit; None where there is none. Updates
-        `quiet`."""
+        """At most `most` records within the rate limit, or None. Updates `quiet`."""
         most = min(most, self.pace.allowance(now))
         if most <= 0:
             return None

@@ -42,8 +42,7 @@ class TlsFiles(NamedTuple):
     key: str | None = None
 
     def context(self) -> ssl.SSLContext:
-        """Context that verifies certificate and host name; raises OSError where a file cannot be
-        read."""
+        """Context that verifies certificate and host name; raises OSError for a missing file."""
         context = ssl.create_default_context(cafile=self.ca)
         if self.certificate is not None:
             context.load_cert_chain(self.certificate, self.key)

@@ -72,8 +72,7 @@ class SessionLimits:
 
 
 class BrokerLimits(NamedTuple):
-    """Limits of a broker: messages that it receives before it acknowledges the first, and bytes of
-    a packet."""
+    """Limits of a broker: unacknowledged messages that it accepts, and bytes of a packet."""
 
     receive_maximum: int = 65_535
     packet_bytes: int = 268_435_455

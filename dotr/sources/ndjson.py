@@ -1,7 +1,8 @@
 """NDJSON reader: a line is an element, `{"time": …, "graph": "<Turtle>"}`; other keys are ignored
 (interface.md).
 
-Invariant: a line has the same time in a scan, which reads the JSON and no graph, as when read.
+Invariant: a line has the same time in a scan, which parses the JSON but no graph, as in a full
+reading.
 Cost: about 6 µs a line with a one-triple graph, 1.8 µs in a scan.
 """
 
@@ -26,7 +27,7 @@ _BACKSLASH: Final = ord("\\")
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
-    """Records from a position on; `elements`: with their elements, as far as they are wanted."""
+    """Records from a position on; `elements`: with the elements of those that pass `wanted`."""
     offset, line = position
     before, unit, nesting, limit = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting, spec.record
     decode = _decoder()
@@ -85,7 +86,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
 
 
 def _decoder() -> Callable[[str, int], Any]:
-    """The decoder of the line at an offset; as `json.loads`, which looks for blanks twice.
+    """Decoder of the line at an offset: `json.loads`, without its two searches for blanks.
 
     >>> _decoder()('{"time": 1}\\n', 0), _decoder()(' 7 ', 3)
     ({'time': 1}, 7)
@@ -97,7 +98,7 @@ def _decoder() -> Callable[[str, int], Any]:
         if text[0] == "{":
             try:
                 data, end = scan_once(text, 0)
-            except StopIteration:  # told by `decode`
+            except StopIteration:  # `decode` raises the error
                 pass
             else:
                 if text[end:] in ("\n", "\r\n", ""):
@@ -108,10 +109,10 @@ def _decoder() -> Callable[[str, int], Any]:
 
 
 def line_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[Message, bool], list[Record]]:
-    """Decoder of messages of one object, or of a line for each of several; elements as far as they
-    are wanted.
+    """Decoder of messages of one or several objects, a line each, with the elements of those that
+    pass `wanted`.
 
-    With a transport's time, `time` in it is ignored.
+    Where elements have the transport's time, `time` in an object is ignored.
     """
     is_wanted = wanted.test_for(spec)
     before, unit, nesting = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting

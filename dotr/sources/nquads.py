@@ -28,7 +28,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
 
 
 def _statements(lines: BinaryIO, spec: InputFile, position: Position, rest: list[Record]) -> Iterator[Statement]:
-    """Statements of a text. `rest` receives the record of what follows a delimiter of messages."""
+    """Statements of a text; the record from a delimiter of messages on is appended to `rest`."""
     end, line = position.offset, position.line - 1
     limit, nesting = spec.record, spec.nesting
     try:
@@ -67,7 +67,7 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position, rest: list
 
 
 def graph_of(raw: bytes) -> str | None:
-    """Graph of the first readable statement of a text; None where no complete line is readable."""
+    """Graph of the first readable statement in the complete lines of a text; None without one."""
     for line in raw.splitlines()[:-1]:
         try:
             quads = [quad_parts(quad) for quad in parse(line, RdfFormat.N_QUADS)]

@@ -224,8 +224,7 @@ class InputFile:
 
 
 class Position(NamedTuple):
-    """Start of a record: its offset in the decompressed bytes of the file, and its line, from 1
-    on."""
+    """Start of a record: its offset in the decompressed bytes, and its line, from 1 on."""
 
     offset: int
     line: int
@@ -299,8 +298,7 @@ class Record(NamedTuple):
         return self.raw.decode(encoding, "replace").removesuffix("\n").removesuffix("\r")
 
     def dead_letter(self, file: InputFile, reason: Reason | None = None, why: str = "") -> DeadLetter:
-        """Dead letter of the record; `reason` and `why` default to those of an unreadable
-        record."""
+        """Dead letter of the record; `reason` and `why` default to its own."""
         time = self.judged_time
         why = why or self.why
         if len(why) > _LONGEST_WHY:  # a parser's message may contain a long term
