@@ -111,7 +111,7 @@ class ClientEvents:
 
     def on_error(self, error: KafkaError) -> None:
         """Record an error of a client: librdkafka's error callback."""
-        failure = lasting_failure(self._topics, error)
+        failure = permanent_failure(self._topics, error)
         if failure is not None:
             self.failure = failure
         elif error.name() == "_ALL_BROKERS_DOWN":
@@ -174,7 +174,7 @@ def _property_error(topics: KafkaInput, error: KafkaError) -> str:
     return without_secrets(topics, error.str())
 
 
-def lasting_failure(topics: KafkaInput, error: KafkaError) -> InputFailed | None:
+def permanent_failure(topics: KafkaInput, error: KafkaError) -> InputFailed | None:
     """The failure for a permanent error; None for a transient one."""
     name, text = error.name(), error_text(topics, error)
     if name == "_SSL" and "certificate" in text.lower():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from dotr.errors.diagnostics import DotrError, did_you_mean
 from dotr.sources.failures import InputFailed
-from dotr.sources.kafka.client import ClientEvents, admin, error_text, kafka, lasting_failure
+from dotr.sources.kafka.client import ClientEvents, admin, error_text, kafka, permanent_failure
 from dotr.sources.kafka.topics import EARLIEST, EARLIEST_OFFSET, LATEST_OFFSET, KafkaInput, Partition
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Cluster:
             error: KafkaError = failed.args[0]
             self._admin.poll(0)
             self.events.check()
-            failure = lasting_failure(self.topics, error)
+            failure = permanent_failure(self.topics, error)
             if failure is not None:
                 raise failure from None
             self.events.is_connected = False

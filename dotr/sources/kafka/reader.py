@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from dotr.sources.kafka.client import ClientEvents, consumer, error_text, kafka, lasting_failure
+from dotr.sources.kafka.client import ClientEvents, consumer, error_text, kafka, permanent_failure
 from dotr.sources.kafka.cluster import another_topic, data_lost
 from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
 
@@ -184,7 +184,7 @@ class TopicReader:
                 else:
                     queue.fetched = message.offset() or 0
             return
-        failure = lasting_failure(self.topics, error)
+        failure = permanent_failure(self.topics, error)
         if failure is not None:
             raise failure
         if queue is not None and code == self._reset:
