@@ -1,9 +1,8 @@
 """Sinks that post batches: each is the body of one request, which is repeated until it is accepted.
 
 Idea: a body is a function of its firings, and its idempotency key a function of pipeline, output
-    and
-batch. A repeated batch is therefore the same request, which a server recognises by the key. Bodies
-beyond a few megabytes are stored in a temporary file.
+and batch. A repeated batch is therefore the same request, which a server recognises by the key.
+Bodies beyond a few megabytes are stored in a temporary file.
 Guarantee: each batch is accepted at least once, and in order. A batch without a firing is not sent.
 """
 

@@ -2,12 +2,11 @@
 (interface.md, A stream element).
 
 Idea: a line without quotes is split at the delimiter. A line with quotes is parsed by the csv
-    module,
-with the following lines if a field holds line ends. A record with all quotes closed is consumed
-whole, readable or not. With an unclosed quote, or text behind a closing quote, only the first line
-is rejected, and reading resumes at the second: a stray quote costs one line. Quoting is strict,
-since a stray quote in lenient parsing would extend to the next quoted field, and merge the rows
-between. A record beyond the limit is scanned in pieces, and only the state of quoting is kept.
+module, with the following lines if a field holds line ends. A record with all quotes closed is
+consumed whole, readable or not. With an unclosed quote, or text behind a closing quote, only the
+first line is rejected, and reading resumes at the second: a stray quote costs one line. Quoting is
+strict, since a stray quote in lenient parsing would extend to the next quoted field, and merge the
+rows between. A record beyond the limit is scanned in pieces, and only the state of quoting is kept.
 After a stray quote its text is read again; standard input is not seekable, so there the text is
 skipped. Invariant: a row has the same time in a scan, which makes no terms, as when read. Cost:
 about 3 µs a row with four triples.

@@ -2,9 +2,8 @@
 the time, and a map makes the graph (docs/inputs.md).
 
 Invariant: a scan gives the same records with the same `judged_time`, without triples. With `each`,
-    item
-n of the object at offset m has the offset m + n, which is inside the object, since an item has at
-least two bytes.
+item n of the object at offset m has the offset m + n, which is inside the object, since an item has
+at least two bytes.
 Cost: less than twice that of `json.loads`.
 """
 

@@ -2,9 +2,8 @@
 before a document is parsed: nothing is ever fetched.
 
 Idea: a document whose contexts are all objects is unchanged. In any other, a context's IRI is
-    replaced
-by the declared context, without the terms that the document does not use, so that the cost does not
-depend on the size of the vocabulary.
+replaced by the declared context, without the terms that the document does not use, so that the cost
+does not depend on the size of the vocabulary.
 Cost: a search of the text; with a remote context, that of `json.loads` and `json.dumps`.
 """
 

@@ -26,7 +26,7 @@ def program(others: int) -> CompiledProgram:
 
 
 def wanted(compiled: CompiledProgram) -> set[Term]:
-    return TermDependencies(compiled).wanted(anchor_queries(compiled).values())
+    return TermDependencies(compiled).required(anchor_queries(compiled).values())
 
 
 def test_the_terms_wanted_follow_derivations() -> None:
