@@ -111,7 +111,7 @@ def closing_bound(channels: Sequence[Channel], now: float, last: Micros) -> Micr
     return min([channel.lateness.passed for channel in open_ones if not channel.is_idle(now)], default=last)
 
 
-_Waiting: TypeAlias = tuple[int, InputFile, Record]
+_BufferedRecord: TypeAlias = tuple[int, InputFile, Record]
 """An admitted record: the number of its channel, its file, and itself."""
 
 _NUMBER: Final = itemgetter(0)
@@ -120,14 +120,14 @@ _NUMBER: Final = itemgetter(0)
 class LiveElements(list[Element]):
     """The elements of an instant; `sourced` adds their records."""
 
-    def __init__(self, waiting: list[_Waiting]) -> None:
-        super().__init__([record[4] for _, _, record in waiting if record[4] is not None])
-        self._waiting = waiting
+    def __init__(self, records: list[_BufferedRecord]) -> None:
+        super().__init__([record[4] for _, _, record in records if record[4] is not None])
+        self._records = records
 
     def sourced(self) -> list[SourcedElement]:
         """The elements as `SourcedElement`, with their records and files."""
         found = []
-        for (_, file, record), element in zip(self._waiting, self, strict=True):
+        for (_, file, record), element in zip(self._records, self, strict=True):
             sourced = SourcedElement(*element)
             sourced.file, sourced.record = file, record
             found.append(sourced)
@@ -147,7 +147,7 @@ def live_instants(
     have ended. `appeared` returns the channels that are new since its last call; they are appended
     to `channels`.
     """
-    waiting: dict[Micros, list[_Waiting]] = {}
+    buffered: dict[Micros, list[_BufferedRecord]] = {}
     times: list[Micros] = []
     closed = -LAST_MICRO
     last = -LAST_MICRO
@@ -156,9 +156,9 @@ def live_instants(
             channels += appeared()
         now = clock()
         read = False
-        slowest = closing_bound(channels, now, LAST_MICRO)
+        watermark = closing_bound(channels, now, LAST_MICRO)
         for number, channel in enumerate(channels):
-            behind = channel.lateness.passed <= slowest or (channel.growing and channel.waiting < channel.ahead)
+            behind = channel.lateness.passed <= watermark or (channel.growing and channel.waiting < channel.ahead)
             if channel.feed.ended or not behind:
                 continue
             chunk = channel.read(_CHUNK, now)
@@ -169,30 +169,30 @@ def live_instants(
             file, lateness = chunk.file, channel.lateness
             verdict, admitted = lateness.verdict, 0
             for record in chunk.records:
-                moment = record[3]
-                if moment is None:
+                event_time = record[3]
+                if event_time is None:
                     on_reject(lateness.of_unreadable(file, record, closed))
-                elif (reason := verdict(moment, closed)) is not None:
+                elif (reason := verdict(event_time, closed)) is not None:
                     on_reject(lateness.dead_letter(file, record, reason))
                 else:
                     admitted += 1
-                    together = waiting.get(moment)
-                    if together is None:
-                        waiting[moment] = [(number, file, record)]
-                        heappush(times, moment)
-                        if moment > last:
-                            last = moment
+                    instant = buffered.get(event_time)
+                    if instant is None:
+                        buffered[event_time] = [(number, file, record)]
+                        heappush(times, event_time)
+                        if event_time > last:
+                            last = event_time
                     else:
-                        together.append((number, file, record))
+                        instant.append((number, file, record))
             channel.waiting += admitted
         until = closing_bound(channels, now, last)
         while times and times[0] <= until:
             closed = heappop(times)
-            together = waiting.pop(closed)
-            together.sort(key=_NUMBER)
-            for number, _, _ in together:
+            instant = buffered.pop(closed)
+            instant.sort(key=_NUMBER)
+            for number, _, _ in instant:
                 channels[number].waiting -= 1
-            yield closed, LiveElements(together)
+            yield closed, LiveElements(instant)
         if all(channel.feed.ended for channel in channels):
             return
         if not read:

@@ -1,8 +1,8 @@
 """Generated code of the terms of a map: of the cells of a CSV row, or the values of a JSON object.
 
-    CellIri(("http://e/", Cell("room")))   iri4(c0), where iri4 makes "<http://e/ROOM>" of a cell
-    ROOM Cell("value")                          cell_term(c1) CellLiteral((Cell("x"), " K"), …)
-    ('"' + escaped(c2) + ' K' + '"')
+    Cell("value")                          cell_term(c0)
+    CellIri(("http://e/", Cell("room")))   iri4(c1), where iri4("A") is "<http://e/A>"
+    CellLiteral((Cell("x"), " K"), …)      ('"' + escaped(c2) + ' K' + '"')
 
 Idea: terms made of one whole cell, and IRIs with one cell, are cached by the text of the cell.
 Cost: about 0.1 µs for a cached cell, a few µs otherwise; memory is bounded.

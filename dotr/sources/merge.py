@@ -64,7 +64,7 @@ def instants(sources: Sequence[RecordSource], on_reject: OnReject) -> Iterator[t
             yield element[0], [element]
         return
     heads: list[Element] = []
-    waiting: dict[Micros, list[int]] = {}
+    numbers_by_time: dict[Micros, list[int]] = {}
     times: list[Micros] = []
     for number, elements in enumerate(inputs):
         head = next(elements, None)
@@ -72,32 +72,32 @@ def instants(sources: Sequence[RecordSource], on_reject: OnReject) -> Iterator[t
             heads.append(_NONE)
             continue
         heads.append(head)
-        if head.time in waiting:
-            waiting[head.time].append(number)
+        if head.time in numbers_by_time:
+            numbers_by_time[head.time].append(number)
         else:
-            waiting[head.time] = [number]
+            numbers_by_time[head.time] = [number]
             heappush(times, head.time)
     while times:
         now = heappop(times)
-        numbers = waiting.pop(now)
+        numbers = numbers_by_time.pop(now)
         numbers.sort()
-        together: list[Element] = []
+        instant: list[Element] = []
         for number in numbers:
-            together.append(heads[number])
+            instant.append(heads[number])
             for element in inputs[number]:
                 time = element[0]
                 if time == now:
-                    together.append(element)
+                    instant.append(element)
                     continue
                 heads[number] = element
-                others = waiting.get(time)
+                others = numbers_by_time.get(time)
                 if others is None:
-                    waiting[time] = [number]
+                    numbers_by_time[time] = [number]
                     heappush(times, time)
                 else:
                     others.append(number)
                 break
-        yield now, together
+        yield now, instant
 
 
 _NONE = Element(0, ())
@@ -128,7 +128,7 @@ def _in_file_order(file: InputFile, records: Iterator[Record], lateness: Latenes
 
 
 def _delayed(file: InputFile, records: Iterator[Record], lateness: Lateness, on_reject: OnReject) -> Iterator[Element]:
-    waiting: list[tuple[Micros, int, Element]] = []
+    buffered: list[tuple[Micros, int, Element]] = []
     for number, record in enumerate(records):
         dead_letter = lateness.rejection(file, record)
         if dead_letter is not None:
@@ -136,9 +136,9 @@ def _delayed(file: InputFile, records: Iterator[Record], lateness: Lateness, on_
         else:
             element = record[4]
             assert element is not None
-            heappush(waiting, (element[0], number, element))
+            heappush(buffered, (element[0], number, element))
             passed = lateness.passed
-            while waiting[0][0] <= passed:
-                yield heappop(waiting)[2]
-    while waiting:
-        yield heappop(waiting)[2]
+            while buffered[0][0] <= passed:
+                yield heappop(buffered)[2]
+    while buffered:
+        yield heappop(buffered)[2]
