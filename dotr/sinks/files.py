@@ -177,8 +177,8 @@ def keeps_nothing(path: str) -> bool:
     return path in _STANDARD or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
 
 
-def put_in_place(temporary: Path, target: Path) -> None:
-    """Rename a complete, synced file to its target, which is replaced atomically."""
+def replace_durably(temporary: Path, target: Path) -> None:
+    """Rename a complete, synced file to its target, which is replaced atomically and durably."""
     os.replace(temporary, target)
     directory = os.open(target.parent, os.O_RDONLY)
     try:
@@ -202,7 +202,7 @@ def temporary_path(target: Path) -> Path:
 
 
 @contextmanager
-def refusing(path: Path) -> Iterator[None]:
+def write_errors(path: Path) -> Iterator[None]:
     """Context in which write errors are `WriteFailed` if they may pass, else `Refused`."""
     try:
         yield
@@ -234,7 +234,7 @@ class BatchFile:
     def write(self, texts: Iterable[str]) -> None:
         """Append texts, which include line ends; raises `Refused` or `WriteFailed`."""
         if text := "".join(texts):
-            with refusing(self._folder):
+            with write_errors(self._folder):
                 if self._file is None:
                     self._folder.mkdir(parents=True, exist_ok=True)
                     self._file = open(self._temporary, "w", encoding="utf-8", errors="backslashreplace", newline="\n")  # noqa: SIM115
@@ -250,11 +250,11 @@ class BatchFile:
                 with suppress(OSError):  # the first error is reported
                     file.close()
             return
-        with refusing(self._folder):
+        with write_errors(self._folder):
             if file is None:
                 self._target.unlink(missing_ok=True)
                 return
             with file:
                 file.flush()
                 os.fsync(file.fileno())
-            put_in_place(self._temporary, self._target)
+            replace_durably(self._temporary, self._target)

@@ -81,7 +81,7 @@ class MqttPublisher:
         self._acknowledgements: deque[Acknowledgement] = deque()
         self._changed = threading.Condition()
         self._messages = self._bytes = 0
-        self._refused: list[DeadLetter] = []
+        self._rejected: list[DeadLetter] = []
         self._send_at = 0.0
         # The first message in flight at the last loss of the connection; it is sent alone until acknowledged.
         self._suspect: OutgoingMessage | None = None
@@ -121,11 +121,11 @@ class MqttPublisher:
         if self._connection.failure is not None:
             raise WriteFailed(str(self._connection.failure))
 
-    def take_refused(self) -> list[DeadLetter]:
+    def take_rejected(self) -> list[DeadLetter]:
         """The dead letters of the messages rejected since the last call."""
         with self._changed:
-            refused, self._refused = self._refused, []
-        return refused
+            rejected, self._rejected = self._rejected, []
+        return rejected
 
     def close(self) -> None:
         """End the connection; unacknowledged messages are discarded."""
@@ -179,7 +179,7 @@ class MqttPublisher:
             if self._losses >= MOST_LOSSES:
                 suspect, unacknowledged = unacknowledged[0], unacknowledged[1:]
                 self._suspect = None
-                self._refuse(suspect, f"{self._destination} ends the connection when it is sent this message, {MOST_LOSSES} times")
+                self._reject_message(suspect, f"{self._destination} ends the connection when it is sent this message, {MOST_LOSSES} times")
         elif unacknowledged:
             self._suspect, self._losses = unacknowledged[0], 1
         self._waiting.extendleft(reversed(unacknowledged))
@@ -194,7 +194,7 @@ class MqttPublisher:
                 self._waiting.appendleft(message)
                 self._send_at = time.monotonic() + 1.0
             elif acknowledgement.code == _TOO_LARGE:
-                self._refuse(message)
+                self._reject_message(message)
             elif acknowledgement.code >= 0x80:
                 self._sent[acknowledgement.number] = message
                 hint = "May this user publish there? Is the topic valid for the broker?"
@@ -210,11 +210,11 @@ class MqttPublisher:
             self._bytes -= len(message.body)
             self._changed.notify_all()
 
-    def _refuse(self, message: OutgoingMessage, why: str = "") -> None:
+    def _reject_message(self, message: OutgoingMessage, why: str = "") -> None:
         """Reject a message, as a dead letter; without a reason it is too long."""
         letter = too_long(message, str(self._destination), self._limits.packet_bytes)
         with self._changed:
-            self._refused.append(letter._replace(why=why or letter.why))
+            self._rejected.append(letter._replace(why=why or letter.why))
         self._done(message)
 
     def _send(self) -> None:
@@ -224,7 +224,7 @@ class MqttPublisher:
         while client is not None and self._waiting and len(self._sent) < window:
             message = self._waiting.popleft()
             if len(message.body) + _OVERHEAD_BYTES + len(destination.topic) > self._limits.packet_bytes:
-                self._refuse(message)
+                self._reject_message(message)
                 continue
             sent = client.publish(destination.topic, message.body, destination.qos, destination.retain, _properties(message))
             # If it is acknowledged already, this thread handles that later.
@@ -262,7 +262,7 @@ class PublishedMessages(Generic[T]):
         self._report_rejected()
 
     def _report_rejected(self) -> None:
-        for letter in self._publisher.take_refused():
+        for letter in self._publisher.take_rejected():
             self._reject(letter)
 
     def mark(self) -> None:
@@ -282,7 +282,7 @@ class PublishedMessages(Generic[T]):
         try:
             if kind is None or not issubclass(kind, WriteFailed):
                 self._publisher.wait_until_acknowledged(check_nothing)
-                for letter in self._publisher.take_refused():  # the sink of dead letters is closed already
+                for letter in self._publisher.take_rejected():  # the sink of dead letters is closed already
                     LOG.warning("An event was not published: %s", letter.why)
         finally:
             self._publisher.close()
@@ -306,7 +306,7 @@ class PublishedBatches(Generic[T]):
             for message in encode(block):
                 self._publisher.publish(message, check)
         self._publisher.wait_until_acknowledged(check)
-        return self._publisher.take_refused()
+        return self._publisher.take_rejected()
 
     def close(self) -> None:
         """End the connection to the broker."""

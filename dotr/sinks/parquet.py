@@ -24,7 +24,7 @@ from dotr.model.stream import Firing
 from dotr.model.terms import Variable
 from dotr.model.time import Clock
 from dotr.outputs.writing import ntriples, plain_text
-from dotr.sinks.files import WriteFailed, batch_path, check_new, put_in_place, refusing, temporary_path
+from dotr.sinks.files import WriteFailed, batch_path, check_new, replace_durably, temporary_path, write_errors
 
 MADE_BY: Final = b"dotr.output"
 """Key in the metadata of files that a run has written."""
@@ -126,7 +126,7 @@ class ParquetFile:
         self._target = Path(path)
         self._temporary = temporary_path(self._target)
         self._whole = True
-        with refusing(self._target):
+        with write_errors(self._target):
             self._target.parent.mkdir(parents=True, exist_ok=True)
             self._file: BinaryIO = open(self._temporary, "wb")  # noqa: SIM115 (closed by close)
             self._rows = _ParquetRows(self._file, clock, attributes)
@@ -134,7 +134,7 @@ class ParquetFile:
     def write_items(self, firings: Sequence[Firing]) -> None:
         """Add firings."""
         self._whole = False
-        with refusing(self._target):
+        with write_errors(self._target):
             self._rows.write(firings)
         self._whole = True
 
@@ -149,12 +149,12 @@ class ParquetFile:
 
     def close(self) -> None:
         """Complete the file, and rename it to its target."""
-        with refusing(self._target):
+        with write_errors(self._target):
             self._rows.close()
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
-            put_in_place(self._temporary, self._target)
+            replace_durably(self._temporary, self._target)
 
     def discard(self) -> None:
         """Remove the unfinished file."""
@@ -196,7 +196,7 @@ class ParquetBatch:
         """Add firings."""
         if not firings:
             return
-        with refusing(self._target.parent):
+        with write_errors(self._target.parent):
             if self._rows is None:
                 self._target.parent.mkdir(parents=True, exist_ok=True)
                 self._file = open(self._temporary, "wb")  # noqa: SIM115
@@ -214,7 +214,7 @@ class ParquetBatch:
                 with suppress(OSError):  # the first error is reported
                     file.close()
             return
-        with refusing(self._target.parent):
+        with write_errors(self._target.parent):
             if rows is None or file is None:
                 self._target.unlink(missing_ok=True)
                 return
@@ -222,4 +222,4 @@ class ParquetBatch:
                 rows.close()
                 file.flush()
                 os.fsync(file.fileno())
-            put_in_place(self._temporary, self._target)
+            replace_durably(self._temporary, self._target)

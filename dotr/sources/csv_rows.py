@@ -31,7 +31,7 @@ from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.sources.csv_map import check_columns, compile_map
 from dotr.sources.lateness import ALL_TIMES, WantedTimes
-from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded, damage, damaged, open_lines
+from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
 from dotr.sources.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.sources.time_formats import ParseTime, time_parser
 
@@ -76,7 +76,7 @@ def _header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> tupl
 
 def _decoded(lines: BinaryIO, lines_read: list[bytes], limit: int, encoding: str) -> Iterator[str]:
     size = 0
-    for raw in bounded(lines, limit):
+    for raw in bounded_lines(lines, limit):
         lines_read.append(raw)
         size += len(raw)
         if size > limit:
@@ -111,7 +111,7 @@ def _rows(
 ) -> Iterator[Record]:
     """Records of rows under a header; without a column of times, `sent` (µs) is the time of all."""
     assert spec.map is not None
-    rows = _Rows(lines, spec, header, elements, sent)
+    rows = _RowReader(lines, spec, header, elements, sent)
     rows.lowest, rows.until = wanted.lowest(spec), wanted.until
     greatest, lowest, until, distance = wanted.greatest, rows.lowest, wanted.until, wanted.distance(spec)
     delimiter, columns, time_at, unit = spec.map.delimiter, len(header), rows.time_at, spec.unit
@@ -123,7 +123,7 @@ def _rows(
     in_ascii = not elements and delimiter.isascii() and is_like_ascii(encoding)
     comma, commas = delimiter.encode(), columns - 1
     try:
-        for raw in bounded(lines, spec.record):
+        for raw in bounded_lines(lines, spec.record):
             offset, end = end, end + len(raw)
             is_plain = in_ascii and raw.isascii() and raw.count(comma) == commas and raw[-1] == LINE_END and _QUOTE not in raw
             if is_plain and (_RETURN not in raw or raw.find(b"\r", 0, -2) < 0):
@@ -179,7 +179,7 @@ def row_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[M
     is_wanted = wanted.test_for(spec)
     assert spec.map is not None
     clock, declared, encoding, delimiter = spec.map.sent_time, spec.map.columns, spec.map.encoding, spec.map.delimiter
-    plain = _Rows(io.BytesIO(), spec, declared, elements=False) if declared else None
+    plain = _RowReader(io.BytesIO(), spec, declared, elements=False) if declared else None
 
     def decode(message: Message, elements: bool) -> Iterable[Record]:
         body, place = message.body, message.place
@@ -236,7 +236,7 @@ class _CsvCut(Exception):
     """Signal that damage of the file cuts off the last line."""
 
 
-class _Rows:
+class _RowReader:
     """Reader of rows with quotes or errors.
 
     `damaged`: True once a record has reported damage of the file. Elements are made of rows with

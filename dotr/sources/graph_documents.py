@@ -108,7 +108,7 @@ class DocumentReader:
 def document_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]:
     """Decoder of messages of one RDF text each; a text that is a log must have one message."""
     records, clock = DocumentReader(spec).records, spec.graphs.sent_time
-    a_line_each = spec.format in LINE_FORMATS
+    one_per_line = spec.format in LINE_FORMATS
 
     def decode(message: Message, elements: bool) -> list[Record]:
         sent = None if clock is None else message.time_by(clock)
@@ -117,7 +117,7 @@ def document_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]
         if sent is not None and not elements:
             return [text.record(sent, None)]
         if _MESSAGES in body and is_message_log(body):
-            cuts = list(message_cuts(io.BytesIO(body), START, len(body), a_line_each=a_line_each))
+            cuts = list(message_cuts(io.BytesIO(body), START, len(body), one_per_line=one_per_line))
             if cuts and cuts[-1].last and len(cuts) > 1 and records(text._replace(raw=cuts[-1].raw), False)[0].reason is Reason.EMPTY:
                 cuts.pop()
             if len(cuts) > 1 or cuts[0].why:

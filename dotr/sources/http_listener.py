@@ -97,7 +97,7 @@ class HttpReceiver:
     def start(self, inbox: Inbox) -> None:
         """Listen; raises `Refused` where the address is taken (C228) or the tokens are missing."""
         try:
-            handler = _Requests(self._source, _digests(self._source), inbox)
+            handler = _RequestHandler(self._source, _digests(self._source), inbox)
             listening = _bound(self._source)
         except BaseException:
             self._loop.close()
@@ -106,7 +106,7 @@ class HttpReceiver:
         self._thread.start()
         self.connected = True
 
-    def _run(self, handler: _Requests, listening: socket.socket) -> None:
+    def _run(self, handler: _RequestHandler, listening: socket.socket) -> None:
         try:
             self._loop.run_until_complete(self._serve(handler, listening))
         except Exception as error:  # no request ends the server: this is another failure
@@ -124,7 +124,7 @@ class HttpReceiver:
         if pending:
             self._loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
 
-    async def _serve(self, handler: _Requests, listening: socket.socket) -> None:
+    async def _serve(self, handler: _RequestHandler, listening: socket.socket) -> None:
         from aiohttp import web
 
         silent = logging.Logger("aiohttp", logging.CRITICAL + 1)  # errors of clients are not logged
@@ -208,7 +208,7 @@ class _ErrorResponse(Exception):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-class _Requests:
+class _RequestHandler:
     """Handler of requests."""
 
     def __init__(self, source: HttpListen, digests: tuple[bytes, ...], inbox: Inbox) -> None:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 
-from dotr.sources.lines import bounded, skip_line
+from dotr.sources.lines import bounded_lines, skip_line
 
 _CHUNK: Final = 1 << 16
 _BOM: Final = b"\xef\xbb\xbf"
@@ -38,7 +38,7 @@ class JsonCut(NamedTuple):
 
 def has_a_line_each(lines: BinaryIO, limit: int) -> bool:
     """True if the first line that is not empty is a complete object."""
-    for raw in bounded(lines, limit):
+    for raw in bounded_lines(lines, limit):
         text = raw.removeprefix(_BOM).strip()
         if text:
             try:
@@ -51,7 +51,7 @@ def has_a_line_each(lines: BinaryIO, limit: int) -> bool:
 def line_cuts(lines: BinaryIO, offset: int, line: int, limit: int) -> Iterator[JsonCut]:
     """Cuts of lines that are not empty, from an offset and its line on; `limit` in bytes."""
     end = offset
-    for raw in bounded(lines, limit):
+    for raw in bounded_lines(lines, limit):
         offset, end = end, end + len(raw)
         if not raw.endswith(b"\n") and len(raw) > limit:
             end += skip_line(lines)[0]
@@ -61,7 +61,7 @@ def line_cuts(lines: BinaryIO, offset: int, line: int, limit: int) -> Iterator[J
         line += 1
 
 
-def one_cut(lines: BinaryIO, offset: int, line: int, limit: int) -> Iterator[JsonCut]:
+def whole_cut(lines: BinaryIO, offset: int, line: int, limit: int) -> Iterator[JsonCut]:
     """The rest of a file as one cut; `raw` is its beginning where it is too long."""
     raw, size = b"", 0
     while piece := lines.read(_CHUNK):

@@ -104,7 +104,7 @@ def _records(
 ) -> Iterator[Record]:
     """Records from a position on, without those before the offset `first`."""
     end, line = position
-    objects = _Objects(spec, wanted)
+    objects = _ObjectReader(spec, wanted)
     try:
         for cut in cuts(lines, *position, spec.record):
             end, line = cut.end, cut.line + cut.raw.count(b"\n")
@@ -125,11 +125,11 @@ def _records(
 
 def object_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[Message, bool], Iterator[Record]]:
     """Decoder of messages of one object each, with the elements of those that pass `wanted`."""
-    records = _Objects(spec, wanted).records
+    records = _ObjectReader(spec, wanted).records
     return lambda message, elements: records(JsonCut(message.place, message.place + 1, message.place, message.body), elements, message)
 
 
-class _Objects:
+class _ObjectReader:
     """Reader of the elements of consecutive objects."""
 
     def __init__(self, spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> None:

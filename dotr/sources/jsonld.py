@@ -19,11 +19,11 @@ from dotr.languages.turtle.nesting import TextLimitExceeded, check_json_nesting
 from dotr.model.stream import Reason
 from dotr.model.time import Micros
 from dotr.sources.graph_messages import GraphReader, MessageText
-from dotr.sources.json_cuts import JsonCut, line_cuts, one_cut
+from dotr.sources.json_cuts import JsonCut, line_cuts, whole_cut
 from dotr.sources.json_records import reason_text
 from dotr.sources.jsonld_contexts import context_inliner
-from dotr.sources.lines import DAMAGED, STANDARD_INPUT, bounded, damage, damaged, open_lines
-from dotr.sources.message_logs import spread
+from dotr.sources.lines import DAMAGED, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
+from dotr.sources.message_logs import with_offsets
 from dotr.sources.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -34,7 +34,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
     cuts = line_cuts
     if spec.path != STANDARD_INPUT:
         with closing(open_lines(spec.path, START)) as start:
-            cuts = line_cuts if has_a_document_a_line(start, spec.record) else one_cut
+            cuts = line_cuts if has_document_per_line(start, spec.record) else whole_cut
         if position.offset and _is_inside_a_document(spec.path, position):
             with closing(open_lines(spec.path, START)) as again:
                 yield from _records(again, spec, START, position.offset, cuts, elements)
@@ -51,13 +51,13 @@ def _is_inside_a_document(path: str, position: Position) -> bool:
             return False
 
 
-def has_a_document_a_line(lines: BinaryIO, limit: int) -> bool:
+def has_document_per_line(lines: BinaryIO, limit: int) -> bool:
     """True if each line is a document; False if the file is one document.
 
     The first line that is not empty decides: it is a document, or it is broken and the next line
     begins like a document.
     """
-    filled = (text for raw in bounded(lines, limit) if (text := raw.removeprefix(_BOM).rstrip()))
+    filled = (text for raw in bounded_lines(lines, limit) if (text := raw.removeprefix(_BOM).rstrip()))
     try:
         first = next(filled, b"{}")
         try:
@@ -73,7 +73,7 @@ def _records(
     lines: BinaryIO, spec: InputFile, position: Position, first: int, cuts: Callable[..., Iterator[JsonCut]], elements: bool
 ) -> Iterator[Record]:
     """Records from the start of a document on, without those before the offset `first`."""
-    reader = _DocumentsOfJson(spec)
+    reader = _JsonDocumentReader(spec)
     end, line = position
     try:
         for cut in cuts(lines, *position, spec.record):
@@ -87,7 +87,7 @@ def _records(
             if cut.too_long:
                 yield text._replace(raw=beginning(cut.raw, spec.record)).unreadable(limit_reason(spec.record), reason=Reason.LIMIT)
                 continue
-            for record in spread(reader.records(text, elements), text):
+            for record in with_offsets(reader.records(text, elements), text):
                 if record.offset >= first:
                     yield record
         if broken := damage(lines):
@@ -96,7 +96,7 @@ def _records(
         yield damaged(end, line, error)
 
 
-class _DocumentsOfJson:
+class _JsonDocumentReader:
     """Reader of the records of consecutive documents."""
 
     def __init__(self, spec: InputFile) -> None:
@@ -138,7 +138,7 @@ def _reason_of(document: str, error: SyntaxError) -> str:
 
 def document_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]:
     """Decoder of messages of one document each."""
-    clock, records = spec.graphs.sent_time, _DocumentsOfJson(spec).records
+    clock, records = spec.graphs.sent_time, _JsonDocumentReader(spec).records
 
     def decode(message: Message, elements: bool) -> list[Record]:
         sent = None if clock is None else message.time_by(clock)

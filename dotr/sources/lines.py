@@ -54,7 +54,7 @@ def open_lines(path: str, position: Position, place: Span | None = None) -> Bina
     return file
 
 
-def bounded(lines: BinaryIO, limit: int) -> Iterator[bytes]:
+def bounded_lines(lines: BinaryIO, limit: int) -> Iterator[bytes]:
     """Lines of a file, line ends included.
 
     A line without a line end is the last line, or the first `limit` + 1 bytes of a longer one; then

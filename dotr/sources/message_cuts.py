@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 
 from dotr.model.stream import Reason
-from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damage_reason, skip_line
+from dotr.sources.lines import DAMAGED, LINE_END, bounded_lines, damage, damage_reason, skip_line
 from dotr.sources.records import SHOWN, Position, beginning, limit_reason
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -58,23 +58,23 @@ class MessageCut(NamedTuple):
     last: bool = False
 
 
-def message_cuts(lines: BinaryIO, position: Position, limit: int, *, a_line_each: bool) -> Iterator[MessageCut]:
+def message_cuts(lines: BinaryIO, position: Position, limit: int, *, one_per_line: bool) -> Iterator[MessageCut]:
     r"""Cuts from a position on, which is the start of the log or of a message.
 
-    `a_line_each`: statements and delimiters are separate lines. `limit`: of a message, in bytes.
+    `one_per_line`: statements and delimiters are separate lines. `limit`: of a message, in bytes.
 
     >>> from io import BytesIO
     >>> log = b'VERSION "1.2-messages" MESSAGE MESSAGE\n<a:b> <a:c> "MESSAGE"@message . @message .\n'
-    >>> [cut.raw for cut in message_cuts(BytesIO(log), Position(0, 1), 100, a_line_each=False)]
+    >>> [cut.raw for cut in message_cuts(BytesIO(log), Position(0, 1), 100, one_per_line=False)]
     [b'VERSION "1.2-messages"', b'', b'<a:b> <a:c> "MESSAGE"@message .']
     """
     cutter = _Cutter(position, limit)
     broken: Exception | None = None
     try:
-        for raw in bounded(lines, limit):
+        for raw in bounded_lines(lines, limit):
             if raw[-1] != LINE_END and len(raw) > limit:
                 cutter.take_long_line(raw, skip_line(lines)[0])
-            elif a_line_each:
+            elif one_per_line:
                 if DELIMITER_LINE.match(raw):
                     yield cutter.message(raw, 0, 0, len(raw))
                 else:

@@ -84,10 +84,10 @@ def _whole_file(lines: BinaryIO, spec: InputFile, elements: bool) -> Iterator[Re
     elif broken is not None:
         yield text.unreadable(damage_reason(broken))
     else:
-        yield from spread(DocumentReader(spec).records(text, elements), text)
+        yield from with_offsets(DocumentReader(spec).records(text, elements), text)
 
 
-def spread(records: list[Record], text: MessageText) -> Iterator[Record]:
+def with_offsets(records: list[Record], text: MessageText) -> Iterator[Record]:
     """The records of a message in a file, with distinct offsets inside the message: m, m + 1, …"""
     if len(records) == 1:
         yield records[0]
@@ -160,7 +160,7 @@ def _records(lines: BinaryIO, spec: InputFile, position: Position, log: _Log, fi
     """Records from the start of a message on, without those before the offset `first`."""
     start = log.before(position.offset)
     reader = DocumentReader(spec, start.prefixes, start.base, in_log=True)
-    for cut in message_cuts(lines, position, spec.record, a_line_each=spec.format in LINE_FORMATS):
+    for cut in message_cuts(lines, position, spec.record, one_per_line=spec.format in LINE_FORMATS):
         text = MessageText(cut.offset, cut.end, cut.line, cut.raw, cut.line)
         log.add(Position(cut.offset, cut.line), reader)
         if cut.end <= first:
@@ -173,6 +173,6 @@ def _records(lines: BinaryIO, spec: InputFile, position: Position, log: _Log, fi
         records = reader.records(text, elements)
         if cut.last and records[0].reason is Reason.EMPTY:  # a delimiter at the end makes no message
             return
-        for record in spread(records, text):
+        for record in with_offsets(records, text):
             if record.offset >= first:
                 yield record

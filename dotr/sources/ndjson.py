@@ -18,7 +18,7 @@ from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros, Unit
 from dotr.sources.json_records import reason_text
 from dotr.sources.lateness import ALL_TIMES, WantedTimes
-from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damaged, skip_line
+from dotr.sources.lines import DAMAGED, LINE_END, bounded_lines, damage, damaged, skip_line
 from dotr.sources.records import InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.sources.times import parse_date_time, parse_integer
 
@@ -35,7 +35,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
     line -= 1
     end = offset
     try:
-        for raw in bounded(lines, limit):
+        for raw in bounded_lines(lines, limit):
             offset, end = end, end + len(raw)
             line += 1
             time: Micros | None = None

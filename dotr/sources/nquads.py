@@ -13,7 +13,7 @@ from pyoxigraph import RdfFormat, parse
 from dotr.languages.turtle.graphs import error_location, parser_message, too_long_error
 from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
-from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damage_reason, rest_behind_delimiter, skip_line
+from dotr.sources.lines import DAMAGED, LINE_END, bounded_lines, damage, damage_reason, rest_behind_delimiter, skip_line
 from dotr.sources.message_cuts import DELIMITER_LINE
 from dotr.sources.quads import Statement, assemble, quad_parts, statement
 from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
@@ -32,7 +32,7 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position, rest: list
     end, line = position.offset, position.line - 1
     limit, nesting = spec.record, spec.nesting
     try:
-        for raw in bounded(lines, limit):
+        for raw in bounded_lines(lines, limit):
             offset, end = end, end + len(raw)
             line += 1
             if raw[-1] != LINE_END:

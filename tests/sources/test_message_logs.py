@@ -283,10 +283,10 @@ def test_scans_and_full_readings_agree_from_any_position(
 @given(pieces=st.lists(PIECES, max_size=12), form=st.sampled_from(TEXT_FORMATS), limit=st.integers(20, 400))
 def test_cuts_are_consecutive(pieces: list[str], form: Format, limit: int) -> None:
     raw = (LABEL + "".join(pieces)).encode()
-    cuts = list(message_cuts(BytesIO(raw), START, limit, a_line_each=form in LINE_FORMATS))
+    cuts = list(message_cuts(BytesIO(raw), START, limit, one_per_line=form in LINE_FORMATS))
     for number, cut in enumerate(cuts):
         assert raw[cut.offset :].startswith(cut.raw) or cut.why
         assert cut.line == raw.count(b"\n", 0, cut.offset) + 1
         assert cut.offset <= cut.end <= len(raw)
-        again = list(message_cuts(BytesIO(raw[cut.offset :]), Position(cut.offset, cut.line), limit, a_line_each=form in LINE_FORMATS))
+        again = list(message_cuts(BytesIO(raw[cut.offset :]), Position(cut.offset, cut.line), limit, one_per_line=form in LINE_FORMATS))
         assert again == cuts[number:]

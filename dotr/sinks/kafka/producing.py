@@ -118,9 +118,9 @@ class RepeatedBatches(Generic[T]):
     def write_batch(self, number: int, blocks: Iterable[Sequence[T]], check: Check) -> list[DeadLetter]:
         """Send a batch, and wait until all of it is delivered."""
         assert self._delivery is not None
-        refused = self._delivery.writer.send(self._delivery.client, blocks, check)
+        rejected = self._delivery.writer.send(self._delivery.client, blocks, check)
         self._delivery.deliver_all(check)
-        return refused
+        return rejected
 
     def close(self) -> None:
         """Discard undelivered messages, and close the producer."""

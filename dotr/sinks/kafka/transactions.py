@@ -57,7 +57,7 @@ _REFRESH_SECONDS: Final = 3_600.0
 """Age of an offset at which an empty batch commits it again, before a broker deletes it."""
 
 
-def bounded(action: Callable[[], R], seconds: float, events: ProducerEvents, check: Check) -> R:
+def with_time_limit(action: Callable[[], R], seconds: float, events: ProducerEvents, check: Check) -> R:
     """The result of a call to the library, in a thread, with a time limit.
 
     A call may block forever if a broker is lost; its thread and client are then abandoned. Raises
@@ -140,9 +140,9 @@ class TransactionBatches(Generic[T]):
         while number > self._last:
             began = time.monotonic()
             try:
-                refused = self._attempt(number, blocks, check)
+                rejected = self._attempt(number, blocks, check)
                 self._last = number
-                return refused
+                return rejected
             except kafka().KafkaException as error:
                 self._recover(number, error.args[0], began, check)
         return self._writer.too_long(blocks)
@@ -182,7 +182,7 @@ class TransactionBatches(Generic[T]):
         """The result of a call, repeated after transient errors."""
         while True:
             try:
-                return bounded(action, self._seconds + _LOST_SECONDS, self._writer.events, check)
+                return with_time_limit(action, self._seconds + _LOST_SECONDS, self._writer.events, check)
             except kafka().KafkaException as error:
                 failure = permanent_failure(self._destination, error.args[0])
                 if failure is not None:
@@ -197,13 +197,13 @@ class TransactionBatches(Generic[T]):
         self._lost = self._writer.events.lost
         client.begin_transaction()
         try:
-            refused = self._writer.send(client, blocks, check)
+            rejected = self._writer.send(client, blocks, check)
             self._end(client, number + 1, check)
         except BaseException:
             with suppress(kafka().KafkaException):
                 client.abort_transaction(_ABORT_SECONDS)
             raise
-        return refused
+        return rejected
 
     def _end(self, client: Producer, offset: int, check: Check) -> None:
         """Commit the offset, and the transaction with it."""
@@ -212,8 +212,8 @@ class TransactionBatches(Generic[T]):
         while client.flush(STEP_SECONDS):
             events.waiting(check)
         seconds = self._seconds if events.lost == self._lost else _LOST_SECONDS
-        bounded(lambda: client.send_offsets_to_transaction([partition], self._group, seconds), seconds, events, check)
-        bounded(lambda: client.commit_transaction(seconds), seconds, events, check)
+        with_time_limit(lambda: client.send_offsets_to_transaction([partition], self._group, seconds), seconds, events, check)
+        with_time_limit(lambda: client.commit_transaction(seconds), seconds, events, check)
         events.answered()
         self._seconds = _CALL_SECONDS[0]
         self._committed_at = time.monotonic()

@@ -53,11 +53,11 @@ class TopicWriter(Generic[T]):
     def send(self, client: Producer, blocks: Iterable[Sequence[T]], check: Check) -> list[DeadLetter]:
         """Send all messages of a batch; returns the dead letters of those that are too long."""
         encode = self.new_encoder()
-        refused: list[DeadLetter] = []
+        rejected: list[DeadLetter] = []
         for block in blocks:
-            refused += self.send_block(client, encode, block, check)
+            rejected += self.send_block(client, encode, block, check)
             client.poll(0)
-        return refused
+        return rejected
 
     def send_block(self, client: Producer, encode: Encoder[T], block: Sequence[T], check: Check) -> list[DeadLetter]:
         """Send the messages of a block; returns the dead letters of those that are too long. Waits
@@ -66,11 +66,11 @@ class TopicWriter(Generic[T]):
         destination, partition, most = self.destination, self._partition, self._most_bytes - OVERHEAD_BYTES
         topic, event_time = destination.topic, destination.event_time
         produce = client.produce
-        refused: list[DeadLetter] = []
+        rejected: list[DeadLetter] = []
         for message in encode(block):
             body, headers, key, _, time = message
             if len(body) + (0 if key is None else len(key)) > most:
-                refused.append(too_long(message, str(destination), self._most_bytes))
+                rejected.append(too_long(message, str(destination), self._most_bytes))
                 continue
             # librdkafka replaces 0 by the clock's time
             stamp = max(1, time // 1_000) if event_time and time is not None else 0
@@ -81,7 +81,7 @@ class TopicWriter(Generic[T]):
                 except BufferError:
                     client.poll(0.1)
                     self.events.waiting(check)
-        return refused
+        return rejected
 
     def too_long(self, blocks: Iterable[Sequence[T]]) -> list[DeadLetter]:
         """The dead letters of the messages of a batch that are too long, without sending any."""
