@@ -2,10 +2,11 @@
 
 Idea: a thread sends queued messages, within the broker's limit of unacknowledged ones. After a lost
 connection, unacknowledged messages are sent again over the next one, in order, before all others. A
-repeated batch has the same bytes. Some brokers end the connection at a message, such as one that is
-too long. A message is suspect if it was the first unacknowledged one at a loss; it is sent alone,
-and rejected after `MOST_LOSSES` losses in a row, so that it does not block the others. Invariant: a
-message is either queued (`_waiting`), sent (`_sent`), acknowledged, or rejected.
+repeated batch has the same bytes.
+Some brokers end the connection at a message, such as one that is too long. A message is suspect if
+it was the first unacknowledged one at a loss; it is sent alone, and rejected after `MOST_LOSSES`
+losses in a row, so that it does not block the others.
+Invariant: a message is either queued (`_waiting`), sent (`_sent`), acknowledged, or rejected.
 """
 
 from __future__ import annotations

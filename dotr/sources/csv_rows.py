@@ -8,8 +8,9 @@ first line is rejected, and reading resumes at the second: a stray quote costs o
 strict, since a stray quote in lenient parsing would extend to the next quoted field, and merge the
 rows between. A record beyond the limit is scanned in pieces, and only the state of quoting is kept.
 After a stray quote its text is read again; standard input is not seekable, so there the text is
-skipped. Invariant: a row has the same time in a scan, which makes no terms, as when read. Cost:
-about 3 µs a row with four triples.
+skipped.
+Invariant: a row has the same time in a scan, which makes no terms, as when read.
+Cost: about 3 µs a row with four triples.
 """
 
 from __future__ import annotations

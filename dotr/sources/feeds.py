@@ -79,6 +79,7 @@ class OneFile:
         self._file = file
 
     def file(self, number: int) -> InputFile | None:
+        """The file for number 0, else None."""
         return None if number else self._file
 
 
@@ -93,6 +94,7 @@ class AppearingFiles:
         self._paths: list[str] = []
 
     def file(self, number: int) -> InputFile | None:
+        """File of this number, or None; lists the folder where the number is the next one."""
         if number == len(self._paths):
             self._paths += self._folder.new_files()
         return replace(self._growing.like, path=self._paths[number]) if number < len(self._paths) else None
@@ -193,6 +195,7 @@ class StandardInput:
 
     @property
     def end(self) -> InputPoint:
+        """Always the beginning: standard input cannot be read a second time."""
         return self._point
 
     def _read(self) -> None:

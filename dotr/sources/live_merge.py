@@ -5,9 +5,10 @@ Idea: admitted elements are buffered, by time, until the watermarks of all input
 have passed them. An input is idle after its declared duration without a record, counted from the
 first empty read; its next record makes it active again. Elements of an idle input for an instant
 already closed are dead letters. Where all inputs are idle, the buffered instants close, but no
-later ones. Invariant: instants are emitted in time order; an element is emitted, buffered, or a
-dead letter. Cost: a push and a pop of a heap per instant. Memory: the elements between the slowest
-input and the read-ahead of the others.
+later ones.
+Invariant: instants are emitted in time order; an element is emitted, buffered, or a dead letter.
+Cost: a push and a pop of a heap per instant. Memory: the elements between the slowest input and the
+read-ahead of the others.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ blocks. Only lines with such a word, long quotes or braces are scanned. In N-Tri
 delimiter is a separate line. A delimiter inside a graph block is an error that ends the log: the
 rest is one unreadable cut. A message beyond the limit is a cut with the beginning of its text.
 Invariant: a cut begins with the first non-blank character of its message; the cut of a message
-without text begins with its delimiter. Cost: 0.3 µs a line that is not scanned.
+without text begins with its delimiter.
+Cost: 0.3 µs a line that is not scanned.
 """
 
 from __future__ import annotations

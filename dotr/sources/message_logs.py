@@ -4,9 +4,9 @@ A Turtle or N-Triples file is one message. A file of any RDF text that begins wi
 of RDF Messages is a log of messages.
 
 Invariant: a message has the prefixes and the base declared before it. A reader that starts in the
-middle of a log cuts it from the last checkpoint (a message's start, with its declarations) before
-that position. Record n of the message at offset m has the offset m + n, which is inside the
-message. Cost: that of the parser, and of the cuts.
+middle of a log cuts it from the last indexed start of a message before that position. Record n of
+the message at offset m has the offset m + n, which is inside the message.
+Cost: that of the parser, and of the cuts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dotr.sources.lines import DAMAGED, STANDARD_INPUT, damage, damage_reason, o
 from dotr.sources.message_cuts import message_cuts
 from dotr.sources.records import SHOWN, START, InputFile, Position, Record, beginning, limit_reason
 
-_CHECKPOINT_BYTES: Final = 1 << 20
+_INDEX_BYTES: Final = 1 << 20
 
 
 def graph_file_records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
@@ -98,7 +98,7 @@ def with_offsets(records: list[Record], text: MessageText) -> Iterator[Record]:
         yield record._replace(offset=start, end=text.end if number == last else start + 1)
 
 
-class _LogCheckpoint(NamedTuple):
+class _MessageStart(NamedTuple):
     """The start of a message, with the prefixes and the base declared before it."""
 
     position: Position
@@ -107,20 +107,21 @@ class _LogCheckpoint(NamedTuple):
 
 
 class _Log:
-    """The known structure of a file: whether it is a log, and checkpoints in it, 1 MiB apart."""
+    """The known structure of a file: if it is a log, with a sparse index of starts of messages."""
 
     def __init__(self, is_log: bool) -> None:
         self.is_log = is_log
-        self._checkpoints = [_LogCheckpoint(START, {}, "")]
+        self._starts = [_MessageStart(START, {}, "")]
 
-    def before(self, offset: int) -> _LogCheckpoint:
-        """The last checkpoint at or before an offset."""
-        return self._checkpoints[bisect_right(self._checkpoints, offset, key=lambda each: each.position.offset) - 1]
+    def before(self, offset: int) -> _MessageStart:
+        """The last indexed start at or before an offset."""
+        return self._starts[bisect_right(self._starts, offset, key=lambda each: each.position.offset) - 1]
 
     def add(self, position: Position, reader: DocumentReader) -> None:
-        """Add a checkpoint at the start of a message, if the last one is far enough before it."""
-        if position.offset > self._checkpoints[-1].position.offset + _CHECKPOINT_BYTES:
-            self._checkpoints.append(_LogCheckpoint(position, dict(reader.prefixes), reader.base))
+        """Index the start of a message, unless the last indexed one is less than 1 MiB before
+        it."""
+        if position.offset > self._starts[-1].position.offset + _INDEX_BYTES:
+            self._starts.append(_MessageStart(position, dict(reader.prefixes), reader.base))
 
 
 def is_log(file: InputFile) -> bool:

@@ -3,10 +3,11 @@
 Idea: a frame is a header of fixed length, then the description (the transport's properties of the
 message), then the body. The writer publishes the length that is durable, and readers stop there, so
 that a frame torn by a crash is never read. Segments are numbered. The writer begins a new one at
-each start and at a bounded length, and all but the last are immutable. Invariant: record n of the
-message at offset m has the offset m + n, which is inside its frame, since the header is longer than
-the records of an empty message, and each further record has at least two bytes. Cost: about 1 µs a
-frame, without the decoding of the message.
+each start and at a bounded length, and all but the last are immutable.
+Invariant: record n of the message at offset m has the offset m + n, which is inside its frame,
+since the header is longer than the records of an empty message, and each further record has at
+least two bytes.
+Cost: about 1 µs a frame, without the decoding of the message.
 """
 
 from __future__ import annotations

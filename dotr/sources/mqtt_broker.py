@@ -74,15 +74,18 @@ class MqttBroker:
 
     @property
     def host(self) -> str:
+        """The host in the URL."""
         return urlsplit(self.url).hostname or ""
 
     @property
     def port(self) -> int:
+        """The port in the URL, or the default of its scheme."""
         parts = urlsplit(self.url)
         return parts.port or PORTS[parts.scheme]
 
     @property
     def tls(self) -> bool:
+        """True if the connection uses TLS."""
         return urlsplit(self.url).scheme == "mqtts"
 
     @property

@@ -40,7 +40,7 @@ _STEADY_SECONDS: Final = 10.0
 
 _LONGEST_WAIT_SECONDS: Final = 60.0
 _PAUSED_READ_SECONDS: Final = 20.0
-"""Interval of reads while the user has no capacity, so that pings are answered."""
+"""Interval of reads while the user has no capacity, so that its keep-alive works."""
 
 _END_SECONDS: Final = 2.0
 """Longest wait for the broker to close a connection after DISCONNECT."""

@@ -2,8 +2,8 @@
 
 Idea: the broker's session records which messages are acknowledged, and outlives connections and
 runs. A message with QoS 1 is acknowledged once the inbox has stored it; the broker sends at most
-`receive_maximum` messages before that. A separate thread offers all received messages to the inbox
-at once, so that connection and inbox do not block each other.
+`receive_maximum` messages before that. A separate thread offers received messages to the inbox,
+in blocks, so that connection and inbox do not block each other.
 Invariant: messages are offered and acknowledged in the order in which the broker sent them.
 """
 

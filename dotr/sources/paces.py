@@ -58,10 +58,12 @@ class PacedFeed:
 
     @property
     def holding(self) -> bool:
+        """True while a record is held."""
         return self._held is not None
 
     @property
     def ended(self) -> bool:
+        """True if the feed has ended and no record is held."""
         return self._held is None and self._feed.ended
 
     @property

@@ -7,8 +7,9 @@ one `prov:generatedAtTime`; other statements about the graph are dropped. A time
 an empty graph. A broken statement makes a graph unreadable if it is between the graph's statements,
 contains the graph's name, or is adjacent to a time without triples; otherwise it is a separate
 record. Statements that may still belong to a graph are buffered up to the limit of a record; a
-larger graph is skipped in memory of that size. Invariant: records are consecutive, without overlap,
-and reading from the start of any record gives that record and the following ones again.
+larger graph is skipped in memory of that size.
+Invariant: records are consecutive, without overlap, and reading from the start of any record gives
+that record and the following ones again.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Statement(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Length in bytes."""
         return self.end - self.offset
 
     def names(self, graph: str) -> bool:

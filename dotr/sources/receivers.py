@@ -4,8 +4,9 @@ Idea: a receiver (a server, a subscription) runs in threads of its own, and offe
 an inbox. On Spark the inbox is a spool in the checkpoint, which confirms a message once it is on
 the disk. In process it is a bounded queue, which is read as a feed. A receiver acknowledges a
 message to its sender once the inbox has confirmed it. Where the inbox is full, the receiver makes
-the sender wait, or rejects the message. Invariant: the messages of an input are numbered from 1 in
-the order in which the inbox accepted them, and their times of reception never decrease.
+the sender wait, or rejects the message.
+Invariant: the messages of an input are numbered from 1 in the order in which the inbox accepted
+them, and their times of reception never decrease.
 """
 
 from __future__ import annotations
@@ -69,13 +70,11 @@ class Receiver(Protocol):
 
 
 class MessageSource(Protocol):
-    """Specification of a receiver, a frozen value.
-
-    `address` is the `file` of dead letters, and contains no secret.
-    """
+    """Specification of a receiver, a frozen value."""
 
     @property
-    def address(self) -> str: ...
+    def address(self) -> str:
+        """The address without secrets: the `file` of dead letters."""
 
     def receiver(self) -> Receiver:
         """A receiver, not yet started; raises `Refused` where its library is missing."""
@@ -184,7 +183,7 @@ class MessageQueue:
         return True
 
     def wait_for_room(self, seconds: float, size: int = 0) -> bool:
-        """Wait until a message of `size` bytes would be queued, at most so many seconds."""
+        """Wait, `seconds` at most, for space for a message of `size` bytes; True if there is."""
         with self._changed:
             return self._changed.wait_for(lambda: self._has_capacity(1, size), seconds)
 

@@ -4,9 +4,10 @@
 Idea: a scanner of the tokens that can contain the end mark of a statement (IRIs, strings, comments,
 names, braces) cuts the text into directives, blocks and triples. Recovery: a broken statement ends
 where it would end if it were valid; an unclosed block, detected at a second `{`, ends before the
-line of that brace; unclosed long quotes end with their line. Invariant: a statement has the
-prefixes declared before it. A reader that starts in the middle scans the file up to there, once in
-a process. Cost: about 10 µs a line.
+line of that brace; unclosed long quotes end with their line.
+Invariant: a statement has the prefixes declared before it. A reader that starts in the middle scans
+the file up to there, once in a process.
+Cost: about 10 µs a line.
 """
 
 from __future__ import annotations

@@ -53,6 +53,7 @@ class GrowingInput:
 
     @property
     def standard(self) -> bool:
+        """True for standard input."""
         return self.like.path == STANDARD_INPUT
 
 

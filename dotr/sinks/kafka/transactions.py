@@ -5,9 +5,9 @@ of the topic. It is committed in the transaction of the batch, so that both are 
 At a start, `init_transactions` fences an older driver and aborts its open transaction; then the
 offset gives the last batch. No topic and no record is added.
 Invariant: readers with `read_committed` read each batch once. A group has an offset from the first
-start on, so a missing offset was deleted by the broker (its retention of offsets has passed).
-After a transient error, a new producer is created and the offset is read again before the batch is
-repeated: a commit whose response was lost is detected by the offset.
+start on, so a missing offset was deleted by the broker.
+Recovery: after a transient error, a new producer is created and the offset is read again before the
+batch is repeated. A commit whose response was lost is detected by the offset.
 """
 
 from __future__ import annotations

@@ -190,7 +190,8 @@ class Connected(Protocol):
     """A Kafka input or output, with the names and texts of its librdkafka properties."""
 
     @property
-    def properties(self) -> tuple[tuple[str, str], ...]: ...
+    def properties(self) -> tuple[tuple[str, str], ...]:
+        """Names and texts of properties; secrets are `${NAME}`."""
 
 
 def error_text(topics: Connected, error: KafkaError) -> str:
