@@ -196,7 +196,7 @@ class _ObjectReader:
         if len(raw) - len(raw.translate(None, OPENING)) > self._nesting:
             check_json_nesting(text, self._nesting)
         message = DECODER.decode(text if offset else text.removeprefix(_BOM))
-        if b"\\u" in raw and self._each is not None:  # without `each` this is checked after the time is read
+        if b"\\u" in raw and self._each is not None:  # without `each`, `records` checks the text after it has read the time
             _check_text(message)
         return message
 

@@ -118,8 +118,7 @@ class _Log:
         return self._starts[bisect_right(self._starts, offset, key=lambda each: each.position.offset) - 1]
 
     def add(self, position: Position, reader: DocumentReader) -> None:
-        """Index the start of a message, unless the last indexed one is less than 1 MiB before
-        it."""
+        """Index the start of a message, unless the last one is less than 1 MiB before it."""
         if position.offset > self._starts[-1].position.offset + _INDEX_BYTES:
             self._starts.append(_MessageStart(position, dict(reader.prefixes), reader.base))
 

@@ -49,7 +49,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                     return
             try:
                 text = raw.decode()
-                # escaped brackets are not counted
+                # `translate` does not count escaped brackets, such as \u005b
                 deep = len(raw) > nesting and (
                     (_BACKSLASH in raw and b"\\u00" in raw) or len(raw) - len(raw.translate(None, OPENING)) > nesting
                 )
