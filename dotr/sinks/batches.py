@@ -4,8 +4,8 @@ Spark.
 A sink writes items of one kind, firings or dead letters. Files, topics of a broker and URLs of a
 server implement the same two interfaces; `dotr.sinks.opening` opens them.
 Invariant: a batch is written completely or not at all, within the guarantee of the sink (at least
-once: an interrupted batch may be written partly, and is then repeated completely). The sinks of an
-output are written one after the other, and each has its own last batch.
+once: an interrupted batch may be written partly, and is then repeated completely). The sinks of a
+run are written one after the other, and each has its own last batch.
 """
 
 from __future__ import annotations

@@ -263,10 +263,10 @@ class Record(NamedTuple):
     - `offset`, `end`: the range of bytes [offset, end); `line`: the number of the first line.
     - `time`: µs since 1970; None exactly if the record is unreadable. A scan reads only times, so a
       readable record of a scan may be unreadable in a full reading.
-    - `element`: None in an unreadable record and in a scan.
+    - `element`: None in an unreadable record, in a scan, and outside of a filter of times.
     - `raw`: the bytes; only the beginning where they exceed the limit.
     - `why`: the error of an unreadable record, and `stamp` its time, if that is readable.
-    - `reason`: of an unreadable record's dead letter: UNREADABLE or, beyond a limit, LIMIT.
+    - `reason`: the kind of that error: UNREADABLE, LIMIT, EMPTY or LOST.
     """
 
     offset: int
