@@ -23,7 +23,7 @@ _RELATIVE_HINT: Final = "Relative paths are relative to the configuration file; 
 
 
 _LONGEST_PATH: Final = 4096
-"""Bytes of a path on Linux; translating a longer glob takes quadratic time."""
+"""Limit of the bytes of a path on Linux; translating a longer glob takes quadratic time."""
 
 
 def glob_files(pattern: str) -> list[str]:
@@ -77,7 +77,11 @@ def read_document(path: str, span: Span | None = None) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class ConfigFiles:
-    """YAML document, the folder of its relative paths, and the locations set by `--set`."""
+    """The files of a YAML document.
+
+    - `folder`: the base of its relative paths.
+    - `overridden`: the locations set by `--set`.
+    """
 
     tree: Tree
     folder: Path
@@ -94,9 +98,9 @@ class ConfigFiles:
         return os.path.normpath(path if outside else self.folder / path)
 
     def matching_files(self, patterns: Sequence[str], location: Location, problems: list[Diagnostic]) -> list[tuple[str, Span]]:
-        """The files that paths and globs in a list name, each once, with the span that names it.
+        """The files of a list of paths and globs, each once, with the span that names it.
 
-        A pattern without a file is added to `problems`.
+        An error for each pattern without a file is appended to `problems`.
         """
         files: dict[str, Span] = {}
         for number, pattern in enumerate(patterns):
@@ -111,7 +115,8 @@ class ConfigFiles:
     def spec(
         self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection, windows: WindowsSection
     ) -> tuple[ProgramSpec, list[Diagnostic]]:
-        """The program of a configuration or rule test without its unreadable files, and the errors.
+        """The program of a configuration or rule test without its unreadable files, and their
+        errors.
 
         `rules` are the paths and globs at the location `rules` of the document.
         """
@@ -143,7 +148,7 @@ class ConfigFiles:
         return spec, problems
 
     def _origin(self, windows: WindowsSection, unit: Unit, problems: list[Diagnostic]) -> Micros:
-        """The origin of windows in µs since 1970; 0, with a problem, where it is no time."""
+        """The origin of windows in µs since 1970; 0, and a problem, where it is invalid."""
         try:
             return parse_time(windows.origin, unit)
         except ValueError as error:

@@ -51,8 +51,8 @@ class Config:
     def cache_policy(self, least: int = MIN_BYTES, *, fresh: bool = False) -> CachePolicy:
         """The policy of the cache of compiled backgrounds.
 
-        `least` is the size of the sources in bytes from which a background is cached; `fresh`
-        compiles it anew.
+        `least` is the smallest size of the sources (bytes) at which a background is cached. `fresh`
+        ignores the cached one.
         """
         path = self.settings.knowledge.cache
         folder = default_folder() if path is None else Path(self.files.path(path, ("knowledge", "cache"))).absolute()

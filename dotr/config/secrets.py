@@ -1,7 +1,8 @@
-"""Secrets of a configuration: passwords, tokens and keys, as the environment variables that hold them.
+"""Secrets of a configuration: passwords, tokens and keys, by the environment variables that hold
+them.
 
-Invariant: the value of a secret is in no object of a configuration, and so in no message, log,
-checkpoint or task. `${NAME}` is what travels; the process that needs the value reads its own
+Invariant: no object of a configuration contains the value of a secret, so no message, log,
+checkpoint or task does. They contain `${NAME}`, and the process that needs the value reads its own
 environment.
 """
 
@@ -36,7 +37,7 @@ class Secret:
     __slots__ = ("text",)
 
     def __init__(self, text: str) -> None:
-        """`text` is `${NAME}`; raises ValueError without the text."""
+        """`text` is `${NAME}`; raises ValueError, whose message does not contain the text."""
         if not VARIABLE.fullmatch(text):
             raise ValueError("a secret is written as ${NAME}, the environment variable that holds the value")
         self.text = text
@@ -47,7 +48,7 @@ class Secret:
         return self.text[2:-1]
 
     def reveal(self) -> str:
-        """The value, from the environment of this process; raises `Refused` (S124) without one."""
+        """The value in the environment of this process; raises `Refused` (S124) if it is unset."""
         return value_of(self.variable)
 
     def __repr__(self) -> str:
@@ -95,7 +96,7 @@ def reveal_url(url: str) -> str:
 
 
 def is_secret(location: Iterable[str | int]) -> bool:
-    """Test for a location of a configuration whose value is a secret.
+    """True if the value at a location of a configuration is a secret.
 
     >>> is_secret(("input", 0, "kafka", "sasl.password")), is_secret(("output", 1, "http", "tokens", 0)), is_secret(("name",))
     (True, True, False)
@@ -105,7 +106,7 @@ def is_secret(location: Iterable[str | int]) -> bool:
 
 
 def secret_ranges(location: Iterable[str | int], text: str) -> list[tuple[int, int]]:
-    """The ranges of a value that are secret: all of a secret's, the password of a URL.
+    """The secret ranges [start, end) of a value: all of a secret, or the password of a URL.
 
     >>> secret_ranges(("input", 0, "mqtt", "url"), "mqtt://a:b@c")
     [(9, 10)]
@@ -119,7 +120,7 @@ def secret_ranges(location: Iterable[str | int], text: str) -> list[tuple[int, i
 
 
 def is_variable(text: str) -> bool:
-    """Test for `${NAME}`, an environment variable without a default.
+    """True for `${NAME}`, an environment variable without a default.
 
     >>> is_variable("${A}"), is_variable("${A:-b}"), is_variable("a${A}")
     (True, False, False)

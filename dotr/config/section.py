@@ -11,5 +11,5 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     def is_given(self, key: str) -> bool:
-        """True if a document has a value for a key."""
+        """True if the document gives a value for a key, rather than the default."""
         return key in self.model_fields_set

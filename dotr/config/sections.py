@@ -367,13 +367,13 @@ _TYPE_MESSAGES: Final = {
 def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) -> list[Diagnostic]:
     """The schema errors of a document as diagnostics (C201 to C203), by offset.
 
-    `error` is pydantic's, of validating `tree.data` against `model`.
+    `error` is raised by pydantic's validation of `tree.data` against `model`.
     """
     problems: list[Diagnostic] = []
     for item in error.errors(include_url=False):
         location: Location = tuple(part for part in item["loc"] if part not in UNION_TAGS)
         if location and location[-1] in ("str", "int", "bool") and location not in tree.spans:
-            location = location[:-1]  # pydantic appends the member of a union that it tried
+            location = location[:-1]  # pydantic appends the type of the union's member
         key_path = ".".join(map(str, location))
         match item["type"]:
             case "extra_forbidden":
@@ -403,7 +403,7 @@ def _message_and_hint(kind: str, message: str, value: object, context: Mapping[s
 
 
 def keys_of(model: type[BaseModel], location: Location) -> list[str]:
-    """The keys of the section at a location of the schema; empty if no section is there.
+    """The keys of the section at a location of the schema; empty where there is no section.
 
     >>> keys_of(Settings, ("output", 0))
     ['format', 'path', 'kafka', 'mqtt', 'http']
@@ -419,8 +419,9 @@ def keys_of(model: type[BaseModel], location: Location) -> list[str]:
 
 
 def _section_of(annotation: object, *, in_list: bool) -> object:
-    """The section type inside an annotation, such as `list[InputSection]`, or itself. Of a union of
-    a list and a section it is the section, or the one in the list.
+    """The section type in an annotation such as `list[InputSection]`; else the annotation itself.
+
+    Of a union of a list and a section, `in_list` selects the section in the list.
     """
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
@@ -430,5 +431,5 @@ def _section_of(annotation: object, *, in_list: bool) -> object:
 
 
 def schema() -> str:
-    """The JSON Schema of a configuration, as `config.schema.json` holds it."""
+    """The JSON Schema of a configuration: the text of `config.schema.json`."""
     return json.dumps(Settings.model_json_schema(), indent=2) + "\n"

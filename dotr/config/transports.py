@@ -16,7 +16,7 @@ from dotr.sources.times import parse_delay
 Transport = Literal["path", "kafka", "mqtt", "http"]
 
 TRANSPORTS: Final[tuple[Transport, ...]] = ("path", "kafka", "mqtt", "http")
-"""The keys of an input or output of which exactly one is given."""
+"""The keys of transports; an input or output has exactly one of them."""
 
 
 class KafkaSection(Section):

@@ -1,7 +1,7 @@
 """Reader of YAML to plain data with the span of every key and value.
 
-Environment variables are substituted while reading: `${NAME}`, `${NAME:-default}`; but for secrets
-(`dotr.config.secrets`), which stay `${NAME}`, and whose values no message shows.
+Environment variables are substituted while reading: `${NAME}`, `${NAME:-default}`. Secrets
+(`dotr.config.secrets`) are not substituted, and no message shows their values.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Tree:
         return self.spans.get((*location, _KEY), self.span(location))
 
     def begins_with_variable(self, location: Location) -> bool:
-        """True if a value begins with an environment variable that is set."""
+        """True if the text of a value begins with an environment variable that is set."""
         value_span = self.spans.get(location)
         variable = _ENVIRONMENT.match(value_span.text.lstrip("\"'")) if value_span is not None else None
         return variable is not None and variable[1] in os.environ
@@ -98,7 +98,7 @@ _SECRET_TEXT: Final = re.compile(r"((?:password|passphrase|secret|tokens?|pem|ja
 def read_tree(document: Document, base: Location = ()) -> Tree:
     """Read YAML with environment variables substituted. Raises `Refused` with all problems.
 
-    `base` is the location of the document's value in the configuration, where it is a part of one.
+    `base` is the location in the configuration of which the document is a part (a `--set` option).
 
     >>> read_tree(Document("c.yaml", "a: [1, x]")).data
     {'a': [1, 'x']}
@@ -111,7 +111,7 @@ def read_tree(document: Document, base: Location = ()) -> Tree:
         raise Refused([_yaml_error(error, _without_secrets(document))]) from None
     except RecursionError:
         raise Refused([Diagnostic("C102", f"{document.name} is nested too deeply", reading.current_span)]) from None
-    except (ValueError, OverflowError):  # an escape beyond U+10FFFF
+    except (ValueError, OverflowError):  # of an escape beyond U+10FFFF
         hint = "An escape is \\u00E9 or \\U0001F525; a backslash itself is \\\\, or stands in 'single quotes'."
         raise Refused([Diagnostic("C102", "this is no character", reading.current_span, hint)]) from None
     if reading.problems:
@@ -123,21 +123,21 @@ def read_tree(document: Document, base: Location = ()) -> Tree:
 
 
 def _masked(text: str, ranges: Sequence[tuple[int, int]]) -> str:
-    """A text with asterisks in place of the characters of some ranges; lines stay lines."""
+    """A text with asterisks in place of the characters in some ranges, except line ends."""
     for start, end in ranges:
         text = text[:start] + re.sub(r"[^\n]", "*", text[start:end]) + text[end:]
     return text
 
 
 def _without_secrets(document: Document) -> Document:
-    """A document that is no YAML, with asterisks behind keys of secrets."""
+    """A document that is no YAML, with asterisks in place of the text behind keys of secrets."""
     return Document(document.name, _masked(document.text, [found.span(2) for found in _SECRET_TEXT.finditer(document.text)]))
 
 
 class _Reading:
     """Traversal of the nodes of a document.
 
-    `written_secrets` are the ranges of the text in which a secret is written as it is.
+    `written_secrets` are the ranges of the text with a secret's value, which is an error.
     """
 
     def __init__(self, document: Document, base: Location = ()) -> None:
@@ -304,7 +304,7 @@ def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Loca
 
 
 def _keys_of(path: str) -> Location:
-    """The keys of a path. Those of a Kafka section have dots in them.
+    """The keys of a path; keys of a Kafka section contain dots.
 
     >>> _keys_of("input.0.path"), _keys_of("input.0.kafka.sasl.password")
     (('input', 0, 'path'), ('input', 0, 'kafka', 'sasl.password'))

@@ -19,7 +19,7 @@ WARNINGS_PER_KIND: Final = 3
 
 
 class WarningLimiter:
-    """Logger of the first warnings of each kind, followed by one note that further ones are only
+    """Logger of the first warnings of each kind; one more warning states that others are only
     counted.
 
     `limit` is the number of dead letters logged for each input and reason (0: none).

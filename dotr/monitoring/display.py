@@ -34,10 +34,9 @@ _EVERY_SECONDS = 10.0
 
 @contextmanager
 def progress_line(name: str, *, quiet: bool) -> Iterator[ProgressLine]:
-    """Context with a line of progress on stderr, below the log messages. With `quiet` only errors
-    are printed.
+    """Context with a line of progress on stderr, below the log messages; `name` is the pipeline's.
 
-    Yields the callable that receives the totals.
+    With `quiet` only errors are printed. Yields the callable that receives the totals.
     """
     console = Console(stderr=True, highlight=False)
     with _logging(console, logging.ERROR if quiet else logging.WARNING):
@@ -53,7 +52,7 @@ def progress_line(name: str, *, quiet: bool) -> Iterator[ProgressLine]:
 class ProgressLine:
     """Line of a run's progress, passed to `show` at least `interval` seconds apart.
 
-    Calls pass the totals so far; `report_activity` names the work before the first totals.
+    The line is called with the totals so far; `report_activity` is called before the first totals.
     """
 
     def __init__(self, name: str, show: Callable[[str], None], interval: float = 0.0) -> None:
@@ -69,7 +68,7 @@ class ProgressLine:
         self._refresh()
 
     def report_activity(self, activity: str) -> None:
-        """Show an activity instead of the totals, until the next call; an empty text ends it."""
+        """Show an activity in place of the totals, until it is replaced by an empty text."""
         self._activity = activity
         self._refresh()
 
@@ -98,8 +97,8 @@ class _Handler(logging.Handler):
 
 @contextmanager
 def json_progress(latest: LatestFigures) -> Iterator[None]:
-    """Context that writes reports as JSON lines: the first at once, then one every ten seconds, the
-    last at the end."""
+    """Context that writes reports as JSON lines to stderr: at the first totals, at most every ten
+    seconds, and at the end."""
     last = -_EVERY_SECONDS
     writing = threading.Lock()
 

@@ -17,8 +17,13 @@ from dotr.monitoring.totals import Totals
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Totals and progress of a run, `seconds` after its start; `rules` has the names of the rules,
-    in the order written, and `clock` formats the pipeline's times."""
+    """Totals and progress of a run at one moment.
+
+    - `pipeline`, `engine`: the names of the pipeline and the runtime.
+    - `seconds`: since the start of the run.
+    - `rules`: the names of the rules, in the order of the files.
+    - `clock`: the format of the pipeline's times.
+    """
 
     pipeline: str
     engine: str
@@ -30,7 +35,11 @@ class Figures:
 
 
 class LatestFigures:
-    """Holder of the latest figures; `on_change` is called after each update of the totals."""
+    """Holder of the latest figures.
+
+    `clock`, `rules` and the callback `on_change` are set by the run. `on_change` is called after
+    each update of the totals, in the thread of the run.
+    """
 
     def __init__(self, pipeline: str, engine: str) -> None:
         self._pipeline = pipeline
@@ -48,9 +57,9 @@ class LatestFigures:
         self.on_change()
 
     def update_progress(self, progress: RunProgress) -> None:
-        """Replace the progress; an update of the totals follows."""
+        """Replace the progress; an update of the totals follows, which calls `on_change`."""
         self._progress = progress
 
     def read(self) -> Figures:
-        """Return the figures of this moment."""
+        """The figures of this moment; callable in any thread."""
         return Figures(self._pipeline, self._engine, time.monotonic() - self._started, self._totals, self._progress, self.rules, self.clock)

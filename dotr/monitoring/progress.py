@@ -1,8 +1,9 @@
 """Progress of a run in event time: closed instants, watermarks and lags of inputs, stored events.
 
-Watermark of an input: no element of that time or an earlier one follows (semantics.md, section 6).
-Lag of an input: distance of its watermark from the furthest one; others wait for the greatest lag.
-Both are event times, independent of the system clock.
+The watermark of an input is a time such that no element of it or an earlier time follows
+(semantics.md, section 6). The lag of an input is the distance of its watermark from the greatest
+one; the input with the greatest lag delays the others. Both are in event time, independent of the
+clock.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from dotr.model.time import LAST_MICRO, Micros
 class InputProgress:
     """Progress of an input, by its name in the configuration.
 
-    `watermark` is in µs since 1970, None before the first record; `ended`: all of the input is
-    read; `connected`: its broker answers (None: it has none).
+    - `watermark`: µs since 1970; None before the first record.
+    - `ended`: True if all of the input is read.
+    - `connected`: True while its broker answers, or its server listens; None where it has neither.
     """
 
     name: str
@@ -33,7 +35,7 @@ class InputProgress:
 
 @dataclass(frozen=True, slots=True)
 class StoredCount:
-    """Number of events of a label that a layer of rules stores."""
+    """Number of events of a label that a layer of rules has stored."""
 
     layer: int
     label: str
@@ -42,7 +44,7 @@ class StoredCount:
 
 @dataclass(frozen=True, slots=True)
 class BatchFigures:
-    """Figures of Spark's last batch: number, duration, rows and bytes of its state stores."""
+    """Figures of Spark's last batch: number, ms, rows and memory (bytes) of its state stores."""
 
     number: int
     milliseconds: int
@@ -54,8 +56,10 @@ class BatchFigures:
 class RunProgress:
     """Progress of a run at one moment.
 
-    `closed`: all instants up to this time (µs since 1970) are closed and processed; `state_bytes`:
-    bytes of the state as written (None in process); `batch`: last batch on Spark.
+    - `closed`: all instants up to this time (µs since 1970) are closed and processed; None: none
+      is.
+    - `state_bytes`: bytes of the state as written; None in process.
+    - `batch`: the last batch on Spark; None in process.
     """
 
     closed: Micros | None = None
@@ -90,9 +94,9 @@ def progress_by_input(
 ) -> tuple[InputProgress, ...]:
     """Progress of inputs, in the order of their first files.
 
-    `files` are triples of an input's name, a watermark and whether the file has ended. The
-    watermark of an input is the smallest of its files that have not ended, and at least `closed`.
-    `connections`: whether the broker of an input answers.
+    Each of `files` has the name of its input, its watermark (µs since 1970), and True if it has
+    ended. The watermark of an input is the smallest of its files that have not ended, and at least
+    `closed`. `connections` has `InputProgress.connected` by input.
 
     >>> progress_by_input([("a", 5, False), ("a", 9, False), ("b", 3, True)], 4)
     (InputProgress(name='a', watermark=5, ended=False, connected=None), InputProgress(name='b', watermark=4, ended=True, connected=None))
@@ -113,8 +117,8 @@ def progress_by_input(
 
 
 def port_labels(layers: Sequence[Layer]) -> tuple[tuple[str, ...], ...]:
-    """Names of the ports of each layer: the queries or events that rules read there, or the unit of
-    another language that reads there."""
+    """Labels of the ports of each layer: the queries or events that rules read at the port, or the
+    unit of another language that reads it."""
     return tuple(map(_labels, layers))
 
 
@@ -132,7 +136,8 @@ def _labels(layer: Layer) -> tuple[str, ...]:
 
 
 def _joined(names: Sequence[Label]) -> str:
-    """
+    """Names as one text, of which three are shown.
+
     >>> _joined(["A", "B"]), _joined(["A", "B", "C", "D"])
     ('A, B', 'A, B, C and 1 more')
     """
@@ -140,7 +145,9 @@ def _joined(names: Sequence[Label]) -> str:
 
 
 def stored_events(labels: Sequence[Sequence[str]], counts: Sequence[Sequence[int]]) -> tuple[StoredCount, ...]:
-    """Stored events by layer and label, summed over ports of one label; zero counts are left out.
+    """Stored events by layer and label, summed over ports of one label, without zero counts.
+
+    `labels` and `counts` are parallel: a sequence for each layer, with an item for each port.
 
     >>> stored_events([["A", "B", "B"]], [[0, 2, 3]])
     (StoredCount(layer=0, label='B', events=5),)

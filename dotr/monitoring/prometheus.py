@@ -1,10 +1,10 @@
 """Metrics of a run for Prometheus: a collector of the latest figures, and the endpoint that serves
 them.
 
-Counters belong to the run: each start begins at zero, which Prometheus reads as a reset. Unknown
-gauges are left out. Times are seconds since 1970, whatever the unit of the inputs, so that
-`time() - dotr_closed_timestamp_seconds` is a delay. prometheus_client writes the text formats; the
-server is the standard library's, on loopback unless configured otherwise.
+Counters are those of the run: each start begins at zero, which Prometheus treats as a reset.
+Unknown gauges are omitted. Times are seconds since 1970 for any unit of the inputs, so that `time()
+- dotr_closed_timestamp_seconds` is a delay. prometheus_client writes the text formats; the server
+is the standard library's, on loopback unless configured otherwise.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 LOOPBACK: Final = "127.0.0.1"
 
 Samples: TypeAlias = dict[tuple[str, ...], float | None]
-"""Value of a metric by the values of its own labels; None is unknown."""
+"""Values of a metric by the values of its labels (without pipeline and engine); None: unknown."""
 
 
 class RunCollector(Collector):
@@ -99,7 +99,7 @@ class RunCollector(Collector):
 
 
 def exposition(figures: Figures) -> str:
-    """Metrics page of some figures, in Prometheus' text format 0.0.4.
+    """Metrics page of figures, in Prometheus' text format 0.0.4.
 
     >>> from dotr.monitoring.totals import Totals
     >>> page = exposition(Figures("fire", "local", 2.5, Totals(elements=3, dead_letters={Reason.LATE: 1})))
@@ -111,7 +111,7 @@ def exposition(figures: Figures) -> str:
 
 def address_of(text: str | int) -> tuple[str, int]:
     """Host and port of an address `HOST:PORT`, or of a port alone, whose host is loopback. Raises
-    ValueError on any other text.
+    ValueError for any other text.
 
     >>> address_of(9464), address_of("0.0.0.0:9464"), address_of("[::1]:9464")
     (('127.0.0.1', 9464), ('0.0.0.0', 9464), ('::1', 9464))
@@ -124,11 +124,11 @@ def address_of(text: str | int) -> tuple[str, int]:
 
 @contextmanager
 def serve_metrics(text: str | int, read: Callable[[], Figures], span: Span | None = None) -> Iterator[int]:
-    """Endpoint at address `text` that answers `/metrics` until the context ends. Yields its port
-    (free one where `text` has port 0).
+    """Context in which an endpoint at address `text` serves `/metrics`. Yields its port (a free one
+    where `text` has port 0).
 
-    `read` returns the latest figures. Raises `Refused` (C215, at `place`) where the address cannot
-    be bound.
+    `read` returns the latest figures, and is called in other threads. Raises `Refused` (C215, at
+    `span`) where the address cannot be bound.
     """
     host, port = address_of(text)
     try:
@@ -157,8 +157,8 @@ class _Server(ThreadingMixIn, WSGIServer):
 
         def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             if environ["PATH_INFO"] == "/metrics":
-                answer: Iterable[bytes] = page(environ, start_response)
-                return answer
+                response: Iterable[bytes] = page(environ, start_response)
+                return response
             start_response("404 Not Found", [("Content-Type", "text/plain")])
             return [b"The metrics are at /metrics.\n"]
 
@@ -193,7 +193,8 @@ def _registry(read: Callable[[], Figures]) -> CollectorRegistry:
 
 
 def _seconds(micros: Micros | None) -> float | None:
-    """
+    """A time or duration (µs) in seconds; None where it is unknown or infinite.
+
     >>> _seconds(12_000_000), _seconds(1_500_000), _seconds(LAST_MICRO)
     (12.0, 1.5, None)
     """

@@ -1,5 +1,5 @@
-"""Lines of a run's summary about its units: rules that never fired, and where they stopped; labels of
-other units that never came.
+"""Lines of a run's summary: rules without an event, with the step at which they stopped, and labels
+of other units without an event.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dotr.monitoring.totals import Totals
 from dotr.patterns.rule_counts import RuleCounts
 
 MOST_LINES: Final = 10
-"""The number of rules that are named, and of terms that are listed."""
+"""Limit of the rules, labels and terms that are listed."""
 
 
 def unit_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
@@ -31,25 +31,25 @@ def unit_lines(program: CompiledProgram, totals: Totals, config: str, *, every: 
 
 
 def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
-    """Lines about rules without an event, in the order of the rules: ten at most, the others
-    counted.
+    """Lines about rules without an event, in the order of the rules: at most ten, and the number of
+    the others.
 
     Args:
         totals: those of the run; on Spark, of all runs from the checkpoint's beginning.
         config: the path of the configuration as the user wrote it, for the suggested command.
-        every: a line for every rule instead.
+        every: True for a line about every rule, with or without events.
     """
     rules = program.rules.rules if every else [rule for rule in program.rules.rules if not _counts(totals, rule).events]
     shown = rules if every else rules[:MOST_LINES]
-    explained = _Unfed(program, totals) if any(not _counts(totals, rule).anchors for rule in shown) else None
-    lines = [_line(rule, _counts(totals, rule), explained, config) for rule in shown]
+    missing_terms = _MissingTerms(program, totals) if any(not _counts(totals, rule).anchors for rule in shown) else None
+    lines = [_line(rule, _counts(totals, rule), missing_terms, config) for rule in shown]
     if len(rules) > len(shown):
         lines.append(f"{len(rules) - len(shown)} more {_verb(len(rules) - len(shown))} never fired: --rules shows every rule.")
     return lines
 
 
 def _label_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
-    """Lines about the events of units other than rules, by label: ten at most, the others counted."""
+    """Lines about the labels of other units: at most ten, and the number of the others."""
     counts = {label: totals.rules.get(label, RuleCounts()).events for label in units_by_label(program.units)}
     labels = [label for label, events in counts.items() if every or not events]
     shown = labels if every else labels[:MOST_LINES]
@@ -72,13 +72,13 @@ def _counts(totals: Totals, rule: Rule) -> RuleCounts:
     return totals.rules.get(rule.name, RuleCounts())
 
 
-def _line(rule: Rule, counts: RuleCounts, unfed: _Unfed | None, config: str) -> str:
+def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, config: str) -> str:
     """The line about a rule."""
     if counts.events:
         return f"Rule {rule.name}: {count_text(counts.anchors, 'anchor')}, {count_text(counts.events, 'event')}."
     command = f" dotr why-not {shlex.quote(config)} --rule {rule.name}"
-    if not counts.anchors and unfed is not None:
-        missing = unfed.sentence(rule)
+    if not counts.anchors and missing_terms is not None:
+        missing = missing_terms.sentence(rule)
         if missing or not rule.anchor.constraints:
             return f"Rule {rule.name} never fired: its anchor {rule.anchor.origin} has no {_kind(rule.anchor.source)}.{missing or command}"
     steps = step_names(rule.clauses, has_condition=rule.condition is not None)
@@ -87,7 +87,7 @@ def _line(rule: Rule, counts: RuleCounts, unfed: _Unfed | None, config: str) -> 
 
 
 def _kind(source: Source) -> str:
-    """The noun for what an anchor's source gives."""
+    """The noun for the items of an anchor's source."""
     match source:
         case EventSource():
             return "event"
@@ -99,8 +99,8 @@ def _kind(source: Source) -> str:
             assert_never(source)
 
 
-class _Unfed:
-    """The terms that no element brought, for rules whose anchors have no fact."""
+class _MissingTerms:
+    """Explanation, by missing terms, of anchors without a fact."""
 
     def __init__(self, program: CompiledProgram, totals: Totals) -> None:
         self._terms = totals.terms
@@ -109,8 +109,8 @@ class _Unfed:
         self._dependencies = TermDependencies(program)
 
     def sentence(self, rule: Rule) -> str:
-        """A sentence about the terms that the anchor of a rule lacks; empty where they do not
-        explain that it has no fact, or too many terms were brought to note all.
+        """A sentence about the missing terms of a rule's anchor; empty where there are none, or
+        where not all terms of elements were recorded.
         """
         query = self._queries.get(rule.name)
         if query is None or not self._terms or len(self._terms) >= MOST_TERMS:
@@ -123,7 +123,8 @@ class _Unfed:
 
 
 def _listed(texts: list[str], word: str) -> str:
-    """
+    """Texts as an enumeration.
+
     >>> _listed(["a", "b", "c"], "or"), _listed(["a"], "or")
     ('a, b or c', 'a')
     """
@@ -131,13 +132,13 @@ def _listed(texts: list[str], word: str) -> str:
 
 
 def _brought(missing: Collection[Term], terms: Iterable[Term], prefixes: Prefixes) -> str:
-    """The terms that elements bring, in order; of many, those spelt most like the missing ones."""
+    """The terms of elements, sorted; of many, those spelt most like the missing ones."""
 
-    def likeness(text: str) -> float:
+    def similarity(text: str) -> float:
         return max(SequenceMatcher(None, text, term_text(each, prefixes)).ratio() for each in missing)
 
     texts = sorted(term_text(term, prefixes) for term in terms)
     if len(texts) <= MOST_LINES:
         return ", ".join(texts)
-    alike = sorted(texts, key=likeness, reverse=True)[:MOST_LINES]
-    return f"{', '.join(sorted(alike))} and {len(texts) - MOST_LINES:,} more"
+    closest = sorted(texts, key=similarity, reverse=True)[:MOST_LINES]
+    return f"{', '.join(sorted(closest))} and {len(texts) - MOST_LINES:,} more"

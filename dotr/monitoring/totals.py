@@ -1,4 +1,4 @@
-"""Totals of a run, counted alike by every runtime."""
+"""Totals of a run, counted in the same way by every runtime."""
 
 from __future__ import annotations
 
@@ -16,11 +16,18 @@ from dotr.patterns.rule_counts import RuleCounts, added_counts
 class Totals:
     """Totals of a run.
 
-    `elements` are those read and not rejected, `instants` those processed, `facts` those of
-    interest, `events` those written, `dropped` output triples that cannot be written. `fallbacks`
-    (`dotr.errors.fallbacks`) depend on how a run is divided into batches, so equality ignores them.
-    `rules` has the counts of the rules that have found anything, by name; `terms` the predicates
-    and classes that elements bring, while a rule waits for any (`dotr.monitoring.stream_terms`).
+    - `elements`: read and not rejected.
+    - `instants`: closed and processed.
+    - `facts`: facts of interest.
+    - `events`: written.
+    - `dead_letters`: rejected records, by reason.
+    - `dropped`: output triples that cannot be written.
+    - `inconsistent`: instants that contradict themselves or the background.
+    - `fallbacks`: see `dotr.errors.fallbacks`; they depend on the division of a run into batches,
+      so equality ignores them.
+    - `rules`: the counts of the rules with any, by name.
+    - `terms`: the predicates and classes of elements, recorded until every term that an anchor
+      needs has occurred (`dotr.monitoring.stream_terms`); ignored by equality.
     """
 
     elements: int = 0
@@ -36,11 +43,12 @@ class Totals:
 
     @property
     def all_rejected(self) -> bool:
-        """True where elements were read and every one was rejected. An empty message is no element."""
+        """True if elements were read, and all were rejected. An empty message is no element."""
         return not self.elements and any(count for reason, count in self.dead_letters.items() if reason is not Reason.EMPTY)
 
     def __add__(self, other: Totals) -> Totals:
-        """
+        """Sum of both totals.
+
         >>> both = Totals(elements=2, dead_letters={Reason.LATE: 1}) + Totals(elements=3, dead_letters={Reason.LATE: 2})
         >>> both == Totals(elements=5, dead_letters={Reason.LATE: 3})
         True
@@ -65,8 +73,7 @@ ReportTotals: TypeAlias = Callable[[Totals], None]
 
 
 ReportActivity: TypeAlias = Callable[[str], None]
-"""Callback that receives the activity of a run before its first totals: a few words, empty once
-there are totals."""
+"""Callback that receives the activity of a run before its first totals; empty when it ends."""
 
 
 def ignore_activity(activity: str) -> None:
@@ -74,10 +81,11 @@ def ignore_activity(activity: str) -> None:
 
 
 class RunFailed(DotrError):
-    """Failure of a run for a reason outside the user's files; the message is one sentence and the
-    place of the log."""
+    """Failure of a run for a reason outside of the user's files.
+
+    The message is one sentence, and the path of the log.
+    """
 
 
 class InputLost(RunFailed):
-    """Failure of a run whose input cannot be read any further, so that another try would fail
-    too."""
+    """Failure of a run whose input cannot be read further, so that a retry would fail too."""

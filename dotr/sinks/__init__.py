@@ -1,1 +1,1 @@
-"""Sinks: files, batches of files, and dead letters."""
+"""Sinks of outputs and dead letters: files, Kafka, MQTT and HTTP."""

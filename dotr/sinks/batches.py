@@ -1,10 +1,11 @@
-"""Interfaces of sinks: what a run in process writes to, and what a run on Spark writes batches to.
+"""Interfaces of sinks: `RunSink` for a run in process, and `BatchSink` for the batches of a run on
+Spark.
 
-A sink takes items of one kind, firings or dead letters. Files, topics of a broker and addresses of
-a server implement the same two interfaces; `dotr.sinks.opening` knows them all.
-Invariant: a batch is in a sink whole or not at all as far as the sink's promise goes
-(`at_least_once`: a batch that was cut off may be there in part, and is then written again whole).
-Sinks are written one behind the other, and each knows its own last batch.
+A sink writes items of one kind, firings or dead letters. Files, topics of a broker and URLs of a
+server implement the same two interfaces; `dotr.sinks.opening` opens them.
+Invariant: a batch is written completely or not at all, within the guarantee of the sink (at least
+once: an interrupted batch may be written partly, and is then repeated completely). The sinks of a
+run are written one after the other, and each has its own last batch.
 """
 
 from __future__ import annotations
@@ -19,34 +20,37 @@ from dotr.model.stream import DeadLetter
 T_contra = TypeVar("T_contra", contravariant=True)
 
 Check: TypeAlias = Callable[[], None]
-"""Called while a sink waits for a broker or server; raises where the run has been stopped."""
+"""Callback of a sink that waits for a broker or server; raises if the run was stopped."""
 
 
 Reject: TypeAlias = Callable[[DeadLetter], None]
-"""Called with the dead letter of an item that a sink cannot take: a message that is too long."""
+"""Callback for the dead letter of an item that a sink cannot write: a message that is too long."""
 
 
 def check_nothing() -> None:
-    """Go on waiting."""
+    """Does nothing: the sink continues to wait."""
 
 
 class RunSink(Protocol[T_contra]):
-    """A sink of a run in process: a context, whose exit completes what is written.
+    """A sink of a run in process: a context, whose exit completes the output.
 
-    `write_items` adds items in output order. `flush` hands on what is buffered. `mark` gives a
-    place for `truncate`, or None where what is written cannot be taken back. `discard` closes a
-    sink to which nothing was written, and removes what opening it has made. Raises `WriteFailed`.
+    Its methods raise `WriteFailed`.
     """
 
-    def write_items(self, items: Sequence[T_contra]) -> None: ...
+    def write_items(self, items: Sequence[T_contra]) -> None:
+        """Add items, in the order of the output."""
 
-    def flush(self) -> None: ...
+    def flush(self) -> None:
+        """Write all buffered items."""
 
-    def mark(self) -> int | None: ...
+    def mark(self) -> int | None:
+        """The present end of the output, for `truncate`; None where output cannot be withdrawn."""
 
-    def truncate(self, mark: int, /) -> None: ...
+    def truncate(self, mark: int, /) -> None:
+        """Withdraw the output behind a mark."""
 
-    def discard(self) -> None: ...
+    def discard(self) -> None:
+        """Close a sink without output, and remove the files that opening it has created."""
 
     def __enter__(self) -> Self: ...
 
@@ -54,33 +58,37 @@ class RunSink(Protocol[T_contra]):
 
 
 class BatchSink(Protocol[T_contra]):
-    """A sink of a run on Spark: batches with numbers, each there whole or not at all.
+    """A sink of a run on Spark, for numbered batches."""
 
-    `open` connects before the first batch. It returns the number of the last batch that is there;
-    None where none is, or where the sink need not know. It raises `Refused` for what can never
-    succeed, and waits for what may, calling `check`.
-    `write_batch` writes the blocks of items of a batch in order, and returns when they are there; a
-    batch that is there already is left as it is, or written again with the same bytes. The blocks
-    can be read again, for another attempt. It returns the dead letters of items that the sink
-    cannot take, the same ones each time. Raises `WriteFailed`, `Refused`, or what `check` raises.
-    `close` ends the connection.
-    """
+    def open(self, check: Check) -> int | None:
+        """Connect, before the first batch.
 
-    def open(self, check: Check) -> int | None: ...
+        Returns the number of the last batch that is written; None if there is none, or if the sink
+        does not record it. Raises `Refused` for permanent errors; waits after transient ones,
+        calling `check`.
+        """
 
-    def write_batch(self, number: int, blocks: Iterable[Sequence[T_contra]], check: Check) -> Sequence[DeadLetter]: ...
+    def write_batch(self, number: int, blocks: Iterable[Sequence[T_contra]], check: Check) -> Sequence[DeadLetter]:
+        """Write the blocks of items of a batch, in order; returns when they are stored.
 
-    def close(self) -> None: ...
+        A batch that is already written is skipped, or written again with the same bytes. `blocks`
+        may be iterated again, for another attempt. Returns the dead letters of items that the sink
+        cannot write, the same ones in each repetition. Raises `WriteFailed`, `Refused`, or what
+        `check` raises.
+        """
+
+    def close(self) -> None:
+        """End the connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchHistory:
-    """Knowledge that a checkpoint has of batches, numbered over all generations of its query.
+    """Batches recorded in a checkpoint, numbered over all generations of its query.
 
-    - `identity`: the checkpoint's ID; another checkpoint of the same pipeline has another.
-    - `written`: the number of batches that are in all sinks, so the number of the next one.
-    - `planned`: `written`, or one more where a batch was planned that may be in some sinks.
-    - `last_written`: the number of the last batch that the user says is there; None: nothing said.
+    - `identity`: the ID of the checkpoint, unique among those of a pipeline.
+    - `written`: the number of batches that are written to all sinks: the number of the next batch.
+    - `planned`: `written`, or one more if a batch was planned that may be written to some sinks.
+    - `last_written`: the number of the last written batch, as given by the user; None: not given.
 
     >>> BatchHistory("a1", written=7, planned=8).is_in_doubt
     True
@@ -93,5 +101,5 @@ class BatchHistory:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Test for a batch that may be in some sinks."""
+        """True if a batch may be written to some sinks, and not to others."""
         return self.planned > self.written

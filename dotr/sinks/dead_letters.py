@@ -14,8 +14,10 @@ from dotr.sinks.files import BatchFile, FileSink
 
 
 def dead_letter_line(dead_letter: DeadLetter, clock: Clock) -> str:
-    r"""JSON line of a dead letter, without its line end; `error` is the reason in words, `encoding` is
-    there where the text is one of bytes.
+    r"""JSON line of a dead letter, without a line end.
+
+    `reason` is the kind of the error and `error` its text; `encoding` is given only where `text` is
+    encoded bytes.
 
     >>> from dotr.model.stream import Reason
     >>> print(dead_letter_line(DeadLetter(Reason.UNREADABLE, "in", "a.csv", 7, None, 'x,"y', "a quote is never closed"), Clock()))
@@ -37,7 +39,7 @@ def dead_letter_line(dead_letter: DeadLetter, clock: Clock) -> str:
 
 
 class DeadLetterFile(FileSink):
-    """The dead letters of a run in process."""
+    """File of the dead letters of a run in process."""
 
     __slots__ = ("_clock",)
 
@@ -51,22 +53,22 @@ class DeadLetterFile(FileSink):
 
 
 class DeadLetterFiles:
-    """The dead letters of a run on Spark: a folder with a file for each batch that has any."""
+    """Folder of the dead letters of a run on Spark, with a file for each batch that has any."""
 
     def __init__(self, folder: str, clock: Clock) -> None:
         self._folder = folder
         self._clock = clock
 
     def open(self, check: Check) -> int | None:
-        """None: a batch replaces the file of its number."""
+        """Returns None, as a repeated batch replaces its file."""
         return None
 
     def write_batch(self, number: int, blocks: Iterable[Sequence[DeadLetter]], check: Check) -> Sequence[DeadLetter]:
-        """Write the file of a batch."""
+        """Write the file of a batch; returns no dead letters."""
         with BatchFile(self._folder, number, ".ndjson") as file:
             for block in blocks:
                 file.write([dead_letter_line(letter, self._clock) + "\n" for letter in block])
         return ()
 
     def close(self) -> None:
-        """Nothing."""
+        """Does nothing: files are closed with their batches."""

@@ -1,4 +1,4 @@
-"""Destinations of outputs and dead letters: a closed union, of which `dotr.sinks.opening` makes sinks."""
+"""Destinations of outputs and dead letters: a closed union, opened by `dotr.sinks.opening`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PathDestination:
-    """A file in process, on Spark a folder with a file for each batch. `span` is its place in the
-    configuration."""
+    """A file in process, or on Spark a folder with a file for each batch.
+
+    `span` is its place in the configuration, in all destinations.
+    """
 
     path: str
     span: Span | None = None
@@ -27,13 +29,13 @@ class PathDestination:
 
 @dataclass(frozen=True, slots=True)
 class HttpDestination:
-    """Address that batches are posted to.
+    """URL that batches are posted to.
 
     - `shown`: the URL without user, password and query.
     - `number`: the number of the output, from 0 on.
-    - `url`, `token`: functions that reveal the whole URL and the token (None: none) when they are
-      needed.
-    - `ca`: a file with the certificates of the authorities to trust; empty: the system's.
+    - `url`, `token`: functions that return the URL with its password, and the token (None: there is
+      none), so that no secret is stored.
+    - `ca`: a file with the certificates of the trusted authorities; empty: the system's.
     """
 
     shown: str
@@ -49,7 +51,8 @@ class HttpDestination:
 
 @dataclass(frozen=True, slots=True)
 class MqttDestination:
-    """Topic of an MQTT broker; `retain`: the broker keeps the last message for later subscribers."""
+    """Topic of an MQTT broker; `retain`: the broker keeps the last message for later
+    subscribers."""
 
     broker: MqttBroker
     topic: str
@@ -67,8 +70,9 @@ class KafkaDestination:
 
     - `properties`: names and texts of librdkafka's properties; secrets are `${NAME}`.
     - `key`: the attribute whose value is the key of a message; None: messages have none.
-    - `exactly_once`: batches are transactions (on Spark); else they are written at least once.
-    - `event_time`: messages have the time of the event; else that of the clock.
+    - `exactly_once`: True if batches are transactions (on Spark); False: they are written at least
+      once.
+    - `event_time`: True if messages have the time of the event; False: that of the clock.
     """
 
     topic: str
@@ -86,7 +90,7 @@ Destination: TypeAlias = PathDestination | KafkaDestination | HttpDestination | 
 
 
 def needs_identity(destination: Destination) -> bool:
-    """Test for a destination that knows a checkpoint by its ID, so that it tells two of them apart."""
+    """True if batches in a destination are identified by the ID of their checkpoint."""
     match destination:
         case PathDestination() | MqttDestination():
             return False

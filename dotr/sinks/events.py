@@ -1,4 +1,4 @@
-"""Outputs that are files: text and Parquet, one file in process, one for each batch on Spark."""
+"""Outputs to files, text and Parquet: one file in process, one for each batch on Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dotr.sinks.parquet import ParquetBatch, ParquetFile
 
 
 class TableFormat(Enum):
-    """Formats of outputs that are tables and no text."""
+    """Formats of outputs that are tables."""
 
     PARQUET = "parquet"
 
@@ -28,7 +28,7 @@ OutputFormat: TypeAlias = StreamFormat | TableFormat
 
 
 def output_format(name: str) -> OutputFormat:
-    """The format of this name; raises ValueError.
+    """The format with this name; raises ValueError for an unknown one.
 
     >>> output_format("parquet"), output_format("trig")
     (<TableFormat.PARQUET: 'parquet'>, <StreamFormat.TRIG: 'trig'>)
@@ -38,8 +38,12 @@ def output_format(name: str) -> OutputFormat:
 
 @dataclass(frozen=True, slots=True)
 class OutputTerms:
-    """Common to all outputs of a pipeline: the format of times, the attributes that events can have,
-    the prefixes of TriG, and the pipeline's name, which is part of the IDs of messages.
+    """Settings that all outputs of a pipeline share.
+
+    - `clock`: the format of times.
+    - `attributes`: those that events can have, in the order of columns.
+    - `prefixes`: of TriG.
+    - `pipeline`: its name, a part of the IDs of messages.
     """
 
     clock: Clock
@@ -52,7 +56,7 @@ class OutputTerms:
         return compile_writer(form, self.clock, self.attributes, self.prefixes)
 
     def message_writer(self, form: StreamFormat) -> Writer:
-        """A new writer of texts that are each complete in themselves, without line end."""
+        """A new writer of self-contained texts, without line ends."""
         return compile_message_writer(form, self.clock, self.attributes, self.prefixes)
 
 
@@ -85,22 +89,23 @@ class TextBatch(BatchFile):
 
 
 def open_file(path: str, form: OutputFormat, terms: OutputTerms, place: Span | None = None) -> TextEvents | ParquetFile:
-    """Open the output file of a run in process; raises `Refused` where it exists or cannot be written."""
+    """Open the output file of a run in process; raises `Refused` where that is impossible."""
     if isinstance(form, TableFormat):
         return ParquetFile(path, terms.clock, terms.attributes, place)
     return TextEvents(path, form, terms, place)
 
 
 def open_batch(folder: str, batch: int, form: OutputFormat, terms: OutputTerms) -> TextBatch | ParquetBatch:
-    """The file of a batch, to be opened by its first firing."""
+    """The file of a batch, which its first firing creates."""
     if isinstance(form, TableFormat):
         return ParquetBatch(folder, batch, terms.clock, terms.attributes)
     return TextBatch(folder, batch, form, terms)
 
 
 class FileBatches:
-    """Outputs that are folders, with a file for each batch: a `BatchSink` of all of them, which reads
-    the firings of a batch once.
+    """A `BatchSink` of all outputs to folders, each with a file for each batch.
+
+    It iterates the firings of a batch once, for all folders.
     """
 
     def __init__(self, folders: Sequence[tuple[str, OutputFormat]], terms: OutputTerms) -> None:
@@ -108,11 +113,11 @@ class FileBatches:
         self._terms = terms
 
     def open(self, check: Check) -> int | None:
-        """None: folders are made by their first batches, and a batch replaces the files of its number."""
+        """Returns None, as a repeated batch replaces its files."""
         return None
 
     def write_batch(self, number: int, blocks: Iterable[Sequence[Firing]], check: Check) -> Sequence[DeadLetter]:
-        """Write the files of a batch; an output without a firing gets none."""
+        """Write the files of a batch; there is none for an output without a firing."""
         with ExitStack() as stack:
             files: list[TextBatch | ParquetBatch] = []
             for folder, form in self._folders:
@@ -125,4 +130,4 @@ class FileBatches:
         return ()
 
     def close(self) -> None:
-        """Nothing."""
+        """Does nothing: files are closed with their batches."""

@@ -49,8 +49,8 @@ def _failure(path: str, error: OSError) -> str:
 
 
 def is_transient(error: OSError) -> bool:
-    """Test for a write error that may pass without a change of the configuration: a disk full or
-    failing.
+    """True for a write error that may pass without a change of the configuration: a full or failing
+    disk.
 
     >>> is_transient(OSError(errno.ENOSPC, "no space left on device")), is_transient(PermissionError(errno.EACCES, "permission denied"))
     (True, False)
@@ -59,7 +59,7 @@ def is_transient(error: OSError) -> bool:
 
 
 class WriteFailed(DotrError):
-    """A failed write to a valid path: the disk is full, or the reader of a pipe is closed."""
+    """Failure of a write to a valid destination: a full disk, a pipe without a reader."""
 
 
 class FileSink:
@@ -93,7 +93,7 @@ class FileSink:
         return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n")
 
     def write(self, texts: Iterable[str]) -> None:
-        """Append texts, line ends included; raises `WriteFailed`."""
+        """Append texts, which include line ends; raises `WriteFailed`."""
         try:
             self._text.writelines(texts)
         except OSError as error:
@@ -107,8 +107,7 @@ class FileSink:
             raise self._unwritten(error) from None
 
     def mark(self) -> int | None:
-        """Byte offset of the end of the file, for `truncate`; None where output is not retractable (a
-        pipe).
+        """Byte offset of the end of the file, for `truncate`; None for a pipe or device.
 
         A compressed file ends a gzip member here. Raises `WriteFailed`.
         """
@@ -132,9 +131,7 @@ class FileSink:
         self._text = self._open_text()
 
     def _flushed_length(self) -> int:
-        """Length of the file in bytes after all buffers are flushed. The text layer has to be
-        opened again.
-        """
+        """Length of the file in bytes, after a flush; the caller reopens the text layer."""
         raw = self._text.detach()
         if raw is not self._file:
             raw.close()
@@ -172,7 +169,7 @@ class FileSink:
 
 
 def keeps_nothing(path: str) -> bool:
-    """Test for a path that keeps no data: standard output, a named pipe, a device.
+    """True for a path that stores no data: standard output, a named pipe, a device.
 
     >>> keeps_nothing("/dev/stdout"), keeps_nothing("/dev/null"), keeps_nothing("out/fire.ndjson")
     (True, True, False)
@@ -180,8 +177,8 @@ def keeps_nothing(path: str) -> bool:
     return path in _STANDARD or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
 
 
-def put_in_place(temporary: Path, target: Path) -> None:
-    """Give a complete file, which is on the disk, its name; an older file of that name is replaced."""
+def replace_durably(temporary: Path, target: Path) -> None:
+    """Rename a complete, synced file to its target, which is replaced atomically and durably."""
     os.replace(temporary, target)
     directory = os.open(target.parent, os.O_RDONLY)
     try:
@@ -200,13 +197,13 @@ def batch_path(folder: str, batch: int, suffix: str) -> Path:
 
 
 def temporary_path(target: Path) -> Path:
-    """The path of a file while it is written."""
+    """The path of a file until it is complete."""
     return target.with_name(f".{target.name}.tmp")
 
 
 @contextmanager
-def refusing(path: Path) -> Iterator[None]:
-    """Context in which errors of writing are `WriteFailed` where they may pass, else `Refused`."""
+def write_errors(path: Path) -> Iterator[None]:
+    """Context in which write errors are `WriteFailed` if they may pass, else `Refused`."""
     try:
         yield
     except OSError as error:
@@ -216,11 +213,11 @@ def refusing(path: Path) -> Iterator[None]:
 
 
 class BatchFile:
-    """File of one batch in a folder, complete at the exit of the context, and absent after an
-    error.
+    """File of one batch in a folder: a context, at whose exit the file is complete, or absent after
+    an error.
 
-    A file of an earlier attempt at the batch is replaced. A batch without text has no file.
-    `suffix` is the format's, such as `.ndjson`.
+    A file of an earlier attempt is replaced. A batch without text has no file. `suffix` is the
+    format's, such as `.ndjson`.
 
     Raises `Refused` where the folder cannot be written, `WriteFailed` where the disk is full or
     fails.
@@ -235,9 +232,9 @@ class BatchFile:
         self._file: io.TextIOWrapper | None = None
 
     def write(self, texts: Iterable[str]) -> None:
-        """Append texts, line ends included."""
+        """Append texts, which include line ends; raises `Refused` or `WriteFailed`."""
         if text := "".join(texts):
-            with refusing(self._folder):
+            with write_errors(self._folder):
                 if self._file is None:
                     self._folder.mkdir(parents=True, exist_ok=True)
                     self._file = open(self._temporary, "w", encoding="utf-8", errors="backslashreplace", newline="\n")  # noqa: SIM115
@@ -253,11 +250,11 @@ class BatchFile:
                 with suppress(OSError):  # the first error is reported
                     file.close()
             return
-        with refusing(self._folder):
+        with write_errors(self._folder):
             if file is None:
                 self._target.unlink(missing_ok=True)
                 return
             with file:
                 file.flush()
                 os.fsync(file.fileno())
-            put_in_place(self._temporary, self._target)
+            replace_durably(self._temporary, self._target)

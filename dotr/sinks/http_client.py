@@ -1,7 +1,7 @@
-"""Client of a server to which bodies are posted: one connection, kept open between requests.
+"""Client that posts bodies to a server over one connection, kept open between requests.
 
-Idea: the standard library's client, since requests are made one behind the other by a thread that
-has nothing else to do meanwhile. A redirect is followed within the origin, with the same body.
+Idea: the standard library's client suffices, since one thread makes the requests one after the
+other. A redirect is followed within the origin, with the same body.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 from dotr.errors.diagnostics import DotrError
 
 _SECONDS: Final = 60.0
-"""Longest wait for a connection, and for each part of an answer."""
+"""Longest wait for a connection, and for each part of a response."""
 
-_ANSWER_BYTES: Final = 1 << 16
+_RESPONSE_BYTES: Final = 1 << 16
 _SHOWN: Final = 200
 _REDIRECTS: Final = (301, 302, 307, 308)
 _MOST_REDIRECTS: Final = 5
@@ -30,15 +30,15 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class ConnectionLost(DotrError):
-    """A request without an answer: no connection, or one that has ended. It may be sent again."""
+    """A request without a response, as the connection failed. It may be sent again."""
 
 
 class NeverAccepted(DotrError):
-    """A request that cannot succeed as it is: a certificate that is not valid, a redirect elsewhere."""
+    """A permanent error: an invalid certificate, or a redirect to another origin."""
 
 
-class PostAnswer(NamedTuple):
-    """Answer of a server: its status, the beginning of its text, and the seconds it asks to wait."""
+class PostResponse(NamedTuple):
+    """Response of a server: status, beginning of its text, and the seconds of its Retry-After."""
 
     status: int
     text: str
@@ -59,8 +59,11 @@ class _Origin:
 
 
 class PostClient:
-    """Client of one URL. `url` has its user and password, `token` is sent as Bearer token, and `ca`
-    is a file of authorities to trust (empty: the system's). Nothing turns verification off.
+    """Client of one URL; TLS always verifies the certificate.
+
+    - `url`: with user and password, which are sent by Basic authentication.
+    - `token`: sent as Bearer token, in place of the password; empty: none.
+    - `ca`: a file with the certificates of the trusted authorities; empty: the system's.
     """
 
     def __init__(self, url: str, token: str = "", ca: str = "") -> None:
@@ -76,14 +79,14 @@ class PostClient:
         self._context = ssl.create_default_context(cafile=ca or None) if self._origin.scheme == "https" else None
         self._connection: HTTPConnection | None = None
 
-    def post(self, body: IO[bytes], length: int, headers: Mapping[str, str]) -> PostAnswer:
-        """Post a body of so many bytes, from its beginning. Raises ConnectionLost, NeverAccepted."""
+    def post(self, body: IO[bytes], length: int, headers: Mapping[str, str]) -> PostResponse:
+        """Post a body of `length` bytes, from its start; raises ConnectionLost, NeverAccepted."""
         target = self._target
         for _ in range(_MOST_REDIRECTS):
             body.seek(0)
-            answer = self._request(target, body, {**self._headers, **headers, "Content-Length": str(length)})
-            status, location = answer.status, answer.getheader("Location")
-            found = PostAnswer(status, self._text(answer), _seconds(answer.getheader("Retry-After")))
+            response = self._request(target, body, {**self._headers, **headers, "Content-Length": str(length)})
+            status, location = response.status, response.getheader("Location")
+            found = PostResponse(status, self._text(response), _seconds(response.getheader("Retry-After")))
             if status not in _REDIRECTS or location is None:
                 return found
             target = self._redirected(location)
@@ -97,7 +100,7 @@ class PostClient:
             self.close()
             raise NeverAccepted(f"its certificate is not valid: {error.verify_message}") from None
         except (OSError, HTTPException) as error:
-            # A server that refuses a long body may answer before it has read it.
+            # A server that rejects a long body may respond before it has read it.
             if connection.sock is not None:
                 with suppress(OSError, HTTPException):
                     return connection.getresponse()
@@ -110,7 +113,7 @@ class PostClient:
             raise ConnectionLost(_reason(error)) from None
 
     def _connected(self) -> HTTPConnection:
-        """The open connection, or a new one where the server has ended it meanwhile."""
+        """The open connection, or a new one if the server has closed it."""
         if self._connection is not None and (self._connection.sock is None or _is_readable(self._connection.sock)):
             self.close()
         if self._connection is None:
@@ -121,13 +124,13 @@ class PostClient:
                 self._connection = HTTPConnection(host, port, timeout=_SECONDS)
         return self._connection
 
-    def _text(self, answer: HTTPResponse) -> str:
-        """The beginning of an answer's text; an answer that does not end soon ends the connection."""
+    def _text(self, response: HTTPResponse) -> str:
+        """The beginning of a response's text; the connection of a longer response is closed."""
         try:
-            content = answer.read(_ANSWER_BYTES)
-            if not answer.isclosed():
+            content = response.read(_RESPONSE_BYTES)
+            if not response.isclosed():
                 self.close()
-        except (OSError, HTTPException):  # the status is there, and decides
+        except (OSError, HTTPException):  # the status is known, and suffices
             self.close()
             content = b""
         text = " ".join(content[: 4 * _SHOWN].decode("utf-8", "replace").split())
@@ -157,12 +160,12 @@ def _target(parts: SplitResult) -> str:
 
 
 def _is_readable(connection: socket.socket) -> bool:
-    """True where a connection that waits for nothing has something to read: its end."""
+    """True if an idle connection is readable, which means that the server has closed it."""
     return bool(select.select([connection], [], [], 0)[0])
 
 
 def _seconds(retry_after: str | None) -> float:
-    """The seconds of a header Retry-After; 0 for a date, or none."""
+    """The seconds of a header Retry-After; 0 for a date, or without the header."""
     return float(retry_after) if retry_after is not None and retry_after.isascii() and retry_after.isdecimal() else 0.0
 
 

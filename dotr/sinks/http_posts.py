@@ -1,10 +1,9 @@
-"""Sinks that post: a batch is the body of one request, which is sent until it is accepted.
+"""Sinks that post batches: each is the body of one request, which is repeated until it is accepted.
 
-Idea: a body is a function of its firings, and its key of pipeline, output and batch, so that a
-batch that is sent again is the same request, which a server recognises by the key. Bodies beyond a
-few megabytes wait in a temporary file.
-Promise: each batch is accepted at least once, one behind the other. A batch without a firing is not
-sent.
+Idea: a body is a function of its firings, and its idempotency key a function of pipeline, output
+and batch. A repeated batch is therefore the same request, which a server recognises by the key.
+Bodies beyond a few megabytes are stored in a temporary file.
+Guarantee: each batch is accepted at least once, and in order. A batch without a firing is not sent.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _FAULTS: Final = range(500, 600)
 
 
 def idempotency_key(pipeline: str, output: int, batch: str) -> str:
-    """Key of a request; names are percent-encoded.
+    """Idempotency key of a request; the pipeline's name is percent-encoded.
 
     >>> idempotency_key("fire alarm/1", 0, "17")
     'fire%20alarm%2F1/0/17'
@@ -54,7 +53,7 @@ def idempotency_key(pipeline: str, output: int, batch: str) -> str:
 
 
 class _Poster:
-    """Sender of bodies, each until it is accepted."""
+    """Sender of bodies, each repeated until it is accepted."""
 
     def __init__(self, destination: HttpDestination, form: StreamFormat, terms: OutputTerms, run: str) -> None:
         self._shown = destination.shown
@@ -65,11 +64,12 @@ class _Poster:
         self._headers = {"Content-Type": CONTENT_TYPES[form], **({"dotr-run": run} if run else {})}
 
     def post(self, body: IO[bytes], batch: str, check: Check) -> None:
-        """Post a body until it is accepted; raises WriteFailed where it never will be, and what
-        `check` raises."""
+        """Post a body until it is accepted; raises WriteFailed for a permanent error, and what
+        `check` raises.
+        """
         length = body.tell()
         headers = {**self._headers, "Idempotency-Key": idempotency_key(self._pipeline, self._number, batch)}
-        wait, told = 1.0, False
+        wait, is_logged = 1.0, False
         while True:
             try:
                 status, text, least = self._client.post(body, length, headers)
@@ -82,12 +82,12 @@ class _Poster:
                 why, least = str(error), 0.0
             except NeverAccepted as error:
                 raise WriteFailed(f"{self._shown} does not accept batch {batch}: {error}") from None
-            if not told:
+            if not is_logged:
                 LOG.warning("%s does not accept batch %s now (%s): it is sent again until it does.", self._shown, batch, why)
-                told = True
+                is_logged = True
             _wait(max(wait, min(least, _LONGEST_WAIT)), check)
             wait = min(2 * wait, _LONGEST_WAIT)
-        if told:
+        if is_logged:
             LOG.warning("%s has accepted batch %s.", self._shown, batch)
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ def _wait(seconds: float, check: Check) -> None:
 
 @contextmanager
 def _body() -> Iterator[IO[bytes]]:
-    """A temporary body; raises WriteFailed where it cannot be written."""
+    """Context with a temporary body; raises WriteFailed where it cannot be written."""
     try:
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as body:
             yield body
@@ -113,7 +113,7 @@ def _body() -> Iterator[IO[bytes]]:
 
 
 class PostedBatches:
-    """An output on Spark that is posted: a `BatchSink`. `run` is the ID of the checkpoint."""
+    """A URL as a `BatchSink`; `run` is the ID of the checkpoint, sent as header `dotr-run`."""
 
     def __init__(self, destination: HttpDestination, form: StreamFormat, terms: OutputTerms, run: str) -> None:
         self._destination = destination
@@ -123,12 +123,12 @@ class PostedBatches:
         self._poster: _Poster | None = None
 
     def open(self, check: Check) -> int | None:
-        """None: the server knows what it has, and recognises what is sent again. Raises `Refused`."""
+        """Returns None, as the server recognises a repeated batch by its key. Raises `Refused`."""
         self._poster = _Poster(self._destination, self._form, self._terms, self._run)
         return None
 
     def write_batch(self, number: int, blocks: Iterable[Sequence[Firing]], check: Check) -> Sequence[DeadLetter]:
-        """Post a batch; returns once it is accepted. No event is too long."""
+        """Post a batch; returns no dead letters, once it is accepted."""
         assert self._poster is not None, "it is open"
         write = self._terms.writer(self._form)
         with _body() as body:
@@ -145,9 +145,9 @@ class PostedBatches:
 
 
 class PostedEvents:
-    """An output in process that is posted: a `RunSink`. A batch is an instant that has a firing, and
-    its number the time of the instant in µs since 1970, which is the same in every run. `check` is
-    called while the server does not accept a batch.
+    """A URL as a `RunSink`. A batch is an instant with a firing; its number is the time of the
+    instant in µs since 1970, the same in every run. `check` is called while the server accepts no
+    batch.
     """
 
     def __init__(self, destination: HttpDestination, form: StreamFormat, terms: OutputTerms, check: Check) -> None:
@@ -162,7 +162,7 @@ class PostedEvents:
         self._last: tuple[int, int] = (0, 0)
 
     def write_items(self, items: Sequence[Firing]) -> None:
-        """Add the firings of an instant, or of a part of it; those of earlier instants are posted."""
+        """Add firings of instants, in order; an instant is posted when a later one begins."""
         start = 0
         while start < len(items):
             time = items[start].time
@@ -181,7 +181,7 @@ class PostedEvents:
             start = end
 
     def flush(self) -> None:
-        """Post the instant that waits, until it is accepted."""
+        """Post the buffered instant, until it is accepted."""
         body, self._body = self._body, None
         if body is None:
             return
@@ -189,7 +189,7 @@ class PostedEvents:
             before, parts = self._last
             parts = parts + 1 if parts and before == self._time else 1
             self._last = self._time, parts
-            # a part of an instant behind a flush in its midst has a key of its own
+            # later parts of an instant, behind a flush within it, have keys of their own
             batch = str(self._time) if parts == 1 else f"{self._time}-{parts}"
             try:
                 self._poster.post(body, batch, self._check)
@@ -197,11 +197,11 @@ class PostedEvents:
                 raise WriteFailed(f"stopped before {self._shown} accepted batch {batch}") from None
 
     def mark(self) -> int | None:
-        """None: what is posted cannot be taken back."""
+        """Returns None: posted batches cannot be withdrawn."""
         return None
 
     def truncate(self, mark: int, /) -> None:
-        """Never called, since there is no mark."""
+        """Never called: there are no marks."""
         raise AssertionError("nothing can be taken back")
 
     def discard(self) -> None:

@@ -1,7 +1,7 @@
-"""Firings and dead letters as messages of a broker or server: one message each, complete in itself.
+"""Firings and dead letters as messages of a broker or server: each is one self-contained message.
 
-A message of a firing has an ID, the same in every replay: its time in µs, `-`, and its number among
-the firings of that time in the order of the output. Readers drop by it what was written twice.
+The message of a firing has an ID, the same in every replay: its time in µs, `-`, and its ordinal
+among the firings of that time in the order of the output. Readers drop duplicates by the ID.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _CONTENT_TYPES: Final = {
 }
 _RDF: Final = (StreamFormat.TRIG, StreamFormat.NQUADS)
 _TEXT: Final = 1 << 16
-"""Characters of a message that its dead letter holds."""
+"""Limit of the bytes of a message that its dead letter contains."""
 
 
 class OutgoingMessage(NamedTuple):
     """Message to be sent.
 
-    - `body`: the bytes, `headers`: what readers are told of them.
-    - `key`: the key, None without one.
-    - `ordinal`: the number among the firings of the time, or among the dead letters of a batch.
-    - `time`: the time of the event in µs, None where there is none.
+    - `body`: the bytes; `headers`: names and values.
+    - `key`: the key; None without one.
+    - `ordinal`: the number among the firings of its time, or among the dead letters of a batch.
+    - `time`: the time of the event in µs since 1970; None where there is none.
     """
 
     body: bytes
@@ -49,11 +49,13 @@ class OutgoingMessage(NamedTuple):
 
 
 Encoder: TypeAlias = Callable[[Sequence[T]], Iterator[OutgoingMessage]]
-"""Messages of successive blocks of items, in order; it counts, so a batch needs a new one."""
+"""Function from a block of items to their messages, in order.
+
+It counts ordinals over consecutive blocks, so each batch needs a new encoder."""
 
 
 class MessageFormat(NamedTuple):
-    """Format of messages: the text of a firing, and the attribute whose value is the key, if any."""
+    """Format of the messages of firings; `key` is the attribute whose value is the key, or None."""
 
     form: StreamFormat
     terms: OutputTerms
@@ -66,7 +68,7 @@ class MessageFormat(NamedTuple):
 
 
 def event_encoder(format: MessageFormat) -> Encoder[Firing]:
-    """A new encoder of firings. Those without a graph have a message in NDJSON alone.
+    """A new encoder of firings. A firing without a graph has a message only in NDJSON.
 
     >>> from dotr.model.time import Clock
     >>> encode = event_encoder(MessageFormat(StreamFormat.CSV, OutputTerms(Clock(), ["room"], pipeline="fire 1"), "room"))
@@ -102,7 +104,7 @@ def event_encoder(format: MessageFormat) -> Encoder[Firing]:
 
 
 def dead_letter_encoder(terms: OutputTerms) -> Encoder[DeadLetter]:
-    """A new encoder of dead letters: a JSON object each, without a key."""
+    """A new encoder of dead letters: each is a JSON object, without a key."""
     number = -1
 
     def encode(letters: Sequence[DeadLetter]) -> Iterator[OutgoingMessage]:
@@ -118,7 +120,7 @@ def dead_letter_encoder(terms: OutputTerms) -> Encoder[DeadLetter]:
 
 
 def too_long(message: OutgoingMessage, destination: str, most: int) -> DeadLetter:
-    """The dead letter of a message that is longer than what its destination takes (`most` bytes)."""
+    """The dead letter of a message beyond the limit of its destination (`most` bytes)."""
     text = message.body[:_TEXT].decode("utf-8", "replace")
     why = f"the message has {len(message.body):,} bytes, and {destination} takes {most:,}"
     return DeadLetter(Reason.LIMIT, destination, "", 0, message.time, text, why)

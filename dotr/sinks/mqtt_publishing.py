@@ -1,11 +1,12 @@
-"""Messages published to an MQTT topic, at least once.
+"""Sinks that publish messages to an MQTT topic, at least once.
 
-Idea: a thread sends what waits, no more at a time than the broker takes before it has acknowledged
-some. What is not acknowledged when a connection is lost is sent again over the next one, in order,
-before anything else; so is a batch that was cut off, with the same bytes.
-A message at which the broker ends each connection (some do so where it is too long) is given up
-after a few of them, so that it does not hold up the others.
-Invariant: a message is waiting, sent, acknowledged, or refused, and is in one place alone.
+Idea: a thread sends queued messages, within the broker's limit of unacknowledged ones. After a lost
+connection, unacknowledged messages are sent again over the next one, in order, before all others. A
+repeated batch has the same bytes.
+Some brokers end the connection at a message, such as one that is too long. A message is suspect if
+it was the first unacknowledged one at a loss; it is sent alone, and rejected after `MOST_LOSSES`
+losses in a row, so that it does not block the others.
+Invariant: a message is either queued (`_waiting`), sent (`_sent`), acknowledged, or rejected.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ T = TypeVar("T")
 
 _MOST_MESSAGES: Final = 10_000
 _MOST_BYTES: Final = 64 << 20
-"""Messages that wait or are not acknowledged, at most, and their bytes but for one message."""
+"""Limits of the messages that are not acknowledged; one message may exceed that of the bytes."""
 
 _WINDOW: Final = 1_000
-"""Messages sent before the first of them is acknowledged, where the broker takes so many."""
+"""Limit of messages sent before the first is acknowledged; the broker's may be lower."""
 
 _STEP_SECONDS: Final = 0.5
 _PATIENCE_SECONDS: Final = 10.0
-"""Silence of a broker before a warning, and between warnings six times as much."""
+"""Time without progress before the first warning; six times as long between further ones."""
 
 _OVERHEAD_BYTES: Final = 512
-"""Room for topic, properties and header of a packet."""
+"""Reserve for topic, properties and header of a packet."""
 
 MOST_LOSSES = 5
-"""Connections that are lost, one behind the other, while the same message is alone in flight, before it is given up."""
+"""Consecutive losses of the connection with the same suspect message before it is rejected."""
 
 _TOO_LARGE: Final = 0x95
 _QUOTA: Final = 0x97
@@ -56,7 +57,7 @@ _HEADERS: Final = ("dotr-id", "dotr-time")
 
 
 class Acknowledgement(NamedTuple):
-    """Answer of a broker to a message: its number over this client, and a reason code."""
+    """Acknowledgement of a message: its client, its packet identifier, and a reason code."""
 
     client: Client
     number: int
@@ -64,7 +65,7 @@ class Acknowledgement(NamedTuple):
 
 
 class MqttPublisher:
-    """A topic, and messages on their way to it."""
+    """Publisher of messages to a topic, with a thread that sends them."""
 
     def __init__(self, destination: MqttDestination) -> None:
         if (problem := paho_problem()) is not None:
@@ -76,14 +77,14 @@ class MqttPublisher:
         self._sent: dict[int, OutgoingMessage] = {}
         self._client: Client | None = None
         self._limits = BrokerLimits()
-        # What other threads have to say is read by the sending thread alone: the library calls them with its locks held.
-        self._newest: tuple[Client, BrokerLimits] | None = None
-        self._answers: deque[Acknowledgement] = deque()
+        # The library calls back with its locks held, so callbacks only queue events for the sending thread.
+        self._new_connection: tuple[Client, BrokerLimits] | None = None
+        self._acknowledgements: deque[Acknowledgement] = deque()
         self._changed = threading.Condition()
         self._messages = self._bytes = 0
-        self._refused: list[DeadLetter] = []
+        self._rejected: list[DeadLetter] = []
         self._send_at = 0.0
-        # The first message in flight when the connection was last lost: until it is acknowledged it is sent alone.
+        # The first message in flight at the last loss of the connection; it is sent alone until acknowledged.
         self._suspect: OutgoingMessage | None = None
         self._losses = 0
         self._woken = threading.Event()
@@ -91,8 +92,9 @@ class MqttPublisher:
         self._thread = threading.Thread(target=self._send_all, daemon=True, name=f"dotr {purpose}")
 
     def open(self) -> None:
-        """Connect; raises `Refused` (S128) where that can never succeed. A broker that does not answer
-        yet is waited for later."""
+        """Connect; raises `Refused` (S128) for a permanent error. An unreachable broker is retried
+        in the background.
+        """
         try:
             self._connection.start()
         except Refused:
@@ -101,7 +103,7 @@ class MqttPublisher:
         self._thread.start()
 
     def publish(self, message: OutgoingMessage, check: Check) -> None:
-        """Add a message; waits where too many are on their way. Raises `WriteFailed`."""
+        """Queue a message; waits while too many are unacknowledged. Raises `WriteFailed`."""
         size = len(message.body)
         with self._changed:
             self._wait(lambda: self._messages < _MOST_MESSAGES and (self._bytes + size <= _MOST_BYTES or not self._messages), check)
@@ -111,23 +113,23 @@ class MqttPublisher:
         self._woken.set()
 
     def wait_until_acknowledged(self, check: Check) -> None:
-        """Wait until no message is on its way, however long the broker is away. Raises `WriteFailed`."""
+        """Wait until every message is acknowledged, without a time limit. Raises `WriteFailed`."""
         with self._changed:
             self._wait(lambda: not self._messages, check)
 
     def check(self) -> None:
-        """Raise `WriteFailed` where the connection has ended for good."""
+        """Raise `WriteFailed` where the connection has failed permanently."""
         if self._connection.failure is not None:
             raise WriteFailed(str(self._connection.failure))
 
-    def take_refused(self) -> list[DeadLetter]:
-        """The dead letters of messages that the broker does not take, since the last call."""
+    def take_rejected(self) -> list[DeadLetter]:
+        """The dead letters of the messages rejected since the last call."""
         with self._changed:
-            refused, self._refused = self._refused, []
-        return refused
+            rejected, self._rejected = self._rejected, []
+        return rejected
 
     def close(self) -> None:
-        """End the connection; what is on its way is left."""
+        """End the connection; unacknowledged messages are discarded."""
         self._closed = True
         self._woken.set()
         if self._thread.is_alive():
@@ -135,7 +137,7 @@ class MqttPublisher:
         self._connection.close()
 
     def _wait(self, holds: Callable[[], bool], check: Check) -> None:
-        """Wait until something holds, with the lock; warns from time to time."""
+        """Wait for a condition, with the lock held; logs a warning from time to time."""
         warn_at = time.monotonic() + _PATIENCE_SECONDS
         while not self._changed.wait_for(holds, _STEP_SECONDS):
             self.check()
@@ -146,58 +148,58 @@ class MqttPublisher:
 
     def _opened(self, client: Client, session_present: bool, limits: BrokerLimits) -> None:
         client.on_publish = self._on_publish
-        self._newest = client, limits
+        self._new_connection = client, limits
         self._connection.confirm()
         self._woken.set()
 
     def _on_publish(self, client: Client, data: object, number: int, code: ReasonCode, properties: Properties | None) -> None:
-        self._answers.append(Acknowledgement(client, number, code.value))
+        self._acknowledgements.append(Acknowledgement(client, number, code.value))
         self._woken.set()
 
     def _send_all(self) -> None:
         while not self._closed and self._connection.failure is None:
             self._woken.wait(_STEP_SECONDS)
             self._woken.clear()
-            self._begin_again()
-            self._read_answers()
+            self._take_connection()
+            self._handle_acknowledgements()
             if time.monotonic() >= self._send_at:
                 self._send()
         with self._changed:
             self._changed.notify_all()
 
-    def _begin_again(self) -> None:
-        """Take a new connection, over which all is sent that was not acknowledged over the last one."""
-        newest, self._newest = self._newest, None
-        if newest is None:
+    def _take_connection(self) -> None:
+        """Switch to a new connection, if there is one, and queue unacknowledged messages again."""
+        connection, self._new_connection = self._new_connection, None
+        if connection is None:
             return
-        self._client, self._limits = newest
-        again = list(self._sent.values())
+        self._client, self._limits = connection
+        unacknowledged = list(self._sent.values())
         self._sent.clear()
-        if again and again[0] is self._suspect:
+        if unacknowledged and unacknowledged[0] is self._suspect:
             self._losses += 1
             if self._losses >= MOST_LOSSES:
-                suspect, again = again[0], again[1:]
+                suspect, unacknowledged = unacknowledged[0], unacknowledged[1:]
                 self._suspect = None
-                self._refuse(suspect, f"{self._destination} ends the connection when it is sent this message, {MOST_LOSSES} times")
-        elif again:
-            self._suspect, self._losses = again[0], 1
-        self._waiting.extendleft(reversed(again))
+                self._reject_message(suspect, f"{self._destination} ends the connection when it is sent this message, {MOST_LOSSES} times")
+        elif unacknowledged:
+            self._suspect, self._losses = unacknowledged[0], 1
+        self._waiting.extendleft(reversed(unacknowledged))
 
-    def _read_answers(self) -> None:
-        while self._answers:
-            answer = self._answers.popleft()
-            message = self._sent.pop(answer.number, None) if answer.client is self._client else None
+    def _handle_acknowledgements(self) -> None:
+        while self._acknowledgements:
+            acknowledgement = self._acknowledgements.popleft()
+            message = self._sent.pop(acknowledgement.number, None) if acknowledgement.client is self._client else None
             if message is None:
                 continue
-            if answer.code == _QUOTA:
+            if acknowledgement.code == _QUOTA:
                 self._waiting.appendleft(message)
                 self._send_at = time.monotonic() + 1.0
-            elif answer.code == _TOO_LARGE:
-                self._refuse(message)
-            elif answer.code >= 0x80:
-                self._sent[answer.number] = message
+            elif acknowledgement.code == _TOO_LARGE:
+                self._reject_message(message)
+            elif acknowledgement.code >= 0x80:
+                self._sent[acknowledgement.number] = message
                 hint = "May this user publish there? Is the topic valid for the broker?"
-                self._connection.fail(f"{self._destination} refuses a message (reason code 0x{answer.code:02X})", hint)
+                self._connection.fail(f"{self._destination} refuses a message (reason code 0x{acknowledgement.code:02X})", hint)
             else:
                 self._done(message)
 
@@ -209,24 +211,24 @@ class MqttPublisher:
             self._bytes -= len(message.body)
             self._changed.notify_all()
 
-    def _refuse(self, message: OutgoingMessage, why: str = "") -> None:
-        """Make a dead letter of a message; without a reason, it is too long."""
+    def _reject_message(self, message: OutgoingMessage, why: str = "") -> None:
+        """Reject a message, as a dead letter; without a reason it is too long."""
         letter = too_long(message, str(self._destination), self._limits.packet_bytes)
         with self._changed:
-            self._refused.append(letter._replace(why=why or letter.why))
+            self._rejected.append(letter._replace(why=why or letter.why))
         self._done(message)
 
     def _send(self) -> None:
-        """Send what waits, as far as the broker takes it."""
+        """Send queued messages, within the limit of the broker."""
         client, destination = self._client, self._destination
         window = min(_WINDOW, self._limits.receive_maximum) if self._suspect is None else 1
         while client is not None and self._waiting and len(self._sent) < window:
             message = self._waiting.popleft()
             if len(message.body) + _OVERHEAD_BYTES + len(destination.topic) > self._limits.packet_bytes:
-                self._refuse(message)
+                self._reject_message(message)
                 continue
             sent = client.publish(destination.topic, message.body, destination.qos, destination.retain, _properties(message))
-            # An answer may be there already: it is read later, by this thread.
+            # If it is acknowledged already, this thread handles that later.
             self._sent[sent.mid] = message
 
 
@@ -241,7 +243,7 @@ def _properties(message: OutgoingMessage) -> Properties:
 
 
 class PublishedMessages(Generic[T]):
-    """A topic as the sink of a run in process; messages that the broker does not take go to `reject`."""
+    """A topic as a `RunSink`; `reject` receives the dead letters of rejected messages."""
 
     def __init__(self, destination: MqttDestination, new_encoder: Callable[[], Encoder[T]], reject: Reject) -> None:
         self._publisher = MqttPublisher(destination)
@@ -253,25 +255,25 @@ class PublishedMessages(Generic[T]):
         """Publish items; raises `WriteFailed`."""
         for message in self._encode(items):
             self._publisher.publish(message, check_nothing)
-        self._hand_over()
+        self._report_rejected()
 
     def flush(self) -> None:
-        """Look for messages that the broker does not take; those on their way need no push."""
+        """Report rejected messages; raises `WriteFailed`. The thread sends queued ones."""
         self._publisher.check()
-        self._hand_over()
+        self._report_rejected()
 
-    def _hand_over(self) -> None:
-        for letter in self._publisher.take_refused():
+    def _report_rejected(self) -> None:
+        for letter in self._publisher.take_rejected():
             self._reject(letter)
 
     def mark(self) -> None:
-        """None: what is published cannot be taken back."""
+        """Returns None: published messages cannot be withdrawn."""
 
     def truncate(self, mark: int) -> None:
-        """Nothing: there are no marks."""
+        """Never called: there are no marks."""
 
     def discard(self) -> None:
-        """Leave the broker."""
+        """End the connection to the broker."""
         self._publisher.close()
 
     def __enter__(self) -> Self:
@@ -281,21 +283,21 @@ class PublishedMessages(Generic[T]):
         try:
             if kind is None or not issubclass(kind, WriteFailed):
                 self._publisher.wait_until_acknowledged(check_nothing)
-                for letter in self._publisher.take_refused():  # the file of dead letters is closed
+                for letter in self._publisher.take_rejected():  # the sink of dead letters is closed already
                     LOG.warning("An event was not published: %s", letter.why)
         finally:
             self._publisher.close()
 
 
 class PublishedBatches(Generic[T]):
-    """A topic as a `BatchSink` that writes a batch again which was cut off, with the same bytes."""
+    """A topic as a `BatchSink`, at least once: a repeated batch has the same bytes."""
 
     def __init__(self, destination: MqttDestination, new_encoder: Callable[[], Encoder[T]]) -> None:
         self._publisher = MqttPublisher(destination)
         self._new_encoder = new_encoder
 
     def open(self, check: Check) -> None:
-        """None: batches need not be known. Raises `Refused` (S128)."""
+        """Connect; returns None, as written batches are not recorded. Raises `Refused` (S128)."""
         self._publisher.open()
 
     def write_batch(self, number: int, blocks: Iterable[Sequence[T]], check: Check) -> list[DeadLetter]:
@@ -305,8 +307,8 @@ class PublishedBatches(Generic[T]):
             for message in encode(block):
                 self._publisher.publish(message, check)
         self._publisher.wait_until_acknowledged(check)
-        return self._publisher.take_refused()
+        return self._publisher.take_rejected()
 
     def close(self) -> None:
-        """Leave the broker."""
+        """End the connection to the broker."""
         self._publisher.close()

@@ -1,4 +1,4 @@
-"""Sinks of destinations: the one place that knows all kinds."""
+"""Opening of the sinks of destinations: the only module that imports all kinds."""
 
 from __future__ import annotations
 
@@ -30,14 +30,13 @@ class Output:
 
 
 def check_free(destination: Destination) -> None:
-    """Check that a run that begins anew can write to a destination; raises `Refused` (I201, I202)."""
+    """Check that a destination has no older output; raises `Refused` (I201, I202)."""
     if isinstance(destination, PathDestination):
         check_new(destination.path, destination.span)
 
 
 def check_secrets(destination: Destination) -> None:
-    """Check that the environment has what a destination needs, before anything is waited for; raises
-    `Refused` (S124)."""
+    """Check that the environment has the secrets of a destination; raises `Refused` (S124)."""
     match destination:
         case PathDestination():
             pass
@@ -57,14 +56,15 @@ def check_secrets(destination: Destination) -> None:
 def open_sinks(
     outputs: Sequence[Output], dead_letters: Destination | None, terms: OutputTerms, check: Check = check_nothing
 ) -> OpenedSinks:
-    """Open the sinks of a run in process: all of them, or none. Raises `Refused`, or what `check`
-    raises while a broker is waited for.
+    """Open the sinks of a run in process: all of them, or none.
+
+    Raises `Refused`, or what `check` raises, which is called while a sink waits for a broker.
     """
     opened: list[RunSink[Firing]] = []
     refused: list[DeadLetter] = []
     try:
         for output in outputs:
-            # those opened are discarded if a later one fails
+            # the handler below discards them if a later one fails
             opened.append(_event_sink(output, terms, check, refused.append))  # noqa: PERF401
         rejected = None if dead_letters is None else _dead_letter_sink(dead_letters, terms, check)
         return OpenedSinks(opened, rejected, refused)
@@ -76,8 +76,10 @@ def open_sinks(
 
 @dataclass(frozen=True, slots=True)
 class OpenedSinks:
-    """The sinks of a run in process; `dead_letters` is None where they are only counted. `refused`
-    gets the dead letters of events that a sink cannot take.
+    """The sinks of a run in process.
+
+    `dead_letters` is None where they are only counted. `refused` is appended to by the sinks: the
+    dead letters of events that they cannot write.
     """
 
     events: Sequence[RunSink[Firing]]
@@ -121,23 +123,22 @@ def _dead_letter_sink(destination: Destination, terms: OutputTerms, check: Check
 
 
 def ignore_letter(letter: DeadLetter) -> None:
-    """Discard the dead letter of a dead letter."""
+    """Discard the dead letter of a dead letter that is too long."""
 
 
 def _encoder(output: Output, terms: OutputTerms, key: Variable | None) -> Callable[[], Encoder[Firing]]:
-    """The maker of encoders of an output whose items are messages."""
+    """The factory of encoders of an output of messages."""
     return partial(event_encoder, MessageFormat(_text_format(output), terms, key))
 
 
 def _text_format(output: Output) -> StreamFormat:
-    """The format of an output whose items are messages."""
+    """The format of an output of messages."""
     assert isinstance(output.format, StreamFormat), "a table is refused when the configuration is read"
     return output.format
 
 
 def event_batches(outputs: Sequence[Output], terms: OutputTerms, history: BatchHistory) -> list[BatchSink[Firing]]:
-    """The sinks of the events of a run on Spark, not yet open: one of all files, then one of each
-    other output."""
+    """The sinks of events on Spark, not yet open: one for all files, one for each other output."""
     files: list[tuple[str, OutputFormat]] = []
     others: list[BatchSink[Firing]] = []
     for number, output in enumerate(outputs):
@@ -176,7 +177,7 @@ def dead_letter_batches(destination: Destination, terms: OutputTerms, history: B
 def _topic_batches(
     destination: KafkaDestination, number: str, new_encoder: Callable[[], Encoder[T]], terms: OutputTerms, history: BatchHistory
 ) -> BatchSink[T]:
-    """The sink of a topic; `number` is that of the output."""
+    """The sink of a topic; `number` identifies the output in the name of its transactions."""
     from dotr.sinks.kafka.producing import RepeatedBatches
     from dotr.sinks.kafka.transactions import TransactionBatches, transaction_name
 

@@ -1,8 +1,10 @@
-"""Parquet outputs: a row for each firing, in one file in process, in a file for each batch on Spark.
+"""Parquet outputs: a row for each firing, in one file in process, or a file for each batch on
+Spark.
 
 Columns: `time` (a timestamp in UTC where times are date-times, else an integer of the clock's
-unit), `rule`, `event`, `graph` (N-Triples), and one of text for each attribute. A cell of an
-attribute has an IRI or the text of a literal, as in CSV; it is null where the firing lacks it.
+unit), `rule`, `event`, `graph` (N-Triples), and a text column for each attribute. The cell of an
+attribute has an IRI or the text of a literal, as in CSV; it is null where the firing lacks the
+attribute.
 Invariant: a file is complete or absent, and the same firings give the same bytes.
 Memory: the rows of one row group.
 """
@@ -22,14 +24,14 @@ from dotr.model.stream import Firing
 from dotr.model.terms import Variable
 from dotr.model.time import Clock
 from dotr.outputs.writing import ntriples, plain_text
-from dotr.sinks.files import WriteFailed, batch_path, check_new, put_in_place, refusing, temporary_path
+from dotr.sinks.files import WriteFailed, batch_path, check_new, replace_durably, temporary_path, write_errors
 
 MADE_BY: Final = b"dotr.output"
-"""Key in the metadata of a file that a run has written."""
+"""Key in the metadata of files that a run has written."""
 
 _ROWS: Final = 65_536
 _TEXT: Final = 32 << 20
-"""Characters of the texts of a row group."""
+"""Limit of the characters of a row group."""
 _FIXED: Final = ("time", "rule", "event", "graph")
 
 
@@ -44,7 +46,7 @@ def parquet_problem(path: str, span: Span | None) -> Diagnostic | None:
 
 
 def column_names(attributes: Sequence[Variable]) -> list[str]:
-    """The columns of attributes; one that is called as a fixed column has `attribute_` before it.
+    """The column names of attributes; the prefix `attribute_` avoids those of the fixed columns.
 
     >>> column_names(["room", "time"])
     ['room', 'attribute_time']
@@ -59,7 +61,7 @@ def column_names(attributes: Sequence[Variable]) -> list[str]:
 
 
 class _ParquetRows:
-    """Rows of firings on their way to a file."""
+    """Writer of the rows of firings, in row groups."""
 
     def __init__(self, file: BinaryIO, clock: Clock, attributes: Sequence[Variable]) -> None:
         import pyarrow as pa
@@ -80,7 +82,7 @@ class _ParquetRows:
         self._size = 0
 
     def write(self, firings: Sequence[Firing]) -> None:
-        """Add firings; a row group that is full is written."""
+        """Add firings, and write the row group when it is full."""
         clock = self._clock
         for time, rule, event, attributes, graph, _ in firings:
             if graph is None:
@@ -101,18 +103,18 @@ class _ParquetRows:
         self._clear()
 
     def close(self) -> None:
-        """Write the last row group and the end of the file."""
+        """Write the last row group and the footer of the file."""
         if self._columns[0]:
             self._write_group()
         self._writer.close()
 
     def abandon(self) -> None:
-        """Write nothing more."""
+        """End without the footer: no more is written."""
         self._writer.is_open = False
 
 
 class ParquetFile:
-    """The Parquet output of a run in process: there when it is closed, under another name before.
+    """The Parquet output of a run in process, written under a temporary name until it is closed.
 
     Raises `Refused` where the file exists or cannot be written, `WriteFailed` where the disk is
     full.
@@ -124,7 +126,7 @@ class ParquetFile:
         self._target = Path(path)
         self._temporary = temporary_path(self._target)
         self._whole = True
-        with refusing(self._target):
+        with write_errors(self._target):
             self._target.parent.mkdir(parents=True, exist_ok=True)
             self._file: BinaryIO = open(self._temporary, "wb")  # noqa: SIM115 (closed by close)
             self._rows = _ParquetRows(self._file, clock, attributes)
@@ -132,30 +134,30 @@ class ParquetFile:
     def write_items(self, firings: Sequence[Firing]) -> None:
         """Add firings."""
         self._whole = False
-        with refusing(self._target):
+        with write_errors(self._target):
             self._rows.write(firings)
         self._whole = True
 
     def flush(self) -> None:
-        """Nothing: a Parquet file can be read when it is complete."""
+        """Does nothing: a Parquet file is readable only when complete."""
 
     def mark(self) -> None:
-        """None: what is written cannot be taken back."""
+        """Returns None: output cannot be withdrawn."""
 
     def truncate(self, mark: int) -> None:
-        """Nothing: there are no marks."""
+        """Never called: there are no marks."""
 
     def close(self) -> None:
-        """Finish the file and give it its name."""
-        with refusing(self._target):
+        """Complete the file, and rename it to its target."""
+        with write_errors(self._target):
             self._rows.close()
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
-            put_in_place(self._temporary, self._target)
+            replace_durably(self._temporary, self._target)
 
     def discard(self) -> None:
-        """Remove what is written."""
+        """Remove the unfinished file."""
         self._rows.abandon()
         with suppress(OSError):
             self._file.close()
@@ -165,20 +167,21 @@ class ParquetFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if not self._whole:  # a row group is on the disk in part
+        if not self._whole:  # a row group may be written partly
             self.discard()
             return
         try:
             self.close()
         except BaseException as error:
             self.discard()
-            if kind is None or not isinstance(error, WriteFailed):  # else the first error is reported
+            if kind is None or not isinstance(error, WriteFailed):  # otherwise the first error is reported
                 raise
 
 
 class ParquetBatch:
-    """The Parquet file of a batch in a folder, complete at the exit of the context, and absent after
-    an error; a batch without a firing has none. As `BatchFile` for text.
+    """The Parquet file of a batch in a folder, with the guarantees of `BatchFile`.
+
+    A batch without a firing has no file.
     """
 
     def __init__(self, folder: str, batch: int, clock: Clock, attributes: Sequence[Variable]) -> None:
@@ -193,7 +196,7 @@ class ParquetBatch:
         """Add firings."""
         if not firings:
             return
-        with refusing(self._target.parent):
+        with write_errors(self._target.parent):
             if self._rows is None:
                 self._target.parent.mkdir(parents=True, exist_ok=True)
                 self._file = open(self._temporary, "wb")  # noqa: SIM115
@@ -211,7 +214,7 @@ class ParquetBatch:
                 with suppress(OSError):  # the first error is reported
                     file.close()
             return
-        with refusing(self._target.parent):
+        with write_errors(self._target.parent):
             if rows is None or file is None:
                 self._target.unlink(missing_ok=True)
                 return
@@ -219,4 +222,4 @@ class ParquetBatch:
                 rows.close()
                 file.flush()
                 os.fsync(file.fileno())
-            put_in_place(self._temporary, self._target)
+            replace_durably(self._temporary, self._target)

@@ -1,1 +1,1 @@
-"""Sources: formats, admission, the merge of inputs by time, and watched folders."""
+"""Sources: formats, connectors, admission, the merge of inputs by time, and watched folders."""

@@ -1,7 +1,14 @@
 """Compiler of the `map` of a CSV input to Python: cells of a row to triples, without an RDF parser
 (interface.md, A stream element).
 
-Idea: terms made of one whole cell, and IRIs with one cell, are cached by the text of the cell.
+Idea: the columns of the header become indexes of the row, and the template a function. Of the map
+`<http://e/{room}> :value {value} .` and the header `room,value`:
+
+    c0 = row[0]
+    c1 = row[1]
+    … (iri4(c0), '<http://e/value>', cell_term(c1)), where both cells are not empty
+
+Terms made of one whole cell, and IRIs with one cell, are cached by the text of the cell.
 Cost: about 0.1 µs for a cached cell, a few µs otherwise; memory is bounded, and shared by all files
 of one map.
 """
@@ -24,13 +31,13 @@ from dotr.sources.parsed_maps import parsed_map
 from dotr.sources.records import InputFile
 
 MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
-"""Function from the cells of a row to its triples, and the number of triples omitted for an empty cell."""
+"""Function from the cells of a row to its triples, and the number omitted for an empty cell."""
 
 _MOST_NAMED: Final = 50
 
 
 def check_columns(file: InputFile, header: Sequence[str], place: Span | None = None) -> None:
-    """Check that every column of `time` and `map` is in the header exactly once; raises `Refused`."""
+    """Check that the header has each column of the input once; raises `Refused` (I103, I104)."""
     assert file.map is not None
     problems: list[Diagnostic] = []
     named = "columns" if file.map.columns else file.path or "the message"
@@ -55,8 +62,9 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
 
 
 def compile_map(file: InputFile, header: Sequence[str]) -> MakeRow:
-    """Compile the map of a file with this header to a function from rows to triples; raises
-    `Refused` with all its errors.
+    """Compile the map of a file with this header to a function from rows to triples.
+
+    Raises `Refused` with all errors of the map.
 
     Blank nodes are `_:0`, `_:1`, … in order of appearance.
     """

@@ -1,13 +1,14 @@
-"""CSV reader: a row is an element, one column its time, and a map makes its graph (interface.md, A
-stream element).
+"""CSV reader: a row is an element, one column has its time, and a map makes its graph
+(interface.md, A stream element).
 
-Idea: a line without quotes is split at the delimiter; a line with quotes goes to the csv module,
-with the following lines if a field holds line ends. A record with all quotes closed is consumed
-whole, readable or not. With an unclosed quote, or text behind a closing quote, the first line alone
-is rejected and reading resumes at the second: an odd quote costs one line. Quoting is strict, as a
-lenient odd quote would end in the next quoted field and merge the rows between. A record beyond the
-limit is scanned in pieces, and only the state of quoting is kept; after an odd quote its text is
-read again (standard input is not seekable, so there the text is skipped).
+Idea: a line without quotes is split at the delimiter. A line with quotes is parsed by the csv
+module, with the following lines if a field holds line ends. A record with all quotes closed is
+consumed whole, readable or not. With an unclosed quote, or text behind a closing quote, only the
+first line is rejected, and reading resumes at the second: a stray quote costs one line. Quoting is
+strict, since a stray quote in lenient parsing would extend to the next quoted field, and merge the
+rows between. A record beyond the limit is scanned in pieces, and only the state of quoting is kept.
+After a stray quote its text is read again; standard input is not seekable, so there the text is
+skipped.
 Invariant: a row has the same time in a scan, which makes no terms, as when read.
 Cost: about 3 µs a row with four triples.
 """
@@ -31,7 +32,7 @@ from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.sources.csv_map import check_columns, compile_map
 from dotr.sources.lateness import ALL_TIMES, WantedTimes
-from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded, damage, damaged, open_lines
+from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
 from dotr.sources.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.sources.time_formats import ParseTime, time_parser
 
@@ -45,7 +46,8 @@ csv.field_size_limit(sys.maxsize)  # the default of 128 KiB would reject long qu
 def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Position]:
     """Columns of a file, checked against its map, and the position of its first row.
 
-    Raises `Refused` where the header cannot be read or lacks a column.
+    `place` is that of the input in the configuration, for errors. Raises `Refused` where the header
+    cannot be read or lacks a column.
     """
     assert file.map is not None
     if file.map.columns:
@@ -75,7 +77,7 @@ def _header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> tupl
 
 def _decoded(lines: BinaryIO, lines_read: list[bytes], limit: int, encoding: str) -> Iterator[str]:
     size = 0
-    for raw in bounded(lines, limit):
+    for raw in bounded_lines(lines, limit):
         lines_read.append(raw)
         size += len(raw)
         if size > limit:
@@ -84,8 +86,9 @@ def _decoded(lines: BinaryIO, lines_read: list[bytes], limit: int, encoding: str
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
-    """Records from a position on, which is the start of the file or of a row; `elements`: with
-    their elements, as far as they are wanted.
+    """Records from a position on, which is the start of the file or of a row.
+
+    `elements`: with the elements of the records that pass `wanted`.
     """
     assert spec.map is not None
     if spec.path == STANDARD_INPUT and not spec.map.columns:
@@ -107,28 +110,28 @@ def _rows(
     sent: Micros | None = None,
     wanted: WantedTimes = ALL_TIMES,
 ) -> Iterator[Record]:
-    """Records of rows under a header; `sent` is the time of all where no column has it."""
+    """Records of rows under a header; without a column of times, `sent` (µs) is the time of all."""
     assert spec.map is not None
-    rows = _Rows(lines, spec, header, elements, sent)
+    rows = _RowReader(lines, spec, header, elements, sent)
     rows.lowest, rows.until = wanted.lowest(spec), wanted.until
     greatest, lowest, until, distance = wanted.greatest, rows.lowest, wanted.until, wanted.distance(spec)
     delimiter, columns, time_at, unit = spec.map.delimiter, len(header), rows.time_at, spec.unit
     make, parse, encoding = rows.to_triples, rows.parse_time, spec.map.encoding
-    new = tuple.__new__  # a third of the time of a constructor, twice for every row
+    new = tuple.__new__  # takes a third of the time of a constructor; called twice a row
     end, line = position
-    # A scan looks at the bytes of a plain row in ASCII, and cuts it no further than the time: of
-    # b"7,12:00,a,b\n" with the time in column 1 the cells b"7", b"12:00", b"a,b\n".
+    # A scan splits a plain row of ASCII bytes only up to the time: b"7,12:00,a,b\n" with the time in
+    # column 1 is split into the cells b"7", b"12:00", b"a,b\n".
     in_ascii = not elements and delimiter.isascii() and is_like_ascii(encoding)
     comma, commas = delimiter.encode(), columns - 1
     try:
-        for raw in bounded(lines, spec.record):
+        for raw in bounded_lines(lines, spec.record):
             offset, end = end, end + len(raw)
             is_plain = in_ascii and raw.isascii() and raw.count(comma) == commas and raw[-1] == LINE_END and _QUOTE not in raw
             if is_plain and (_RETURN not in raw or raw.find(b"\r", 0, -2) < 0):
                 try:
                     cell = raw.split(comma, time_at + 1)[time_at]
                     time = parse((cell.rstrip(b"\r\n") if time_at == commas else cell).decode(), unit)
-                except ValueError:  # told below
+                except ValueError:  # reported below
                     pass
                 else:
                     yield Record(offset, end, line, time, None, raw)
@@ -170,13 +173,14 @@ def _rows(
 
 
 def row_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[Message, bool], Iterable[Record]]:
-    """Decoder of messages of a row, or of several, with elements as far as they are wanted; without
-    declared columns a message begins with their names.
+    """Decoder of messages of one or several rows, with the elements of those that pass `wanted`.
+
+    Without declared columns a message begins with a header.
     """
     is_wanted = wanted.test_for(spec)
     assert spec.map is not None
     clock, declared, encoding, delimiter = spec.map.sent_time, spec.map.columns, spec.map.encoding, spec.map.delimiter
-    plain = _Rows(io.BytesIO(), spec, declared, elements=False) if declared else None
+    plain = _RowReader(io.BytesIO(), spec, declared, elements=False) if declared else None
 
     def decode(message: Message, elements: bool) -> Iterable[Record]:
         body, place = message.body, message.place
@@ -189,7 +193,7 @@ def row_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[M
                     time = plain.parse_time(cells[plain.time_at], spec.unit) if sent is None else sent
                     element = Element(time, plain.to_triples(cells)[0]) if is_wanted(time) and elements else None
                     return (Record(place, place + 1, place, time, element, body),)
-            except ValueError:  # told below, by the greatest time before it
+            except ValueError:  # reported below, with the greatest time before the message
                 wanted.greatest = greatest
         return several(message, elements, sent)
 
@@ -230,12 +234,14 @@ class _RecordTooLong(Exception):
 
 
 class _CsvCut(Exception):
-    """Signal that the last line is cut off by a damage of the file."""
+    """Signal that damage of the file cuts off the last line."""
 
 
-class _Rows:
-    """Reader of rows with quotes or errors. `damaged`: the last record reports a damage of the
-    file. Rows with times in (`lowest`, `until`] (µs) are wanted.
+class _RowReader:
+    """Reader of rows with quotes or errors.
+
+    `damaged`: True once a record has reported damage of the file. Elements are made of rows with
+    times in (`lowest`, `until`] (µs since 1970).
     """
 
     def __init__(self, lines: BinaryIO, spec: InputFile, header: Sequence[str], elements: bool, sent: Micros | None = None) -> None:
@@ -255,8 +261,8 @@ class _Rows:
         self.to_triples = compile_map(spec, header)
 
     def quoted_or_broken(self, raw: bytes, offset: int, line: int) -> Iterator[tuple[Record, int]]:
-        """Records of a line that is no plain row, each with the number of the next line; empty
-        lines included.
+        """Records of a line that is no plain row, empty lines included, each with the number of the
+        next line.
 
         Following lines are read while a quoted field is open.
         """
@@ -270,7 +276,7 @@ class _Rows:
         lines_read: list[bytes] = []
         size = 0
         ran_out = False
-        invalid_at = -1  # offset of the first byte that is no UTF-8
+        invalid_at = -1  # offset of the first byte that is invalid in the encoding
 
         def feed() -> Iterator[str]:
             nonlocal ran_out, size, invalid_at
@@ -371,8 +377,8 @@ _INSIDE: Final = re.compile(rb'(?:[^"]++|"")*+')
 class QuoteState(Enum):
     """State of quoting at the end of a piece of a record.
 
-    QUOTE: behind a quote inside of quotes, either a closing one or the first of two.
-    ODD: behind text that follows closed quotes.
+    - QUOTE: behind a quote inside a quoted field, either the closing one or the first of two.
+    - ODD: behind text that follows a closing quote.
     """
 
     START = 0
@@ -383,7 +389,7 @@ class QuoteState(Enum):
 
 
 def quote_state(piece: bytes, state: QuoteState, delimiter: bytes) -> QuoteState:
-    r'''State of quoting behind a piece of a record, from the state before the piece.
+    r'''State of quoting at the end of a piece of a record, from the state at its start.
 
     >>> [quote_state(b'1,"a', QuoteState.START, b",").name, quote_state(b'b""",2', QuoteState.INSIDE, b",").name]
     ['INSIDE', 'PLAIN']

@@ -1,4 +1,4 @@
-"""Encodings of CSV files: UTF-8, and those with one byte for each character."""
+"""Encodings of CSV files: UTF-8, and extensions of ASCII with one byte a character."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _ASCII: Final = bytes(range(128))
 
 
 def encoding_name(name: str) -> str:
-    """The codec of an encoding; raises ValueError where CSV files cannot be read in it.
+    """The name of the codec of an encoding; raises ValueError where CSV files cannot have it.
 
-    A file is cut into lines before it is decoded, so an encoding has ASCII as it is, and no
-    character of several bytes except UTF-8.
+    A file is cut into lines before it is decoded, so the encoding must contain ASCII unchanged and,
+    except for UTF-8, have one byte a character.
 
     >>> encoding_name("UTF8"), encoding_name("Latin-1"), encoding_name("windows-1252")
     ('utf-8', 'iso8859-1', 'cp1252')
@@ -34,5 +34,5 @@ def encoding_name(name: str) -> str:
 
 
 def _has_one_byte_each(codec: str) -> bool:
-    """True if any byte is a character by itself, whatever byte follows."""
+    """True if each byte is one character, independent of the next byte."""
     return all(len(bytes([byte, 0x40]).decode(codec, "replace")) == 2 for byte in range(256))

@@ -1,5 +1,4 @@
-"""Values of secrets: `${NAME}` is what travels, and the process that needs a value reads its own
-environment."""
+"""Secrets in the environment: a specification has `${NAME}`, and each process its value."""
 
 from __future__ import annotations
 
@@ -10,11 +9,11 @@ from typing import Final
 from dotr.errors.diagnostics import refuse
 
 VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""An environment variable without a default, as it is written for a secret."""
+"""A reference to an environment variable, without a default, as secrets are written."""
 
 
 def value_of(variable: str) -> str:
-    """The value of an environment variable of this process; raises `Refused` (S124) without one."""
+    """The value of an environment variable; raises `Refused` (S124) where it is not set."""
     value = os.environ.get(variable)
     if value is None:
         raise refuse(
@@ -27,7 +26,10 @@ def value_of(variable: str) -> str:
 
 
 def revealed(text: str) -> str:
-    """The value of a text that is a secret, `${NAME}`; any other text is itself.
+    """The value of a reference `${NAME}`; any other text unchanged.
+
+    Raises `Refused` (S124) where the variable is not set.
+
 
     >>> os.environ["KAFKA_PASSWORD"] = "x7"
     >>> revealed("${KAFKA_PASSWORD}"), revealed("PLAIN")

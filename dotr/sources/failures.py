@@ -1,4 +1,4 @@
-"""Failures of inputs that no file of the user causes: what a run cannot go on from."""
+"""Failures of inputs that no file of the user causes, and that end a run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dotr.errors.diagnostics import Diagnostic, DotrError
 
 
 class InputFailed(DotrError):
-    """An input that cannot be read any further, with a `diagnostic` that says why.
+    """Failure of an input that cannot be read further, with the reason as `diagnostic`.
 
-    Before the first element it is an error of the user's (`Refused`); later the run fails.
+    Before the first element it is raised as an error of the user (`Refused`); later the run fails.
     """
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:

@@ -1,4 +1,5 @@
-"""Feeds: non-blocking reads of one input, which give records, nothing yet, or the end.
+"""Feeds: non-blocking reads of one input, which return records, None (no data yet), or are at the
+end.
 
 Invariant: `end` is the position of the record after the last one returned, so another feed can
 resume there.
@@ -41,24 +42,28 @@ class FeedRecords(NamedTuple):
 
 
 class Feed(Protocol):
-    """An input read concurrently with others. `ended`: no record follows."""
+    """An input read concurrently with others."""
 
     @property
-    def ended(self) -> bool: ...
+    def ended(self) -> bool:
+        """True if no record follows."""
 
     @property
-    def end(self) -> InputPoint: ...
+    def end(self) -> InputPoint:
+        """Position of the record after the last one returned."""
 
-    def read(self, most: int) -> FeedRecords | None: ...
+    def read(self, most: int) -> FeedRecords | None:
+        """The next records of one file, about `most` of them; None where none has arrived."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release the files or connections of the feed."""
 
 
 class InputFiles(Protocol):
     """Files of an input, numbered from 0 on."""
 
     def file(self, number: int) -> InputFile | None:
-        """File of this number; None: absent, or not yet there."""
+        """File of this number; None where it does not exist, or does not exist yet."""
 
     @property
     def closed(self) -> bool:
@@ -74,6 +79,7 @@ class OneFile:
         self._file = file
 
     def file(self, number: int) -> InputFile | None:
+        """The file for number 0, else None."""
         return None if number else self._file
 
 
@@ -88,15 +94,16 @@ class AppearingFiles:
         self._paths: list[str] = []
 
     def file(self, number: int) -> InputFile | None:
+        """File of this number, or None; lists the folder where the number is the next one."""
         if number == len(self._paths):
             self._paths += self._folder.new_files()
         return replace(self._growing.like, path=self._paths[number]) if number < len(self._paths) else None
 
 
 class FilesFeed:
-    """Feed of files in sequence.
+    """Feed of files in sequence, from the position `start` on.
 
-    A file that cannot be opened is one unreadable record; an input of that file alone raises
+    A file that cannot be opened is one unreadable record; in an input of a single file it raises
     `Refused`.
     """
 
@@ -117,7 +124,7 @@ class FilesFeed:
         return self._point
 
     def read(self, most: int) -> FeedRecords | None:
-        """At most `most` records of one file; None: nothing now."""
+        """At most `most` records of one file; None where none has arrived."""
         number = self._point.file
         while self._next is None:
             if self.ended or not self._open():
@@ -133,15 +140,15 @@ class FilesFeed:
         return FeedRecords(number, file, records)
 
     def _advance(self) -> None:
-        """Read the next record ahead; at the end of the file move to the next file."""
+        """Fetch the next record; at the end of the file move to the next file."""
         self._next = record = next(self._records, None)
         if record is not None:
             self._point = InputPoint(self._point.file, record.offset, record.line)
             return
         self.close()
-        self._file_done()
+        self._next_file()
 
-    def _file_done(self) -> None:
+    def _next_file(self) -> None:
         number = self._point.file + 1
         self._point = InputPoint(number, *START)
         if self._files.closed and self._files.file(number) is None:
@@ -170,13 +177,13 @@ class FilesFeed:
 
 
 def unopened(point: InputPoint, refused: Refused) -> Record:
-    """Unreadable record of a file that cannot be opened, or cannot be read from its beginning."""
+    """The unreadable record of a file that cannot be opened, or read from its beginning."""
     record = damaged(point.offset, point.line, refused)
     return record._replace(why=refused.diagnostics[0].message)
 
 
 class StandardInput:
-    """Feed of standard input, read by a thread of its own, so other inputs need not wait."""
+    """Feed of standard input, read by a separate thread, so that other inputs need not wait."""
 
     def __init__(self, like: InputFile, *, elements: bool = True) -> None:
         self._file = replace(like, path=STANDARD_INPUT)
@@ -188,6 +195,7 @@ class StandardInput:
 
     @property
     def end(self) -> InputPoint:
+        """Always the beginning: standard input cannot be read a second time."""
         return self._point
 
     def _read(self) -> None:
@@ -201,7 +209,7 @@ class StandardInput:
             self._queue.put(None)
 
     def read(self, most: int) -> FeedRecords | None:
-        """At most `most` records; None: nothing now."""
+        """At most `most` records; None where none has arrived."""
         records: list[Record] = []
         try:
             while len(records) < most:

@@ -1,10 +1,10 @@
-"""Journal of the files found in watched folders, in reading order, written before an offset refers
-to them.
+"""Journal of the files found in watched folders, in reading order.
 
-An offset holds the number of a file; the journal maps the number to a path, so a batch can be
-planned again after a crash. The journal is a file in the folder of the checkpoint, with one JSON
-line per file. Entries of files read to the end and removed since are dropped when the journal is
-opened, so its length follows that of the folders.
+An entry is written before an offset refers to it. An offset holds the number of a file, and the
+journal maps the number to a path, so that a batch can be repeated after a crash. The journal is a
+file in the folder of the checkpoint, with one JSON line per file. Entries of files that were read
+to the end and removed since are dropped when the journal is opened, which bounds its length by that
+of the folders.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ NAME: Final = "watched.ndjson"
 SPOOL: Final = "spool"
 SPOOL_END: Final = "end"
 SEGMENT: Final = re.compile(r"([0-9]{12})-([0-9]{12})(?:-([0-9]{12}))?(\..*)?")
-"""Name of a segment: its number, its first line, and the line behind its last (absent in older releases)."""
+"""Name of a segment: number, first line, line behind its last (absent in older releases)."""
 
 
 class Journal:
     """Numbers and paths of the files of each growing input, by the name of the input.
 
-    `done` is the number of files of each input that are read to the end. Raises `Refused` where the
-    journal is damaged.
+    `folder` is that of the checkpoint, `done` the number of files of each input that were read to
+    the end. Raises `Refused` (S114) where the journal is damaged.
     """
 
     def __init__(self, folder: Path, done: Mapping[str, int]) -> None:
@@ -45,7 +45,7 @@ class Journal:
         self.next: dict[str, int] = {}
         lines = self._path.read_text(errors="replace").splitlines() if self._path.exists() else []
         for line_number, line in enumerate(lines, 1):
-            if line.endswith("]"):  # an entry cut off by a crash has no offset
+            if line.endswith("]"):  # no offset refers to an entry that a crash has cut off
                 try:
                     name, number, path = json.loads(line)
                     self.next[name] = number + 1
@@ -59,9 +59,7 @@ class Journal:
             self._write([[name, number, path] for name, paths in self.paths.items() for number, path in paths.items()], anew=True)
 
     def known(self, name: str, number: int) -> str:
-        """Path of a file referred to by an offset; raises `Refused` where the journal lacks the
-        number.
-        """
+        """Path of the file that an offset refers to; raises `Refused` (S114) without an entry."""
         try:
             return self.paths[name][number]
         except KeyError:
@@ -72,7 +70,7 @@ class Journal:
         return refuse("S114", f"the checkpoint is damaged: {self._path}: {why}", hint=hint)
 
     def add(self, name: str, paths: Sequence[str]) -> None:
-        """Number files, and write their entries to disk."""
+        """Number files of an input, and write their entries to the disk (fsync)."""
         first = self.next.get(name, 0)
         self._write([[name, number, path] for number, path in enumerate(paths, first)])
         self.paths.setdefault(name, {}).update(enumerate(paths, first))
@@ -89,8 +87,9 @@ class Journal:
 
 
 class Journaled:
-    """Files that appear in a watched folder, numbered by the journal. Without `watching`, the files
-    present now are the last.
+    """Files of a watched folder, numbered by the journal.
+
+    `known` are paths to skip. With `watching=False`, only the files present now are read.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class Journaled:
         return None if path is None else replace(self._growing.like, path=path)
 
     def paths(self, first: int, last: int) -> tuple[str, ...]:
-        """Paths of the files with these numbers, `last` included."""
+        """Paths of the files `first` to `last`, inclusive."""
         return tuple(self._journal.known(self._name, number) for number in range(first, last + 1))
 
 
@@ -131,15 +130,13 @@ class Spooled:
 
     @property
     def closed(self) -> bool:
-        """True if standard input has ended. Read before the segments are listed, as the marker is
-        written last.
-        """
+        """True if standard input has ended: no further segment will appear."""
         return self._ended
 
     def file(self, number: int) -> InputFile | None:
         """Segment of this number, or None."""
         if number not in self._names:
-            self._ended = (self._folder / SPOOL_END).exists()
+            self._ended = (self._folder / SPOOL_END).exists()  # before the listing, as the marker is written last
             with os.scandir(self._folder) as entries:
                 names = [entry.name for entry in entries if SEGMENT.fullmatch(entry.name)]
             self._names = {int(name[:12]): name for name in names}
@@ -147,12 +144,12 @@ class Spooled:
         return None if name is None else replace(self._like, path=str(self._folder / name))
 
     def paths(self, first: int, last: int) -> tuple[str, ...]:
-        """Paths of the segments with these numbers, `last` included."""
+        """Paths of the segments `first` to `last`, inclusive."""
         files = [self.file(number) for number in range(first, last + 1)]
         assert None not in files
         return tuple(file.path for file in files if file is not None)
 
     def remove(self, before: int) -> None:
-        """Remove the segments before a number."""
+        """Delete the segments before a number."""
         for number in [number for number in self._names if number < before]:
             (self._folder / self._names.pop(number)).unlink(missing_ok=True)

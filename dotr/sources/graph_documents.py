@@ -1,7 +1,7 @@
 """RDF text of one message: Turtle, N-Triples, TriG or N-Quads, parsed as a whole.
 
-A scan parses a message too where its time stands in it. The depth of brackets is counted before the
-parser sees the text.
+A scan parses a message too, unless it has the transport's time. The depth of brackets is checked
+before the text is parsed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RDF_TEXT: Final[Mapping[Format, RdfFormat]] = {
 """The parser of each format."""
 
 LINE_FORMATS: Final = (Format.NTRIPLES, Format.NQUADS)
-"""Formats with a statement a line, without prefixes."""
+"""Formats with one statement a line, and no prefixes."""
 
 _BOM: Final = "\ufeff"
 _SPACE: Final = r"(?:[ \t\r\n\f]++|#[^\r\n]*+)*+"
@@ -42,7 +42,7 @@ _DECLARES: Final = re.compile(rb"(?i)prefix|base")
 
 
 def is_message_log(start: bytes) -> bool:
-    """True if a text begins with a VERSION label of RDF Messages; comments may stand before it.
+    """True if a text begins with a VERSION label of RDF Messages; after comments, if any.
 
     >>> is_message_log(b'# a log\\nVERSION "1.2-messages"\\n'), is_message_log(b'@version "1.2" .'), is_message_log(b"MESSAGE")
     (True, False, False)
@@ -52,10 +52,10 @@ def is_message_log(start: bytes) -> bool:
 
 
 class DocumentReader:
-    """Reader of the records of one RDF text after the other.
+    """Reader of the records of consecutive RDF texts.
 
-    `in_log`: the texts are messages of a log, where `prefixes` and `base` go on from text to text;
-    else each text stands for itself.
+    `in_log`: the texts are messages of a log, in which `prefixes` and `base` apply to all later
+    texts; otherwise the texts are independent.
     """
 
     def __init__(self, spec: InputFile, prefixes: Mapping[str, str] | None = None, base: str = "", *, in_log: bool = False) -> None:
@@ -69,12 +69,12 @@ class DocumentReader:
         self._nesting = spec.nesting
 
     def declare(self, text: MessageText) -> None:
-        """Add the declarations of a text that is not to be read."""
+        """Add the declarations of a text whose records are skipped."""
         if self._header is not None and _DECLARES.search(text.raw):
             self.records(text, elements=False)
 
     def records(self, text: MessageText, elements: bool, sent: Micros | None = None) -> list[Record]:
-        """Records of a text: a single unreadable one where it cannot be read."""
+        """Records of a text; a single unreadable one where it cannot be parsed."""
         skipped = 0
         parser: QuadParser | None = None
         try:
@@ -106,9 +106,9 @@ class DocumentReader:
 
 
 def document_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]:
-    """Decoder of messages of one RDF text each, which is one message where it is a log."""
+    """Decoder of messages of one RDF text each; a text that is a log must have one message."""
     records, clock = DocumentReader(spec).records, spec.graphs.sent_time
-    a_line_each = spec.format in LINE_FORMATS
+    one_per_line = spec.format in LINE_FORMATS
 
     def decode(message: Message, elements: bool) -> list[Record]:
         sent = None if clock is None else message.time_by(clock)
@@ -117,7 +117,7 @@ def document_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]
         if sent is not None and not elements:
             return [text.record(sent, None)]
         if _MESSAGES in body and is_message_log(body):
-            cuts = list(message_cuts(io.BytesIO(body), START, len(body), a_line_each=a_line_each))
+            cuts = list(message_cuts(io.BytesIO(body), START, len(body), one_per_line=one_per_line))
             if cuts and cuts[-1].last and len(cuts) > 1 and records(text._replace(raw=cuts[-1].raw), False)[0].reason is Reason.EMPTY:
                 cuts.pop()
             if len(cuts) > 1 or cuts[0].why:

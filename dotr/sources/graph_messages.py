@@ -1,10 +1,10 @@
-"""Elements of one message that is RDF: a graph, or a dataset.
+"""Elements of one RDF message: a graph, or a dataset.
 
-Idea: where named graphs have their times in the default graph (the RSP stream model), each is an
-element. Else all graphs together are one element, whose time is the one distinct value of a
-predicate in the message, whatever its subject and graph. A transport's time is for one element too.
-Invariant: a message has the same time in a scan as when read.
-Cost: beside pyoxigraph's, 0.5 µs a triple that is read, 0.1 µs one that is scanned.
+Idea: if named graphs have their times in the default graph (the RSP stream model), each named graph
+is an element. Otherwise the union of all graphs is one element; its time is the only value of the
+time predicate in the message, for any subject and graph, or the transport's time.
+Invariant: a message has the same time in a scan as in a full reading.
+Cost: besides pyoxigraph's, 0.5 µs a triple in a full reading, 0.1 µs in a scan.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ _GENERATED: Final = NamedNode(GENERATED_AT_TIME[1:-1])
 
 
 class MessageText(NamedTuple):
-    """Bytes of a message, and their place: offset and end in bytes (in a broker's topic: in
-    messages), and the line. `first_line` is the number of its first line in the errors of a parser.
+    """Text of a message, and its position.
+
+    `offset` and `end` are in bytes (of a broker's message: in messages). `line` is that of the
+    record, and `first_line` that of the first line in the errors of a parser.
     """
 
     offset: int
@@ -38,7 +40,7 @@ class MessageText(NamedTuple):
     first_line: int = 1
 
     def unreadable(self, why: str, time: Micros | None = None, reason: Reason = Reason.UNREADABLE) -> Record:
-        """The record of a message that cannot be read."""
+        """The record of an unreadable message; `time` (µs since 1970) where that is readable."""
         return Record(self.offset, self.end, self.line, None, None, beginning(self.raw, SHOWN), why, time, reason)
 
     def empty(self) -> Record:
@@ -52,7 +54,12 @@ class MessageText(NamedTuple):
 
 
 class _NamedGraph:
-    """A named graph of a message: whether it has triples, those read, and its times as terms."""
+    """A named graph of a message.
+
+    - `filled`: True if it has triples.
+    - `triples`: its triples; empty in a scan.
+    - `times`: the times that the default graph gives it, as terms.
+    """
 
     __slots__ = ("filled", "times", "triples")
 
@@ -76,8 +83,8 @@ class _NamedGraph:
 class GraphReader:
     """Reader of the records of a message's quads.
 
-    `datasets`: messages may have named graphs. `empty_graphs`: times without anything else are
-    those of empty graphs, as in TriG and N-Quads.
+    `datasets`: messages may have named graphs. `empty_graphs`: a message of times only has empty
+    graphs with these times, as in TriG and N-Quads.
 
     >>> from pyoxigraph import RdfFormat, parse
     >>> from dotr.sources.records import Format, GraphSettings
@@ -100,15 +107,15 @@ class GraphReader:
 
     def records(self, quads: Iterator[Quad], text: MessageText, elements: bool, sent: Micros | None = None) -> list[Record]:
         """Records of a message; raises ValueError where its time cannot be read, and the errors of
-        the iteration.
+        the iteration over `quads`.
 
-        `sent` is the transport's time where the elements have that one.
+        `sent` is the transport's time (µs since 1970) where that is the time of elements.
         """
         first = next(quads, None)
         if first is None:
             return [text.empty()]
         if not elements and sent is not None:
-            for _ in quads:  # a broken end makes the message unreadable
+            for _ in quads:  # raises where the message is unreadable
                 pass
             return [text.record(sent, None)]
         if self._datasets:
@@ -128,7 +135,7 @@ class GraphReader:
         return [text.record(sent, triples)]
 
     def _dataset(self, quads: Sequence[Quad], text: MessageText, elements: bool, sent: Micros | None) -> list[Record]:
-        """Records of quads: one a named graph where one has its time, else one of all of them."""
+        """Records of quads: one for each named graph if any has its time, else a single one."""
         if sent is None and (self._empty_graphs or any(quad[3].__class__ is not DefaultGraph for quad in quads)):
             named, has_graphs, only_times = _named_graphs(quads, elements)
             if any(each.filled and each.times for each in named.values()) or (self._empty_graphs and only_times and not has_graphs):
@@ -139,7 +146,7 @@ class GraphReader:
         return [text.record(sent, [quad_parts(quad)[1] for quad in quads] if elements else None)]
 
     def _time(self, values: Iterable[str]) -> Micros:
-        """The one time of a message; raises ValueError."""
+        """The only time of a message; raises ValueError without one, or with several."""
         times = {time_of_term(value, self._unit, self._shown) for value in dict.fromkeys(values)}
         if len(times) != 1:
             raise ValueError(f"it has more than one {self._shown}" if times else f"it has no {self._shown}")
@@ -147,11 +154,11 @@ class GraphReader:
 
 
 def _named_graphs(quads: Iterable[Quad], elements: bool) -> tuple[dict[str, _NamedGraph], bool, bool]:
-    """Named graphs and what the default graph gives times to, by name, in order of appearance; and
-    whether there are named graphs, and whether the default graph has times only.
+    """Named graphs by name in order of appearance, True if a graph is named, and True if the
+    default graph has only times.
 
-    Other statements about a graph, and those about blank nodes, are dropped; what else the default
-    graph is about is a graph without triples and time.
+    Each subject of the default graph that is an IRI, or has a time, counts as the name of a graph.
+    All its statements but times are dropped.
     """
     named: dict[str, _NamedGraph] = {}
     has_graphs, only_times = False, True

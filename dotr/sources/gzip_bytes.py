@@ -1,9 +1,9 @@
 """Decompressed bytes of a gzip file, up to the first damage.
 
 Idea: zlib decompresses the file in chunks, and a copy of its state before the current chunk is
-kept. In a damaged chunk, bisection finds the longest prefix that decompresses; the bytes of that
-prefix are returned, then the end of the file, and `error` is the reason. The gzip module discards
-buffered bytes before the damage.
+kept. In a damaged chunk, bisection finds the longest prefix that decompresses. The bytes of that
+prefix are returned, then the end of the file, with the reason as `error`. (The gzip module would
+discard buffered bytes before the damage.)
 Cost: that of zlib. Memory: at most 64 states of 50 kB each, from which a backward seek resumes.
 """
 
@@ -37,8 +37,9 @@ class _Decompression(NamedTuple):
 
 
 class GzipBytes(io.RawIOBase):
-    """Raw stream of the decompressed bytes of a file. `error` is the reason of an early end, or
-    None.
+    """Raw stream of the decompressed bytes of a file, which it closes.
+
+    `error` is the reason of an early end, or None.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -93,7 +94,7 @@ class GzipBytes(io.RawIOBase):
         return len(data)
 
     def _next(self, most: int) -> bytes:
-        """Next bytes; empty at the end, and from a damage on."""
+        """Next bytes; empty at the end, and at damage."""
         while True:
             for piece in self._pieces:
                 if piece:
@@ -132,9 +133,9 @@ class GzipBytes(io.RawIOBase):
         return True
 
     def _decompressed(self, most: int) -> bytes | None:
-        """At most `most` bytes of the current chunk; None where nothing is decompressed yet."""
+        """At most `most` bytes of the current chunk; None where it has yielded none."""
         if self._member is None:
-            self._chunk = self._chunk.lstrip(b"\0") if self._before.read or self._returned else self._chunk  # a padding between members
+            self._chunk = self._chunk.lstrip(b"\0") if self._before.read or self._returned else self._chunk  # padding between members
             if not self._chunk:
                 return None
             self._member = zlib.decompressobj(wbits=31)
@@ -163,7 +164,7 @@ class GzipBytes(io.RawIOBase):
 
 
 def _pieces(member: _Decompress | None, chunk: bytes) -> Iterator[bytes]:
-    """Decompressed pieces of a chunk, from a state on."""
+    """Decompressed pieces of a chunk, from the state `member` on, which is copied."""
     member = member and member.copy()
     while chunk:
         if member is None:

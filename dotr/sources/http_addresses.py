@@ -1,4 +1,4 @@
-"""Addresses of servers: where messages are accepted, and where batches are posted."""
+"""Addresses of HTTP: of servers for inputs, and URLs that batches are posted to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LAST_PORT: Final = 65_535
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Address at which a server listens; `path` begins with a slash."""
+    """Address that a server listens on; `path` begins with a slash."""
 
     host: str
     port: int
@@ -27,7 +27,7 @@ class ListenAddress:
 
     @property
     def is_loopback(self) -> bool:
-        """True if only this machine reaches it.
+        """True if only processes of this machine can connect.
 
         >>> [listen_address(text).is_loopback for text in ("localhost:80", "[::1]:80", "127.0.0.2:80", "0.0.0.0:80", "sensors.example:80")]
         [True, True, True, False, False]
@@ -41,7 +41,7 @@ class ListenAddress:
 
 
 def listen_address(text: str | int) -> ListenAddress:
-    """The address HOST:PORT/PATH, or a port alone, whose host is loopback. Raises ValueError.
+    """The address HOST:PORT/PATH; a port alone is on loopback. Raises ValueError.
 
     >>> str(listen_address(8081)), str(listen_address("0.0.0.0:8081/in")), str(listen_address("[::1]:8081"))
     ('http://127.0.0.1:8081/', 'http://0.0.0.0:8081/in', 'http://[::1]:8081/')
@@ -53,7 +53,7 @@ def listen_address(text: str | int) -> ListenAddress:
 
 
 def check_post_url(url: str) -> None:
-    """Check a URL to which batches are posted; raises ValueError without its password.
+    """Check a URL that batches are posted to; raises ValueError, whose text has no password.
 
     >>> check_post_url("https://user:${PASSWORD}@h:8443/in?a=b")
     >>> check_post_url("ftp://h")
@@ -74,7 +74,7 @@ def check_post_url(url: str) -> None:
 
 
 def shown_url(url: str) -> str:
-    """A URL without user and password, and without its query, which may hold a secret, too.
+    """A URL for messages, without user, password and query, which may have secrets.
 
     >>> shown_url("https://user:${PASSWORD}@h:8443/in?token=b")
     'https://h:8443/in'

@@ -1,7 +1,8 @@
 """Bodies of requests: bounded, decompressed, and cut into messages.
 
-Idea: each line of NDJSON is a message, and so is each line of JSON or JSON-LD that is sent as
-lines; any other body is one message. A body is read no further than its limit, compressed or not.
+Idea: each line of NDJSON is a message, and so is each line of JSON or JSON-LD whose content type is
+one of lines; any other body is one message. Reading ends at the limit, which counts decompressed
+bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dotr.sources.messages import check_content_type
 from dotr.sources.records import Format
 
 MOST_LINES: Final = 100_000
-"""Messages of one body, at most."""
+"""Limit of the messages of one body."""
 
 _LINE_TYPES: Final = (
     "application/x-ndjson",
@@ -25,7 +26,7 @@ _LINE_TYPES: Final = (
     "application/x-ld+ndjson",
 )
 _ALWAYS_LINES: Final = (Format.NDJSON,)
-_OFTEN_LINES: Final = (Format.JSON, Format.JSONLD)
+_LINES_BY_TYPE: Final = (Format.JSON, Format.JSONLD)
 _USUAL: Final = {
     Format.NDJSON: "application/x-ndjson",
     Format.JSON: "application/json",
@@ -43,11 +44,11 @@ _GZIP: Final = 31
 
 
 class BodyTooLong(DotrError, ValueError):
-    """A body beyond its limit, decompressed or not."""
+    """A body beyond its limit of bytes or lines."""
 
 
 class BodyBytes:
-    """Bytes of a body, which come piece by piece.
+    """Bytes of a body, added piece by piece, decompressed and bounded.
 
     >>> import gzip
     >>> body = BodyBytes(limit=10, is_gzip=True)
@@ -67,7 +68,7 @@ class BodyBytes:
         self._unpack = zlib.decompressobj(_GZIP) if is_gzip else None
 
     def add(self, piece: bytes) -> None:
-        """Add a piece; raises BodyTooLong, and ValueError where it is not gzip."""
+        """Add a piece; raises BodyTooLong, or ValueError where it is not gzip."""
         if not self._is_gzip:
             self._keep(piece)
             return
@@ -94,13 +95,13 @@ class BodyBytes:
 
 
 def is_lines(content_type: str, form: Format) -> bool:
-    """True where each line of a body is a message; raises ValueError where the content type is that
-    of another format.
+    """True if each line of a body is a message; raises ValueError where the content type is that of
+    another format.
 
     >>> is_lines("application/json", Format.NDJSON), is_lines("application/x-ndjson", Format.JSON), is_lines("", Format.JSON)
     (True, True, False)
     """
-    if form in _OFTEN_LINES and content_type.partition(";")[0].strip().lower() in _LINE_TYPES:
+    if form in _LINES_BY_TYPE and content_type.partition(";")[0].strip().lower() in _LINE_TYPES:
         return True
     try:
         check_content_type("content-type", content_type.encode("utf-8", "replace"), form)

@@ -1,8 +1,7 @@
-"""HTTP server of an input: a POST is a message, or several, acknowledged once the inbox has them.
+"""HTTP server of an input: a POST has one or several messages, acknowledged once they are stored.
 
-Idea: aiohttp serves in a thread with an event loop of its own. A request waits for the inbox
-without holding up others, and an inbox without room refuses at once, so that no client can hold up
-the run.
+Idea: aiohttp serves in a thread with an event loop of its own. Requests wait for the inbox
+concurrently, and a full inbox is an error response at once, so that no client can block the run.
 Bounds: connections, bytes of bodies that are being read, bytes of a body, and the time that a
 client may take for headers and body.
 Cost: about 0.3 ms a request.
@@ -32,14 +31,14 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 CLIENTS: Final = 200
-"""Connections at a time, at most."""
+"""Limit of simultaneous connections."""
 
 _HEADER_BYTES: Final = 8_192
 _IDLE_SECONDS: Final = 30.0
 """Longest wait for the headers of a request, and for the next piece of its body."""
 
 _BODY_SECONDS: Final = 300.0
-_KEPT_SECONDS: Final = 60.0
+_STORED_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 2.0
 _BACKLOG: Final = 128
 _RETRY_AFTER: Final = "1"
@@ -54,9 +53,10 @@ class HttpListen:
     """Server of an input.
 
     - `name`: the name of the input.
-    - `most`: bytes of a body, at most, decompressed.
-    - `tokens`: a function that reveals the tokens of senders; None: everybody may send.
-    - `headers`: the names of those headers that the map of the input uses, in lower case.
+    - `most`: limit of the bytes of a body, decompressed.
+    - `tokens`: a function that returns the accepted tokens, separated by spaces or commas; None: no
+      token is required.
+    - `headers`: the names of the headers that the map of the input uses, in lower case.
     """
 
     name: str
@@ -69,7 +69,7 @@ class HttpListen:
 
     @property
     def address(self) -> str:
-        """The URL, as the file of dead letters."""
+        """The URL, the `file` of dead letters."""
         return str(self.listen)
 
     def receiver(self) -> HttpReceiver:
@@ -83,7 +83,7 @@ class HttpListen:
 
 
 class HttpReceiver:
-    """Server in a thread of its own."""
+    """HTTP server in a separate thread."""
 
     failure: Refused | ReceivingFailed | None = None
 
@@ -97,7 +97,7 @@ class HttpReceiver:
     def start(self, inbox: Inbox) -> None:
         """Listen; raises `Refused` where the address is taken (C228) or the tokens are missing."""
         try:
-            handler = _Requests(self._source, _digests(self._source), inbox)
+            handler = _RequestHandler(self._source, _digests(self._source), inbox)
             listening = _bound(self._source)
         except BaseException:
             self._loop.close()
@@ -106,10 +106,10 @@ class HttpReceiver:
         self._thread.start()
         self.connected = True
 
-    def _run(self, handler: _Requests, listening: socket.socket) -> None:
+    def _run(self, handler: _RequestHandler, listening: socket.socket) -> None:
         try:
             self._loop.run_until_complete(self._serve(handler, listening))
-        except Exception as error:  # nothing that a client sends ends the server
+        except Exception as error:  # no request ends the server: this is another failure
             self.failure = ReceivingFailed(f"input {self._source.name}: its server has ended: {type(error).__name__}: {error}")
         finally:
             self.connected = False
@@ -124,17 +124,17 @@ class HttpReceiver:
         if pending:
             self._loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
 
-    async def _serve(self, handler: _Requests, listening: socket.socket) -> None:
+    async def _serve(self, handler: _RequestHandler, listening: socket.socket) -> None:
         from aiohttp import web
 
-        silent = logging.Logger("aiohttp", logging.CRITICAL + 1)  # what clients do wrong is no news
-        # Bodies are decompressed here, so that their length is bounded while they are.
+        silent = logging.Logger("aiohttp", logging.CRITICAL + 1)  # errors of clients are not logged
+        # `BodyBytes` decompresses bodies, since it bounds their length.
         manager = web.Server(
             handler.handle, keepalive_timeout=_IDLE_SECONDS, lingering_time=1.0, auto_decompress=False, access_log=None, logger=silent
         )
 
         def protocol() -> asyncio.Protocol:
-            return manager() if len(manager.connections) < CLIENTS else _TurnedAway()
+            return manager() if len(manager.connections) < CLIENTS else _RejectedConnection()
 
         server = await self._loop.create_server(protocol, sock=listening, backlog=_BACKLOG)
         try:
@@ -144,7 +144,7 @@ class HttpReceiver:
             await manager.shutdown(_STOP_SECONDS)
 
     def stop(self) -> None:
-        """End the server; a request under way is answered first, if that takes no longer than 2 s."""
+        """Stop the server; requests under way have 2 s to be answered."""
         thread = self._thread
         if thread is None:
             if not self._loop.is_closed():
@@ -155,8 +155,8 @@ class HttpReceiver:
         self.connected = False
 
 
-class _TurnedAway(asyncio.Protocol):
-    """Connection beyond the limit: told so, and closed."""
+class _RejectedConnection(asyncio.Protocol):
+    """Connection beyond the limit: it receives status 503, and is closed."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.WriteTransport)
@@ -199,8 +199,8 @@ def _bound(source: HttpListen) -> socket.socket:
     return listening
 
 
-class _Answer(Exception):
-    """Answer of a request that is not accepted."""
+class _ErrorResponse(Exception):
+    """Response to a request that is not accepted."""
 
     def __init__(self, status: int, error: str, **headers: str) -> None:
         super().__init__(error)
@@ -208,7 +208,7 @@ class _Answer(Exception):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-class _Requests:
+class _RequestHandler:
     """Handler of requests."""
 
     def __init__(self, source: HttpListen, digests: tuple[bytes, ...], inbox: Inbox) -> None:
@@ -218,55 +218,55 @@ class _Requests:
         self._reading = 0
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request; 202 once the inbox has its messages."""
+        """The response to a request: 202 once the inbox has stored its messages."""
         try:
             count = await self._accept(request)
-        except _Answer as answer:
-            return _response(answer.status, {"error": str(answer)}, answer.headers)
+        except _ErrorResponse as error:
+            return _response(error.status, {"error": str(error)}, error.headers)
         return _response(202, {"messages": count}, {})
 
     async def _accept(self, request: web.BaseRequest) -> int:
         lines = self._check(request)
         messages = self._messages(request, await self._body(request), lines=lines)
-        kept = asyncio.get_running_loop().create_future()
-        if not self._inbox.offer(messages, _setter(kept)):
-            raise _Answer(429, "there is no room for it now", Retry_After=_RETRY_AFTER)
+        stored = asyncio.get_running_loop().create_future()
+        if not self._inbox.offer(messages, _setter(stored)):
+            raise _ErrorResponse(429, "there is no room for it now", Retry_After=_RETRY_AFTER)
         try:
-            await asyncio.wait_for(kept, _KEPT_SECONDS)
+            await asyncio.wait_for(stored, _STORED_SECONDS)
         except TimeoutError:
-            raise _Answer(503, "it is not on the disk: it may be sent again", Retry_After=_RETRY_AFTER) from None
+            raise _ErrorResponse(503, "it is not on the disk: it may be sent again", Retry_After=_RETRY_AFTER) from None
         return len(messages)
 
     def _check(self, request: web.BaseRequest) -> bool:
-        """Check all but the body; whether each of its lines is a message."""
+        """Check all but the body; raises `_ErrorResponse`. True if each line is a message."""
         source = self._source
         if sum(len(name) + len(value) for name, value in request.raw_headers) > _HEADER_BYTES:
-            raise _Answer(431, f"its headers have more than {_HEADER_BYTES:,} bytes")
+            raise _ErrorResponse(431, f"its headers have more than {_HEADER_BYTES:,} bytes")
         if request.path != source.listen.path:
-            raise _Answer(404, "there is nothing here")
+            raise _ErrorResponse(404, "there is nothing here")
         if request.method != "POST":
-            raise _Answer(405, "messages are sent here by POST", Allow="POST")
-        if self._digests and not self._knows(request.headers.get("Authorization", "")):
-            raise _Answer(401, "it needs a token: Authorization: Bearer TOKEN", WWW_Authenticate="Bearer")
+            raise _ErrorResponse(405, "messages are sent here by POST", Allow="POST")
+        if self._digests and not self._has_token(request.headers.get("Authorization", "")):
+            raise _ErrorResponse(401, "it needs a token: Authorization: Bearer TOKEN", WWW_Authenticate="Bearer")
         if request.headers.get("Content-Encoding", "identity").lower() not in ("identity", "gzip", "x-gzip"):
-            raise _Answer(415, "its content-encoding is neither gzip nor identity", Accept_Encoding="gzip")
+            raise _ErrorResponse(415, "its content-encoding is neither gzip nor identity", Accept_Encoding="gzip")
         try:
             lines = is_lines(request.headers.get("Content-Type", ""), source.format)
         except ValueError as error:
-            raise _Answer(415, str(error)) from None
+            raise _ErrorResponse(415, str(error)) from None
         if (request.content_length or 0) > source.most:
-            raise _Answer(413, f"it has more than {source.most:,} bytes")
+            raise _ErrorResponse(413, f"it has more than {source.most:,} bytes")
         return lines
 
-    def _knows(self, authorization: str) -> bool:
-        """True for a token that is known. All are compared, so that the time tells nothing."""
+    def _has_token(self, authorization: str) -> bool:
+        """True for an accepted token. All are compared, so that timing reveals nothing."""
         scheme, _, token = authorization.partition(" ")
         digest = sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
         found = [compare_digest(digest, known) for known in self._digests]
         return scheme.lower() == "bearer" and any(found)
 
     async def _body(self, request: web.BaseRequest) -> bytes:
-        """The body, decompressed."""
+        """The decompressed body; raises `_ErrorResponse` where it is too long, late or damaged."""
         body = BodyBytes(self._source.most, is_gzip=request.headers.get("Content-Encoding", "identity").lower() != "identity")
         if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -282,13 +282,13 @@ class _Requests:
                     self._reading += body.size - counted
                     counted = body.size
                     if self._reading > QUEUED_BYTES and self._reading > body.size:
-                        raise _Answer(429, "too much is being sent at once", Retry_After=_RETRY_AFTER)
+                        raise _ErrorResponse(429, "too much is being sent at once", Retry_After=_RETRY_AFTER)
         except TimeoutError:
-            raise _Answer(408, "its body did not come in time") from None
+            raise _ErrorResponse(408, "its body did not come in time") from None
         except BodyTooLong as error:
-            raise _Answer(413, str(error)) from None
+            raise _ErrorResponse(413, str(error)) from None
         except ValueError as error:
-            raise _Answer(400, str(error)) from None
+            raise _ErrorResponse(400, str(error)) from None
         finally:
             self._reading -= counted
 
@@ -296,9 +296,9 @@ class _Requests:
         try:
             bodies = lines_of(body) if lines else [body] if body else []
         except BodyTooLong as error:
-            raise _Answer(413, str(error)) from None
+            raise _ErrorResponse(413, str(error)) from None
         if not bodies:
-            raise _Answer(400, "it has no body")
+            raise _ErrorResponse(400, "it has no body")
         headers = tuple(
             (name.decode("latin-1").lower(), value)
             for name, value in request.raw_headers
@@ -307,15 +307,15 @@ class _Requests:
         return [Message(each, 0, headers=headers) for each in bodies]
 
 
-def _setter(kept: asyncio.Future[None]) -> Callable[[], None]:
-    """A function for any thread that ends a wait in the loop of a future."""
-    loop = kept.get_loop()
+def _setter(stored: asyncio.Future[None]) -> Callable[[], None]:
+    """A function, callable in any thread, that completes a future in its event loop."""
+    loop = stored.get_loop()
 
-    def end_wait() -> None:
-        if not kept.done():
-            kept.set_result(None)
+    def complete() -> None:
+        if not stored.done():
+            stored.set_result(None)
 
-    return lambda: _in_loop(loop, end_wait)
+    return lambda: _in_loop(loop, complete)
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

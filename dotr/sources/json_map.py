@@ -1,9 +1,9 @@
 """Compiler of the `map` of a JSON input to Python: an object to triples.
 
-Idea: as for a row of CSV, each path is a variable of generated code. A term whose path goes through
-`[]` repeats the smallest part of the template that holds it: the property list in brackets in which
-its triple stands, with the triple that leads there; outside of brackets its one triple. A repeated
-part is a loop, with blank nodes of its own.
+Idea: as for a row of CSV, each path is a variable of generated code. A term whose path has `[]`
+repeats the smallest part of the template around it. Inside brackets that is the property list of
+its triple, with the triple that has the list's node as object; outside of brackets it is its
+triple. A repeated part is a loop, with new blank nodes in each turn.
 
     map: <{id}> a :Room ; :part [ :no {parts[].n} ] .
 
@@ -42,35 +42,37 @@ from dotr.sources.parsed_maps import parsed_map
 from dotr.sources.records import InputFile, Message
 
 MakeObject: TypeAlias = Callable[[Any, Any, Message | None], tuple[tuple[Triple, ...], int]]
-"""Function from an object, the JSON message that holds it, and what its transport handed over (None:
-a file) to triples, and the number of triples omitted for a missing value (0 where a part is
-repeated). Raises ValueError with the reason where a value cannot be used."""
+"""Function `make(object, message, sent)`: triples of an object, and the number of triples omitted
+for a missing value (0 where a part is repeated).
 
-_REMEMBERED: Final = 1 << 14
+`message` is the JSON message around the object, `sent` the message of the transport (None: a file).
+Raises ValueError with the reason where a value cannot be used."""
+
+_CACHED_TERMS: Final = 1 << 14
 
 
 class JsonNumber(str):
-    """The digits of a number of JSON, as they are written."""
+    """The lexical form of a JSON number."""
 
     __slots__ = ()
 
 
 class UnusableMap(DotrError):
-    """A map that has to repeat what cannot be repeated; the column is where it shows."""
+    """A map whose repetition is impossible; `column` is the path that causes it."""
 
     def __init__(self, column: str, reason: str) -> None:
         super().__init__(reason)
         self.column = column
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED_TERMS)
 def _string_term(text: str) -> Term:
     return literal(text)
 
 
 def value_term(value: object) -> Term:
-    """Term of a JSON value: a string is a plain literal, a number an integer, a decimal (dot) or a
-    double (exponent) in its own digits; raises ValueError for an object or a list.
+    """Term of a JSON value: a string is a plain literal, and a number an integer, a decimal (dot)
+    or a double (exponent) of the same lexical form. Raises ValueError for an object or a list.
 
     >>> value_term("007"), value_term(True)
     ('"007"', '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>')
@@ -104,7 +106,7 @@ def _no_value(value: object) -> str:
 
 
 def items_of(value: object) -> Sequence[Any]:
-    """Items of a list, none where it is missing or null; raises ValueError where it is no list.
+    """Items of a list; none where it is missing or null. Raises ValueError for another value.
 
     >>> items_of(None), items_of([1])
     ((), [1])
@@ -117,8 +119,9 @@ def items_of(value: object) -> Sequence[Any]:
 
 
 def sent_value(message: Message | None, path: str) -> str | None:
-    """What a transport says of a message; None where it says nothing. Raises ValueError for a key or
-    a header that is no text.
+    """The transport's property of a message that a path names; None where the message lacks it.
+
+    Raises ValueError for a key or a header that is not UTF-8.
 
     >>> message = Message(b"", 7, 5_000, key=b"a", headers=(("unit", b"C"), ("unit", b"K")), topic="t")
     >>> [sent_value(message, path) for path in ("$key", "$topic", "$partition", "$offset", "$timestamp", "$header.unit")]
@@ -148,8 +151,7 @@ def sent_value(message: Message | None, path: str) -> str | None:
 
 @lru_cache(256)
 def compile_json_map(document: Document, parsed: ParsedMap) -> MakeObject:
-    """Compile the map that a document says; raises `Refused` with the errors of its paths (T107,
-    T108).
+    """Compile the map of a document; raises `Refused` with the errors of its paths (T107, T108).
 
     Blank nodes are `_:0`, `_:1`, … in order of appearance.
 
@@ -189,7 +191,7 @@ def compile_map_of(file: InputFile) -> MakeObject:
 
 
 def check_no_sent_values(file: InputFile) -> None:
-    """Raise `Refused` where the map of files has a cell of what a broker says of a message."""
+    """Check that the map of files has no property of messages (`$key`); raises `Refused` (T107)."""
     assert file.map is not None
     document = file.map.template
     cells = [column for column in columns_of(parsed_map(file).template) if column.startswith("$")]
@@ -238,7 +240,7 @@ class _MapCompiler:
     # --- repetition ---
 
     def _check_repetition(self, list_nodes: Collection[TemplateSlot]) -> None:
-        """Raise `UnusableMap` for `[]` in a path from the message, a collection or a quoted triple."""
+        """Raise `UnusableMap` for `[]` in a path from the message, a list or a quoted triple."""
         for column, path in self.paths.items():
             if path.from_message and path.lists:
                 raise UnusableMap(column, f"{{{column}}} goes through a list of the message, which an item of `each` cannot repeat")
@@ -252,10 +254,10 @@ class _MapCompiler:
     def _block(self, triples: Sequence[TemplateTriple], bound: _Prefix, entered: frozenset[Blank]) -> list[CodeNode]:
         """The statements for triples in their order, inside the loops over the items of `bound`.
 
-        `entered`: the nodes whose property lists the loops are for.
+        `entered`: the nodes whose property lists the loops repeat.
         """
         block: list[CodeNode] = []
-        direct = [triple for triple in triples if self._repeated_node(triple, entered) is None and self._own(triple, bound) == bound]
+        direct = [triple for triple in triples if self._repeated_node(triple, entered) is None and self._list_of(triple, bound) == bound]
         block += self._fetches(direct)
         done: set[Blank] = set()
         for triple in triples:
@@ -265,10 +267,10 @@ class _MapCompiler:
                     done.add(node)
                     inside = [each for each in triples if self._belongs(each, node)]
                     block += self._loops(
-                        inside, bound, self._extended(self._own_of_node(node), bound), entered | {node}, self._within(node)
+                        inside, bound, self._extended(self._list_of_node(node), bound), entered | {node}, self._within(node)
                     )
                 continue
-            longest = self._own(triple, bound)
+            longest = self._list_of(triple, bound)
             if longest != bound:
                 block += self._loops([triple], bound, longest, entered, ())
             else:
@@ -278,8 +280,9 @@ class _MapCompiler:
     def _loops(
         self, triples: Sequence[TemplateTriple], bound: _Prefix, longest: _Prefix, entered: frozenset[Blank], blanks: Sequence[Blank]
     ) -> list[CodeNode]:
-        """Loops from the items of `bound` to those of `longest`, around the triples; `blanks` are
-        new in each turn.
+        """Loops from the items of `bound` to those of `longest`, around the triples.
+
+        `blanks` get new labels in each turn.
         """
         if longest == bound:
             renamed: list[CodeNode] = []
@@ -299,12 +302,12 @@ class _MapCompiler:
         return [*fetch, loop]
 
     def _repeated_node(self, triple: TemplateTriple, entered: frozenset[Blank]) -> Blank | None:
-        """The outermost node, not entered yet, whose property list repeats with this triple."""
+        """The outermost repeated, bracketed node, not yet entered, whose list holds a triple."""
         found = None
         subject, _, value = triple
         node = value if isinstance(value, Blank) and value in self._nested else subject
         while isinstance(node, Blank) and node in self._nested:
-            if node in self.bracketed and node not in entered and self._own_of_node(node):
+            if node in self.bracketed and node not in entered and self._list_of_node(node):
                 found = node
             lead = self._leads.get(node)
             if lead is None:
@@ -313,7 +316,7 @@ class _MapCompiler:
         return found
 
     def _belongs(self, triple: TemplateTriple, node: Blank) -> bool:
-        """True if a triple is part of a node's property list, of one inside, or leads there."""
+        """True if a triple is in the property list of a node or a nested one, or leads to it."""
         if triple[2] == node:
             return True
         subject = triple[0]
@@ -327,21 +330,19 @@ class _MapCompiler:
         return False
 
     def _within(self, node: Blank) -> list[Blank]:
-        """The node and the nodes of property lists inside its own."""
+        """The node, and the nodes of the property lists nested in its own."""
         return [blank for blank in self._blanks if blank == node or (blank in self._leads and self._belongs(self._leads[blank], node))]
 
-    def _own_of_node(self, node: Blank) -> _Prefix:
-        """The longest list of the triples that stand directly in a node's property list."""
+    def _list_of_node(self, node: Blank) -> _Prefix:
+        """The longest list of the triples directly in a node's property list."""
         longest: _Prefix = ()
         for triple in self.template.triples:
             if triple[0] == node:
-                longest = self._own(triple, longest)
+                longest = self._list_of(triple, longest)
         return longest
 
-    def _own(self, triple: TemplateTriple, bound: _Prefix) -> _Prefix:
-        """The longest list that the paths of a triple go through, or `bound`; raises `UnusableMap`
-        where two lists are no part of one path.
-        """
+    def _list_of(self, triple: TemplateTriple, bound: _Prefix) -> _Prefix:
+        """The longest list in the paths of a triple, or `bound`; raises `UnusableMap`."""
         longest = bound
         for slot in triple:
             for column in columns_of_slot(slot):
@@ -350,6 +351,7 @@ class _MapCompiler:
         return longest
 
     def _extended(self, one: _Prefix, other: _Prefix, column: str = "") -> _Prefix:
+        """The longer of two lists; raises `UnusableMap` where the shorter is no prefix of it."""
         shorter, longer = sorted((one, other), key=len)
         if longer[: len(shorter)] != shorter:
             columns = [each for each, path in self.paths.items() if path.lists and path.lists[-1] in (one, other)]
@@ -361,7 +363,7 @@ class _MapCompiler:
     # --- values ---
 
     def _fetches(self, triples: Sequence[TemplateTriple]) -> list[CodeNode]:
-        """Assignments of the values that triples need, each once."""
+        """Assignments of the values of the triples, each once."""
         block: list[CodeNode] = []
         for triple in triples:
             for slot in triple:
@@ -378,7 +380,11 @@ class _MapCompiler:
         return block
 
     def _access(self, name: str, bound: _Prefix, steps: Sequence[Step], *, from_message: bool = False) -> list[CodeNode]:
-        """Assignments that leave in a variable the value at the end of some steps, or None."""
+        """Assignments of the value at the end of some steps, or None, to a variable.
+
+        Of the steps `a`, 2: `c0 = data.get('a') if data.__class__ is dict else None`, then
+        `c0 = c0[2] if c0.__class__ is list and len(c0) > 2 else None`.
+        """
         base = self._loop_variables[bound] if bound else "message" if from_message else "data"
         if not steps:
             return [Assign(name, base)]

@@ -14,15 +14,15 @@ _SENT: Final = ("$key", "$topic", "$partition", "$offset", "$timestamp")
 _HEADER: Final = "$header."
 
 Step: TypeAlias = str | int | None
-"""A member, an item counted from 0, or (None) each item of a list."""
+"""A member's name, the index of an item, or None: each item of a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
     """A path from an item of `each`, or from the message (`from_message`).
 
-    `sent`: the path is one of what a transport says of a message, such as `$key` or `$header.NAME`,
-    and has no steps.
+    `sent`: the transport's property of a message, such as `$key` or `$header.NAME`, if the path
+    names one; it then has no steps.
     """
 
     steps: tuple[Step, ...]
@@ -40,7 +40,7 @@ class JsonPath:
 
 
 def parse_path(text: str) -> JsonPath:
-    """Path of a text; raises ValueError with the reason.
+    """The path that a text describes; raises ValueError with the reason.
 
     >>> parse_path('meta."at.utc"[2]').steps, parse_path("tags[]").steps, parse_path("^.id").from_message
     (('meta', 'at.utc', 2), ('tags', None), True)

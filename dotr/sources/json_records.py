@@ -1,9 +1,9 @@
-"""JSON reader: an object is an element, or with `each` every item of one of its lists; a path gives
+"""JSON reader: an object is an element, or with `each` every item of one of its lists. A path gives
 the time, and a map makes the graph (docs/inputs.md).
 
-Invariant: a record is unreadable in a scan exactly if it is unreadable when read, so a scan makes
-the triples too. With `each`, item n of the object at an offset has that offset plus n, which is
-inside the object, since an item has at least two bytes.
+Invariant: a scan gives the same records with the same `judged_time`, without triples. With `each`,
+item n of the object at offset m has the offset m + n, which is inside the object, since an item has
+at least two bytes.
 Cost: less than twice that of `json.loads`.
 """
 
@@ -39,12 +39,13 @@ def refuse_constant(name: str) -> NoReturn:
 
 
 DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=refuse_constant)
-"""A decoder that leaves numbers in their own digits."""
+"""A decoder that keeps the lexical form of numbers."""
 
 
 def check_paths(file: InputFile, place: Span | None = None, *, sent: bool = False) -> None:
-    """Check the map and the paths of an input; raises `Refused` with all problems. `sent`: the input
-    is a broker's.
+    """Check the map and the paths of an input; raises `Refused` with all problems.
+
+    `sent`: the input has messages of a broker or server, whose properties the map may use.
     """
     assert file.map is not None
     problems: list[Diagnostic] = []
@@ -66,7 +67,7 @@ def check_paths(file: InputFile, place: Span | None = None, *, sent: bool = Fals
 
 @lru_cache(64)
 def _path_of(key: str, text: str) -> JsonPath:
-    """The path of `time` or `each`; raises ValueError where it cannot be one."""
+    """The path of the key `time` or `each`; raises ValueError where the key cannot have it."""
     path = parse_path(text)
     if path.sent:
         raise ValueError(f"{text} is no path in the message")
@@ -79,7 +80,7 @@ def _path_of(key: str, text: str) -> JsonPath:
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
-    """Records from a position on; `elements`: with their elements, as far as they are wanted."""
+    """Records from a position on; `elements`: with the elements of those that pass `wanted`."""
     assert spec.map is not None
     cuts = line_cuts
     if not spec.map.lines and spec.path != STANDARD_INPUT:
@@ -101,9 +102,9 @@ def _records(
     elements: bool,
     wanted: WantedTimes,
 ) -> Iterator[Record]:
-    """Records from a position on, those before the offset `first` left out."""
+    """Records from a position on, without those before the offset `first`."""
     end, line = position
-    objects = _Objects(spec, wanted)
+    objects = _ObjectReader(spec, wanted)
     try:
         for cut in cuts(lines, *position, spec.record):
             end, line = cut.end, cut.line + cut.raw.count(b"\n")
@@ -123,13 +124,13 @@ def _records(
 
 
 def object_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[Message, bool], Iterator[Record]]:
-    """Decoder of messages of one object each; elements as far as they are wanted."""
-    records = _Objects(spec, wanted).records
+    """Decoder of messages of one object each, with the elements of those that pass `wanted`."""
+    records = _ObjectReader(spec, wanted).records
     return lambda message, elements: records(JsonCut(message.place, message.place + 1, message.place, message.body), elements, message)
 
 
-class _Objects:
-    """Reader of the elements of one object after the other."""
+class _ObjectReader:
+    """Reader of the elements of consecutive objects."""
 
     def __init__(self, spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> None:
         assert spec.map is not None
@@ -148,8 +149,8 @@ class _Objects:
         self._limit = spec.record
 
     def records(self, cut: JsonCut, elements: bool, sent: Message | None = None) -> Iterator[Record]:
-        """The records of an object: one, or one for each item. Those of a message that was sent have
-        its place.
+        """The records of an object: one, or one for each item. Those of a transport's message
+        (`sent`) have the place of the message.
         """
         offset, end, line, raw, too_long = cut
         if too_long:
@@ -195,7 +196,7 @@ class _Objects:
         if len(raw) - len(raw.translate(None, OPENING)) > self._nesting:
             check_json_nesting(text, self._nesting)
         message = DECODER.decode(text if offset else text.removeprefix(_BOM))
-        if b"\\u" in raw and self._each is not None:  # else the time is read before
+        if b"\\u" in raw and self._each is not None:  # without `each`, `records` checks the text after it has read the time
             _check_text(message)
         return message
 
@@ -228,7 +229,7 @@ class _Objects:
 
 
 def _check_text(message: Any) -> None:
-    """Raise UnicodeEncodeError where an object holds half of a surrogate pair, which is no text."""
+    """Raise UnicodeEncodeError where an object holds half of a surrogate pair."""
     json.dumps(message, ensure_ascii=False).encode()
 
 
@@ -254,7 +255,7 @@ def _at(value: Any, step: object) -> Any:
 
 
 def reason_text(error: Exception) -> str:
-    """Reason why an object cannot be read, from the error of its reading.
+    """Reason why an object is unreadable, from the error that its reader raised.
 
     >>> reason_text(RecursionError())
     'it is nested too deeply'

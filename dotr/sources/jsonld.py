@@ -1,8 +1,8 @@
-"""JSON-LD documents: a message each, in a file a line each.
+"""JSON-LD documents: each is a message; a file is one document, or has one a line.
 
-Invariant: a document is unreadable in a scan exactly if it is unreadable when read, so a scan
-parses it too. The depth of brackets is counted before the parser sees the text, and contexts are
-there before: nothing is ever fetched (`dotr.sources.jsonld_contexts`).
+Invariant: a document is unreadable in a scan exactly if it is unreadable in a full reading, so a
+scan parses it too. The depth of brackets is checked and contexts are inlined before parsing:
+nothing is ever fetched (`dotr.sources.jsonld_contexts`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dotr.languages.turtle.nesting import TextLimitExceeded, check_json_nesting
 from dotr.model.stream import Reason
 from dotr.model.time import Micros
 from dotr.sources.graph_messages import GraphReader, MessageText
-from dotr.sources.json_cuts import JsonCut, line_cuts, one_cut
+from dotr.sources.json_cuts import JsonCut, line_cuts, whole_cut
 from dotr.sources.json_records import reason_text
 from dotr.sources.jsonld_contexts import context_inliner
-from dotr.sources.lines import DAMAGED, STANDARD_INPUT, bounded, damage, damaged, open_lines
-from dotr.sources.message_logs import spread
+from dotr.sources.lines import DAMAGED, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
+from dotr.sources.message_logs import with_offsets
 from dotr.sources.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -34,7 +34,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
     cuts = line_cuts
     if spec.path != STANDARD_INPUT:
         with closing(open_lines(spec.path, START)) as start:
-            cuts = line_cuts if has_a_document_a_line(start, spec.record) else one_cut
+            cuts = line_cuts if has_document_per_line(start, spec.record) else whole_cut
         if position.offset and _is_inside_a_document(spec.path, position):
             with closing(open_lines(spec.path, START)) as again:
                 yield from _records(again, spec, START, position.offset, cuts, elements)
@@ -43,26 +43,28 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
 
 
 def _is_inside_a_document(path: str, position: Position) -> bool:
-    """True for the position of an element behind the first one of a line."""
+    """True if a position is that of a later element of a line's document, not of the line."""
     with closing(open_lines(path, Position(position.offset - 1, 1))) as before:
         try:
             return before.read(1) != b"\n"
-        except DAMAGED:  # told by the reader
+        except DAMAGED:  # the reader reports the damage
             return False
 
 
-def has_a_document_a_line(lines: BinaryIO, limit: int) -> bool:
-    """True if the first line that is not empty is a document, or is broken and the next line begins
-    like one; else the file is one document.
+def has_document_per_line(lines: BinaryIO, limit: int) -> bool:
+    """True if each line is a document; False if the file is one document.
+
+    The first line that is not empty decides: it is a document, or it is broken and the next line
+    begins like a document.
     """
-    filled = (text for raw in bounded(lines, limit) if (text := raw.removeprefix(_BOM).rstrip()))
+    filled = (text for raw in bounded_lines(lines, limit) if (text := raw.removeprefix(_BOM).rstrip()))
     try:
         first = next(filled, b"{}")
         try:
             json.loads(first)
         except (ValueError, RecursionError):
             return first not in (b"{", b"[") and next(filled, b"{").startswith((b"{", b"["))
-    except DAMAGED:  # told by the reader
+    except DAMAGED:  # the reader reports the damage
         pass
     return True
 
@@ -70,8 +72,8 @@ def has_a_document_a_line(lines: BinaryIO, limit: int) -> bool:
 def _records(
     lines: BinaryIO, spec: InputFile, position: Position, first: int, cuts: Callable[..., Iterator[JsonCut]], elements: bool
 ) -> Iterator[Record]:
-    """Records from the start of a document on, those before the offset `first` left out."""
-    reader = _DocumentsOfJson(spec)
+    """Records from the start of a document on, without those before the offset `first`."""
+    reader = _JsonDocumentReader(spec)
     end, line = position
     try:
         for cut in cuts(lines, *position, spec.record):
@@ -85,7 +87,7 @@ def _records(
             if cut.too_long:
                 yield text._replace(raw=beginning(cut.raw, spec.record)).unreadable(limit_reason(spec.record), reason=Reason.LIMIT)
                 continue
-            for record in spread(reader.records(text, elements), text):
+            for record in with_offsets(reader.records(text, elements), text):
                 if record.offset >= first:
                     yield record
         if broken := damage(lines):
@@ -94,8 +96,8 @@ def _records(
         yield damaged(end, line, error)
 
 
-class _DocumentsOfJson:
-    """Reader of the records of one document after the other."""
+class _JsonDocumentReader:
+    """Reader of the records of consecutive documents."""
 
     def __init__(self, spec: InputFile) -> None:
         self._graphs = GraphReader(spec, datasets=True)
@@ -103,7 +105,7 @@ class _DocumentsOfJson:
         self._nesting = spec.nesting
 
     def records(self, text: MessageText, elements: bool, sent: Micros | None = None) -> list[Record]:
-        """Records of a document: a single unreadable one where it cannot be read."""
+        """Records of a document; a single unreadable one where it cannot be parsed."""
         document = ""
         try:
             document = text.raw.decode().removeprefix(_BOM.decode())
@@ -122,8 +124,10 @@ class _DocumentsOfJson:
 
 
 def _reason_of(document: str, error: SyntaxError) -> str:
-    """Reason why the parser cannot read a document. Where its context has several errors, this is one
-    of them: the parser's order of terms is random.
+    """Reason why the parser rejects a document.
+
+    It is one of several where the context has several errors: the parser's order of terms is
+    random.
     """
     try:
         json.loads(document)
@@ -134,7 +138,7 @@ def _reason_of(document: str, error: SyntaxError) -> str:
 
 def document_decoder(spec: InputFile) -> Callable[[Message, bool], list[Record]]:
     """Decoder of messages of one document each."""
-    clock, records = spec.graphs.sent_time, _DocumentsOfJson(spec).records
+    clock, records = spec.graphs.sent_time, _JsonDocumentReader(spec).records
 
     def decode(message: Message, elements: bool) -> list[Record]:
         sent = None if clock is None else message.time_by(clock)

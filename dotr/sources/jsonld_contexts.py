@@ -1,9 +1,9 @@
-"""Contexts of JSON-LD documents: what stands for a remote context is declared, and written into the
-document before the parser sees it. Nothing is ever fetched.
+"""Contexts of JSON-LD documents. Remote contexts are declared in the configuration, and inlined
+before a document is parsed: nothing is ever fetched.
 
-Idea: a document whose contexts are all objects is left as it is. In any other, a context's IRI is
-replaced by the declared context, without the terms that the document does not use, so that a large
-vocabulary costs as little as a small one.
+Idea: a document whose contexts are all objects is unchanged. In any other, a context's IRI is
+replaced by the declared context, without the terms that the document does not use, so that the cost
+does not depend on the size of the vocabulary.
 Cost: a search of the text; with a remote context, that of `json.loads` and `json.dumps`.
 """
 
@@ -20,14 +20,14 @@ from dotr.sources.json_records import refuse_constant
 from dotr.sources.records import GraphSettings
 
 _NOT_AN_OBJECT: Final = re.compile(rb'"@context"\s*+:\s*+(?![{n])|"@import"|\\u00[0-7]')
-"""A context that may be remote; or an escape, which may hide one."""
+"""A context that may be remote, or an escape, which may spell one."""
 
 _DECODE: Final = json.JSONDecoder(parse_constant=refuse_constant).decode
 _CONTEXT: Final = "@context"
 
 
 def context_of(text: str) -> Any:
-    """The context of a JSON-LD document that stands for a remote one; raises ValueError.
+    """The context in a document that declares a remote one; raises ValueError without a context.
 
     >>> context_of('{"@context": {"name": "http://e/name"}}')
     {'name': 'http://e/name'}
@@ -40,9 +40,9 @@ def context_of(text: str) -> Any:
 
 @lru_cache(64)
 def context_inliner(settings: GraphSettings) -> Callable[[str], str]:
-    """Function from a document to the same one without remote contexts.
+    """Function that replaces the remote contexts of a document by the declared ones.
 
-    It raises ValueError where the document is no JSON, or has a context that is not declared.
+    It raises ValueError where the document is no JSON, or has an undeclared context.
 
     >>> declared = '{"@context": {"name": "http://e/name"}}'
     >>> inlined = context_inliner(GraphSettings(contexts=(("http://e/", declared),)))
@@ -62,20 +62,20 @@ def context_inliner(settings: GraphSettings) -> Callable[[str], str]:
         if settings.context:
             document = _with_context(document, default)
         words = frozenset(_words(document))
-        return json.dumps(_walked(document, contexts, words), ensure_ascii=False, allow_nan=False)
+        return json.dumps(_inlined(document, contexts, words), ensure_ascii=False, allow_nan=False)
 
     return inlined
 
 
 def _with_context(document: Any, context: Any) -> Any:
-    """The document with a context, where it has none."""
+    """The document, with the context unless it has one."""
     if isinstance(document, list):
         return [_with_context(item, context) for item in document]
     return {_CONTEXT: context, **document} if isinstance(document, dict) and _CONTEXT not in document else document
 
 
 def _words(value: Any) -> Iterator[str]:
-    """The texts of a document that may be terms or compact IRIs, and the prefixes of these."""
+    """The texts of a value that may be terms or compact IRIs, and the prefixes of the latter."""
     if isinstance(value, str):
         yield value
         prefix, colon, _ = value.partition(":")
@@ -90,14 +90,14 @@ def _words(value: Any) -> Iterator[str]:
             yield from _words(item)
 
 
-def _walked(value: Any, contexts: _Contexts, words: frozenset[str]) -> Any:
-    """A part of a document, without remote contexts. JSON literals are left as they are."""
+def _inlined(value: Any, contexts: _Contexts, words: frozenset[str]) -> Any:
+    """A part of a document, with all contexts inlined; JSON literals are unchanged."""
     if isinstance(value, list):
-        return [_walked(item, contexts, words) for item in value]
+        return [_inlined(item, contexts, words) for item in value]
     if not isinstance(value, dict) or "@value" in value:
         return value
     return {
-        key: contexts.used(contexts.resolved(item, "", ()), words) if key == _CONTEXT else _walked(item, contexts, words)
+        key: contexts.used(contexts.resolved(item, "", ()), words) if key == _CONTEXT else _inlined(item, contexts, words)
         for key, item in value.items()
     }
 
@@ -110,9 +110,10 @@ class _Contexts:
         self._resolved: dict[str, list[Any]] = {}
 
     def resolved(self, context: Any, base: str, within: Sequence[str]) -> Any:
-        """A context without references to remote ones; raises ValueError where one is not declared.
+        """A context with all remote ones inlined; raises ValueError where one is not declared.
 
-        `base` is the IRI of the context that refers to it, and `within` the IRIs of all around it.
+        `base` is the IRI of the enclosing remote context (empty: none), and `within` the IRIs of
+        all enclosing ones.
         """
         match context:
             case str():
@@ -121,7 +122,7 @@ class _Contexts:
                 return [each for item in context for each in _listed(self.resolved(item, base, within))]
             case dict():
                 return self._object(context, base, within)
-            case _:  # null; or what the parser refuses
+            case _:  # null, or a value that the parser rejects
                 return context
 
     def _remote(self, iri: str, within: Sequence[str]) -> list[Any]:
@@ -154,7 +155,7 @@ class _Contexts:
         return {**others[0], **made}
 
     def used(self, context: Any, words: frozenset[str]) -> Any:
-        """A context with the terms that texts of a document need, and those that these need."""
+        """A context with only the terms that a document uses, directly or by other terms."""
         objects = [each for each in _listed(context) if isinstance(each, dict)]
         if sum(map(len, objects)) <= _FEW_TERMS:
             return context
@@ -174,7 +175,7 @@ class _Contexts:
 
 
 _FEW_TERMS: Final = 20
-"""A context of so few terms is written as a whole."""
+"""Contexts with at most this many terms are inlined completely."""
 
 
 def _listed(context: Any) -> list[Any]:

@@ -1,10 +1,11 @@
-"""Admission of the elements of one input, by the order of that input alone (semantics.md, section 6).
+"""Admission of the elements of one input, by the order of that input alone (semantics.md, section
+6).
 
-A record counts by its time (`Record.judged_time`), also where its graph cannot be read: what is
-late is a dead letter for that, and its graph is not looked at where its time stands beside it
-(`WantedTimes`).
-Invariant: the greatest time is that of all records with a time so far. Late ones never change it.
-Every reader of inputs, in process and on Spark, judges by `Lateness.verdict`.
+A record is judged by its time (`Record.judged_time`), also where its graph cannot be read: a late
+record is a dead letter with the reason `late`. Its graph is not parsed in formats whose time is
+beside the graph (`WantedTimes`).
+Invariant: the greatest time is the maximum over all records with a time so far; late ones never
+change it. Every reader of inputs, in process and on Spark, judges by `Lateness.verdict`.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from dotr.sources.records import InputFile, Record
 
 
 class WantedTimes:
-    """The times of the records whose graphs are wanted, told to a reader: those of late and second
-    records are not, nor those outside of a range of time.
+    """Filter of records by time, which spares a reader the graphs of all others.
 
-    A reader follows the greatest time itself, and leaves it here when a file has ended, for the
-    input's next one.
+    The graphs of late records, of second ones of a time, and of those outside of a range of time
+    are not parsed. A reader computes the greatest time itself, and stores it in `greatest` at the
+    end of a file, for the input's next file.
 
     Args:
         greatest: the greatest time before the first record, in µs since 1970.
-        after, until: the range of wanted times (after, until], in µs since 1970.
+        after, until: the range of times whose graphs are parsed, (after, until], in µs since 1970.
     """
 
     __slots__ = ("after", "greatest", "until")
@@ -37,8 +38,9 @@ class WantedTimes:
         self.until = until
 
     def distance(self, file: InputFile) -> Micros:
-        """The µs before the greatest time from which on a record is late, or second: with a greatest
-        time g, those in (max(`after`, g - distance), `until`] are wanted.
+        """The distance in µs from the greatest time at which a record is late, or second.
+
+        With a greatest time g, records of (max(`after`, g - distance), `until`] pass the filter.
 
         >>> from dotr.sources.records import Format
         >>> file = InputFile("in", "", Format.NDJSON, delay=5)
@@ -48,15 +50,16 @@ class WantedTimes:
         return file.delay + (not file.single) if self is not ALL_TIMES else 4 * LAST_MICRO
 
     def lowest(self, file: InputFile) -> Micros:
-        """The time above which the first record is wanted, in µs since 1970."""
+        """The time, in µs since 1970, above which the first record passes the filter."""
         return max(self.after, self.greatest - self.distance(file))
 
     def test_for(self, file: InputFile) -> Callable[[Micros], bool]:
-        """A test by the times (µs since 1970) of consecutive messages, which follows the greatest one.
+        """The filter as a function of the times (µs since 1970) of consecutive messages, which
+        updates `greatest`.
 
         >>> from dotr.sources.records import Format
-        >>> wants = WantedTimes(after=2).test_for(InputFile("in", "", Format.NDJSON, delay=5))
-        >>> [wants(time) for time in (2, 10, 5, 4, 11, 5)]
+        >>> passes = WantedTimes(after=2).test_for(InputFile("in", "", Format.NDJSON, delay=5))
+        >>> [passes(time) for time in (2, 10, 5, 4, 11, 5)]
         [False, True, True, False, True, False]
         """
         if self is ALL_TIMES:
@@ -73,17 +76,18 @@ class WantedTimes:
 
 
 ALL_TIMES: Final = WantedTimes()
-"""Every graph is wanted, late or not."""
+"""The filter that every record passes, late or not."""
 
 BY_TIME: Final = frozenset((Reason.LATE, Reason.SECOND, Reason.IDLE))
-"""The reasons that `Lateness.verdict` gives."""
+"""The reasons that `Lateness.verdict` returns."""
 
 
 class Lateness:
     """The watermark of one input, advanced by its records in their order.
 
     Args:
-        delay: the declared lateness in µs: an element may come behind one that is later by as much.
+        delay: the declared lateness in µs: an element may arrive after one that is later by at most
+            this.
         greatest: the greatest time before the first record, in µs since 1970.
         single: every element is an instant of its own, so an element closes its time, and a second
             one of that time is a dead letter. The delay is then 0.
@@ -108,9 +112,10 @@ class Lateness:
         self.single = single
 
     def verdict(self, time: Micros, closed: Micros = -LAST_MICRO) -> Reason | None:
-        """The reason why an element of this time is a dead letter, or None; advances the greatest time.
+        """The reason why an element of this time is a dead letter, or None; advances the greatest
+        time.
 
-        `closed` is the last instant that closed without waiting for this input, which was idle.
+        `closed` (µs since 1970) is the last instant that closed while this input was idle.
 
         >>> Lateness(delay=5).verdict(7, closed=7)
         <Reason.IDLE: 'idle'>
@@ -126,9 +131,7 @@ class Lateness:
         return Reason.IDLE if time <= closed else None
 
     def rejection(self, file: InputFile, record: Record, closed: Micros = -LAST_MICRO) -> DeadLetter | None:
-        """Dead letter of the next record, judged by `verdict` or else unreadable; None: its element is
-        admitted.
-        """
+        """Dead letter of the next record, late or unreadable; None where it is admitted."""
         time = record[3]
         if time is None:
             return self.of_unreadable(file, record, closed)
@@ -136,15 +139,13 @@ class Lateness:
         return None if reason is None else self.dead_letter(file, record, reason)
 
     def of_unreadable(self, file: InputFile, record: Record, closed: Micros = -LAST_MICRO) -> DeadLetter:
-        """Dead letter of the next record, one without an element: late by the time that it has, or
-        unreadable.
-        """
+        """Dead letter of the next record, which has no element: late by its time, or unreadable."""
         time = record.judged_time
         reason = None if time is None else self.verdict(time, closed)
         return record.dead_letter(file) if reason is None else self.dead_letter(file, record, reason)
 
     def dead_letter(self, file: InputFile, record: Record, reason: Reason) -> DeadLetter:
-        """Dead letter of the record last judged by `verdict`."""
+        """Dead letter of the record last judged by `verdict`, which returned `reason`."""
         time = record.judged_time
         assert time is not None
         return record.dead_letter(file, reason, self._reason_text(time, reason))

@@ -14,7 +14,7 @@ from dotr.sources.gzip_bytes import MAGIC, GzipBytes
 from dotr.sources.records import SHOWN, Position, Record, beginning
 
 STANDARD_INPUT: Final = "-"
-"""Path of standard input, which can be read once, from its beginning."""
+"""Path of standard input, which can be read only once, from its beginning."""
 
 DAMAGED: Final = (OSError, EOFError)
 """Errors of reading an open file."""
@@ -25,11 +25,11 @@ _BUFFER: Final = 1 << 16
 
 
 def open_lines(path: str, position: Position, place: Span | None = None) -> BinaryIO:
-    """Open a file as bytes from a position on, decompressed if gzip; raises `Refused` where it
-    cannot be read.
+    """Open a file as bytes from a position on, decompressed if gzip; raises `Refused` (I101) where
+    it cannot be read.
 
     A plain file is opened at its offset; a compressed file is decompressed up to the offset.
-    `STANDARD_INPUT` starts at its current position.
+    `STANDARD_INPUT` starts at its current position. The caller closes the file.
     """
     if path == STANDARD_INPUT:
         waiting = io.BufferedReader(standard_bytes(), _BUFFER)
@@ -54,17 +54,17 @@ def open_lines(path: str, position: Position, place: Span | None = None) -> Bina
     return file
 
 
-def bounded(lines: BinaryIO, limit: int) -> Iterator[bytes]:
+def bounded_lines(lines: BinaryIO, limit: int) -> Iterator[bytes]:
     """Lines of a file, line ends included.
 
-    A line without a line end is the last line, or the first `limit` + 1 bytes of a longer one,
-    whose rest is read by `skip_line`.
+    A line without a line end is the last line, or the first `limit` + 1 bytes of a longer one; then
+    the caller skips its rest by `skip_line`.
     """
     return iter(partial(lines.readline, limit + 1), b"")
 
 
 def skip_line(lines: BinaryIO) -> tuple[int, bytes]:
-    """Skip to the end of a line; returns the number of bytes skipped, and the last `SHOWN` of them."""
+    """Skip to the end of a line; returns the number of bytes skipped, and the last `SHOWN`."""
     passed, last = 0, b""
     while piece := lines.readline(SHOWN):
         passed += len(piece)
@@ -75,13 +75,13 @@ def skip_line(lines: BinaryIO) -> tuple[int, bytes]:
 
 
 def damage(lines: BinaryIO) -> OSError | EOFError | None:
-    """Reason of the early end of a file, or None."""
+    """The error that has ended a compressed file early, or None."""
     raw = getattr(lines, "raw", None)
     return raw.error if isinstance(raw, GzipBytes) else None
 
 
 def damage_reason(error: Exception) -> str:
-    """Reason of the record behind a damage."""
+    """Reason of the record in the place of the damaged part of a file."""
     return f"the file cannot be read from here on: {error}"
 
 
@@ -91,17 +91,18 @@ def damaged(offset: int, line: int, error: Exception, raw: bytes = b"") -> Recor
 
 
 def rest_behind_delimiter(lines: BinaryIO, offset: int, line: int, raw: bytes, end: int, waiting: bytes = b"") -> Record:
-    """Record of the rest of a file without a label of RDF Messages, from the statement on in which a
-    delimiter of messages stands.
+    """The unreadable record from a delimiter of messages on, in a file without a label of RDF
+    Messages.
 
-    `raw` is the text from there to the offset `end`; `waiting` has been read behind it.
+    It begins with the statement with the delimiter: `raw` is the text from `offset` to `end`, and
+    `waiting` the lines already read behind it.
     """
     raw, end = raw + waiting, end + len(waiting)
     try:
         while piece := lines.read(SHOWN):
             end += len(piece)
             raw = raw if len(raw) > SHOWN else raw + piece
-    except DAMAGED:  # there is nothing to read behind it
+    except DAMAGED:  # the damage ends the record too
         pass
     why = "it has a delimiter of RDF messages, and the file does not begin with a VERSION label that ends in -messages"
     return Record(offset, end, line, None, None, beginning(raw, SHOWN), why)

@@ -1,11 +1,12 @@
 """Merge of growing inputs by time: an instant closes when every input has passed it by its delay,
 has ended, or is idle.
 
-Idea: admitted elements wait, by their times, until every input that is not idle has passed. An
-input is idle when it has given no record for its declared duration, counted from the first empty
-read; its next element makes it active again. Elements of an idle input for an instant already
-closed are dead letters. Where all inputs are idle, the waiting instants close, and no later ones.
-Invariant: instants are emitted in time order; an element is emitted, waiting, or a dead letter.
+Idea: admitted elements are buffered, by time, until the watermarks of all inputs that are not idle
+have passed them. An input is idle after its declared duration without a record, counted from the
+first empty read; its next record makes it active again. Elements of an idle input for an instant
+already closed are dead letters. Where all inputs are idle, the buffered instants close, but no
+later ones.
+Invariant: instants are emitted in time order; an element is emitted, buffered, or a dead letter.
 Cost: a push and a pop of a heap per instant. Memory: the elements between the slowest input and the
 read-ahead of the others.
 """
@@ -31,7 +32,7 @@ from dotr.sources.records import InputFile, Record, SourcedElement
 
 _CHUNK: Final = 256
 _AHEAD: Final = 100_000
-"""Greatest number of waiting elements of an input that is read ahead."""
+"""Limit of the buffered elements of an input that is ahead of others."""
 
 _WAIT_SECONDS: Final = 0.01
 
@@ -40,12 +41,15 @@ _WAIT_SECONDS: Final = 0.01
 class Channel:
     """An active input of the merge.
 
-    `growing`: read whenever records are there, not only when other inputs wait.
-    `quiet`: time (s) of the first empty read after the last record.
-    `waiting`: number of elements read whose instants are open.
-    `ahead`: greatest number of those while other inputs are behind.
-    `is_behind`: true while records may be there that an empty read has not found.
-    `name`: the input's.
+    - `idle`: the declared duration (µs) without a record after which the input is idle; None:
+      never.
+    - `growing`: True if it is read as soon as records arrive, not only when it holds back the
+      merge.
+    - `quiet`: time (s, of the merge's clock) of the first empty read after the last record.
+    - `waiting`: number of buffered elements, whose instants are open.
+    - `ahead`: limit of `waiting` while other inputs are behind.
+    - `is_behind`: returns True while the source may have records that an empty read did not find.
+    - `name`: the name of the input.
     """
 
     feed: Feed
@@ -60,12 +64,12 @@ class Channel:
     name: str = ""
 
     def is_idle(self, now: float) -> bool:
-        """True if no record has come for the declared duration."""
+        """True if no record has arrived for the declared duration; `now` in s."""
         return self.idle is not None and self.quiet is not None and (now - self.quiet) * 1_000_000 >= self.idle
 
     @contextmanager
     def unlimited(self) -> Iterator[None]:
-        """Context in which neither rate nor pace hold anything back."""
+        """Context in which reads are limited neither by rate nor by pace."""
         pace, self.pace = self.pace, NoRateLimit()
         paced = self.feed if isinstance(self.feed, PacedFeed) else None
         if paced is not None:
@@ -76,7 +80,7 @@ class Channel:
             paced.held_back = True
 
     def read(self, most: int, now: float) -> FeedRecords | None:
-        """At most `most` records, within the rate limit; None: nothing now. Updates `quiet`."""
+        """At most `most` records within the rate limit, or None. Updates `quiet`."""
         most = min(most, self.pace.allowance(now))
         if most <= 0:
             return None
@@ -89,18 +93,18 @@ class Channel:
         return chunk
 
     def _may_have_more(self) -> bool:
-        """True if an empty read says nothing of the input: its pace holds a record, or its broker may
-        have further ones."""
+        """True if an empty read does not mean silence: the pace holds a record back, or the broker
+        may have further ones."""
         if isinstance(self.feed, PacedFeed) and self.feed.holding:
             return True
         return self.is_behind is not None and self.is_behind()
 
 
 def closing_bound(channels: Sequence[Channel], now: float, last: Micros) -> Micros:
-    """Greatest time (µs since 1970) up to which instants close; `last` is the time of the last
-    waiting element.
+    """Combined watermark: the time (µs since 1970) up to which instants close.
 
-    If every input has ended it is the end of time; if all open inputs are idle, `last`.
+    `last` is the time of the last buffered element, returned if all open inputs are idle. If every
+    input has ended, the result is the end of time. `now` is in s.
     """
     open_ones = [channel for channel in channels if not channel.feed.ended]
     if not open_ones:
@@ -108,23 +112,23 @@ def closing_bound(channels: Sequence[Channel], now: float, last: Micros) -> Micr
     return min([channel.lateness.passed for channel in open_ones if not channel.is_idle(now)], default=last)
 
 
-_Waiting: TypeAlias = tuple[int, InputFile, Record]
+_BufferedRecord: TypeAlias = tuple[int, InputFile, Record]
 """An admitted record: the number of its channel, its file, and itself."""
 
 _NUMBER: Final = itemgetter(0)
 
 
 class LiveElements(list[Element]):
-    """The elements of an instant, with the records that they are of."""
+    """The elements of an instant; `sourced` adds their records."""
 
-    def __init__(self, waiting: list[_Waiting]) -> None:
-        super().__init__([record[4] for _, _, record in waiting if record[4] is not None])
-        self._waiting = waiting
+    def __init__(self, records: list[_BufferedRecord]) -> None:
+        super().__init__([record[4] for _, _, record in records if record[4] is not None])
+        self._records = records
 
     def sourced(self) -> list[SourcedElement]:
-        """The elements with their records and files."""
+        """The elements as `SourcedElement`, with their records and files."""
         found = []
-        for (_, file, record), element in zip(self._waiting, self, strict=True):
+        for (_, file, record), element in zip(self._records, self, strict=True):
             sourced = SourcedElement(*element)
             sourced.file, sourced.record = file, record
             found.append(sourced)
@@ -138,12 +142,13 @@ def live_instants(
     wait: Callable[[float], None] = time.sleep,
     appeared: Callable[[], Iterable[Channel]] | None = None,
 ) -> Iterator[tuple[Micros, LiveElements]]:
-    """Instants of the channels in time order, each with its elements, which are `LiveElements`.
+    """Instants of the channels in time order: each time (µs since 1970) with its elements.
 
-    Rejected records go to the callback as dead letters. The iteration ends when all inputs have
-    ended. `appeared` gives the channels that have come since its last call; they join the others.
+    `on_reject` receives the dead letters of rejected records. The iteration ends when all inputs
+    have ended. `appeared` returns the channels that are new since its last call; they are appended
+    to `channels`.
     """
-    waiting: dict[Micros, list[_Waiting]] = {}
+    buffered: dict[Micros, list[_BufferedRecord]] = {}
     times: list[Micros] = []
     closed = -LAST_MICRO
     last = -LAST_MICRO
@@ -152,9 +157,9 @@ def live_instants(
             channels += appeared()
         now = clock()
         read = False
-        slowest = closing_bound(channels, now, LAST_MICRO)
+        watermark = closing_bound(channels, now, LAST_MICRO)
         for number, channel in enumerate(channels):
-            behind = channel.lateness.passed <= slowest or (channel.growing and channel.waiting < channel.ahead)
+            behind = channel.lateness.passed <= watermark or (channel.growing and channel.waiting < channel.ahead)
             if channel.feed.ended or not behind:
                 continue
             chunk = channel.read(_CHUNK, now)
@@ -165,30 +170,30 @@ def live_instants(
             file, lateness = chunk.file, channel.lateness
             verdict, admitted = lateness.verdict, 0
             for record in chunk.records:
-                moment = record[3]
-                if moment is None:
+                event_time = record[3]
+                if event_time is None:
                     on_reject(lateness.of_unreadable(file, record, closed))
-                elif (reason := verdict(moment, closed)) is not None:
+                elif (reason := verdict(event_time, closed)) is not None:
                     on_reject(lateness.dead_letter(file, record, reason))
                 else:
                     admitted += 1
-                    together = waiting.get(moment)
-                    if together is None:
-                        waiting[moment] = [(number, file, record)]
-                        heappush(times, moment)
-                        if moment > last:
-                            last = moment
+                    instant = buffered.get(event_time)
+                    if instant is None:
+                        buffered[event_time] = [(number, file, record)]
+                        heappush(times, event_time)
+                        if event_time > last:
+                            last = event_time
                     else:
-                        together.append((number, file, record))
+                        instant.append((number, file, record))
             channel.waiting += admitted
         until = closing_bound(channels, now, last)
         while times and times[0] <= until:
             closed = heappop(times)
-            together = waiting.pop(closed)
-            together.sort(key=_NUMBER)
-            for number, _, _ in together:
+            instant = buffered.pop(closed)
+            instant.sort(key=_NUMBER)
+            for number, _, _ in instant:
                 channels[number].waiting -= 1
-            yield closed, LiveElements(together)
+            yield closed, LiveElements(instant)
         if all(channel.feed.ended for channel in channels):
             return
         if not read:

@@ -1,4 +1,4 @@
-"""Shapes of the graphs that the maps of inputs make."""
+"""Shapes of the graphs that the maps of inputs generate."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from dotr.sources.records import Format, InputFile
 
 
 def shape_of(template: Template) -> GraphShape | None:
-    """The shape of a map's graphs without empty cells; None where their triples have not one blank node as
-    subject, and each its own predicate.
+    """The shape of a map's graphs, for rows without empty cells.
+
+    None unless all triples have the same blank node as subject, and distinct predicates.
 
     >>> from dotr.languages.turtle.parser import parse_template
     >>> from dotr.model.places import Document, Span
@@ -39,7 +40,7 @@ def shape_of(template: Template) -> GraphShape | None:
 
 
 def shapes_of(files: Iterable[InputFile]) -> list[GraphShape]:
-    """The shapes of the graphs of inputs of CSV, each once."""
+    """The distinct shapes of the graphs of CSV inputs."""
     maps = {(file.map, file.prefixes): file for file in files if file.map is not None and file.format is Format.CSV}
     shapes = dict.fromkeys(shape_of(parsed_map(file).template) for file in maps.values())
     return [shape for shape in shapes if shape is not None]

@@ -1,4 +1,8 @@
-"""Terms of a map as generated code: from the cells of a CSV row, or the values of a JSON object.
+"""Generated code of the terms of a map: of the cells of a CSV row, or the values of a JSON object.
+
+    Cell("value")                          cell_term(c0)
+    CellIri(("http://e/", Cell("room")))   iri4(c1), where iri4("A") is "<http://e/A>"
+    CellLiteral((Cell("x"), " K"), …)      ('"' + escaped(c2) + ' K' + '"')
 
 Idea: terms made of one whole cell, and IRIs with one cell, are cached by the text of the cell.
 Cost: about 0.1 µs for a cached cell, a few µs otherwise; memory is bounded.
@@ -22,10 +26,10 @@ from dotr.outputs.triple_code import TermCode, triple_term_code
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _COMMA_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(,[0-9]+)?([eE][+-]?[0-9]+)?")
-_REMEMBERED: Final = 1 << 14
+_CACHED: Final = 1 << 14
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED)
 def cell_term(cell: str) -> Term:
     r"""Term of a whole cell: a JSON number is an integer, a decimal (with a dot) or a double (with
     an exponent), other text a string.
@@ -41,7 +45,7 @@ def cell_term(cell: str) -> Term:
     return literal(cell, XSD + ("double" if number[2] else "decimal" if number[1] else "integer"))
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED)
 def comma_cell_term(cell: str) -> Term:
     """Term of a whole cell where decimals have a comma; the literal has a dot.
 
@@ -51,7 +55,7 @@ def comma_cell_term(cell: str) -> Term:
     return literal(cell) if "." in cell else cell_term(cell.replace(",", ".")) if _COMMA_NUMBER.fullmatch(cell) else literal(cell)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED)
 def encoded(cell: str) -> str:
     """Percent-encode a cell for an IRI: all characters but the unreserved ones of RFC 3986.
 
@@ -61,7 +65,7 @@ def encoded(cell: str) -> str:
     return quote(cell, safe="")
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED)
 def absolute_iri(text: str) -> Term:
     """IRI of a cell that holds the whole IRI; raises ValueError where it is not absolute.
 
@@ -82,7 +86,7 @@ def absolute_iri(text: str) -> Term:
 def _iri_of_cell(before: str, after: str) -> Callable[[str], Term]:
     """Function from a cell to the IRI of the cell between two texts."""
 
-    @lru_cache(_REMEMBERED)
+    @lru_cache(_CACHED)
     def made(cell: str) -> Term:
         return f"{before}{quote(cell, safe='')}{after}"
 
@@ -120,12 +124,12 @@ def columns_of_slot(slot: TemplateSlot) -> tuple[str, ...]:
 class MapTerms:
     """Generator of the code of a map's terms.
 
-    - `variable`: the variable of the generated code that holds a column's cell or a path's value.
-    - `guard`: the condition, of a variable, under which there is a cell.
-    - `blank`: the code of a blank node, and its fixed label, if it has one.
-    - `whole_cell`: makes the term of a whole cell; `text` the text of a cell inside an IRI or a
-      literal, None where cells are texts.
-    - `names`: collects the functions that the code calls.
+    - `variable`: returns the variable of the generated code for a column's cell or a path's value.
+    - `guard`: returns the condition under which a variable has a value.
+    - `blank`: returns the code of a blank node, with its fixed label, if it has one.
+    - `whole_cell`: makes the term of a whole cell; called by the generated code.
+    - `text`: makes the text of a cell inside an IRI or a literal; None where cells are texts.
+    - `names`: the functions that the code calls, by name; `code` adds to it.
     """
 
     variable: Callable[[str], str]

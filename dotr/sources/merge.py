@@ -1,8 +1,8 @@
 """Merge of inputs by time: complete instants in time order, with minimal read-ahead (semantics.md,
 section 6).
 
-Idea: each file gives its admitted elements in time order, delayed by its lateness; a table groups
-the files by the time of their next element, and a heap holds the times. So a heap operation is paid
+Idea: each file yields its admitted elements in time order, delayed by its lateness. A table groups
+the files by the time of their next element, and a heap holds the times, so that heap operations are
 per instant, not per element.
 Invariant: when an instant is emitted, no file holds a further admissible element of that or an
 earlier time.
@@ -34,17 +34,17 @@ class RecordSource(NamedTuple):
 
 
 def merged(files: Sequence[InputFile], on_reject: OnReject, *, trace: bool = False) -> Iterator[tuple[Micros, list[Element]]]:
-    """Instants of complete files: each time (µs since 1970) with its elements, in the order of the
-    files and within a file in its own.
+    """Instants of complete files, in time order: each time (µs since 1970) with its elements,
+    ordered by file and by position in the file.
 
-    Dead letters (late or unreadable records) go to the callback as they are read. All files are
-    opened first; raises `Refused` where one cannot be.
-    `trace`: the elements are `SourcedElement`.
+    `on_reject` receives the dead letters of late and unreadable records as they are read. All files
+    are opened first; raises `Refused` where one cannot be opened. `trace`: the elements are
+    `SourcedElement`.
     """
     readers: list[Reader] = []
     try:
         for file in files:
-            readers.append(Reader(file, wanted=WantedTimes()))  # noqa: PERF401 (those opened are closed if a later one cannot be)
+            readers.append(Reader(file, wanted=WantedTimes()))  # noqa: PERF401 (`finally` closes the readers that were opened)
         records = [with_sources(reader.file, reader.records()) if trace else reader.records() for reader in readers]
         sources = [
             RecordSource(reader.file, own, Lateness(reader.file.delay, single=reader.file.single))
@@ -57,14 +57,14 @@ def merged(files: Sequence[InputFile], on_reject: OnReject, *, trace: bool = Fal
 
 
 def instants(sources: Sequence[RecordSource], on_reject: OnReject) -> Iterator[tuple[Micros, list[Element]]]:
-    """Instants of sources, as `merged`, from the positions of the sources."""
+    """Instants of sources from their positions on, as those of `merged`."""
     inputs = [in_time_order(source, on_reject) for source in sources]
     if len(sources) == 1 and sources[0].file.single:  # nothing to merge
         for element in inputs[0]:
             yield element[0], [element]
         return
     heads: list[Element] = []
-    waiting: dict[Micros, list[int]] = {}
+    numbers_by_time: dict[Micros, list[int]] = {}
     times: list[Micros] = []
     for number, elements in enumerate(inputs):
         head = next(elements, None)
@@ -72,40 +72,41 @@ def instants(sources: Sequence[RecordSource], on_reject: OnReject) -> Iterator[t
             heads.append(_NONE)
             continue
         heads.append(head)
-        if head.time in waiting:
-            waiting[head.time].append(number)
+        if head.time in numbers_by_time:
+            numbers_by_time[head.time].append(number)
         else:
-            waiting[head.time] = [number]
+            numbers_by_time[head.time] = [number]
             heappush(times, head.time)
     while times:
         now = heappop(times)
-        numbers = waiting.pop(now)
+        numbers = numbers_by_time.pop(now)
         numbers.sort()
-        together: list[Element] = []
+        instant: list[Element] = []
         for number in numbers:
-            together.append(heads[number])
+            instant.append(heads[number])
             for element in inputs[number]:
                 time = element[0]
                 if time == now:
-                    together.append(element)
+                    instant.append(element)
                     continue
                 heads[number] = element
-                others = waiting.get(time)
+                others = numbers_by_time.get(time)
                 if others is None:
-                    waiting[time] = [number]
+                    numbers_by_time[time] = [number]
                     heappush(times, time)
                 else:
                     others.append(number)
                 break
-        yield now, together
+        yield now, instant
 
 
 _NONE = Element(0, ())
 
 
 def in_time_order(source: RecordSource, on_reject: OnReject) -> Iterator[Element]:
-    """Admitted elements of a source in time order, those of one time in file order; the others
-    become dead letters.
+    """Admitted elements of a source in time order, and in file order where times are equal.
+
+    `on_reject` receives the dead letters of all other records.
     """
     file, records, lateness = source
     return _delayed(file, records, lateness, on_reject) if lateness.delay else _in_file_order(file, records, lateness, on_reject)
@@ -117,7 +118,7 @@ def _in_file_order(file: InputFile, records: Iterator[Record], lateness: Latenes
         element = record[4]
         if element is None:
             on_reject(lateness.of_unreadable(file, record))
-        elif element[0] > lateness.greatest:  # most often: what `verdict` does then, without the call
+        elif element[0] > lateness.greatest:  # the common case of `verdict`, inlined
             lateness.greatest = element[0]
             yield element
         elif (reason := verdict(element[0])) is None:
@@ -127,7 +128,7 @@ def _in_file_order(file: InputFile, records: Iterator[Record], lateness: Latenes
 
 
 def _delayed(file: InputFile, records: Iterator[Record], lateness: Lateness, on_reject: OnReject) -> Iterator[Element]:
-    waiting: list[tuple[Micros, int, Element]] = []
+    buffered: list[tuple[Micros, int, Element]] = []
     for number, record in enumerate(records):
         dead_letter = lateness.rejection(file, record)
         if dead_letter is not None:
@@ -135,9 +136,9 @@ def _delayed(file: InputFile, records: Iterator[Record], lateness: Lateness, on_
         else:
             element = record[4]
             assert element is not None
-            heappush(waiting, (element[0], number, element))
+            heappush(buffered, (element[0], number, element))
             passed = lateness.passed
-            while waiting[0][0] <= passed:
-                yield heappop(waiting)[2]
-    while waiting:
-        yield heappop(waiting)[2]
+            while buffered[0][0] <= passed:
+                yield heappop(buffered)[2]
+    while buffered:
+        yield heappop(buffered)[2]

@@ -1,9 +1,11 @@
-"""Files of RDF messages: Turtle and N-Triples files are a message each, and a file of any RDF text
-that begins with a VERSION label of RDF Messages is a log of messages.
+"""Readers of files of RDF messages.
+
+A Turtle or N-Triples file is one message. A file of any RDF text that begins with a VERSION label
+of RDF Messages is a log of messages.
 
 Invariant: a message has the prefixes and the base declared before it. A reader that starts in the
-middle cuts the log from the last message that this process has noted before. Record n of the
-message at an offset has that offset plus n, which is inside the message.
+middle of a log cuts it from the last indexed start of a message before that position. Record n of
+the message at offset m has the offset m + n, which is inside the message.
 Cost: that of the parser, and of the cuts.
 """
 
@@ -27,7 +29,7 @@ from dotr.sources.lines import DAMAGED, STANDARD_INPUT, damage, damage_reason, o
 from dotr.sources.message_cuts import message_cuts
 from dotr.sources.records import SHOWN, START, InputFile, Position, Record, beginning, limit_reason
 
-_NOTED_BYTES: Final = 1 << 20
+_INDEX_BYTES: Final = 1 << 20
 
 
 def graph_file_records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
@@ -48,10 +50,12 @@ def nquads_file_records(lines: BinaryIO, spec: InputFile, position: Position, el
 
 
 def check_is_log(file: InputFile, place: Span | None) -> None:
-    """Raise `Refused` where a TriG or N-Quads file with a predicate of times is no log: its times are
-    those of its graphs.
+    """Check that a TriG or N-Quads file whose input has a `time` predicate is a log; raises
+    `Refused`.
+
+    In a file that is no log, times belong to the graphs.
     """
-    if file.path != STANDARD_INPUT and not _log_of(file.path).found:
+    if file.path != STANDARD_INPUT and not _log_of(file.path).is_log:
         hint = "Leave time out: in such a file each graph has its prov:generatedAtTime beside it."
         raise refuse("C204", f"time belongs to logs of RDF messages, and {file.path} is none", place, hint)
 
@@ -60,7 +64,7 @@ def _is_log(lines: BinaryIO, spec: InputFile) -> bool:
     if spec.path == STANDARD_INPUT:
         assert isinstance(lines, BufferedReader)
         return is_message_log(lines.peek(SHOWN))
-    return _log_of(spec.path).found
+    return _log_of(spec.path).is_log
 
 
 def _whole_file(lines: BinaryIO, spec: InputFile, elements: bool) -> Iterator[Record]:
@@ -80,11 +84,11 @@ def _whole_file(lines: BinaryIO, spec: InputFile, elements: bool) -> Iterator[Re
     elif broken is not None:
         yield text.unreadable(damage_reason(broken))
     else:
-        yield from spread(DocumentReader(spec).records(text, elements), text)
+        yield from with_offsets(DocumentReader(spec).records(text, elements), text)
 
 
-def spread(records: list[Record], text: MessageText) -> Iterator[Record]:
-    """The records of a message in a file, each with an offset of its own inside the message."""
+def with_offsets(records: list[Record], text: MessageText) -> Iterator[Record]:
+    """The records of a message in a file, with distinct offsets inside the message: m, m + 1, …"""
     if len(records) == 1:
         yield records[0]
         return
@@ -94,8 +98,8 @@ def spread(records: list[Record], text: MessageText) -> Iterator[Record]:
         yield record._replace(offset=start, end=text.end if number == last else start + 1)
 
 
-class _Noted(NamedTuple):
-    """The start of a message, and what has been declared before it."""
+class _MessageStart(NamedTuple):
+    """The start of a message, with the prefixes and the base declared before it."""
 
     position: Position
     prefixes: Mapping[str, str]
@@ -103,25 +107,25 @@ class _Noted(NamedTuple):
 
 
 class _Log:
-    """A file as far as this process has cut it: whether it is a log, and starts of messages."""
+    """The known structure of a file: if it is a log, with a sparse index of starts of messages."""
 
-    def __init__(self, found: bool) -> None:
-        self.found = found
-        self._noted = [_Noted(START, {}, "")]
+    def __init__(self, is_log: bool) -> None:
+        self.is_log = is_log
+        self._starts = [_MessageStart(START, {}, "")]
 
-    def before(self, offset: int) -> _Noted:
-        """The last noted start at or before an offset."""
-        return self._noted[bisect_right(self._noted, offset, key=lambda noted: noted.position.offset) - 1]
+    def before(self, offset: int) -> _MessageStart:
+        """The last indexed start at or before an offset."""
+        return self._starts[bisect_right(self._starts, offset, key=lambda each: each.position.offset) - 1]
 
-    def note(self, position: Position, reader: DocumentReader) -> None:
-        """Note the start of a message, a while after the last one noted."""
-        if position.offset > self._noted[-1].position.offset + _NOTED_BYTES:
-            self._noted.append(_Noted(position, dict(reader.prefixes), reader.base))
+    def add(self, position: Position, reader: DocumentReader) -> None:
+        """Index the start of a message, unless the last one is less than 1 MiB before it."""
+        if position.offset > self._starts[-1].position.offset + _INDEX_BYTES:
+            self._starts.append(_MessageStart(position, dict(reader.prefixes), reader.base))
 
 
 def is_log(file: InputFile) -> bool:
     """True if a file begins with a label of RDF Messages."""
-    return _log_of(file.path).found
+    return _log_of(file.path).is_log
 
 
 def _log_of(path: str) -> _Log:
@@ -131,34 +135,34 @@ def _log_of(path: str) -> _Log:
 
 @lru_cache(256)
 def _known_log(path: str, *version: int) -> _Log:
-    with closing(open_lines(path, START)) as start:
+    with closing(open_lines(path, START)) as lines:
         try:
-            return _Log(is_message_log(start.read(SHOWN)))
-        except DAMAGED:  # told by the reader
-            return _Log(found=False)
+            return _Log(is_message_log(lines.read(SHOWN)))
+        except DAMAGED:  # the reader reports the damage
+            return _Log(is_log=False)
 
 
 def _log_records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
-    """Records of a log from a position on, which may be inside of a message."""
+    """Records of a log from a position on, which may be inside a message."""
     if spec.path == STANDARD_INPUT:
-        yield from _records(lines, spec, START, _Log(found=True), 0, elements)
+        yield from _records(lines, spec, START, _Log(is_log=True), 0, elements)
         return
     log = _log_of(spec.path)
     if position.offset == 0:
         yield from _records(lines, spec, position, log, 0, elements)
         return
-    noted = log.before(position.offset)
-    with closing(open_lines(spec.path, noted.position)) as earlier:
-        yield from _records(earlier, spec, noted.position, log, position.offset, elements)
+    start = log.before(position.offset)
+    with closing(open_lines(spec.path, start.position)) as earlier:
+        yield from _records(earlier, spec, start.position, log, position.offset, elements)
 
 
 def _records(lines: BinaryIO, spec: InputFile, position: Position, log: _Log, first: int, elements: bool) -> Iterator[Record]:
-    """Records from the start of a message on, those before the offset `first` left out."""
-    noted = log.before(position.offset)
-    reader = DocumentReader(spec, noted.prefixes, noted.base, in_log=True)
-    for cut in message_cuts(lines, position, spec.record, a_line_each=spec.format in LINE_FORMATS):
+    """Records from the start of a message on, without those before the offset `first`."""
+    start = log.before(position.offset)
+    reader = DocumentReader(spec, start.prefixes, start.base, in_log=True)
+    for cut in message_cuts(lines, position, spec.record, one_per_line=spec.format in LINE_FORMATS):
         text = MessageText(cut.offset, cut.end, cut.line, cut.raw, cut.line)
-        log.note(Position(cut.offset, cut.line), reader)
+        log.add(Position(cut.offset, cut.line), reader)
         if cut.end <= first:
             reader.declare(text)
             continue
@@ -169,6 +173,6 @@ def _records(lines: BinaryIO, spec: InputFile, position: Position, log: _Log, fi
         records = reader.records(text, elements)
         if cut.last and records[0].reason is Reason.EMPTY:  # a delimiter at the end makes no message
             return
-        for record in spread(records, text):
+        for record in with_offsets(records, text):
             if record.offset >= first:
                 yield record

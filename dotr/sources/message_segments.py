@@ -1,13 +1,13 @@
 """Segments of spooled messages: files of frames, to which one process appends while others read.
 
-Idea: a frame is a header of fixed length, then what the transport says of the message, then its
-bytes. A reader goes no further than the length that the writer has made durable and published, so
-a frame that a crash has torn is never read. Segments are numbered; the writer begins a new one at
-each start and at a bounded length, and a segment behind which there is another never changes.
-Invariant: record n of the message at an offset has that offset plus n, which is inside its frame,
+Idea: a frame is a header of fixed length, then the description (the transport's properties of the
+message), then the body. The writer publishes the length that is durable, and readers stop there, so
+that a frame torn by a crash is never read. Segments are numbered. The writer begins a new one at
+each start and at a bounded length, and all but the last are immutable.
+Invariant: record n of the message at offset m has the offset m + n, which is inside its frame,
 since the header is longer than the records of an empty message, and each further record has at
 least two bytes.
-Cost: about 1 µs a frame beside the decoding of the message.
+Cost: about 1 µs a frame, without the decoding of the message.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from dotr.sources.messages import message_decoder
 from dotr.sources.records import Format, InputFile, Message, Position, Record
 
 RECEIVED: Final = "received"
-"""Mark of a spooled input, where a watched folder has its pattern: no pattern, since those are absolute."""
+"""Pattern that marks a spooled input; those of watched folders are absolute paths."""
 
 MAGIC: Final = b"dotr msg"
-"""First bytes of a segment: frames as below."""
+"""First bytes of a segment, before its frames."""
 
 SUFFIX: Final = ".messages"
 PUBLISHED: Final = "published"
-"""File with the number of the last segment and the length up to which it is on the disk."""
+"""Name of the file with the number of the last segment and its durable length in bytes."""
 
 _HEADER: Final = struct.Struct("<IIIqqq")
-"""Checksum of what follows; lengths of description and body; place; received; timestamp."""
+"""Header: checksum of the rest; lengths of description and body; place; received; timestamp."""
 
 _CHECKSUM: Final = 4
 _BLOCK: Final = 1 << 16
 _NONE: Final = -(1 << 63)
-"""A time that is not there."""
+"""Encoding of a missing time."""
 
 
 def spool_folder(checkpoint: Path, name: str) -> Path:
@@ -60,7 +60,7 @@ def spool_folder(checkpoint: Path, name: str) -> Path:
 
 
 def encode_frame(message: Message) -> bytes:
-    """Frame of a message.
+    """The frame of a message, as bytes.
 
     >>> import io
     >>> message = Message(b"x", 7, None, 12, b"k", (("a", b"b"),), "t", 3)
@@ -80,16 +80,18 @@ def encode_frame(message: Message) -> bytes:
 
 
 class Frame(NamedTuple):
-    """A message, and the offset behind its frame."""
+    """A message, and the offset of the next frame."""
 
     message: Message
     end: int
 
 
 class FrameReader:
-    """Reader of the frames of a segment from an offset on, which is the beginning of one.
+    """Reader of the frames of a segment from an offset on, which is the start of a frame.
 
-    Invariant: the stream is behind the bytes of the buffer, of which `_at` is the next one's.
+    Invariant: the stream's position is the end of the buffer `_data`; `_at` is the index of the
+        next
+    unread byte in it.
     """
 
     __slots__ = ("_at", "_data", "_stream", "offset")
@@ -102,7 +104,7 @@ class FrameReader:
         self.offset = offset
 
     def next(self, bound: int | None = None) -> Frame | None:
-        """The next frame; None where it is not whole, before the offset `bound` if that is given."""
+        """The next frame; None where it is incomplete, or extends beyond the offset `bound`."""
         if len(self._data) - self._at < _HEADER.size and not self._fill(_HEADER.size, bound):
             return None
         checksum, described, size, place, received, timestamp = _HEADER.unpack_from(self._data, self._at)
@@ -121,7 +123,7 @@ class FrameReader:
         return Frame(message, self.offset)
 
     def _fill(self, needed: int, bound: int | None) -> bool:
-        """Read ahead until so many bytes are in the buffer; False where there are fewer."""
+        """Fill the buffer with at least `needed` unread bytes; False where there are fewer."""
         rest = self._data[self._at :]
         most = max(_BLOCK, needed - len(rest))
         if bound is not None:
@@ -137,19 +139,20 @@ def _with_description(message: Message, description: bytes) -> Message:
 
 
 _SINGLE: Final = (Format.NDJSON, Format.TURTLE, Format.NTRIPLES)
-"""Formats of which a message is one record."""
+"""Formats with one record a message."""
 
 
 def has_several(spec: InputFile) -> bool:
-    """True where a message of an input may be several records."""
+    """True if a message of an input may have several records."""
     return bool(spec.map.each) if spec.format is Format.JSON and spec.map is not None else spec.format not in _SINGLE
 
 
 class SegmentReader:
     """Reader of the records of one segment, from a position on.
 
-    The position may be inside a frame where a message is several records; the segment is then read
-    from its beginning, and the records before the offset are left out.
+    The position may be inside a frame where a message has several records; the segment is then read
+    from its beginning, and the records before the position are skipped. `line` is the place of the
+    last message, plus 1.
     """
 
     def __init__(self, stream: BinaryIO, spec: InputFile, position: Position, *, elements: bool, wanted: WantedTimes = ALL_TIMES) -> None:
@@ -192,7 +195,7 @@ _DAMAGED_HINT: Final = "Put the folder back from a copy, or start over with --fr
 
 
 def damaged_segment(path: Path | str, offset: int) -> Refused:
-    """Error of a segment with a published message that cannot be read (S114)."""
+    """The error of a segment with a damaged published message (S114)."""
     return refuse("S114", f"the checkpoint is damaged: {path} has no whole message at byte {offset}", hint=_DAMAGED_HINT)
 
 
@@ -205,14 +208,14 @@ def _placed(records: list[Record], start: int, end: int) -> list[Record]:
 
 
 def segment_records(stream: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
-    """Records of a segment from a position on, to its last whole frame."""
+    """Records of a segment from a position on, up to its last complete frame."""
     reader = SegmentReader(stream, spec, position, elements=elements)
     while (records := reader.next()) is not None:
         yield from records
 
 
 class Segments:
-    """Segments of an input in a folder, as far as they are published."""
+    """The segments of an input, in their folder."""
 
     closed = False
 
@@ -222,7 +225,7 @@ class Segments:
         self._names: dict[int, str] = {}
 
     def published(self) -> tuple[int, int]:
-        """The number of the last segment, and the length of its durable part; (-1, 0) without any."""
+        """The number of the last segment, and its durable length (bytes); (-1, 0) without any."""
         return published(self._folder)
 
     def file(self, number: int) -> InputFile | None:
@@ -233,8 +236,7 @@ class Segments:
         return None if name is None else replace(self.like, path=str(self._folder / name))
 
     def paths(self, first: int, last: int) -> tuple[str, ...]:
-        """Paths of the segments with these numbers, `last` included. Raises Refused (S114) where one
-        is missing."""
+        """Paths of the segments `first` to `last`; raises Refused (S114) if one is missing."""
         found = {number: self.file(number) for number in range(first, last + 1)}
         for number, file in found.items():
             if file is None:
@@ -245,19 +247,19 @@ class Segments:
         return refuse("S114", f"the checkpoint is damaged: {self._folder} has no segment {number}, which a batch needs", hint=_DAMAGED_HINT)
 
     def open(self, number: int) -> InputFile:
-        """Segment of this number, which has been published. Raises Refused (S114) where it is missing."""
+        """The published segment of this number; raises Refused (S114) where it is missing."""
         file = self.file(number)
         if file is None:
             raise self._missing(number)
         return file
 
     def complete(self) -> tuple[InputFile, ...]:
-        """All segments from the first message on; none where that is not there any more."""
+        """All segments, in order; none where the first was removed already."""
         numbers = list(segment_names(self._folder))
         return tuple(self.open(number) for number in numbers) if numbers[:1] == [0] else ()
 
     def remove(self, before: int) -> None:
-        """Remove the segments before a number."""
+        """Delete the segments before a number."""
         for number, name in segment_names(self._folder).items():
             if number < before:
                 (self._folder / name).unlink(missing_ok=True)
@@ -265,7 +267,7 @@ class Segments:
 
 
 def segment_names(folder: Path) -> dict[int, str]:
-    """Names of the segments in a folder by number, in order."""
+    """Names of the segments in a folder, by number, in ascending order."""
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
@@ -274,8 +276,7 @@ def segment_names(folder: Path) -> dict[int, str]:
 
 
 def published(folder: Path) -> tuple[int, int]:
-    """The number of the last segment of a folder, and the length of its durable part; (-1, 0)
-    without any."""
+    """The number of the last segment of a folder, and its durable length in bytes; else (-1, 0)."""
     with suppress(FileNotFoundError, ValueError):
         number, length = map(int, (folder / PUBLISHED).read_text().split())
         return number, length
@@ -283,7 +284,7 @@ def published(folder: Path) -> tuple[int, int]:
 
 
 def last_place(folder: Path) -> int:
-    """The place of the last whole message of a folder; 0 without any."""
+    """The place of the last complete message of a folder; 0 without any."""
     names = segment_names(folder)
     if not names:
         return 0
@@ -297,7 +298,7 @@ def last_place(folder: Path) -> int:
 
 
 class SegmentsFeed:
-    """Feed of the published messages of an input; it never ends, and waits for more at its end."""
+    """Feed of the published messages of an input, which never ends."""
 
     ended = False
 
@@ -314,7 +315,7 @@ class SegmentsFeed:
         return self._point
 
     def read(self, most: int) -> FeedRecords | None:
-        """The records of further messages of one segment, about `most`; None: nothing now."""
+        """The records of about `most` messages of one segment; None where none is published."""
         while self._is_published():
             last, length = self._published
             if self._open is None:
@@ -334,7 +335,7 @@ class SegmentsFeed:
         return None
 
     def _is_published(self) -> bool:
-        """True where a published message follows, or a further segment."""
+        """True if another message or segment is published."""
         here = self._point.file, max(self._point.offset, len(MAGIC))
         if self._published <= here:
             self._published = self._segments.published()
@@ -360,8 +361,11 @@ class OpenSegment(NamedTuple):
 
 
 def open_segment(file: InputFile, point: InputPoint, *, elements: bool, wanted: WantedTimes = ALL_TIMES) -> OpenSegment:
-    """Open a segment at a position; `elements`, as far as they are wanted. Raises Refused (S114)
-    where it cannot be read."""
+    """Open a segment at a position; `elements`: with the elements of the records that pass
+    `wanted`.
+
+    Raises Refused (S114) where it cannot be read.
+    """
     try:
         stream = open(file.path, "rb")  # noqa: SIM115 (the reader closes it)
     except OSError as error:

@@ -1,10 +1,9 @@
-"""Messages of brokers and servers, and their elements.
+"""Decoders of the messages of brokers and servers.
 
-A message is what a transport hands over at once: a record of a Kafka topic, an MQTT publication,
-the body of a request. Its records have its place as their offset and line.
-Invariant: a message is unreadable in a scan exactly if it is unreadable when read, so a scan parses
-the graph too: an element whose graph cannot be read may not move the watermark.
-Cost: beside the parser's, about 1 µs a message.
+A message is the unit of a transport: a record of a Kafka topic, an MQTT publication, the body of a
+request. Its records have its place as their offset and line.
+Invariant: a scan gives the same records with the same `judged_time` as a full reading.
+Cost: about 1 µs a message, without the parser's.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from dotr.sources.records import SHOWN, Format, InputFile, Message, Record, begi
 __all__ = ["Message", "MessageDecoder", "message_decoder"]
 
 MessageDecoder: TypeAlias = Callable[[Message, bool], list[Record]]
-"""`decode(message, elements)`: the records of a message, `elements` with their elements. All have
-the place of the message as offset and line."""
+"""`decode(message, elements)`: the records of a message, with their elements if `elements`. All
+have the place of the message as offset and line."""
 
 _CONTENT_TYPES: Final = {
     Format.NDJSON: ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json"),
@@ -37,10 +36,10 @@ _CONTENT_TYPES: Final = {
     Format.NQUADS: ("application/n-quads", "text/x-nquads"),
     Format.JSONLD: ("application/ld+json", "application/x-ld+ndjson", "application/json", "+json"),
 }
-"""The media types of each format; `+json`: any whose name ends so."""
+"""The media types of each format; `+json`: any type with this suffix."""
 
 _ANY_CONTENT: Final = ("application/octet-stream", "text/plain")
-"""Media types that say nothing of the format."""
+"""Media types of any format."""
 
 _CONTENT_HEADERS: Final = ("rdf-message-content-type", "content-type")
 
@@ -48,8 +47,8 @@ _CONTENT_HEADERS: Final = ("rdf-message-content-type", "content-type")
 def message_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> MessageDecoder:
     """The decoder of messages in the format of an input, whose path is not used.
 
-    Messages come in their order: where the format allows it, only graphs of `wanted` times are
-    parsed.
+    It is called with the messages in their order. Where the format allows it, only graphs of
+    messages that pass `wanted` are parsed.
 
     >>> decode = message_decoder(InputFile("a", "", Format.NDJSON))
     >>> decode(Message(b'{"time": 1, "graph": "<http://e/a> a <http://e/B> ."}', 7), False)[0][:4]
@@ -64,7 +63,7 @@ def message_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Message
         """The records, with the transport's time where one cannot be read."""
         records = decode(message, elements)
         if clock is not None and any(each.judged_time is None for each in records):
-            with suppress(ValueError):  # no time of the transport either
+            with suppress(ValueError):  # the transport has no time either
                 sent = message.time_by(clock)
                 return [each._replace(stamp=sent) if each.judged_time is None else each for each in records]
         return records
@@ -91,7 +90,7 @@ def message_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Message
 
 
 def _decoder(spec: InputFile, wanted: WantedTimes) -> Callable[[Message, bool], Iterable[Record]]:
-    """The decoder of a format. Its errors are ValueErrors, and `Refused`, for the whole message."""
+    """The decoder of a format; it raises ValueError or `Refused` for an unreadable message."""
     match spec.format:
         case Format.NDJSON:
             return ndjson.line_decoder(spec, wanted)

@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
-"""Ports where a URL names none, by scheme."""
+"""Default ports, by scheme."""
 
 SHARED: Final = "$share/"
 _LONGEST_TOPIC: Final = 65_535
@@ -78,7 +78,7 @@ def _check_text(topic: str) -> None:
 
 
 def unshared(topic: str) -> str:
-    """The filter of a subscription, which may be shared.
+    """The topic filter of a subscription, without its group if it is shared.
 
     >>> unshared("$share/dotr/site/+/temp"), unshared("site/#")
     ('site/+/temp', 'site/#')
@@ -87,7 +87,7 @@ def unshared(topic: str) -> str:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Test for two filters that a topic can match both.
+    """True if some topic matches both filters.
 
     >>> overlap("site/+/temp", "site/a/#"), overlap("site/#", "site"), overlap("#", "$SYS/uptime")
     (True, True, False)
@@ -96,7 +96,7 @@ def overlap(one: str, other: str) -> bool:
     """
     first, second = one.split("/"), other.split("/")
     if {first[0], second[0]} & {"#", "+"} and "$" in (first[0][:1], second[0][:1]):
-        return False  # wildcards at the beginning leave out the broker's own topics
+        return False  # a leading wildcard does not match topics that begin with $
     for left, right in zip(first, second, strict=False):
         if "#" in (left, right):
             return True

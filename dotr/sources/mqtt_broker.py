@@ -1,4 +1,4 @@
-"""Brokers of MQTT: their addresses, and the ways in."""
+"""Brokers of MQTT: their addresses, certificates and credentials."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dotr.sources.mqtt_addresses import PORTS
 
 
 class Credentials(NamedTuple):
-    """Name and password of a user. They are not shown.
+    """Name and password of a user, which `repr` hides.
 
     >>> Credentials("dotr", "x7")
     Credentials(…)
@@ -26,20 +26,23 @@ class Credentials(NamedTuple):
 
 
 def no_credentials() -> Credentials:
-    """The credentials of an unnamed user."""
+    """The credentials of an anonymous user."""
     return Credentials()
 
 
 class TlsFiles(NamedTuple):
-    """Paths of certificates: `ca` of those to trust (None: the system's), `certificate` and `key` of
-    the client's own (None: it has none)."""
+    """Paths of certificates.
+
+    - `ca`: of the trusted authorities; None: the system's.
+    - `certificate`, `key`: of the client; None: it has none.
+    """
 
     ca: str | None = None
     certificate: str | None = None
     key: str | None = None
 
     def context(self) -> ssl.SSLContext:
-        """Context that verifies certificate and host name; raises OSError where a file cannot be read."""
+        """Context that verifies certificate and host name; raises OSError for a missing file."""
         context = ssl.create_default_context(cafile=self.ca)
         if self.certificate is not None:
             context.load_cert_chain(self.certificate, self.key)
@@ -51,13 +54,13 @@ SYSTEM_TRUST: Final = TlsFiles()
 
 @dataclass(frozen=True, slots=True)
 class MqttBroker:
-    """Address of a broker, and the way in.
+    """Address of a broker, and the credentials of a client.
 
-    - `url`: `mqtt://HOST:PORT`, or `mqtts://` with TLS; what it says of a user is not used.
+    - `url`: `mqtt://HOST:PORT`, or `mqtts://` with TLS; a user in it is ignored.
     - `client_id`: the name of the session; the broker ends a connection when another client of the
       same name connects.
     - `tls_files`: paths of certificates, where the URL has TLS.
-    - `credentials`: name and password, read at each connection.
+    - `credentials`: a function that returns name and password, called at each connection.
 
     >>> broker = MqttBroker("mqtts://dotr:${PASSWORD}@broker", "dotr")
     >>> broker.host, broker.port, broker.tls, broker.address
@@ -71,15 +74,18 @@ class MqttBroker:
 
     @property
     def host(self) -> str:
+        """The host in the URL."""
         return urlsplit(self.url).hostname or ""
 
     @property
     def port(self) -> int:
+        """The port in the URL, or the default of its scheme."""
         parts = urlsplit(self.url)
         return parts.port or PORTS[parts.scheme]
 
     @property
     def tls(self) -> bool:
+        """True if the connection uses TLS."""
         return urlsplit(self.url).scheme == "mqtts"
 
     @property

@@ -1,11 +1,11 @@
-"""Connections to an MQTT broker, made again whenever they are lost.
+"""Connections to an MQTT broker, with reconnection.
 
-Idea: a thread connects, hands the connected client to its user (`Opened`), and moves packets until
-the connection is lost; then it connects again, at once and then after 1, 2, 4 … 60 s. A client
-belongs to one connection, so an acknowledgement of an older one reaches no newer one, in which its
-number may be another message's.
-Invariant: what can never succeed (credentials, certificate, a refused subscription) ends the
-connection for good, with `failure`.
+Idea: a thread connects, calls `Opened` with the connected client, and transfers packets until the
+connection is lost. It then reconnects, at once and then after 1, 2, 4 … 60 s. Each connection has a
+client of its own: an acknowledgement for an older connection is not sent on a newer one, in which
+its packet identifier may belong to another message.
+Invariant: a permanent error (credentials, certificate, a rejected subscription) sets `failure` and
+ends the thread.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ LOG: Final = logging.getLogger("dotr")
 _KEEPALIVE_SECONDS: Final = 60
 _CONNECT_SECONDS: Final = 10.0
 _STEADY_SECONDS: Final = 10.0
-"""A connection that lasted so long is made again at once when it is lost."""
+"""A connection that lasted at least this long is reconnected without a delay."""
 
 _LONGEST_WAIT_SECONDS: Final = 60.0
 _PAUSED_READ_SECONDS: Final = 20.0
-"""While its user has no room, a packet is read so rarely; the broker then still sees the connection alive."""
+"""Interval of reads while the user has no capacity, so that its keep-alive works."""
 
 _END_SECONDS: Final = 2.0
-"""Longest wait for the end of a connection that is closed in order."""
+"""Longest wait for the broker to close a connection after DISCONNECT."""
 
-_TAKEN_OVER: Final = 0x8E
+_SESSION_TAKEN_OVER: Final = 0x8E
 _REFUSALS: Final = {
     0x84: "it does not speak MQTT 5",
     0x85: "it does not accept the client_id",
@@ -56,28 +56,30 @@ _REFUSALS: Final = {
     0x9C: "it names another server",
     0x9D: "it has moved to another server",
 }
-"""Reason codes with which a broker refuses a connection for good; others may pass."""
+"""Permanent reason codes of CONNACK, with their messages; other codes are transient."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """Properties of a connection: seconds for which the broker keeps the session (0: none outlives
-    the connection), and messages that it sends before they are acknowledged."""
+    """Limits that a client requests.
+
+    - `seconds`: session expiry interval; 0: the session ends with the connection.
+    - `receive_maximum`: messages of QoS 1 that the broker sends before the first is acknowledged.
+    """
 
     seconds: int = 0
     receive_maximum: int = 65_535
 
 
 class BrokerLimits(NamedTuple):
-    """Limits that a broker has told: messages that it takes before it has acknowledged them, and
-    bytes of a packet."""
+    """Limits of a broker: unacknowledged messages that it accepts, and bytes of a packet."""
 
     receive_maximum: int = 65_535
     packet_bytes: int = 268_435_455
 
 
 class ConnectionFailed(DotrError):
-    """End of a connection for good. `hint` is the way out."""
+    """Permanent failure of a connection. `hint` is the way out."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(f"{message} ({hint[:1].lower()}{hint[1:].removesuffix('.')})")
@@ -86,14 +88,14 @@ class ConnectionFailed(DotrError):
 
 
 class Opened(Protocol):
-    """User of a connection, called in its thread for each new one."""
+    """Callback for each new connection, called in the connection's thread."""
 
     def __call__(self, client: Client, session_present: bool, limits: BrokerLimits) -> None:
-        """Begin to use a connected client."""
+        """Use a connected client; `session_present`: the broker has kept the session."""
 
 
 def wait_before(tries: int) -> float:
-    """Seconds to wait before a further try to connect, after so many that failed.
+    """Seconds to wait before the next attempt to connect, after `tries` failed ones.
 
     >>> [wait_before(tries) for tries in (0, 1, 2, 3, 7, 100)]
     [0.0, 1.0, 2.0, 4.0, 60.0, 60.0]
@@ -102,7 +104,7 @@ def wait_before(tries: int) -> float:
 
 
 def paho_problem() -> str | None:
-    """Reason why the library for MQTT cannot be used; None where it can."""
+    """The library that is missing or too old, for a message; None where MQTT can be used."""
     try:
         from paho.mqtt.enums import CallbackAPIVersion
     except ImportError:
@@ -111,15 +113,17 @@ def paho_problem() -> str | None:
 
 
 class MqttConnection:
-    """A connection to a broker, which its thread makes again until it is closed or fails for good.
+    """A connection to a broker, whose thread reconnects until it is closed or fails permanently.
+
+    `connected` is True between `confirm` and the loss of the connection.
 
     Args:
         broker: the broker.
         purpose: the input or output, for messages.
-        opened: called with each new connection; it has to call `confirm` once the connection is of
-            use, or `fail`.
+        opened: called with each new connection; it calls `confirm` once the connection is ready,
+            or `fail`.
         limits: the properties of the session.
-        has_room: False while no packet shall be read.
+        has_capacity: False while no packets should be read.
         span: the place of the broker in the configuration.
     """
 
@@ -129,7 +133,7 @@ class MqttConnection:
         purpose: str,
         opened: Opened,
         limits: SessionLimits,
-        has_room: Callable[[], bool] = lambda: True,
+        has_capacity: Callable[[], bool] = lambda: True,
         span: Span | None = None,
     ) -> None:
         self.connected = False
@@ -138,11 +142,11 @@ class MqttConnection:
         self._purpose = purpose
         self._opened = opened
         self._limits = limits
-        self._has_room = has_room
+        self._has_capacity = has_capacity
         self._span = span
         self._tried = threading.Event()
         self._stopped = threading.Event()
-        self._told = False
+        self._is_loss_logged = False
         self._problem = ""
         self._confirmed_at: float | None = None
         self._waker, self._woken = socketpair()
@@ -151,8 +155,10 @@ class MqttConnection:
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"dotr {purpose}")
 
     def start(self) -> None:
-        """Begin to connect, and wait for the outcome of the first try. Raises `Refused` (S128) where
-        connecting can never succeed, S124 where the environment lacks a secret."""
+        """Start the thread, and wait for the outcome of the first attempt.
+
+        Raises `Refused` (S128) for a permanent error, S124 where the environment lacks a secret.
+        """
         self._broker.credentials()
         self._thread.start()
         self._tried.wait()
@@ -160,22 +166,22 @@ class MqttConnection:
             raise refuse("S128", self.failure.message, self._span, self.failure.hint)
 
     def confirm(self) -> None:
-        """Say that the connection is of use."""
+        """Confirm that the connection can be used: sets `connected`."""
         self.connected = True
         self._confirmed_at = time.monotonic()
-        if self._told:
+        if self._is_loss_logged:
             LOG.warning("%s: %s answers again.", self._purpose, self._broker.address)
-            self._told = False
+            self._is_loss_logged = False
         self._tried.set()
 
     def fail(self, message: str, hint: str) -> None:
-        """End the connection for good."""
+        """End the connection permanently, with a message and the way out."""
         if self.failure is None:
             self.failure = ConnectionFailed(f"{self._purpose}: {message}", hint)
         self._wake()
 
     def close(self) -> None:
-        """End the connection in order. Nothing is called once this has returned."""
+        """Close the connection with DISCONNECT. No callback is called after this has returned."""
         self._stopped.set()
         self._wake()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
@@ -184,11 +190,11 @@ class MqttConnection:
         self._woken.close()
 
     def resume(self) -> None:
-        """Say that there may be room again."""
+        """Notify the thread that `has_capacity` may be True again."""
         self._wake()
 
     def _wake(self) -> None:
-        with suppress(OSError):  # it is full: the thread wakes anyway
+        with suppress(OSError):  # a full buffer wakes the thread too
             self._waker.send(b"\0")
 
     def _run(self) -> None:
@@ -199,13 +205,13 @@ class MqttConnection:
                 self._problem = "the broker ended the connection"
                 try:
                     self._connect_once()
-                except Exception as error:  # what a library raises at a broken packet ends this connection alone
+                except Exception as error:  # a malformed packet ends only this connection
                     self._problem = _reason(error)
                 self.connected = False
                 if self._stopped.is_set() or self.failure is not None:
                     return
                 tries = 0 if self._seconds_of_use() >= _STEADY_SECONDS else tries + 1
-                self._tell(tries)
+                self._log_loss(tries)
                 self._tried.set()
         finally:
             self.connected = False
@@ -215,18 +221,20 @@ class MqttConnection:
         """Seconds since the connection was confirmed; 0 where it was not."""
         return 0.0 if self._confirmed_at is None else time.monotonic() - self._confirmed_at
 
-    def _tell(self, tries: int) -> None:
-        """Log the loss of a connection, and from time to time that there is none. One that is lost soon
-        after each new beginning may be taken by another client."""
-        if self._told and tries % 16:
+    def _log_loss(self, tries: int) -> None:
+        """Log the loss of a connection, and every 16th failed attempt.
+
+        Repeated loss soon after connecting may be caused by another client with the same client_id.
+        """
+        if self._is_loss_logged and tries % 16:
             return
-        self._told = True
+        self._is_loss_logged = True
         is_lost_again = tries >= 3 and self._confirmed_at is not None
         other = f" Does another client have the client_id {self._broker.client_id}?" if is_lost_again else ""
         LOG.warning("%s: %s: %s. It is tried again.%s", self._purpose, self._broker.address, self._problem, other)
 
     def _connect_once(self) -> None:
-        """Connect, and move packets until the connection is lost."""
+        """Connect, and transfer packets until the connection is lost."""
         client = self._new_client()
         try:
             properties = self._connect_properties()
@@ -248,7 +256,7 @@ class MqttConnection:
             self._problem = f"{_reason(error)} (does it speak TLS there?)" if self._broker.tls else _reason(error)
             return
         try:
-            self._move_packets(client)
+            self._transfer_packets(client)
         finally:
             with suppress(OSError):
                 _disconnect(client)
@@ -266,13 +274,13 @@ class MqttConnection:
             reconnect_on_failure=False,
         )
         client.connect_timeout = _CONNECT_SECONDS
-        client.max_inflight_messages_set(65_535)  # the user of the connection keeps to the broker's limit
+        client.max_inflight_messages_set(65_535)  # the user of the connection observes the broker's limit
         client.username_pw_set(*broker.credentials())
         if broker.tls:
             client.tls_set_context(broker.tls_files.context())
         client.on_connect = self._on_connect
         client.on_disconnect = self._on_disconnect
-        # With this callback, a packet that another thread sends waits for `_move_packets`.
+        # With this callback, packets queued by other threads are sent by `_transfer_packets`.
         client.on_socket_register_write = lambda client, data, used: self._wake()
         return client
 
@@ -301,37 +309,37 @@ class MqttConnection:
     def _on_disconnect(self, client: Client, data: object, flags: DisconnectFlags, code: ReasonCode, properties: Properties | None) -> None:
         if flags.is_disconnect_packet_from_server:
             self._problem = f"the broker ended the connection ({code.getName().lower()})"
-            if code.value == _TAKEN_OVER:
+            if code.value == _SESSION_TAKEN_OVER:
                 hint = "Give each run a client_id of its own, or share a subscription: $share/GROUP/FILTER."
                 self.fail(f"another client took over the session of client_id {self._broker.client_id}", hint)
 
-    def _move_packets(self, client: Client) -> None:
+    def _transfer_packets(self, client: Client) -> None:
         poll = select.poll()
         poll.register(self._woken, select.POLLIN)
         deadline: float | None = time.monotonic() + _CONNECT_SECONDS
         paused_read = time.monotonic()
-        while not self._stopped.is_set() and self.failure is None and (used := client.socket()) is not None:
+        while not self._stopped.is_set() and self.failure is None and (connection := client.socket()) is not None:
             now = time.monotonic()
             if deadline is not None and self._confirmed_at is not None:
                 deadline = None
             elif deadline is not None and now >= deadline:
                 self._problem = "the broker does not answer"
                 return
-            reads = deadline is not None or self._has_room() or now - paused_read >= _PAUSED_READ_SECONDS
-            pending = reads and isinstance(used, ssl.SSLSocket) and used.pending() > 0
-            events = (select.POLLIN if reads else 0) | (select.POLLOUT if client.want_write() else 0)
-            number = used.fileno()
+            may_read = deadline is not None or self._has_capacity() or now - paused_read >= _PAUSED_READ_SECONDS
+            pending = may_read and isinstance(connection, ssl.SSLSocket) and connection.pending() > 0
+            events = (select.POLLIN if may_read else 0) | (select.POLLOUT if client.want_write() else 0)
+            number = connection.fileno()
             poll.register(number, events)
             ready = dict(poll.poll(0 if pending else 1_000))
             poll.unregister(number)
             if self._woken.fileno() in ready:
                 with suppress(BlockingIOError):
                     self._woken.recv(4096)
-            happened = ready.get(number, 0)
-            if pending or (reads and happened & ~select.POLLOUT):
+            ready_events = ready.get(number, 0)
+            if pending or (may_read and ready_events & ~select.POLLOUT):
                 paused_read = now
                 client.loop_read()
-            elif happened & (select.POLLHUP | select.POLLERR):
+            elif ready_events & (select.POLLHUP | select.POLLERR):
                 return
             if client.want_write():
                 client.loop_write()
@@ -339,26 +347,26 @@ class MqttConnection:
 
 
 def _disconnect(client: Client) -> None:
-    """End a connection in order: wait until the broker, which has then read all acknowledgements,
-    closes it, too.
+    """Send DISCONNECT, and wait until the broker closes the connection.
 
-    A broker that is behind would drop them where the next run takes over the session before that.
+    The broker has then read all acknowledgements. Otherwise the next run could take over the
+    session while they are unread, and the broker would discard them.
     """
-    if (used := client.socket()) is None:
+    if (connection := client.socket()) is None:
         return
     deadline = time.monotonic() + _END_SECONDS
-    with socket(fileno=os.dup(used.fileno())) as line:  # the library closes its own at once
+    with socket(fileno=os.dup(connection.fileno())) as line:  # the library closes its own descriptor at once
         client.disconnect()
         while client.want_write() and client.socket() is not None and time.monotonic() < deadline:
             client.loop_write()
         line.settimeout(_END_SECONDS)
         while time.monotonic() < deadline and line.recv(1 << 16):
             pass
-    used.close()
+    connection.close()
 
 
 def _reason(error: Exception) -> str:
-    """Words for an error of a connection."""
+    """The text of an error of a connection, for messages."""
     if isinstance(error, OSError):
         return (error.strerror or str(error) or type(error).__name__).lower()
     return f"a packet cannot be read ({type(error).__name__})"

@@ -1,9 +1,9 @@
 """Receiver of an MQTT subscription.
 
-Idea: the session is the broker's memory of what has been acknowledged, so it outlives connections
-and runs. A message with QoS 1 is acknowledged when the inbox has it, and the broker sends no more
-than `receive_maximum` messages before that. Messages go to the inbox from a thread of their own,
-as many at a time as wait, so that connection and inbox do not wait for each other.
+Idea: the broker's session records which messages are acknowledged, and outlives connections and
+runs. A message with QoS 1 is acknowledged once the inbox has stored it; the broker sends at most
+`receive_maximum` messages before that. A separate thread offers received messages to the inbox,
+in blocks, so that connection and inbox do not block each other.
 Invariant: messages are offered and acknowledged in the order in which the broker sent them.
 """
 
@@ -35,14 +35,14 @@ LOG: Final = logging.getLogger("dotr")
 RECEIVE_MAXIMUM: Final = 10_000
 """Messages of QoS 1 that the broker sends before the first of them is acknowledged."""
 
-_WAITING_BYTES: Final = 64 << 20
-"""Bytes of messages on their way to the inbox, at most but for one message."""
+_RECEIVED_BYTES: Final = 64 << 20
+"""Bytes of received messages that are not yet stored; one message may exceed the limit."""
 
-_BLOCK: Final = 1_000
-"""Messages offered at once, at most."""
+_OFFERED_AT_ONCE: Final = 1_000
+"""Limit of the messages offered at once."""
 
-_ROOM_SECONDS: Final = 0.5
-_REFUSED_SECONDS: Final = 0.01
+_CAPACITY_SECONDS: Final = 0.5
+_RETRY_SECONDS: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class MqttSource:
 
     - `name`: the name of the input.
     - `topics`: filters; `$share/GROUP/FILTER` shares the messages with other clients.
-    - `qos`: 1: at least once; 0: as often as the connection allows.
+    - `qos`: 1: at least once; 0: at most once.
     - `session`: seconds for which the broker keeps the session after the end of a connection.
     - `span`: its place in the configuration.
     """
@@ -65,7 +65,7 @@ class MqttSource:
 
     @property
     def address(self) -> str:
-        """The broker, as the file of dead letters."""
+        """The URL of the broker, the `file` of dead letters."""
         return self.broker.address
 
     def receiver(self) -> MqttReceiver:
@@ -75,17 +75,21 @@ class MqttSource:
         return MqttReceiver(self)
 
 
-class Arrived:
-    """A message on its way to the inbox, with the client that is to acknowledge it and its number
-    there (0 with QoS 0). `kept`: the inbox has it."""
+class ReceivedMessage:
+    """A message that is not yet acknowledged.
 
-    __slots__ = ("client", "kept", "message", "number")
+    - `client`: the connection over which it came last, which acknowledges it.
+    - `number`: its packet identifier there; 0 with QoS 0.
+    - `is_stored`: True once the inbox has stored it.
+    """
+
+    __slots__ = ("client", "is_stored", "message", "number")
 
     def __init__(self, message: Message, client: Client, number: int) -> None:
         self.message = message
         self.client = client
         self.number = number
-        self.kept = False
+        self.is_stored = False
 
 
 class MqttReceiver:
@@ -94,17 +98,17 @@ class MqttReceiver:
     def __init__(self, source: MqttSource) -> None:
         self._source = source
         self._inbox: Inbox | None = None
-        self._arrived: deque[Arrived] = deque()
+        self._arrived: deque[ReceivedMessage] = deque()
         self._bytes = 0
         self._changed = threading.Condition()
         self._stopped = threading.Event()
         self._offering = threading.Thread(target=self._offer_all, daemon=True, name=f"dotr input {source.name}")
         self._client: Client | None = None
-        self._unacknowledged: dict[int, Arrived] = {}
+        self._unacknowledged: dict[int, ReceivedMessage] = {}
         self._known_topics: dict[str, bool] = {}
         self._was_connected = False
         limits = SessionLimits(source.session, RECEIVE_MAXIMUM)
-        self._connection = MqttConnection(source.broker, f"input {source.name}", self._opened, limits, self._has_room, source.span)
+        self._connection = MqttConnection(source.broker, f"input {source.name}", self._opened, limits, self._has_capacity, source.span)
 
     @property
     def connected(self) -> bool:
@@ -113,14 +117,14 @@ class MqttReceiver:
 
     @property
     def failure(self) -> Refused | ReceivingFailed | None:
-        """The error that ended the subscription for good."""
+        """The permanent error that ended the subscription; None while it works."""
         failure = self._connection.failure
         return None if failure is None else ReceivingFailed(str(failure))
 
     def start(self, inbox: Inbox) -> None:
-        """Connect and subscribe; raises `Refused` (S128) where that can never succeed.
+        """Connect and subscribe; raises `Refused` (S128) for a permanent error.
 
-        A broker that does not answer yet is tried again for as long as it takes.
+        An unreachable broker is retried without end, also after this has returned.
         """
         self._inbox = inbox
         if isinstance(inbox, MessageQueue):
@@ -133,7 +137,7 @@ class MqttReceiver:
             raise
 
     def stop(self) -> None:
-        """End the connection; the session stays at the broker, with what is not acknowledged."""
+        """End the connection; the broker keeps the session, with all unacknowledged messages."""
         with self._changed:
             self._stopped.set()
             self._changed.notify_all()
@@ -141,8 +145,8 @@ class MqttReceiver:
             self._offering.join()
         self._connection.close()
 
-    def _has_room(self) -> bool:
-        return len(self._arrived) < RECEIVE_MAXIMUM and self._bytes < _WAITING_BYTES
+    def _has_capacity(self) -> bool:
+        return len(self._arrived) < RECEIVE_MAXIMUM and self._bytes < _RECEIVED_BYTES
 
     def _opened(self, client: Client, session_present: bool, limits: BrokerLimits) -> None:
         from paho.mqtt.subscribeoptions import SubscribeOptions
@@ -159,7 +163,7 @@ class MqttReceiver:
         self._client = client
         client.on_message = self._on_message
         client.on_subscribe = self._on_subscribe
-        # Retained messages come with a new subscription only, and not with each new connection.
+        # Retained messages are sent for a new subscription, and not again for each connection.
         options = SubscribeOptions(qos=source.qos, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB)
         client.subscribe([(topic, options) for topic in source.topics])
 
@@ -185,37 +189,39 @@ class MqttReceiver:
             if number:
                 if received.dup and self._is_redelivered(client, number, message):
                     return
-                self._unacknowledged[number] = arrived = Arrived(message, client, number)
+                self._unacknowledged[number] = arrived = ReceivedMessage(message, client, number)
             else:
-                arrived = Arrived(message, client, 0)
+                arrived = ReceivedMessage(message, client, 0)
             self._arrived.append(arrived)
             self._bytes += len(body)
             self._changed.notify_all()
 
     def _is_redelivered(self, client: Client, number: int, message: Message) -> bool:
-        """Test for a message that came over an earlier connection and is not acknowledged: it is not
-        taken twice, and this client acknowledges it."""
+        """True for a redelivery of a message of an earlier connection that is not yet acknowledged.
+
+        It is not stored a second time; this client acknowledges it.
+        """
         earlier = self._unacknowledged.get(number)
         if earlier is None or earlier.client is client or earlier.message != message:
             return False
         earlier.client = client
-        if earlier.kept:
+        if earlier.is_stored:
             del self._unacknowledged[number]
             client.ack(number, 1)
         return True
 
-    def _acknowledge(self, arrived: Sequence[Arrived]) -> None:
-        """Acknowledge messages that the inbox has, on the connection over which they came last."""
+    def _acknowledge(self, arrived: Sequence[ReceivedMessage]) -> None:
+        """Acknowledge stored messages, each on the connection over which it came last."""
         with self._changed:
             for each in arrived:
-                each.kept = True
+                each.is_stored = True
                 if each.number and each.client is self._client:
                     if self._unacknowledged.get(each.number) is each:
                         del self._unacknowledged[each.number]
                     each.client.ack(each.number, 1)
 
     def _is_subscribed(self, topic: str) -> bool:
-        """Test for a topic of this source. A session may still have subscriptions of an earlier run."""
+        """True for a topic of this source; a session may have subscriptions of an earlier run."""
         known = self._known_topics.get(topic)
         if known is None:
             from paho.mqtt.client import topic_matches_sub
@@ -228,7 +234,7 @@ class MqttReceiver:
         return known
 
     def _offer_all(self) -> None:
-        """Offer what has arrived until stopped."""
+        """Offer the received messages to the inbox, until stopped."""
         inbox = self._inbox
         assert inbox is not None
         while True:
@@ -236,13 +242,13 @@ class MqttReceiver:
                 self._changed.wait_for(lambda: self._stopped.is_set() or len(self._arrived) > 0)
                 if self._stopped.is_set():
                     return
-                arrived = [self._arrived[number] for number in range(min(_BLOCK, len(self._arrived)))]
+                arrived = [self._arrived[number] for number in range(min(_OFFERED_AT_ONCE, len(self._arrived)))]
             while not self._stopped.is_set() and not inbox.offer([each.message for each in arrived], partial(self._acknowledge, arrived)):
                 if len(arrived) > 1:
                     arrived = arrived[: len(arrived) // 2]
                 else:
-                    inbox.wait_for_room(_ROOM_SECONDS, len(arrived[0].message.body))
-                    self._stopped.wait(_REFUSED_SECONDS)  # an inbox that failed says it has room
+                    inbox.wait_for_room(_CAPACITY_SECONDS, len(arrived[0].message.body))
+                    self._stopped.wait(_RETRY_SECONDS)  # a failed inbox reports capacity at once
             if self._stopped.is_set():
                 return
             with self._changed:

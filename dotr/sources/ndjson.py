@@ -1,7 +1,8 @@
 """NDJSON reader: a line is an element, `{"time": …, "graph": "<Turtle>"}`; other keys are ignored
 (interface.md).
 
-Invariant: a line has the same time in a scan, which reads the JSON and no graph, as when read.
+Invariant: a line has the same time in a scan, which parses the JSON but no graph, as in a full
+reading.
 Cost: about 6 µs a line with a one-triple graph, 1.8 µs in a scan.
 """
 
@@ -17,7 +18,7 @@ from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros, Unit
 from dotr.sources.json_records import reason_text
 from dotr.sources.lateness import ALL_TIMES, WantedTimes
-from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damaged, skip_line
+from dotr.sources.lines import DAMAGED, LINE_END, bounded_lines, damage, damaged, skip_line
 from dotr.sources.records import InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.sources.times import parse_date_time, parse_integer
 
@@ -26,7 +27,7 @@ _BACKSLASH: Final = ord("\\")
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
-    """Records from a position on; `elements`: with their elements, as far as they are wanted."""
+    """Records from a position on; `elements`: with the elements of those that pass `wanted`."""
     offset, line = position
     before, unit, nesting, limit = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting, spec.record
     decode = _decoder()
@@ -34,7 +35,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
     line -= 1
     end = offset
     try:
-        for raw in bounded(lines, limit):
+        for raw in bounded_lines(lines, limit):
             offset, end = end, end + len(raw)
             line += 1
             time: Micros | None = None
@@ -48,7 +49,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                     return
             try:
                 text = raw.decode()
-                # escaped brackets are not counted
+                # `translate` does not count escaped brackets, such as \u005b
                 deep = len(raw) > nesting and (
                     (_BACKSLASH in raw and b"\\u00" in raw) or len(raw) - len(raw.translate(None, OPENING)) > nesting
                 )
@@ -85,7 +86,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
 
 
 def _decoder() -> Callable[[str, int], Any]:
-    """The decoder of the line at an offset; as `json.loads`, which looks for blanks twice.
+    """Decoder of the line at an offset: `json.loads`, without its two searches for blanks.
 
     >>> _decoder()('{"time": 1}\\n', 0), _decoder()(' 7 ', 3)
     ({'time': 1}, 7)
@@ -97,7 +98,7 @@ def _decoder() -> Callable[[str, int], Any]:
         if text[0] == "{":
             try:
                 data, end = scan_once(text, 0)
-            except StopIteration:  # told by `decode`
+            except StopIteration:  # `decode` raises the error
                 pass
             else:
                 if text[end:] in ("\n", "\r\n", ""):
@@ -108,10 +109,10 @@ def _decoder() -> Callable[[str, int], Any]:
 
 
 def line_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[Message, bool], list[Record]]:
-    """Decoder of messages of one object, or of a line for each of several; elements as far as they
-    are wanted.
+    """Decoder of messages of one or several objects, a line each, with the elements of those that
+    pass `wanted`.
 
-    With a transport's time, `time` in it is ignored.
+    Where elements have the transport's time, `time` in an object is ignored.
     """
     is_wanted = wanted.test_for(spec)
     before, unit, nesting = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting

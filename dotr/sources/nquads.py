@@ -13,7 +13,7 @@ from pyoxigraph import RdfFormat, parse
 from dotr.languages.turtle.graphs import error_location, parser_message, too_long_error
 from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
-from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damage_reason, rest_behind_delimiter, skip_line
+from dotr.sources.lines import DAMAGED, LINE_END, bounded_lines, damage, damage_reason, rest_behind_delimiter, skip_line
 from dotr.sources.message_cuts import DELIMITER_LINE
 from dotr.sources.quads import Statement, assemble, quad_parts, statement
 from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
@@ -28,11 +28,11 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
 
 
 def _statements(lines: BinaryIO, spec: InputFile, position: Position, rest: list[Record]) -> Iterator[Statement]:
-    """Statements of a text. `rest` receives the record of what follows a delimiter of messages."""
+    """Statements of a text; the record from a delimiter of messages on is appended to `rest`."""
     end, line = position.offset, position.line - 1
     limit, nesting = spec.record, spec.nesting
     try:
-        for raw in bounded(lines, limit):
+        for raw in bounded_lines(lines, limit):
             offset, end = end, end + len(raw)
             line += 1
             if raw[-1] != LINE_END:
@@ -67,7 +67,7 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position, rest: list
 
 
 def graph_of(raw: bytes) -> str | None:
-    """Graph of the first readable statement of a text; None where no complete line is readable."""
+    """Graph of the first readable statement in the complete lines of a text; None without one."""
     for line in raw.splitlines()[:-1]:
         try:
             quads = [quad_parts(quad) for quad in parse(line, RdfFormat.N_QUADS)]

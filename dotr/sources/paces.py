@@ -1,8 +1,8 @@
-"""Paces of inputs: so many seconds of event time a second of the clock at most, to replay a file as
-it came.
+"""Paces of inputs: limits of the seconds of event time a second of the clock, to replay a file in
+real time, or faster.
 
-Idea: the first record with a time fixes where event time stands at what clock; records with later
-times are held until the clock has come so far. What is held delays what comes behind it.
+Idea: the first record with a time maps event time to the clock. Each record is held until the clock
+has reached its time, and delays the records behind it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from dotr.sources.feeds import Feed, FeedRecords, InputPoint
 from dotr.sources.records import Record
 
 _AHEAD: Final = 256
-"""Records read at once."""
+"""Limit of the records read at once."""
 
 
 class EventClock:
-    """The event time that has come, over all files of an input.
+    """Mapping of event time to the clock, over all files of an input.
+
+    `pace` is in seconds of event time a second of the clock.
+
 
     >>> clock = EventClock(60.0)
     >>> clock.reached(7_000_000, 100.0), clock.reached(67_000_000, 100.9), clock.reached(67_000_000, 101.0)
@@ -32,7 +35,7 @@ class EventClock:
         self._start: tuple[Micros, float] | None = None
 
     def reached(self, moment: Micros, now: float) -> bool:
-        """True if a time (µs since 1970) may be read at a time `now` of the clock (s)."""
+        """True if the clock, at `now` (s), has reached an event time (µs since 1970)."""
         if self._start is None:
             self._start = moment, now
         first, start = self._start
@@ -40,8 +43,10 @@ class EventClock:
 
 
 class PacedFeed:
-    """Feed whose records are held until their time has come. `holding`: a record is held now;
-    `held_back`: False where they are to be read at once.
+    """Feed whose records are held until the clock has reached their times.
+
+    `holding` is True while a record is held. `held_back` may be set to False, which turns the pace
+    off.
     """
 
     def __init__(self, feed: Feed, clock: EventClock, now: Callable[[], float] = time.monotonic) -> None:
@@ -53,10 +58,12 @@ class PacedFeed:
 
     @property
     def holding(self) -> bool:
+        """True while a record is held."""
         return self._held is not None
 
     @property
     def ended(self) -> bool:
+        """True if the feed has ended and no record is held."""
         return self._held is None and self._feed.ended
 
     @property
@@ -68,7 +75,7 @@ class PacedFeed:
         return InputPoint(self._held.number, first.offset, first.line)
 
     def read(self, most: int) -> FeedRecords | None:
-        """At most `most` records whose time has come; None: nothing now."""
+        """At most `most` records whose times are reached; None where there is none."""
         chunk = self._held or self._feed.read(min(most, _AHEAD))
         self._held = None
         if chunk is None:
@@ -80,7 +87,7 @@ class PacedFeed:
         return chunk._replace(records=records[:count]) if count else None
 
     def _ready(self, records: Sequence[Record]) -> int:
-        """The number of records before the first one whose time has not come."""
+        """The number of records before the first one whose time is not reached."""
         now = self._now()
         for number, record in enumerate(records):
             if (time := record.judged_time) is not None and not self._clock.reached(time, now):

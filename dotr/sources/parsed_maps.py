@@ -1,4 +1,4 @@
-"""The parsed map of an input: what travelled with it, else what its text says."""
+"""The parsed map of an input: sent along with the specification, or parsed from its text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def parsed_map(file: InputFile) -> ParsedMap:
     Cell(column='x')
 
     Raises:
-        Refused: the text of the map has errors, all of which are told.
+        Refused: with all errors in the text of the map.
     """
     assert file.map is not None
     return file.map.parsed or _parsed(file.map.template, file.prefixes)
@@ -26,6 +26,6 @@ def parsed_map(file: InputFile) -> ParsedMap:
 
 @lru_cache(256)
 def _parsed(document: Document, prefixes: tuple[tuple[str, str], ...]) -> ParsedMap:
-    from dotr.languages.turtle.parser import parse_map  # here, since Spark's workers get their maps parsed
+    from dotr.languages.turtle.parser import parse_map  # imported here, since Spark's workers receive parsed maps
 
     return parse_map(Span(document, 0, len(document.text)), dict(prefixes))

@@ -5,10 +5,10 @@ Idea: a record is a run of statements about one graph: those in the graph, and t
 graph whose subject is the graph's name. A record is readable if the default graph gives the graph
 one `prov:generatedAtTime`; other statements about the graph are dropped. A time without triples is
 an empty graph. A broken statement makes a graph unreadable if it is between the graph's statements,
-contains the graph's name, or is beside a time without triples; otherwise it is a record of its own.
-Statements that may still belong to a graph are kept up to the limit of a record; a larger graph is
-skipped in memory of that size.
-Invariant: records are consecutive without overlap, and reading from the start of any record gives
+contains the graph's name, or is adjacent to a time without triples; otherwise it is a separate
+record. Statements that may still belong to a graph are buffered up to the limit of a record; a
+larger graph is skipped in memory of that size.
+Invariant: records are consecutive, without overlap, and reading from the start of any record gives
 that record and the following ones again.
 """
 
@@ -35,10 +35,12 @@ _DATE_TIMES: Final = frozenset((XSD + "dateTime", XSD + "dateTimeStamp"))
 class Statement(NamedTuple):
     """A statement of the file.
 
-    `graph` is the graph that contains the statement or is its subject; None where the statement is
-    broken, and then `why` is the error, and `reason` is LIMIT or UNREADABLE.
-    `times` are the times given to the graph, as terms.
-    `last` are the last bytes of a statement that `raw` holds only the beginning of.
+    - `offset`, `end`, `line`: the range of bytes [offset, end), and the number of its first line.
+    - `graph`: the graph that contains the statement, or is its subject; None for a broken
+      statement.
+    - `triples`: those in the graph; `times`: the times of the graph, as terms.
+    - `why`, `reason`: the error of a broken statement, and its kind: LIMIT or UNREADABLE.
+    - `last`: the last bytes of a statement of which `raw` is only the beginning.
     """
 
     offset: int
@@ -54,6 +56,7 @@ class Statement(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Length in bytes."""
         return self.end - self.offset
 
     def names(self, graph: str) -> bool:
@@ -70,7 +73,7 @@ def quad_parts(quad: Quad) -> tuple[str, Triple]:
 
 
 def statement(offset: int, end: int, line: int, raw: bytes, quads: Sequence[tuple[str, Triple]]) -> Statement:
-    """Statement of these (graph, triple) pairs."""
+    """The statement with these (graph, triple) pairs, which are not empty."""
     graph = quads[0][0]
     if graph:
         return Statement(offset, end, line, raw, graph, [triple for _, triple in quads])
@@ -83,8 +86,8 @@ def statement(offset: int, end: int, line: int, raw: bytes, quads: Sequence[tupl
 
 
 class _Run:
-    """A run of statements about one graph. Beyond the limit only the beginning and two times are
-    kept.
+    """A run of statements about one graph. Beyond the limit only the beginning (`head`) and two
+    times are kept.
     """
 
     __slots__ = ("_limit", "end", "full", "graph", "head", "size", "statements", "times")
@@ -93,7 +96,7 @@ class _Run:
         self.graph = graph
         self.statements: list[Statement] = []
         self.times: dict[str, None] = {}
-        self.full = False  # some statement has triples
+        self.full = False  # True once a statement has triples
         self.head: bytes | None = None
         self.size = 0
         self._limit = limit
@@ -117,9 +120,7 @@ class _Run:
 
 
 class _Broken:
-    """Broken statements that may still belong to a graph: the last ones, up to the limit of a
-    record.
-    """
+    """Buffer of broken statements that may still belong to a graph, up to the limit of a record."""
 
     __slots__ = ("size", "statements")
 
@@ -132,7 +133,7 @@ class _Broken:
         self.size += len(each.raw)
 
     def beyond(self, limit: int) -> Iterator[Statement]:
-        """Remove and yield the first statements until the rest fits a record's limit."""
+        """Remove and yield the first statements until the others fit the limit."""
         while self.size > limit:
             first = self.statements.popleft()
             self.size -= len(first.raw)
@@ -140,10 +141,10 @@ class _Broken:
 
 
 def assemble(statements: Iterable[Statement], spec: InputFile, elements: bool) -> Iterator[Record]:
-    """Records of statements, in order."""
+    """Records of consecutive statements, in order; `elements`: with their elements."""
     limit = spec.record
-    before = _Broken()  # may belong to the following graph
-    after = _Broken()  # behind the run
+    before = _Broken()  # before the run; may belong to the next graph
+    after = _Broken()  # behind the run; may belong to its graph or the next one
     run: _Run | None = None
     for each in statements:
         graph = each.graph
@@ -157,7 +158,7 @@ def assemble(statements: Iterable[Statement], spec: InputFile, elements: bool) -
             (before if run is None else after).add(each)
             if run is not None and after.size > limit:
                 before, after, run = _Broken((yield from _closed(before, run, after, spec, elements))), _Broken(), None
-            yield from map(_alone, before.beyond(limit))
+            yield from map(_broken_record, before.beyond(limit))
         else:
             if run is not None:
                 left = yield from _closed(before, run, after, spec, elements)
@@ -170,7 +171,7 @@ def assemble(statements: Iterable[Statement], spec: InputFile, elements: bool) -
             named = next((number for number, broken in enumerate(waiting) if broken.names(graph)), len(waiting))
             before, run = _Broken(waiting[:named]), _Run(graph, [*waiting[named:], each], limit)
     left = before.statements if run is None else (yield from _closed(before, run, after, spec, elements))
-    yield from map(_alone, left)
+    yield from map(_broken_record, left)
 
 
 def _closed(before: _Broken, run: _Run, after: _Broken, spec: InputFile, elements: bool) -> Generator[Record, None, Collection[Statement]]:
@@ -182,17 +183,17 @@ def _closed(before: _Broken, run: _Run, after: _Broken, spec: InputFile, element
         run = _Run(run.graph, [*before.statements, *run.statements, *after.statements], spec.record)
         before = after = _Broken()
     for broken in before.statements:
-        yield _alone(broken)
+        yield _broken_record(broken)
     yield _record(run, spec, elements)
     return after.statements
 
 
-def _alone(broken: Statement) -> Record:
+def _broken_record(broken: Statement) -> Record:
     return Record(broken.offset, broken.end, broken.line, None, None, broken.raw, broken.why, reason=broken.reason)
 
 
 def _text(run: Iterable[Statement], most: int | None = None) -> bytes:
-    """Text of statements; with `most`, a beginning of more than so many bytes."""
+    """Text of statements; with `most`, only a beginning of more than `most` bytes."""
     parts: list[bytes] = []
     size = 0
     for each in run:

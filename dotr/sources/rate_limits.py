@@ -1,4 +1,4 @@
-"""Rate limits of inputs, in records a second (a token bucket that holds one second's worth)."""
+"""Rate limits of inputs in records a second: a token bucket with the tokens of one second."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RateLimit:
         return int(self._tokens)
 
     def consume(self, records: int) -> None:
-        """Subtract the records read."""
+        """Take the tokens of the records read."""
         self._tokens -= records
 
 

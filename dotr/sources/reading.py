@@ -1,7 +1,7 @@
-"""Readers of one file of an input: full records, or a scan of times alone.
+"""Readers of one file of an input: full records, or a scan of times only.
 
 Invariant: a scan and a full reading give the same records, with the same `judged_time`. A scan
-makes no elements, and what it finds readable may have a graph that cannot be read.
+makes no elements, so a record that is readable in a scan may have an unreadable graph.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _TIMED_READERS: Final[dict[Format, Callable[[BinaryIO, InputFile, Position, bool
     Format.CSV: csv_rows.records,
     Format.JSON: json_records.records,
 }
-"""Readers of the formats whose times stand beside the graphs, so that a time is known first."""
+"""Readers of the formats whose times are beside the graphs, so that a time is read first."""
 
 
 def records_of(lines: BinaryIO, file: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
     """The records of an open file from a position on: the start of the file or of a record.
 
-    `elements`: with their elements; where the format allows it, only those of `wanted` times.
+    `elements`: with their elements; where the format allows it, only those that pass `wanted`.
     """
     if file.framed:
         from dotr.sources.message_segments import segment_records
@@ -62,8 +62,7 @@ class Reader:
     """An open file, read forward from a position: the start of the file or of a record.
 
     `elements=False` is a scan. Each call of `records` resumes behind the last record of the
-    previous call. Of records with other than `wanted` times graphs need not be parsed: they are
-    those of a scan.
+    previous call. Records that do not pass `wanted` may be those of a scan, without elements.
     """
 
     __slots__ = ("_ahead", "_elements", "_lines", "_records", "file")
@@ -97,7 +96,7 @@ class Reader:
             yield record
 
     def move(self, position: Position) -> None:
-        """Move to the start of another record: cheap forward, and anywhere in a plain file."""
+        """Move to the start of another record; in a compressed file, cheap only forward."""
         ahead = self._ahead
         if ahead is None or (ahead.offset, ahead.line) != position:
             self._ahead = None
@@ -116,8 +115,8 @@ class Reader:
 
 
 def check_prefixes(prefixes: Iterable[tuple[str, str]]) -> None:
-    """Check prefixes; raises `Refused` with every invalid prefix name and every namespace that is
-    no IRI.
+    """Check prefixes; raises `Refused` (I105) with every invalid prefix name, and every namespace
+    that is no IRI.
     """
     problems: list[Diagnostic] = []
     for prefix, iri in prefixes:
@@ -135,8 +134,8 @@ def check_prefixes(prefixes: Iterable[tuple[str, str]]) -> None:
 def check_input(file: InputFile, place: Span | None = None, *, sent: bool = False) -> None:
     """Check an input before a record is read; raises `Refused` with all errors found.
 
-    Without a path only the errors common to all files like it are found. `sent`: it is a broker's
-    or a server's.
+    Without a path, only the specification is checked, and no file. `place` is that of the input in
+    the configuration. `sent`: the input has messages of a broker or server.
     """
     problems: list[Diagnostic] = []
     checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes)]
@@ -163,8 +162,8 @@ def clock_of(files: Sequence[InputFile], unit: Unit, notices: list[Diagnostic] |
     """Output format of times for a pipeline over these files: date-times if any input has them,
     else integers of the unit.
 
-    The first readable record with a time other than 0 decides for a file. `notices` receives a
-    warning for each input whose integers are too large for seconds.
+    The first readable record with a time other than 0 decides for a file. A warning is appended to
+    `notices` for each input whose integers are too large for seconds.
     """
     dates = [has_date_times(file, notices) for file in files]
     return Clock(unit, any(dates))
@@ -173,7 +172,7 @@ def clock_of(files: Sequence[InputFile], unit: Unit, notices: list[Diagnostic] |
 def has_date_times(file: InputFile, notices: list[Diagnostic] | None = None) -> bool | None:
     """True if a file has date-times; None without a readable record. `notices` as in `clock_of`."""
     found: bool | None = None
-    # Two units give an integer two times, and a date-time one.
+    # An integer has two different times in two units, and a date-time the same one.
     with (
         Reader(replace(file, unit=Unit.MICROSECOND)) as fine,
         Reader(replace(file, unit=Unit.DAY)) as coarse,

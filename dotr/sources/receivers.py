@@ -1,11 +1,12 @@
-"""Receivers: connections that are handed messages which cannot be read a second time.
+"""Receivers: connections whose messages are pushed by a sender, and cannot be read a second time.
 
 Idea: a receiver (a server, a subscription) runs in threads of its own, and offers its messages to
-an inbox. On Spark the inbox is a spool in the checkpoint, which says so once a message is on the
-disk; in process it is a bounded queue, which is read as a feed. A receiver acknowledges a message
-when the inbox has it, and where the inbox has no room it makes its sender wait, or refuses.
-Invariant: the messages of an input are numbered from 1 in the order in which the inbox took them,
-and their times of reception never decrease.
+an inbox. On Spark the inbox is a spool in the checkpoint, which confirms a message once it is on
+the disk. In process it is a bounded queue, which is read as a feed. A receiver acknowledges a
+message to its sender once the inbox has confirmed it. Where the inbox is full, the receiver makes
+the sender wait, or rejects the message.
+Invariant: the messages of an input are numbered from 1 in the order in which the inbox accepted
+them, and their times of reception never decrease.
 """
 
 from __future__ import annotations
@@ -24,30 +25,30 @@ from dotr.sources.messages import message_decoder
 from dotr.sources.records import InputFile, Message, Record
 
 QUEUED_MESSAGES: Final = 10_000
-"""Messages of an input that wait in process, at most."""
+"""Limit of the queued messages of an input in process."""
 
 QUEUED_BYTES: Final = 256 << 20
-"""Bytes of messages that wait in memory, at most; a longer message waits alone."""
+"""Limit of the bytes of queued messages; a longer message is queued alone."""
 
 
 class ReceivingFailed(DotrError):
-    """End of a receiver for a reason that may pass: its port was taken away, its credentials ended."""
+    """End of a receiver for a reason that may pass: its port was lost, its credentials expired."""
 
 
 class Inbox(Protocol):
-    """The place where a receiver puts its messages."""
+    """The queue or spool that a receiver delivers its messages to."""
 
     def offer(self, messages: Sequence[Message], kept: Callable[[], None]) -> bool:
-        """Take all of some messages, or none: False where there is no room for them.
+        """Accept all of some messages, or none; False where the inbox is full.
 
-        Their `place` and `received` are set here. `kept` is called once, when the messages are as
-        safe as they will be: on the disk, or in process queued. It is called in any thread, perhaps
-        in this call, and has to return soon. It is never called for messages that were not taken,
-        or that could not be written.
+        The inbox sets their `place` and `received`. The callback `kept` is called once, when the
+        messages are stored: written to the disk, or queued in process. It may be called in any
+        thread, also before this call returns, and must not block. It is never called for messages
+        that were not accepted, or that could not be written.
         """
 
     def wait_for_room(self, seconds: float, size: int = 0) -> bool:
-        """Wait until a message of `size` bytes would be taken, at most so many seconds; True if it would."""
+        """Wait, `seconds` at most, for space for a message of `size` bytes; True if there is."""
 
 
 class Receiver(Protocol):
@@ -59,7 +60,7 @@ class Receiver(Protocol):
 
     @property
     def failure(self) -> Refused | ReceivingFailed | None:
-        """The error that ended the receiver for good, which ends the run."""
+        """The error that ended the receiver, and that ends the run; None while it works."""
 
     def start(self, inbox: Inbox) -> None:
         """Begin to offer messages; raises `Refused` where that cannot succeed (a port in use)."""
@@ -69,28 +70,21 @@ class Receiver(Protocol):
 
 
 class MessageSource(Protocol):
-    """Description of a receiver, a frozen value.
-
-    `address` is shown as the `file` of dead letters, and has no secret in it.
-    """
+    """Specification of a receiver, a frozen value."""
 
     @property
-    def address(self) -> str: ...
+    def address(self) -> str:
+        """The address without secrets: the `file` of dead letters."""
 
     def receiver(self) -> Receiver:
         """A receiver, not yet started; raises `Refused` where its library is missing."""
 
 
 def deliver(inbox: Inbox, messages: Sequence[Message], seconds: float) -> bool:
-    """Offer messages, and wait until they are kept.
-
-    Args:
-        inbox: the inbox.
-        messages: the messages, all or none of which are taken.
-        seconds: the longest wait until they are kept.
+    """Offer messages to an inbox, all or none, and wait until they are stored.
 
     Returns:
-        False where there is no room, or they are not kept in time.
+        False where the inbox is full, or has not stored the messages within `seconds`.
     """
     kept = threading.Event()
     return inbox.offer(messages, kept.set) and kept.wait(seconds)
@@ -109,13 +103,13 @@ class ReceptionClock:
         self._now = now
 
     def read(self) -> Micros:
-        """The time, or the last one read where that is later."""
+        """The present time, or the last one returned where that is later."""
         self.latest = max(self.latest, self._now())
         return self.latest
 
 
 class MessageQueue:
-    """Inbox in memory, and the feed that reads it: messages of an input of a run in process.
+    """Inbox in memory, and the feed that reads it, of an input in process.
 
     >>> from dotr.sources.records import Format
     >>> queue = MessageQueue(InputFile("a", "http://localhost/in", Format.NDJSON))
@@ -141,7 +135,7 @@ class MessageQueue:
 
     @property
     def end(self) -> InputPoint:
-        """The beginning: nothing is read twice."""
+        """Always the beginning: a message cannot be read a second time."""
         return BEGIN
 
     @property
@@ -160,14 +154,14 @@ class MessageQueue:
             self._receiver.start(self)
 
     def keep_once_read(self) -> None:
-        """From now on, messages count as kept when they are read, and not when they are queued.
+        """Confirm messages when they are read from the queue, in place of when they are queued.
 
-        It suits senders that keep a message until it is acknowledged, and send it again to the next
-        run: what waits in the queue of a killed run is not lost.
+        For senders that store a message until it is acknowledged, and send it again to the next
+        run: the queued messages of a killed run are then not lost.
         """
         self._kept_once_read = True
 
-    def _has_room(self, messages: int, size: int) -> bool:
+    def _has_capacity(self, messages: int, size: int) -> bool:
         waiting = len(self._waiting)
         return not waiting or (waiting + messages <= self._most and self._bytes + size <= QUEUED_BYTES)
 
@@ -175,7 +169,7 @@ class MessageQueue:
         """Queue all of some messages, or none."""
         size = sum(len(message.body) for message in messages)
         with self._changed:
-            if not self._has_room(len(messages), size):
+            if not self._has_capacity(len(messages), size):
                 return False
             received = self._clock.read()
             last = len(messages) - 1
@@ -189,13 +183,15 @@ class MessageQueue:
         return True
 
     def wait_for_room(self, seconds: float, size: int = 0) -> bool:
-        """Wait until a message of `size` bytes would be queued, at most so many seconds."""
+        """Wait, `seconds` at most, for space for a message of `size` bytes; True if there is."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._has_room(1, size), seconds)
+            return self._changed.wait_for(lambda: self._has_capacity(1, size), seconds)
 
     def read(self, most: int) -> FeedRecords | None:
-        """The records of waiting messages, about `most`; None: nothing now. Raises the error that
-        ended the receiver."""
+        """The records of queued messages, about `most`; None where none has arrived.
+
+        Raises the error that ended the receiver, once the queue is empty.
+        """
         records: list[Record] = []
         while len(records) < most and (message := self._next()) is not None:
             records += self._decode(message, True)
@@ -215,16 +211,16 @@ class MessageQueue:
         return message
 
     def first_has_dates(self) -> bool | None:
-        """True where the first readable message has date-times; None where there is none yet. A queue
-        that is full of unreadable messages has none, so that it is read and others can come.
+        """True if the first readable message has date-times; None where none has arrived.
 
-        Raises the error that ended the receiver.
+        False where the queue is full of unreadable messages, so that it is read and others can
+        arrive. Raises the error that ended the receiver.
         """
         if self._receiver is not None and self._receiver.failure is not None:
             raise self._receiver.failure
         with self._changed:
             waiting = [message for message, _ in self._waiting]
-            is_full = not self._has_room(1, 0)
+            is_full = not self._has_capacity(1, 0)
         found = next((dates for message in waiting if (dates := has_dates(self._file, message)) is not None), None)
         return False if found is None and is_full else found
 
@@ -235,7 +231,8 @@ class MessageQueue:
 
 
 def has_dates(like: InputFile, message: Message) -> bool | None:
-    """True if the elements of a message have date-times, False for integers, None where none is readable.
+    """True if the elements of a message have date-times, False for integers, None where none is
+    readable.
 
     >>> from dotr.sources.records import Format
     >>> like = InputFile("a", "", Format.NDJSON)
@@ -248,8 +245,12 @@ def has_dates(like: InputFile, message: Message) -> bool | None:
 
 
 def dates_of(fine: Sequence[Record], coarse: Sequence[Record]) -> bool | None:
-    """As `has_dates`, for records whose integers were read as µs, and again as days: an integer has
-    two times then, and a date-time one."""
+    """True for date-times, False for integers, None where no record is readable, from two
+    decodings.
+
+    `fine` are the records decoded with integers as µs, `coarse` those with integers as days: an
+    integer has two different times, and a date-time the same one.
+    """
     found: bool | None = None
     for one, other in zip(fine, coarse, strict=True):
         if one.time != other.time:

@@ -31,8 +31,11 @@ class Format(Enum):
 
 
 class SentTime(Enum):
-    """Times of an element that its transport gives: the transport's own, or the clock's when the
-    message was spooled. The values are those of `time` in a configuration.
+    """Sources of the time of an element outside of its text. The values are those of `time` in a
+    configuration.
+
+    - TIMESTAMP: the transport's time of the message.
+    - RECEIVED: the clock's time when the message was spooled.
     """
 
     TIMESTAMP = "$timestamp"
@@ -40,14 +43,14 @@ class SentTime(Enum):
 
 
 class Message(NamedTuple):
-    """Bytes that a transport hands over, with what the transport says of them.
+    """A message of a transport, with its properties.
 
     - `body`: the bytes.
-    - `place`: the number of the message in its input: the offset of Kafka, the ordinal in a spool.
+    - `place`: the number of the message in its input: the offset in Kafka, the ordinal in a spool.
     - `timestamp`: the transport's time in µs since 1970 (Kafka: the record's); None without one.
     - `received`: the time in µs since 1970 at which the message was spooled; None if it was not.
-    - `key`, `headers`: as the transport has them.
-    - `topic`, `partition`: the source.
+    - `key`, `headers`: of a record of Kafka, or the headers of a request or publication.
+    - `topic`, `partition`: of Kafka or MQTT.
     """
 
     body: bytes
@@ -60,7 +63,7 @@ class Message(NamedTuple):
     partition: int = 0
 
     def time_by(self, clock: SentTime) -> Micros:
-        """The time that the transport gives; raises ValueError where it gives none.
+        """The time (µs since 1970) of the given source; raises ValueError where there is none.
 
         >>> Message(b"", 0, timestamp=5_000).time_by(SentTime.TIMESTAMP)
         5000
@@ -77,14 +80,14 @@ class ElementMap:
 
     - `time`: the column, or the path in the object, of the time.
     - `template`: makes the graph. It is a document, so messages can refer to its lines.
-    - `delimiter`, `encoding`, `decimal`: of a CSV file; the mark of decimals is a dot or a comma.
-    - `time_format`: the form of times, as of `datetime.strptime`; None: ISO 8601, or integers.
-    - `time_zone`: the name of the zone of date-times without one; None: UTC.
+    - `delimiter`, `encoding`, `decimal`: of a CSV file; the decimal mark is a dot or a comma.
+    - `time_format`: the format of times, as in `datetime.strptime`; None: ISO 8601, or integers.
+    - `time_zone`: the name of the zone that applies to date-times without one; None: UTC.
     - `each`: the path of a list in a JSON message, each item of which is an element; empty: the
       message is one element.
-    - `lines`: each line is a JSON message, whatever the first line looks like.
-    - `columns`: the columns of CSV data without a header; empty: the first line names them.
-    - `parsed`: what the template says, where another process has parsed it.
+    - `lines`: True if each line is a JSON message; otherwise the first line decides.
+    - `columns`: the columns of CSV data without a header; empty: the first line is the header.
+    - `parsed`: the parsed template, where another process has parsed it.
     """
 
     time: str
@@ -101,11 +104,11 @@ class ElementMap:
 
     @property
     def sent_time(self) -> SentTime | None:
-        """The transport's time that is the element's; None where the element has its own."""
+        """The source outside of the text that gives the time; None where the text has it."""
         return _sent_time(self.time)
 
     def to_list(self) -> list[str | bool | list[str] | None]:
-        """The map as a list for JSON, without what is parsed. Settings at their defaults are omitted, as
+        """The map as a list for JSON, without `parsed`. Settings at their defaults are omitted, as
         in older releases."""
         columns = [list(self.columns)] if self.columns else []
         further = [self.time_format, self.time_zone, self.decimal, self.encoding, self.each, self.lines]
@@ -123,9 +126,9 @@ class ElementMap:
 class GraphSettings:
     """Settings of messages that are RDF.
 
-    - `time`: the predicate of the message's time, as a term; empty: prov:generatedAtTime; or the
-      name of a `SentTime`.
-    - `contexts`: the JSON-LD documents that stand for remote contexts, by IRI.
+    - `time`: the predicate of the message's time, as a term, or the value of a `SentTime`; empty:
+      prov:generatedAtTime.
+    - `contexts`: the JSON-LD documents used for remote contexts, by IRI.
     - `context`: the JSON-LD document that is the context of messages without one; empty: none.
     """
 
@@ -135,12 +138,12 @@ class GraphSettings:
 
     @property
     def sent_time(self) -> SentTime | None:
-        """The transport's time that is the element's; None where the element has its own."""
+        """The source outside of the text that gives the time; None where the text has it."""
         return _sent_time(self.time)
 
     @staticmethod
     def from_list(items: Sequence[Any]) -> GraphSettings:
-        """The settings of a list of JSON: time, contexts, context."""
+        """The settings from a list of JSON: time, contexts, context."""
         time, contexts, context = items
         return GraphSettings(time, tuple((iri, text) for iri, text in contexts), context)
 
@@ -154,14 +157,17 @@ _NO_FURTHER: Final[list[str | bool | None]] = [None, None, ".", "utf-8", "", Fal
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file as an ordered input.
+    """A file as an ordered input, with all settings to read it.
 
-    `input` is the name of the configured input, `delay` its declared lateness (µs), `map` makes
-    elements of CSV rows and JSON objects; `prefixes` apply to inline graphs and to the map.
-    `single`: every element is an instant. `graphs` are the settings of RDF messages.
-    `nesting` and `record` are limits (`dotr.joins.limits`): depth of brackets, and bytes of a
-    record.
-    `framed`: the file is a segment of spooled messages (`dotr.sources.message_segments`).
+    - `input`: the name of the configured input.
+    - `unit`: the unit of integer times.
+    - `delay`: the declared lateness (µs).
+    - `prefixes`: of inline graphs and of the map.
+    - `map`: makes elements of CSV rows and JSON objects; None for other formats.
+    - `single`: every element is an instant.
+    - `nesting`, `record`: limits (`dotr.joins.limits`): depth of brackets, and bytes of a record.
+    - `graphs`: the settings of RDF messages.
+    - `framed`: the file is a segment of spooled messages (`dotr.sources.message_segments`).
     """
 
     input: str
@@ -218,9 +224,7 @@ class InputFile:
 
 
 class Position(NamedTuple):
-    """Start of a record: its offset in the (uncompressed) bytes of the file, and its line from 1
-    on.
-    """
+    """Start of a record: its offset in the decompressed bytes, and its line, from 1 on."""
 
     offset: int
     line: int
@@ -229,7 +233,7 @@ class Position(NamedTuple):
 START: Final = Position(0, 1)
 
 SHOWN: Final = 1 << 16
-"""Bytes kept as the text of a record beyond its limit."""
+"""Length (bytes) of the beginning that is kept of a record beyond its limit."""
 
 
 _LONGEST_WHY: Final = 1_000
@@ -254,15 +258,15 @@ def limit_reason(limit: int, what: str = "it") -> str:
 
 
 class Record(NamedTuple):
-    """A section of a file that is, or should be, one element. Records are consecutive without
-    overlap.
+    """A section of a file for one element. Records are consecutive, without overlap.
 
-    `time` (µs since 1970) is None exactly if the record is unreadable; then `why` is the error, and
-    `stamp` the time, if readable. A scan reads times alone: what it finds readable may still be
-    unreadable.
-    `element` is None in an unreadable record and in a scan.
-    `reason` is UNREADABLE or, beyond a limit, LIMIT; `raw` holds the beginning alone where the
-    record has more bytes than its limit.
+    - `offset`, `end`: the range of bytes [offset, end); `line`: the number of the first line.
+    - `time`: µs since 1970; None exactly if the record is unreadable. A scan reads only times, so a
+      readable record of a scan may be unreadable in a full reading.
+    - `element`: None in an unreadable record, in a scan, and outside of a filter of times.
+    - `raw`: the bytes; only the beginning where they exceed the limit.
+    - `why`: the error of an unreadable record, and `stamp` its time, if that is readable.
+    - `reason`: the kind of that error: UNREADABLE, LIMIT, EMPTY or LOST.
     """
 
     offset: int
@@ -277,10 +281,10 @@ class Record(NamedTuple):
 
     @property
     def judged_time(self) -> Micros | None:
-        """The time by which the record counts for lateness, in µs since 1970: that of its element, or
-        the one read beside a graph that cannot be read; None without a time.
+        """The time that lateness is judged by, in µs since 1970: that of the element, or the one
+        beside an unreadable graph; None without a time.
 
-        A scan and a full reading give the same.
+        A scan and a full reading give the same time.
         """
         return self.stamp if self.time is None else self.time
 
@@ -294,9 +298,7 @@ class Record(NamedTuple):
         return self.raw.decode(encoding, "replace").removesuffix("\n").removesuffix("\r")
 
     def dead_letter(self, file: InputFile, reason: Reason | None = None, why: str = "") -> DeadLetter:
-        """Dead letter of the record; without `reason`, of an unreadable record or one beyond a
-        limit.
-        """
+        """Dead letter of the record; `reason` and `why` default to its own."""
         time = self.judged_time
         why = why or self.why
         if len(why) > _LONGEST_WHY:  # a parser's message may contain a long term

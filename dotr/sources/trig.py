@@ -1,11 +1,11 @@
 """TriG reader: the file is cut into statements for pyoxigraph; a broken one costs at most its graph
 (`dotr.sources.quads`).
 
-Idea: a scanner of the tokens that can hide the end of a statement (IRIs, strings, comments, names,
-braces) cuts the text into directives, blocks and triples. Recovery: a broken statement ends at the
-end it would have if valid; an unclosed block, found at a second `{`, ends before the line of that
-brace; unclosed long quotes end with their line.
-Invariant: a statement has the prefixes declared before it. A reader that starts in the middle cuts
+Idea: a scanner of the tokens that can contain the end mark of a statement (IRIs, strings, comments,
+names, braces) cuts the text into directives, blocks and triples. Recovery: a broken statement ends
+where it would end if it were valid; an unclosed block, detected at a second `{`, ends before the
+line of that brace; unclosed long quotes end with their line.
+Invariant: a statement has the prefixes declared before it. A reader that starts in the middle scans
 the file up to there, once in a process.
 Cost: about 10 µs a line.
 """
@@ -54,7 +54,7 @@ _LONG_PIECE: Final = {
     b'"""': re.compile(rb'(?:[^"\\]++|\\.|"(?!""|"?\Z))*+', re.DOTALL),
     b"'''": re.compile(rb"(?:[^'\\]++|\\.|'(?!''|'?\Z))*+", re.DOTALL),
 }
-"""The same in a piece of a line, up to a possible part of the closing quotes."""
+"""Text in long quotes in a piece of a line, up to a possible part of the closing quotes."""
 
 _QUOTES: Final = (b'"', b"'", b"<")
 
@@ -82,7 +82,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
 
 
 class _Declarations:
-    """Declarations of a file as far as this process has cut it, each with the offset of its end."""
+    """Declarations of a file up to the offset `until`, each with the offset of its end."""
 
     __slots__ = ("_log", "until")
 
@@ -91,7 +91,7 @@ class _Declarations:
         self._log: list[tuple[int, dict[str, str], str]] = []
 
     def at(self, offset: int) -> tuple[dict[str, str], str]:
-        """Prefixes and base at an offset, as far as known."""
+        """Prefixes and base at an offset, from the declarations up to `until`."""
         prefixes: dict[str, str] = {}
         base = ""
         for end, more, changed in self._log:
@@ -107,7 +107,7 @@ class _Declarations:
             self._log.append((end, prefixes, base))
 
     def advance(self, end: int) -> None:
-        """Mark the file as cut up to this offset."""
+        """Record that the declarations up to this offset are complete."""
         if end > self.until:
             self.until = end
 
@@ -125,7 +125,7 @@ def _declarations_of(path: str, *version: int) -> _Declarations:
 
 
 class _Cut:
-    """A statement cut by the scanner. Beyond the limit, `raw` is its beginning."""
+    """A statement: bytes [offset, end). Beyond the limit, `raw` is only its beginning."""
 
     __slots__ = ("directive", "end", "line", "offset", "raw", "reason", "why")
 
@@ -192,8 +192,10 @@ class _StatementReader:
 
 
 def _cut(lines: BinaryIO, position: Position, limit: int, rest: list[Record]) -> Iterator[_Cut]:
-    """Statements of a text, in order. `rest` receives the record of what follows a delimiter of
-    messages, and begins with the statement in which that stands.
+    """Statements of a text, in order.
+
+    At a delimiter of messages the text ends: the record from the statement with the delimiter on is
+    appended to `rest`.
     """
     scanner = _Scanner(position, limit)
     waiting: deque[bytes] = deque()
@@ -253,16 +255,17 @@ def _long_line(scanner: _Scanner, raw: bytes, lines: BinaryIO, limit: int) -> It
 
 
 class _Scanner:
-    """State of the scan. `offset` and `number` are those of the next line, or of the next piece of
-    a line.
+    """State of the scan.
 
-    `size` counts the bytes of the current statement; beyond the limit only its beginning is kept.
-    Within long quotes, the lines behind the opening one are `lines_to_rescan` if the quotes are
-    never closed; `dropped`: those lines are not kept.
-    A line beyond the limit of a record comes in pieces: `carry` is the end of a piece, possibly an
-    incomplete token, and `over` marks the end of a statement beyond the limit before `carry`.
-    `delimiter`: a delimiter of messages was found, and the scan has ended: offset and line of the
-    statement in which it stands, and the text from there on.
+    - `offset`, `number`: of the next line, or of the next piece of a line.
+    - `size`: bytes of the current statement; beyond the limit only its beginning is kept.
+    - `dropped`: True if the lines behind the opening line of long quotes exceed the limit and are
+      not kept; otherwise they are `lines_to_rescan` if the quotes are never closed.
+    - `carry`: a line beyond the limit of a record is scanned in pieces; `carry` is the end of a
+      piece, possibly an incomplete token.
+    - `over`: True if a statement beyond the limit ends before `carry`.
+    - `delimiter`: set where a delimiter of messages has ended the scan: offset and line of the
+      statement with the delimiter, the text from there on, and the offset of the text's end.
     """
 
     def __init__(self, position: Position, limit: int) -> None:
@@ -284,23 +287,23 @@ class _Scanner:
 
     def _close_quotes(self) -> None:
         self._long = b""
-        self._behind: tuple[int, int, int, int] | None = None  # the line that opened: offset, number, size and lines taken
+        self._behind: tuple[int, int, int, int] | None = None  # behind the opening line: offset, number, `size` and number of pieces
         self.dropped = False
 
     def quoting(self) -> bool:
         """True if the text ends within long quotes."""
-        if self._long and self._behind is None:  # they were opened in a long line, which is the last
+        if self._long and self._behind is None:  # opened in a long line, which is the last one
             self._behind = self.offset, self.number, self.size, len(self._pieces)
         return bool(self._long)
 
     def line(self, raw: bytes, *, lengthy: bool = False, more: bool = False) -> Iterator[_Cut]:
         """Statements that end in the next line. `lengthy`: the line is a piece of a long one, and
-        `more`: not the last piece.
+        `more`: it is not the last piece.
         """
         start, number = self.offset, self.number
         self.carry = b""
         at = len(_BOM) if start == 0 and raw.startswith(_BOM) else 0
-        begin = at  # of the statement in this line
+        begin = at  # of the current statement in this line
         if self._commented:
             passed = _COMMENT.match(raw)
             assert passed is not None

@@ -1,4 +1,4 @@
-"""Secrets: `${NAME}` until the moment of use, and no message that shows a value."""
+"""Secrets: `${NAME}` until used, and no message with a value."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_secret_in_an_option_is_refused_without_its_value(project: Project, opti
     assert "hunter2" not in project.refused("run", "c.yaml", "--set", option)
 
 
-def test_value_is_read_when_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_value_of_a_secret_is_read_on_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PASSWORD", VALUE)
     monkeypatch.setenv("HOST", "b1")
     path = tmp_path / "c.yaml"

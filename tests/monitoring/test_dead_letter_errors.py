@@ -1,4 +1,4 @@
-"""Dead letters of every reason: each line has its error, and stderr tells the first three of each."""
+"""Dead letters of every reason: each line has its error, and stderr has the first three of each."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class TestLocal:
         assert [(each.name, each.ended) for each in reports[-1].inputs] == [("fast", True), ("slow", True)]
         assert sum(each.events for each in reports[-1].stored) == 2
 
-    def test_input_that_delays_the_others_has_lag(self, folder: Path) -> None:
+    def test_input_that_delays_others_has_a_lag(self, folder: Path) -> None:
         """Elements of a watched folder wait for the slower one, which ends at 5; a signal then ends
         the run with code 0."""
         text = CONFIG.replace('path: "fast*.ndjson"', 'path: "fast*.ndjson", watch: true, settle: 0 s')

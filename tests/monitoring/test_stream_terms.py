@@ -1,4 +1,4 @@
-"""Terms that a rule waits for: found from the rule's queries, whatever else the Datalog rules say."""
+"""Terms that anchors require: found from their queries, without reading the bodies of other Datalog rules."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ def program(others: int) -> CompiledProgram:
     return compile_program(ProgramSpec((Document("r.dotr", RULES),), datalog=(Document("k.dlog", "\n".join(lines)),)))
 
 
-def wanted(compiled: CompiledProgram) -> set[Term]:
-    return TermDependencies(compiled).wanted(anchor_queries(compiled).values())
+def required(compiled: CompiledProgram) -> set[Term]:
+    return TermDependencies(compiled).required(anchor_queries(compiled).values())
 
 
-def test_the_terms_wanted_follow_derivations() -> None:
-    assert wanted(program(3)) == {f"<http://e/{name}>" for name in ("near", "in", "seen", "at")}
+def test_required_terms_follow_derivations() -> None:
+    assert required(program(3)) == {f"<http://e/{name}>" for name in ("near", "in", "seen", "at")}
 
 
-def test_bodies_of_rules_that_no_query_needs_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked_at = 0
+def test_bodies_of_rules_that_no_query_needs_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = 0
     one_term = stream_terms.term_of
 
     def term_of(pattern: TriplePattern) -> Term | None:
-        nonlocal looked_at
-        looked_at += 1
+        nonlocal read
+        read += 1
         return one_term(pattern)
 
     few, many = program(0), program(500)
     monkeypatch.setattr(stream_terms, "term_of", term_of)
-    wanted(few)
-    needed, looked_at = looked_at, 0
-    wanted(many)
-    assert looked_at == needed + 500
+    required(few)
+    needed, read = read, 0
+    required(many)
+    assert read == needed + 500

@@ -1,4 +1,4 @@
-"""Numbers of batches as outputs know them: over all generations of a query."""
+"""Numbers of batches in a checkpoint, over all generations of its query."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ def test_batches_are_counted_from_the_first_generation_on(tmp_path: Path) -> Non
     assert later.batch_history("a1", 4) == BatchHistory("a1", written=7, planned=7, last_written=4)
 
 
-def test_identity_is_written_where_there_is_one(tmp_path: Path) -> None:
+def test_identity_of_a_checkpoint_is_written_if_it_has_one(tmp_path: Path) -> None:
     assert CheckpointLayout.of_json(LAYOUT.to_json()).identity == "a1"
     assert "identity" not in CheckpointLayout("p", "f", (), 0, 2, 2).to_json()

@@ -1,4 +1,4 @@
-"""Outputs that are posted, over real sockets: what a server gets, when it gets it again, and what ends a run."""
+"""Outputs that post batches, over real sockets: requests, retries, and permanent errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECOND = 1_000_000
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits of a hundredth of those of a run."""
+    """Reduces all waits to a hundredth."""
     wait = http_posts._wait
     monkeypatch.setattr(http_posts, "_wait", lambda seconds, check: wait(seconds / 100, check))
 
@@ -71,7 +71,7 @@ class TestBatches:
             assert headers["dotr-run"] == "1d"
 
     @pytest.mark.parametrize("form", list(StreamFormat))
-    def test_batch_again_is_the_same_request(self, form: StreamFormat) -> None:
+    def test_repeated_batch_is_the_same_request(self, form: StreamFormat) -> None:
         with post_server() as server:
             for _ in range(2):
                 sink = PostedBatches(destination(server), form, TERMS, "1d")
@@ -92,7 +92,7 @@ class TestBatches:
             assert [each.body.startswith(b"time,rule,event") for each in server.accepted] == [True, True]
 
     @pytest.mark.parametrize("status", [429, 500, 502, 503, 599, None])
-    def test_refusal_that_may_pass_is_tried_again(self, status: int | None, caplog: pytest.LogCaptureFixture) -> None:
+    def test_transient_error_is_retried(self, status: int | None, caplog: pytest.LogCaptureFixture) -> None:
         with post_server(lambda number, request: 200 if number > 2 else status) as server:
             sink = PostedBatches(destination(server), StreamFormat.NDJSON, TERMS, "1d")
             sink.open(check_nothing)
@@ -104,7 +104,7 @@ class TestBatches:
         assert len(caplog.messages) == 2
         assert caplog.messages[0].startswith(f"{server.url}/in does not accept batch 7 now (")
 
-    def test_waits_double(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_wait_doubles_with_each_retry(self, monkeypatch: pytest.MonkeyPatch) -> None:
         waits: list[float] = []
         monkeypatch.setattr(http_posts, "_wait", lambda seconds, check: waits.append(seconds))
         answers = {8: web.Response(status=503, headers={"Retry-After": "30"}), 1: web.Response(status=429, headers={"Retry-After": "3"})}
@@ -116,7 +116,7 @@ class TestBatches:
         assert waits == [1, 3, 4, 8, 16, 32, 60, 60, 60]
 
     @pytest.mark.parametrize("status", [304, 400, 401, 403, 404, 409, 413])
-    def test_refusal_that_stays_ends_the_run(self, status: int) -> None:
+    def test_permanent_error_ends_the_run(self, status: int) -> None:
         with post_server(lambda number, request: web.Response(status=status, text="no\x1b[1m  thanks" if status != 304 else "")) as server:
             sink = PostedBatches(destination(server), StreamFormat.NDJSON, TERMS, "1d")
             sink.open(check_nothing)
@@ -125,7 +125,7 @@ class TestBatches:
             sink.close()
             assert len(server.requests) == 1
 
-    def test_server_that_is_not_there_yet_is_waited_for(self) -> None:
+    def test_unreachable_server_is_retried_until_it_starts(self) -> None:
         port = free_port()
         url = f"http://127.0.0.1:{port}/in"
         sink = PostedBatches(HttpDestination(url, 0, lambda: url), StreamFormat.NDJSON, TERMS, "1d")
@@ -138,7 +138,7 @@ class TestBatches:
             assert [each.key for each in server.accepted] == ["fire%20alarm/0/0"]
         sink.close()
 
-    def test_server_that_restarts_gets_the_next_batch(self) -> None:
+    def test_next_batch_is_sent_to_a_restarted_server(self) -> None:
         port = free_port()
         url = f"http://127.0.0.1:{port}/in"
         sink = PostedBatches(HttpDestination(url, 0, lambda: url), StreamFormat.NDJSON, TERMS, "1d")
@@ -152,7 +152,7 @@ class TestBatches:
         sink.close()
         assert keys == ["0", "10", "1", "11", "2", "12"]
 
-    def test_wait_ends_where_the_run_is_stopped(self) -> None:
+    def test_wait_ends_when_the_run_is_stopped(self) -> None:
         class Stopped(Exception):
             pass
 
@@ -166,7 +166,7 @@ class TestBatches:
                 sink.write_batch(7, [[firing(1)]], stopped)
             sink.close()
 
-    def test_long_batch(self) -> None:
+    def test_long_batch_is_posted_completely(self) -> None:
         with post_server() as server:
             sink = PostedBatches(destination(server), StreamFormat.NDJSON, TERMS, "1d")
             sink.open(check_nothing)
@@ -195,14 +195,14 @@ class TestRunInProcess:
                 ("3000000-2", 1),
             ]
 
-    def test_what_is_complete_is_posted_where_the_run_ends_with_an_error(self) -> None:
+    def test_complete_instants_are_posted_if_the_run_ends_with_an_error(self) -> None:
         with post_server() as server:
             with suppress(ValueError), PostedEvents(destination(server), StreamFormat.TRIG, TERMS, check_nothing) as sink:
                 sink.write_items([firing(1)])
                 raise ValueError("broken")
             assert len(server.accepted) == 1
 
-    def test_stop_while_the_server_does_not_accept(self) -> None:
+    def test_stop_while_the_server_rejects_a_batch_ends_the_run(self) -> None:
         def stop() -> None:
             raise KeyboardInterrupt
 
@@ -228,27 +228,27 @@ class TestClient:
             assert [(each.path, each.body) for each in server.requests] == [("/a?b=c", b"x"), ("/x", b"x"), ("/y", b"x")]
 
     @pytest.mark.parametrize("elsewhere", ["http://127.0.0.2/in", "https://127.0.0.1/in", "//e.example/in", "http://127.0.0.1:1/in"])
-    def test_redirects_elsewhere_are_not_followed(self, elsewhere: str) -> None:
+    def test_redirects_to_another_origin_are_not_followed(self, elsewhere: str) -> None:
         with post_server(lambda number, request: web.Response(status=308, headers={"Location": elsewhere})) as server:
             with pytest.raises(NeverAccepted, match="it redirects to another origin, http"):
                 post(PostClient(server.url, token="s3cret"))
             assert len(server.requests) == 1
 
-    def test_redirects_in_a_circle_end(self) -> None:
+    def test_cycle_of_redirects_ends(self) -> None:
         script = lambda number, request: web.Response(status=308, headers={"Location": "/"})  # noqa: E731
         with post_server(script) as server, pytest.raises(NeverAccepted, match="it redirects more than 5 times"):
             post(PostClient(server.url))
 
-    def test_user_and_password_of_the_url(self) -> None:
+    def test_user_and_password_of_the_url_are_sent(self) -> None:
         with post_server() as server:
             assert post(PostClient(server.url.replace("//", "//me:p%40ss@"))) == 200
             assert server.requests[0].headers["Authorization"] == "Basic bWU6cEBzcw=="
 
-    def test_answer_without_end_is_not_read_to_its_end(self) -> None:
+    def test_endless_response_is_read_only_partly(self) -> None:
         with post_server(lambda number, request: web.Response(status=200, body=bytes(10_000_000))) as server:
             assert post(PostClient(server.url), times=3) == 200
 
-    def test_early_refusal_of_a_long_body_is_heard(self) -> None:
+    def test_early_rejection_of_a_long_body_is_received(self) -> None:
         import socket
 
         with socket.socket() as listening:
@@ -268,7 +268,7 @@ class TestClient:
             threading.Thread(target=answer_early, daemon=True).start()
             assert post(PostClient(f"http://127.0.0.1:{listening.getsockname()[1]}/"), bytes(5_000_000)) == 413
 
-    def test_no_connection_is_told(self) -> None:
+    def test_refused_connection_is_reported(self) -> None:
         with pytest.raises(ConnectionLost, match="connection refused"):
             post(PostClient(f"http://127.0.0.1:{free_port()}/"))
 

@@ -1,4 +1,4 @@
-"""Messages of firings: key, ID, partition and headers, whatever the blocks in which firings come."""
+"""Messages of firings: key, ID, partition and headers, for any division into blocks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_murmur2_is_that_of_the_java_client(key: bytes, expected: int) -> None:
     assert murmur2(key) == expected & 0xFFFFFFFF
 
 
-def test_partition_is_of_the_key_or_of_the_ordinal() -> None:
+def test_partition_is_chosen_by_key_or_ordinal() -> None:
     choose = partitioner(7)
     assert choose(OutgoingMessage(b"", [], b"abc", 9, None)) == 479470107 % 7
     assert choose(OutgoingMessage(b"", [], b"21", 9, None)) == (-973932308 & 0x7FFFFFFF) % 7
@@ -69,7 +69,7 @@ def test_key_is_the_attribute_in_ntriples_or_none() -> None:
         (StreamFormat.CSV, b"text/csv", None),
     ],
 )
-def test_headers_tell_the_format(form: StreamFormat, content: bytes, rdf: bytes | None) -> None:
+def test_headers_have_the_format(form: StreamFormat, content: bytes, rdf: bytes | None) -> None:
     for message in messages(form):
         headers = dict(message.headers)
         assert headers["content-type"] == content
@@ -77,7 +77,7 @@ def test_headers_tell_the_format(form: StreamFormat, content: bytes, rdf: bytes 
 
 
 @pytest.mark.parametrize("form", [StreamFormat.TRIG, StreamFormat.NQUADS])
-def test_each_rdf_message_is_complete_in_itself(form: StreamFormat) -> None:
+def test_each_rdf_message_is_self_contained(form: StreamFormat) -> None:
     format_ = {StreamFormat.TRIG: pyoxigraph.RdfFormat.TRIG, StreamFormat.NQUADS: pyoxigraph.RdfFormat.N_QUADS}[form]
     counts = [len(list(pyoxigraph.parse(message.body, format=format_))) for message in messages(form)]
     assert counts == [3, 3, 2]  # time, rule, and the triples of the graph
@@ -87,7 +87,7 @@ def test_a_row_of_csv_has_no_header() -> None:
     assert messages(StreamFormat.CSV)[0].body == b"12,R,Fire,http://e/a"
 
 
-def test_dead_letters_have_no_key_and_go_round() -> None:
+def test_dead_letters_have_no_key_and_increasing_ordinals() -> None:
     encode = dead_letter_encoder(OutputTerms(Clock()))
     letters = [DeadLetter(Reason.LATE, "in", "a", line, 5_000_000 if line else None, "x", "late") for line in (0, 1)]
     first, second = encode(letters)

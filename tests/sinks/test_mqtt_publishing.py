@@ -1,4 +1,4 @@
-"""Events published to a real broker: once where nothing breaks, at least once where it is killed."""
+"""Events published to a real broker: exactly once without failures, at least once if it is killed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_events_are_messages_with_an_id_and_a_time(broker: Mosquitto) -> None:
     assert not any(hasattr(message.properties, "ContentType") for message in received)
 
 
-def test_the_last_event_is_retained_where_it_is_asked(broker: Mosquitto) -> None:
+def test_last_event_is_retained_if_requested(broker: Mosquitto) -> None:
     with PublishedMessages(destination(broker, retain=True), ENCODER, reject_nothing) as sink:
         sink.write_items(firings(0, 3))
     with broker.subscribed("#") as received:
@@ -81,7 +81,7 @@ def test_the_last_event_is_retained_where_it_is_asked(broker: Mosquitto) -> None
     assert seconds(received) == [2]
 
 
-def test_a_batch_is_written_again_with_the_same_bytes(broker: Mosquitto) -> None:
+def test_repeated_batch_has_the_same_bytes(broker: Mosquitto) -> None:
     with broker.subscribed("#") as received:
         for _ in range(2):
             sink = PublishedBatches(destination(broker), ENCODER)
@@ -94,8 +94,8 @@ def test_a_batch_is_written_again_with_the_same_bytes(broker: Mosquitto) -> None
     assert all(one.payload == other.payload and user_properties(one) == user_properties(other) for one, other in pairs)
 
 
-def test_nothing_is_lost_where_the_broker_is_away_again_and_again(tmp_path: Path) -> None:
-    """A subscriber with a session sees each event. Ended with -9, mosquitto would lose what it has acknowledged and not yet saved."""
+def test_no_event_is_lost_when_the_broker_restarts_repeatedly(tmp_path: Path) -> None:
+    """A subscriber with a session receives each event. (With -9 mosquitto would lose acknowledged messages that are not yet saved.)"""
     with Mosquitto(tmp_path / "mosquitto", keeps=True) as broker:
         with broker.subscribed("#", client_id="reader") as received:
             pass
@@ -121,7 +121,7 @@ def test_nothing_is_lost_where_the_broker_is_away_again_and_again(tmp_path: Path
             wait_until(lambda: set(seconds(received)) == set(range(200)))
 
 
-def test_a_broker_that_is_away_at_the_start_is_waited_for(tmp_path: Path) -> None:
+def test_unreachable_broker_is_retried_until_it_starts(tmp_path: Path) -> None:
     broker = Mosquitto(tmp_path / "mosquitto")
     sink = PublishedMessages(destination(broker), ENCODER, reject_nothing)
     sink.write_items(firings(0, 3))
@@ -131,8 +131,8 @@ def test_a_broker_that_is_away_at_the_start_is_waited_for(tmp_path: Path) -> Non
         wait_until(lambda: len(received) == 3)
 
 
-def test_no_more_waits_than_memory_is_for_it(tmp_path: Path) -> None:
-    """Where the broker is away, the run waits; a signal ends that."""
+def test_queued_messages_are_bounded(tmp_path: Path) -> None:
+    """Without a broker the run waits at the limit, until a signal ends it."""
 
     def stop() -> None:
         raise KeyboardInterrupt
@@ -150,8 +150,8 @@ def test_no_more_waits_than_memory_is_for_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("setting", ["max_packet_size 2000", "message_size_limit 1000"])
-def test_messages_that_the_broker_does_not_take_are_dead_letters(tmp_path: Path, setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the second setting mosquitto ends the connection, and does not say why."""
+def test_messages_rejected_by_the_broker_are_dead_letters(tmp_path: Path, setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the second setting mosquitto ends the connection without a reason."""
     monkeypatch.setattr(mqtt_publishing, "MOST_LOSSES", 2)
     with Mosquitto(tmp_path / "mosquitto", settings=[setting]) as broker, broker.subscribed("#") as received:
         sink = PublishedBatches(destination(broker), ENCODER)
@@ -163,7 +163,7 @@ def test_messages_that_the_broker_does_not_take_are_dead_letters(tmp_path: Path,
         assert set(seconds(received)) == {0, 2}
 
 
-def test_credentials_are_refused_at_the_start_and_end_a_run(tmp_path: Path) -> None:
+def test_wrong_credentials_are_refused_at_the_start_and_end_a_run(tmp_path: Path) -> None:
     with Mosquitto(tmp_path / "mosquitto", users={"dotr": "right"}) as broker:
         with pytest.raises(Refused, match=r"S128 output events/fire: .* the user is not authorized"):
             PublishedMessages(destination(broker, "wrong-word"), ENCODER, reject_nothing)
@@ -178,7 +178,7 @@ def test_credentials_are_refused_at_the_start_and_end_a_run(tmp_path: Path) -> N
         sink.close()
 
 
-def test_a_topic_that_the_user_may_not_write_to_ends_the_run(tmp_path: Path) -> None:
+def test_forbidden_topic_ends_the_run(tmp_path: Path) -> None:
     (tmp_path / "rights").write_text("topic read #\n")
     with Mosquitto(tmp_path / "mosquitto", settings=[f"acl_file {tmp_path / 'rights'}"]) as broker:
         sink = PublishedBatches(destination(broker), ENCODER)

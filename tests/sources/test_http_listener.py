@@ -1,4 +1,4 @@
-"""The server of an HTTP input: what it accepts, what it refuses, and what clients cannot do to it. Real sockets on loopback."""
+"""The server of an HTTP input, over real sockets on loopback: accepted and rejected requests, and limits of clients."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_bodies_of_each_format(form: Format, content_type: str, body: bytes, mes
         ({f"X_{number}": "x" * 4_000 for number in range(3)}, 431, "its headers have more than 8,192 bytes"),
     ],
 )
-def test_refusals(headers: dict[str, str], status: int, error: str) -> None:
+def test_invalid_request_is_rejected_with_status_and_error(headers: dict[str, str], status: int, error: str) -> None:
     with serving() as server:
         reply = server.post(**headers)  # type: ignore[arg-type]
         assert (reply.status, json.loads(reply.body)) == (status, {"error": error})
@@ -151,7 +151,7 @@ def test_compressed_body_is_read() -> None:
         assert len(server.received()) == 2
 
 
-def test_tokens() -> None:
+def test_request_without_a_valid_token_is_rejected() -> None:
     with serving(tokens=lambda: "one, two") as server:
         for authorization in ("", "Bearer", "Bearer three", "Bearer one, two", "Basic one", "one", "Bearer \xff"):
             reply = server.post(Authorization=authorization)
@@ -183,7 +183,7 @@ def test_full_queue_answers_429_until_it_is_read() -> None:
         assert server.post().status == 202
 
 
-def test_answer_waits_until_the_message_is_kept() -> None:
+def test_response_waits_until_the_message_is_stored() -> None:
     kept: list[Callable[[], None]] = []
 
     class Slow(MessageQueue):
@@ -204,7 +204,7 @@ def test_answer_waits_until_the_message_is_kept() -> None:
         assert replies == [202]
 
 
-def test_slow_and_broken_clients_hold_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_and_broken_clients_do_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_listener, "_IDLE_SECONDS", 0.5)
     begun = b"POST /in HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
     with serving() as server:
@@ -214,14 +214,14 @@ def test_slow_and_broken_clients_hold_up_nobody(monkeypatch: pytest.MonkeyPatch)
         assert b" 400 Bad Request" in server.raw(b"\x16\x03\x01\x00nonsense\r\n\r\n")
         server.raw(begun + b"\r\n", wait=False)
         assert server.post().status == 202
-        for number, client in enumerate(clients):  # each is closed, those with a body behind an answer
+        for number, client in enumerate(clients):  # each is closed, those with a body after a response
             answer = client.recv(1_000)
             assert answer.startswith(b"HTTP/1.1 408" if number % 4 == 3 else b""), (number, answer)
             client.close()
         assert len(server.received()) == 1
 
 
-def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_beyond_the_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_listener, "CLIENTS", 5)
     with serving() as server:
         clients = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(5)]
@@ -233,7 +233,7 @@ def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert server.post().status == 202
 
 
-def test_many_clients_at_once() -> None:
+def test_messages_of_many_clients_are_all_received() -> None:
     async def send_all(port: int) -> list[int]:
         async with aiohttp.ClientSession() as session:
 
@@ -255,7 +255,7 @@ def test_many_clients_at_once() -> None:
         assert [each.line for each in records] == list(range(1, 1_001))
 
 
-def test_only_headers_of_the_map_are_kept_and_no_token() -> None:
+def test_message_has_only_headers_of_the_map_and_no_token() -> None:
     port = free_port()
     address = listen_address(f"127.0.0.1:{port}/in")
     source = HttpListen("posts", address, Format.NDJSON, MOST, lambda: "s3cret", frozenset({"x-unit"}))
@@ -295,7 +295,7 @@ def open_server() -> Iterator[Server]:
 
 @given(body=BODIES, packed=st.booleans(), cut=st.integers(0, 3))
 @examples(1_000)
-def test_every_body_is_answered_and_what_is_accepted_is_there(open_server: Server, body: bytes, packed: bool, cut: int) -> None:
+def test_every_body_gets_a_response_and_accepted_ones_are_stored(open_server: Server, body: bytes, packed: bool, cut: int) -> None:
     sent = gzip.compress(body) if packed else body
     sent = sent[: len(sent) - cut] if packed else sent
     reply = open_server.post(sent, **({"Content_Encoding": "gzip"} if packed else {}))

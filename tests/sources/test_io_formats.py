@@ -46,7 +46,7 @@ def records(tmp_path: Path, form: Format, text: str | bytes, csv: ElementMap | N
 def records_of_file(
     tmp_path: Path, text: str | bytes, spec: Callable[[Path], InputFile], shown: Callable[[Record], Record] = lambda each: each
 ) -> list[Record]:
-    """The records of a text as a file of this specification, with the invariants of records checked. `shown` is what is compared."""
+    """The records of a text as a file of a specification, with the invariants of records checked; `shown` projects what is compared."""
 
     def read(file: InputFile, start: Position = START, *, elements: bool = True) -> list[Record]:
         with Reader(file, start, elements=elements) as reader:
@@ -190,7 +190,7 @@ def test_nquads_other_statements_about_a_graph_are_dropped(tmp_path: Path) -> No
         (f"<{EX}x> <{EX}p> <{EX}y> .\n" + time_line("a", 1) + quad_line("a"), [None, 1], [1, 2]),
         (f'<{EX}a> {TIME} "1" .\n' + quad_line("a"), [None], [1]),
         (f'<{EX}a> {TIME} "2014-02-30T00:00:00"^^<{XSD}dateTime> .\n' + quad_line("a"), [None], [1]),
-        # a broken line alone, inside a graph, naming a graph, and beside a time alone
+        # a broken line that is alone, inside a graph, with a graph's name, and beside a time without triples
         (time_line("a", 1) + quad_line("a") + "broken\n" + time_line("b", 2) + quad_line("b"), [1, None, 2], [1, 3, 4]),
         (time_line("a", 1) + "broken\n" + quad_line("a") + time_line("b", 2) + quad_line("b"), [None, 2], [1, 4]),
         (time_line("a", 1) + quad_line("a") + f"broken <{EX}a> .\n" + time_line("b", 2) + quad_line("b"), [None, 2], [1, 4]),
@@ -200,7 +200,9 @@ def test_nquads_other_statements_about_a_graph_are_dropped(tmp_path: Path) -> No
         ("broken\nbroken\n", [None, None], [1, 2]),
     ],
 )
-def test_nquads_broken_statement_costs_at_most_its_graph(tmp_path: Path, text: str, times: list[int | None], lines: list[int]) -> None:
+def test_nquads_broken_statement_makes_at_most_its_graph_unreadable(
+    tmp_path: Path, text: str, times: list[int | None], lines: list[int]
+) -> None:
     found = records(tmp_path, Format.NQUADS, text)
     assert seconds(found) == times
     assert [record.line for record in found] == lines
@@ -249,7 +251,7 @@ def test_trig_elements(tmp_path: Path) -> None:
         (":b { }\n:b prov:generatedAtTime 2 .\n", [1, 2, 3]),
     ],
 )
-def test_trig_broken_statement_costs_at_most_its_graph(tmp_path: Path, middle: str, times: list[int | None]) -> None:
+def test_trig_broken_statement_makes_at_most_its_graph_unreadable(tmp_path: Path, middle: str, times: list[int | None]) -> None:
     head = "PREFIX : <http://e/> PREFIX prov: <http://www.w3.org/ns/prov#>\n"
     found = records(
         tmp_path,
@@ -262,7 +264,7 @@ def test_trig_broken_statement_costs_at_most_its_graph(tmp_path: Path, middle: s
 
 
 @pytest.mark.parametrize(("written", "time"), [('3, "soon"', 3), ('"soon", "x"', None), ("3, 4", None), ("3, 03", 3)])
-def test_trig_record_counts_by_its_one_valid_time(tmp_path: Path, written: str, time: int | None) -> None:
+def test_trig_unreadable_record_is_judged_by_its_only_valid_time(tmp_path: Path, written: str, time: int | None) -> None:
     text = f"@prefix prov: <http://www.w3.org/ns/prov#> .\n<urn:g> {{ <urn:a> <urn:b> <urn:c> }} <urn:g> prov:generatedAtTime {written} .\n"
     [record] = records(tmp_path, Format.TRIG, text)
     assert (None if record.judged_time is None else record.judged_time // 1_000_000) == time
@@ -339,7 +341,7 @@ def test_csv_cells(tmp_path: Path) -> None:
     assert values(third) == ['"007"', "_:0"]
 
 
-def test_csv_blank_nodes_are_numbered_over_the_triples_made(tmp_path: Path) -> None:
+def test_csv_blank_nodes_are_numbered_by_appearance_in_the_triples(tmp_path: Path) -> None:
     (record,) = records(tmp_path, Format.CSV, "t,a,b\n1,,2\n", csv_map("[] :p {a} . [] :p {b} . :s :p [] ."))
     assert record.element is not None
     assert [(subject, value) for subject, _, value in record.element.triples] == [("_:0", f'"2"^^<{XSD}integer>'), (f"<{EX}s>", "_:1")]
@@ -366,7 +368,7 @@ def test_csv_records_over_several_lines_have_their_first_line(tmp_path: Path) ->
         (b"2,\xff,b", "UTF-8"),
     ],
 )
-def test_csv_unreadable_row_costs_one_line(tmp_path: Path, row: str | bytes, why: str) -> None:
+def test_csv_unreadable_row_is_one_line(tmp_path: Path, row: str | bytes, why: str) -> None:
     raw = row if isinstance(row, bytes) else row.encode()
     found = records(tmp_path, Format.CSV, b"t,a,b\n1,a,b\n" + raw + b"\n3,a,b\n4,a,b\n", csv_map(":s :p {a}, {b}"))
     assert seconds(found) == [1, None, 3, 4]
@@ -374,7 +376,7 @@ def test_csv_unreadable_row_costs_one_line(tmp_path: Path, row: str | bytes, why
     assert found[1].raw == raw + b"\n"
 
 
-def test_csv_odd_quote_costs_one_line(tmp_path: Path) -> None:
+def test_csv_stray_quote_makes_one_line_unreadable(tmp_path: Path) -> None:
     text = 't,a\n1,"x\n2,y\n3,"z\n4,"ok"\n5,"o""k"\n6,"no"t\n7,o"k\n8,"\n'
     found = records(tmp_path, Format.CSV, text, csv_map(":s :p {a}"))
     assert [record.line for record in found] == list(range(2, 10))
@@ -458,7 +460,7 @@ def test_damaged_file_is_read_up_to_the_damage(tmp_path: Path) -> None:
     assert found[-1].line == len(found)
 
 
-def test_times_are_dated_where_an_input_has_date_times(tmp_path: Path) -> None:
+def test_output_times_are_date_times_if_an_input_has_date_times(tmp_path: Path) -> None:
     def clock(*times: object) -> Clock:
         path = tmp_path / "a.ndjson"
         path.write_text("broken\n" + "".join(json.dumps({"time": time, "graph": ""}) + "\n" for time in times))

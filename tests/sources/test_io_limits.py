@@ -243,7 +243,7 @@ def test_many_broken_lines_are_read_in_bounded_memory(tmp_path: Path) -> None:
     assert [each for each in outcome(found) if each != "unreadable"] == [1, 2]
 
 
-def test_odd_quote_beyond_the_limit_costs_one_line(tmp_path: Path) -> None:
+def test_stray_quote_beyond_the_limit_makes_one_line_unreadable(tmp_path: Path) -> None:
     rows = b"".join([f"{number},a\n".encode() for number in range(2, 1000)])
     found = records(tmp_path, Format.CSV, b't,a\n1,"odd\n' + rows, record=100)
     assert outcome(found) == ["unreadable", *range(2, 1000)]
@@ -306,7 +306,7 @@ def test_pieces_of_records_in_any_order(tmp_path: Path, form: Format, seed: int)
         (b'2,"' + b"b" * 200_000 + b'\n7,injected"\n', ""),
     ],
 )
-def test_record_with_closed_quotes_is_consumed_whole(tmp_path: Path, record: bytes, why: str) -> None:
+def test_record_with_closed_quotes_is_consumed_completely(tmp_path: Path, record: bytes, why: str) -> None:
     first, middle, last = records(tmp_path, Format.CSV, b"t,a\n1,a\n" + record + b"3,a\n")
     assert (outcome([first]), outcome([last])) == ([1], [3])
     assert middle.raw == record
@@ -405,7 +405,7 @@ def test_long_compressed_line_is_skipped_in_bounded_memory(tmp_path: Path) -> No
         (b'{"time": 1, "graph": "' + b"p" * 100_000 + b':a :b :c ."}', "…"),
     ],
 )
-def test_the_error_of_a_line(tmp_path: Path, line: bytes, why: str) -> None:
+def test_unreadable_line_has_its_error(tmp_path: Path, line: bytes, why: str) -> None:
     found = records(tmp_path, Format.NDJSON, ndjson(1, "") + line + b"\n" + ndjson(2, ""))
     assert outcome(found) == [1, "unreadable", 2]
     letter = found[1].dead_letter(input_file(tmp_path, Format.NDJSON, MIB))
@@ -413,7 +413,7 @@ def test_the_error_of_a_line(tmp_path: Path, line: bytes, why: str) -> None:
     assert len(letter.why) <= 1_001
 
 
-def test_errors_of_quads_have_places(tmp_path: Path) -> None:
+def test_errors_of_quads_have_line_and_column(tmp_path: Path) -> None:
     (found,) = records(tmp_path, Format.NQUADS, b"\n<x:a> <x:b> c .\n")
     assert found.why.endswith("(line 2, column 13)")
     found = records(tmp_path, Format.TRIG, HEAD.encode() + b":g {\n  :s :p x:y }\n")[0]

@@ -26,7 +26,7 @@ def test_date_times_agree_with_datetime(moment: datetime, zone: int, between: st
     aware = moment.replace(tzinfo=timezone(timedelta(minutes=zone)) if zoned else UTC)
     text = (aware if zoned else moment).isoformat(between)
     assert parse_date_time(text) == (aware - EPOCH) // timedelta(microseconds=1)
-    assert parse_date_time(text) == parse_time(text, Unit.DAY), "and again, from what is remembered"
+    assert parse_date_time(text) == parse_time(text, Unit.DAY), "again, from the cache"
 
 
 @given(st.integers(-(10**16), 10**17))

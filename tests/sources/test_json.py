@@ -61,7 +61,7 @@ def test_lines_documents_and_arrays_give_the_same_elements(tmp_path: Path, inden
         assert json.loads(text.encode()[record.offset : record.end].strip().rstrip(b",]")) == objects[number]
 
 
-def test_broken_line_costs_that_line(tmp_path: Path) -> None:
+def test_broken_line_is_one_unreadable_record(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"id": "urn:x:1", "at": 1}\n{"id": "urn:x:2", "at\n\n{"id": "urn:x:3", "at": 3}\n[4]\n')
     records = read(file_of(path))
@@ -95,7 +95,7 @@ def test_unusable_object_is_unreadable_and_has_its_time_in_a_scan_too(tmp_path: 
     assert_scan_of(read(file_of(path), elements=False), [record])
 
 
-def test_time_is_read_whatever_the_rest_is(tmp_path: Path) -> None:
+def test_time_of_an_unreadable_object_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"at": 1, "id": "\\ud800"}\n{"at": 2, "id": "x y"}\n{"at": "\\ud800"}\n')
     for elements in (True, False):
@@ -103,7 +103,7 @@ def test_time_is_read_whatever_the_rest_is(tmp_path: Path) -> None:
     assert "surrogate" in read(file_of(path))[2].why
 
 
-def test_values_become_terms_in_their_own_digits(tmp_path: Path) -> None:
+def test_terms_of_numbers_keep_their_lexical_form(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"at": 1, "i": 10, "d": 2.50, "e": 1E3, "t": true, "s": "007", "n": null, "empty": "", "i": 11}\n')
     [record] = read(file_of(path, "[] :i {i} ; :d {d} ; :e {e} ; :t {t} ; :s {s} ; :n {n} ; :m {missing.x} ; :empty {empty} ."))
@@ -117,7 +117,7 @@ def test_values_become_terms_in_their_own_digits(tmp_path: Path) -> None:
     ]
 
 
-def test_list_repeats_the_smallest_part_that_holds_it(tmp_path: Path) -> None:
+def test_list_repeats_the_smallest_part_of_the_template_around_it(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"at": 1, "id": "urn:x:1", "tags": ["a", "b"], "parts": [{"n": 1, "of": "A"}, {"n": 2}], "none": null}\n')
     [record] = read(
@@ -172,7 +172,7 @@ def test_map_that_cannot_be_used_is_refused(tmp_path: Path, template: str, setti
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_items_of_each_are_elements_with_positions_of_their_own(tmp_path: Path, packed: bool) -> None:
+def test_items_of_each_are_elements_with_distinct_positions(tmp_path: Path, packed: bool) -> None:
     path = tmp_path / ("a.json.gz" if packed else "a.json")
     first = {"sent": 7, "data": [message(1), {"id": "no IRI", "at": 2}, message(3)]}
     raw = f"{json.dumps(first)}\n{json.dumps({'data': []})}\n{json.dumps({'sent': 8, 'data': [message(4)]})}\n{{}}\n".encode()
@@ -191,7 +191,7 @@ def test_items_of_each_are_elements_with_positions_of_their_own(tmp_path: Path, 
         assert read(file, Position(record.offset, record.line)) == records[number:]
 
 
-def test_times_in_a_form_and_a_zone(tmp_path: Path) -> None:
+def test_times_are_parsed_in_a_format_and_a_zone(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"t": {"at": "01.03.2024 08:00"}}\n{"t": {"at": "31.03.2024 02:30"}}\n')
     file = file_of(path, ":s :p 1 .", "t.at", time_format="%d.%m.%Y %H:%M", time_zone="Europe/Berlin")
@@ -200,7 +200,7 @@ def test_times_in_a_form_and_a_zone(tmp_path: Path) -> None:
     assert missing.why == "its time, t.at: there is no 31.03.2024 02:30 in Europe/Berlin: clocks were put forward"
 
 
-def test_long_object_is_over_the_limit_and_costs_itself(tmp_path: Path) -> None:
+def test_object_beyond_the_limit_is_one_dead_letter(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     for before, between, after in (("", "\n", ""), ("[", ",\n", "]")):
         long = json.dumps(message(2, note="x" * 100_000 + "{["))

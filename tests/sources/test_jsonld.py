@@ -1,4 +1,4 @@
-"""JSON-LD: times, contexts that are declared or refused, files, and agreement of a scan with a full reading."""
+"""JSON-LD: times, declared and undeclared contexts, files, and agreement of a scan with a full reading."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def declared(context: object, **others: object) -> GraphSettings:
 
 
 def without_reason(record: Record) -> Record:
-    """The record, without the parser's words: of a context with two errors it tells now this one, now that."""
+    """The record without the parser's message, which is any of several if a context has several errors."""
     return record._replace(why="unreadable" if record.why else "")
 
 
@@ -44,7 +44,7 @@ def decoded(document: object, settings: GraphSettings = NONE, nesting: int = 64)
 
 
 def triples(document: object, settings: GraphSettings = NONE) -> set[tuple[str, ...]]:
-    """The triples of a document's element without its time, in short."""
+    """The triples of a document's element, abbreviated, without that of the time."""
     [record] = decoded(document, settings)
     assert record.element is not None, record.why
     return {tuple(term.strip("<>").removeprefix("http://e/") for term in each) for each in record.element.triples if AT not in each[1]}
@@ -72,7 +72,7 @@ def test_named_graphs_with_times_are_elements() -> None:
     assert (merged.time, len(merged.element.triples)) == (4_000_000, 2)
 
 
-def test_declared_context_takes_the_place_of_a_remote_one() -> None:
+def test_declared_context_replaces_a_remote_one() -> None:
     document = {"@context": "http://c/", "id": "http://e/a", "at": 5, "p": 1}
     assert triples(document, declared(LOCAL)) == {("a", "p", '"1"^^<http://www.w3.org/2001/XMLSchema#integer')}
     in_list = {**document, "@context": ["http://c/", {"p": "http://e/other"}, None, "http://c/"]}
@@ -81,7 +81,7 @@ def test_declared_context_takes_the_place_of_a_remote_one() -> None:
     assert {each[1] for each in triples(nested, declared({"@vocab": "http://f/"}))} == {"p", "http://f/r"}
 
 
-def test_contexts_refer_to_contexts() -> None:
+def test_contexts_within_contexts_are_resolved() -> None:
     others = {"http://c/more": {"@vocab": "http://e/", "id": "@id"}, "http://c/time": {"at": AT}}
     document = {"@context": "http://c/", "id": "http://e/a", "at": {"@value": 5}, "p": 1}
     assert {each[1] for each in triples(document, declared(["more", "http://c/time"], **others))} == {"p"}
@@ -95,7 +95,7 @@ def test_contexts_refer_to_contexts() -> None:
     assert "no single context" in why(imported, declared({}, **{"http://c/more": [{}, {}]}))
 
 
-def test_only_the_terms_in_use_are_written_into_a_document() -> None:
+def test_only_used_terms_of_a_context_are_inlined() -> None:
     large = {"@vocab": "http://f/", "ns": "http://e/", "at": AT, "q": {"@id": "ns:q", "@type": "T"}, "T": "ns:T", "id": "@id"}
     large |= {f"term{n}": f"http://f/{n}" for n in range(100)}
     document = {"@context": "http://c/", "id": "ns:a", "at": 5, "q": "x", "ns:r": {"@type": "T"}}
@@ -106,7 +106,7 @@ def test_only_the_terms_in_use_are_written_into_a_document() -> None:
     }
 
 
-def test_context_of_messages_without_one() -> None:
+def test_message_without_a_context_gets_the_default_one() -> None:
     settings = GraphSettings(context=json.dumps({"@context": LOCAL}))
     document = {"id": "http://e/a", "at": 5, "p": "x"}
     assert triples(document, settings) == triples([document], settings) == {("a", "p", '"x"')}
@@ -116,7 +116,7 @@ def test_context_of_messages_without_one() -> None:
 
 @pytest.mark.parametrize("escaped", [False, True])
 def test_nothing_is_fetched(tmp_path: Path, escaped: bool) -> None:
-    """A context may be anywhere and name anything: no connection is made, and no file is read."""
+    """No connection is opened and no file is read for any context, anywhere in a document."""
     hits: list[object] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.3)
@@ -173,7 +173,7 @@ def test_broken_documents_are_unreadable(body: bytes, reason: str) -> None:
     assert any(part in record.why for part in reason.split("|"))
 
 
-def test_nesting_is_counted_before_the_parser() -> None:
+def test_nesting_is_limited_before_parsing() -> None:
     for body in (b'{"@graph":' * 20_000 + b"1" + b"}" * 20_000, b"[" * 100_000, b'{"@context":[' * 9_000):
         for settings in (GraphSettings(), declared(LOCAL)):
             [record] = decoded(body, settings)
@@ -231,7 +231,7 @@ VALUES = st.recursive(
 
 
 @given(document=VALUES, at=st.booleans())
-def test_scan_and_reading_agree(document: object, at: bool) -> None:
+def test_scan_and_full_reading_agree(document: object, at: bool) -> None:
     if isinstance(document, dict) and at:
         document = {**document, AT: 5}
     decoded(document)

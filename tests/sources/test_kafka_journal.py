@@ -1,4 +1,4 @@
-"""Journal of partitions: what is written is read again, and a cut-off entry is no entry."""
+"""Journal of partitions: written entries are read back, and a cut-off entry is skipped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST = Partition("a", 0, "id", 5, None)
 SECOND = Partition("a", 1, "id", 0, 9)
 
 
-def test_entries_are_read_again(tmp_path: Path) -> None:
+def test_written_entries_are_read_back(tmp_path: Path) -> None:
     journal = PartitionJournal(tmp_path)
     journal.add("in", [FIRST, SECOND])
     journal.add_lost(1, LostRange(2, 4))
@@ -26,7 +26,7 @@ def test_entries_are_read_again(tmp_path: Path) -> None:
     assert (again.number("in", SECOND), again.number("other", SECOND)) == (1, -1)
 
 
-def test_entry_cut_off_by_a_crash_is_left_out(tmp_path: Path) -> None:
+def test_entry_cut_off_by_a_crash_is_skipped(tmp_path: Path) -> None:
     """Reading changes nothing; the next entry begins a line of its own."""
     PartitionJournal(tmp_path).add("in", [FIRST])
     with (tmp_path / NAME).open("a") as file:
@@ -40,7 +40,7 @@ def test_entry_cut_off_by_a_crash_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ['["partition", "in"]', '["other", 1]', '["lost", 1, 2, "x"]', "[nothing]"])
-def test_damage_is_refused(tmp_path: Path, line: str) -> None:
+def test_damaged_journal_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / NAME).write_text(line + "\n")
     with pytest.raises(Refused, match=r"S114.*its line 1 is no entry"):
         PartitionJournal(tmp_path)

@@ -29,13 +29,13 @@ def s(name: str) -> str:
 
 
 def triple(subject: str, value: str = "o", time: int | None = None) -> str:
-    """A statement as any format of text has it, and the time of its message in another one."""
+    """A statement that is valid in every text format, with a second one for the time of its message."""
     at = "" if time is None else f'{s(subject)} <{AT}> "{time}"^^<http://www.w3.org/2001/XMLSchema#integer> .\n'
     return f"{s(subject)} {s('p')} {s(value)} .\n{at}"
 
 
 def generated(n: int) -> str:
-    """The time of graph n, beside it in the default graph."""
+    """The statement of graph n's time, in the default graph."""
     return f'{s(f"g{n}")} <http://www.w3.org/ns/prov#generatedAtTime> "{n}"^^<http://www.w3.org/2001/XMLSchema#integer> .\n'
 
 
@@ -47,7 +47,7 @@ def records(tmp_path: Path, form: Format, text: str | bytes, record: int = 1 << 
 
 
 def read(tmp_path: Path, text: str, form: Format = Format.TURTLE) -> list[list[str] | str]:
-    """Each message as its triples without the time, in short; or the reason where it is none."""
+    """Each message as its triples, abbreviated, without the time; or the reason of its dead letter."""
     shown: list[list[str] | str] = []
     for record in records(tmp_path, form, text):
         if record.element is None:
@@ -75,7 +75,7 @@ def test_delimiter_as_a_directive_with_a_dot(tmp_path: Path, form: Format) -> No
 
 
 @pytest.mark.parametrize("form", TEXT_FORMATS)
-def test_delimiter_first_of_all_makes_an_empty_message(tmp_path: Path, form: Format) -> None:
+def test_delimiter_at_the_start_makes_an_empty_message(tmp_path: Path, form: Format) -> None:
     assert read(tmp_path, LABEL + "MESSAGE\n" + triple("s1", time=1), form) == ["empty", ["s1 p o"]]
 
 
@@ -103,13 +103,13 @@ def test_default_graph_and_named_graph_in_one_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", TEXT_FORMATS)
-def test_blank_nodes_are_those_of_a_message(tmp_path: Path, form: Format) -> None:
+def test_blank_nodes_are_local_to_a_message(tmp_path: Path, form: Format) -> None:
     time = f'<{AT}> "1"^^<http://www.w3.org/2001/XMLSchema#integer>'
     text = f"{LABEL}_:b0 {s('p')} {s('o1')} .\n_:b0 {time} .\nMESSAGE\n_:b0 {s('p')} {s('o2')} .\n_:b0 {time} .\n"
     assert read(tmp_path, text, form) == [["_:0 p o1"], ["_:0 p o2"]]
 
 
-def test_prefixes_go_on_and_may_be_given_anew(tmp_path: Path) -> None:
+def test_prefixes_apply_to_later_messages_until_redeclared(tmp_path: Path) -> None:
     time = f"<{AT}> 1"
     text = (
         f"{LABEL}PREFIX ex: <{EX}one/>\nBASE <{EX}base/>\nex:s ex:p <o> ; {time} .\nMESSAGE\nex:s ex:p <o> ; {time} .\nMESSAGE\n"
@@ -183,14 +183,14 @@ def test_delimiter_inside_of_a_graph_block_makes_the_rest_unreadable(tmp_path: P
         ":a.MESSAGE",
     ],
 )
-def test_what_looks_like_a_delimiter(tmp_path: Path, inside: str) -> None:
+def test_text_that_looks_like_a_delimiter_is_none(tmp_path: Path, inside: str) -> None:
     end = f"\n{s('v')}" if inside.startswith("#") else ""
     text = f"{LABEL}PREFIX : <{EX}>\n{s('a')} {s('p')} {inside}{end} ; <{AT}> 1 .\nMESSAGE\n{triple('b', time=2)}"
     for form in (Format.TURTLE, Format.TRIG):
         assert [record.time for record in records(tmp_path, form, text)] == [1_000_000, 2_000_000]
 
 
-def test_broken_messages_cost_themselves(tmp_path: Path) -> None:
+def test_broken_message_leaves_the_others_readable(tmp_path: Path) -> None:
     parts = [triple("a", time=1), f"{s('a')} {s('p')}\n", triple("b"), f"\xff{triple('c', time=1)}", triple("d", time=2)]
     found = records(tmp_path, Format.TURTLE, LABEL + "MESSAGE\n".join(parts))
     assert [record.time for record in found] == [1_000_000, None, None, None, 2_000_000]
@@ -199,7 +199,7 @@ def test_broken_messages_cost_themselves(tmp_path: Path) -> None:
     assert "line 9" in found[3].why
 
 
-def test_message_beyond_the_limit(tmp_path: Path) -> None:
+def test_message_beyond_the_limit_is_a_dead_letter(tmp_path: Path) -> None:
     long = "".join(triple(f"long{n}") for n in range(50))
     one_line = f'{s("a")} {s("p")} "{"x" * 5000} MESSAGE" .\n'
     parts = [triple("a", time=1), long, triple("b", time=2), one_line, triple("c", time=3)]
@@ -274,17 +274,19 @@ PIECES = st.sampled_from(
 
 
 @given(pieces=st.lists(PIECES, max_size=12), form=st.sampled_from(TEXT_FORMATS), label=st.booleans())
-def test_scans_positions_and_readings_agree(tmp_path_factory: pytest.TempPathFactory, pieces: list[str], form: Format, label: bool) -> None:
+def test_scans_and_full_readings_agree_from_any_position(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[str], form: Format, label: bool
+) -> None:
     records(tmp_path_factory.mktemp("log"), form, (LABEL if label else "") + "".join(pieces))
 
 
 @given(pieces=st.lists(PIECES, max_size=12), form=st.sampled_from(TEXT_FORMATS), limit=st.integers(20, 400))
 def test_cuts_are_consecutive(pieces: list[str], form: Format, limit: int) -> None:
     raw = (LABEL + "".join(pieces)).encode()
-    cuts = list(message_cuts(BytesIO(raw), START, limit, a_line_each=form in LINE_FORMATS))
+    cuts = list(message_cuts(BytesIO(raw), START, limit, one_per_line=form in LINE_FORMATS))
     for number, cut in enumerate(cuts):
         assert raw[cut.offset :].startswith(cut.raw) or cut.why
         assert cut.line == raw.count(b"\n", 0, cut.offset) + 1
         assert cut.offset <= cut.end <= len(raw)
-        again = list(message_cuts(BytesIO(raw[cut.offset :]), Position(cut.offset, cut.line), limit, a_line_each=form in LINE_FORMATS))
+        again = list(message_cuts(BytesIO(raw[cut.offset :]), Position(cut.offset, cut.line), limit, one_per_line=form in LINE_FORMATS))
         assert again == cuts[number:]

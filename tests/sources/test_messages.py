@@ -1,4 +1,4 @@
-"""Messages of brokers by format: their elements, times, content types, and what cannot be read."""
+"""Messages of brokers by format: elements, times, content types, and unreadable messages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def mapped(time: str, template: str, **settings: object) -> ElementMap:
     return ElementMap(time, Document("map", template), **settings)  # type: ignore[arg-type]
 
 
-def test_ndjson() -> None:
+def test_ndjson_messages_are_elements() -> None:
     spec = spec_of(Format.NDJSON)
     good = b'{"time": 10, "graph": ":a :p 1, 2 ."}'
     assert sizes(decoded(spec, Message(good, 7))) == [(10, 2)]
@@ -59,7 +59,7 @@ def test_ndjson() -> None:
         assert (record.time, record.raw, record.reason) == (None, broken, Reason.UNREADABLE)
 
 
-def test_json_with_what_the_transport_says() -> None:
+def test_json_map_reads_properties_of_the_transport() -> None:
     template = "<{id}> :key {$key} ; :topic {$topic} ; :part {$partition} ; :no {$offset} ; :at {$timestamp} ; :unit {$header.unit} ."
     spec = spec_of(Format.JSON, mapped=mapped("at", template))
     body = b'{"id": "urn:x", "at": 3}'
@@ -82,7 +82,7 @@ def test_json_items_of_each_have_the_place_of_the_message() -> None:
 
 
 @pytest.mark.parametrize("form", [Format.JSON, Format.CSV, Format.NDJSON, Format.TURTLE, Format.TRIG])
-def test_time_of_the_transport(form: Format) -> None:
+def test_elements_have_the_time_of_the_transport(form: Format) -> None:
     bodies = {
         Format.JSON: b'{"v": 1}',
         Format.CSV: b"1",
@@ -155,7 +155,7 @@ def test_time_of_a_turtle_message(text: str, time: int | None, why: str) -> None
 
 
 @pytest.mark.parametrize("form", list(Format))
-def test_limits_hold_before_a_parser_sees_the_text(form: Format) -> None:
+def test_limits_are_checked_before_parsing(form: Format) -> None:
     element_map = mapped("t", ":s :p {v} .", columns=("t", "v")) if form in (Format.JSON, Format.CSV) else None
     [record] = decoded(spec_of(form, mapped=element_map, record=100), Message(b"x" * 101, 1))
     assert (record.reason, len(record.raw)) == (Reason.LIMIT, 100)
@@ -165,7 +165,7 @@ def test_limits_hold_before_a_parser_sees_the_text(form: Format) -> None:
         assert (record.reason, len(record.raw)) == (Reason.LIMIT, min(len(deep), 1 << 16))
 
 
-def test_content_type_has_to_fit() -> None:
+def test_content_type_of_another_format_is_unreadable() -> None:
     body = f"<{EX}a> {AT} 5 ."
     for header in ("content-type", "Content-Type", "RDF-Message-Content-Type"):
         good, other = (Message(body.encode(), 1, headers=((header, each),)) for each in (b"text/turtle;charset=utf-8", b"application/trig"))
@@ -177,7 +177,7 @@ def test_content_type_has_to_fit() -> None:
 @pytest.mark.parametrize("form", [Format.JSON, Format.CSV, Format.NDJSON])
 @pytest.mark.parametrize("single", [False, True])
 def test_graphs_of_late_messages_and_of_other_times_are_not_parsed(form: Format, single: bool) -> None:
-    """Times 5, 9, 9, 7, 12 with a delay of 2, or one element an instant; wanted are times in (5, 9]."""
+    """Times 5, 9, 9, 7, 12 with a delay of 2, or with one element an instant; the filter passes (5, 9]."""
     bodies = {
         Format.JSON: '{{"t": {}, "v": 1}}',
         Format.CSV: "{},1",
@@ -198,7 +198,7 @@ def test_graphs_of_late_messages_and_of_other_times_are_not_parsed(form: Format,
         assert [record.time for record in found if record.element is not None] == [time * 1_000_000 for time in expected]
 
 
-def test_a_broken_row_counts_once_where_every_element_is_an_instant() -> None:
+def test_broken_row_is_unreadable_and_not_second_of_its_own_time() -> None:
     spec = replace(spec_of(Format.CSV, mapped=mapped("t", "<{id}> :p 1 .", columns=("t", "id"))), single=True)
     [record] = message_decoder(spec, WantedTimes())(Message(b"5,no IRI", 0), True)
     assert (record.time, record.stamp) == (None, 5_000_000)

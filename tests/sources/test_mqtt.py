@@ -1,4 +1,4 @@
-"""Subscriptions of a real broker: what is acknowledged when, and what comes again."""
+"""Subscriptions of a real broker: acknowledgement, redelivery and reconnection."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ LIKE = InputFile("site", "mqtt://localhost", Format.NDJSON)
 
 
 class Inbox:
-    """Messages in memory; `keeps`: they count as kept at once, `most`: how many it takes."""
+    """Inbox in memory. `stores`: messages count as stored at once; `most`: limit of its messages."""
 
-    def __init__(self, *, keeps: bool = True, most: int = 1 << 20) -> None:
+    def __init__(self, *, stores: bool = True, most: int = 1 << 20) -> None:
         self.messages: list[Message] = []
         self.waiting: list[Callable[[], None]] = []
-        self.keeps = keeps
+        self.stores = stores
         self.most = most
 
     def offer(self, messages: Sequence[Message], kept: Callable[[], None]) -> bool:
         if len(self.messages) + len(messages) > self.most:
             return False
         self.messages += messages
-        if self.keeps:
+        if self.stores:
             kept()
         else:
             self.waiting.append(kept)
         return True
 
-    def keep(self) -> None:
-        """Say that all messages so far are kept."""
+    def confirm(self) -> None:
+        """Confirm that all messages so far are stored."""
         while self.waiting:
             self.waiting.pop(0)()
 
@@ -63,8 +63,8 @@ def broker(tmp_path: Path) -> Iterator[Mosquitto]:
 
 
 @pytest.fixture
-def keeping(tmp_path: Path) -> Iterator[Mosquitto]:
-    """A broker that a kill makes forget nothing."""
+def persistent_broker(tmp_path: Path) -> Iterator[Mosquitto]:
+    """A broker that loses nothing when it is killed."""
     with Mosquitto(tmp_path / "mosquitto", keeps=True) as broker:
         yield broker
 
@@ -83,7 +83,7 @@ def started(source: MqttSource, inbox: Inbox) -> MqttReceiver:
     return receiver
 
 
-def test_messages_come_in_order_with_topic_and_headers(broker: Mosquitto) -> None:
+def test_messages_are_received_in_order_with_topic_and_headers(broker: Mosquitto) -> None:
     inbox = Inbox()
     receiver = started(source(broker), inbox)
     assert receiver.connected
@@ -94,7 +94,7 @@ def test_messages_come_in_order_with_topic_and_headers(broker: Mosquitto) -> Non
     receiver.stop()
 
 
-def test_messages_published_while_nobody_reads_come_at_the_next_start(broker: Mosquitto) -> None:
+def test_messages_published_between_runs_are_received_by_the_next_run(broker: Mosquitto) -> None:
     started(source(broker), Inbox()).stop()
     broker.publish(*[("a", str(number)) for number in range(2_000)])
     inbox = Inbox()
@@ -104,8 +104,8 @@ def test_messages_published_while_nobody_reads_come_at_the_next_start(broker: Mo
     receiver.stop()
 
 
-def test_messages_not_kept_come_again_to_the_next_run(broker: Mosquitto) -> None:
-    receiver = started(source(broker), held := Inbox(keeps=False))
+def test_unacknowledged_messages_are_sent_again_to_the_next_run(broker: Mosquitto) -> None:
+    receiver = started(source(broker), held := Inbox(stores=False))
     broker.publish(*[("a", str(number)) for number in range(10)])
     wait_until(lambda: len(held.messages) == 10)
     receiver.stop()
@@ -121,22 +121,22 @@ def test_messages_not_kept_come_again_to_the_next_run(broker: Mosquitto) -> None
     receiver.stop()
 
 
-def test_a_broker_killed_and_started_again_gives_each_message_once_to_a_run_that_goes_on(keeping: Mosquitto) -> None:
-    """Messages that were not acknowledged when the connection broke come a second time, and are not taken twice."""
-    receiver = started(source(keeping), inbox := Inbox(keeps=False))
-    keeping.publish(*[("a", str(number)) for number in range(100)])
+def test_each_message_is_received_once_when_the_broker_restarts_during_a_run(persistent_broker: Mosquitto) -> None:
+    """Messages unacknowledged at the loss of the connection are redelivered, and not stored twice."""
+    receiver = started(source(persistent_broker), inbox := Inbox(stores=False))
+    persistent_broker.publish(*[("a", str(number)) for number in range(100)])
     wait_until(lambda: len(inbox.messages) == 100)
-    keeping.kill()
+    persistent_broker.kill()
     wait_until(lambda: not receiver.connected)
-    keeping.start()
+    persistent_broker.start()
     wait_until(lambda: receiver.connected)
-    keeping.publish(*[("a", str(number)) for number in range(100, 110)])
+    persistent_broker.publish(*[("a", str(number)) for number in range(100, 110)])
     wait_until(lambda: len(inbox.messages) >= 110)
     assert inbox.bodies == [str(number) for number in range(110)]
-    inbox.keep()
+    inbox.confirm()
     receiver.stop()
-    receiver = started(source(keeping), later := Inbox())
-    keeping.publish(("a", "last"))
+    receiver = started(source(persistent_broker), later := Inbox())
+    persistent_broker.publish(("a", "last"))
     wait_until(lambda: later.messages)
     assert later.bodies == ["last"], "all before it were acknowledged, over the second connection"
     receiver.stop()
@@ -153,13 +153,13 @@ def test_in_process_a_message_is_acknowledged_once_it_is_read(broker: Mosquitto)
     again = [next_time(queue)]
     while again[-1] != 4_000_000:
         again.append(next_time(queue))
-    assert again[-3:] == [2_000_000, 3_000_000, 4_000_000], "what was not read comes again"
+    assert again[-3:] == [2_000_000, 3_000_000, 4_000_000], "unread messages are redelivered"
     queue.close()
 
 
 def test_a_queue_full_of_unreadable_messages_is_read(broker: Mosquitto) -> None:
-    """In process the first readable message tells the format of times. Where none comes, the broker would wait for acknowledgements for
-    ever."""
+    """In process the first readable message decides the format of times. Without one, unread messages would never be acknowledged, and
+    the broker would send no more."""
     queue = MessageQueue(LIKE, source(broker).receiver(), most=100)
     queue.start()
     broker.publish(*[("a", "broken")] * 99)
@@ -171,7 +171,7 @@ def test_a_queue_full_of_unreadable_messages_is_read(broker: Mosquitto) -> None:
 
 
 def test_a_broker_drops_what_exceeds_the_queue_of_a_client(tmp_path: Path) -> None:
-    """The page on connectors tells what to set: nothing is seen of it here."""
+    """The subscriber cannot detect this; the page on connectors has the setting of the broker."""
     with Mosquitto(tmp_path / "mosquitto", settings=["max_queued_messages 100"]) as broker:
         started(source(broker), Inbox()).stop()
         broker.publish(*[("a", str(number)) for number in range(500)], ("a", "last"))
@@ -185,8 +185,8 @@ def test_a_broker_drops_what_exceeds_the_queue_of_a_client(tmp_path: Path) -> No
 EXAMPLES = int(os.environ.get("DOTR_EXAMPLES", "1000"))
 
 
-def test_random_payloads_are_received_as_they_are(broker: Mosquitto) -> None:
-    """Of any bytes, topics and properties nothing stops a run, and what is readable is read: DOTR_EXAMPLES=100000 tries more."""
+def test_random_payloads_are_received_unchanged(broker: Mosquitto) -> None:
+    """No bytes, topics or properties stop a run, and every readable message is read; DOTR_EXAMPLES=100000 tries more."""
     choose = random.Random(EXAMPLES)
     sent: list[tuple[str, bytes]] = []
     for number in range(EXAMPLES):
@@ -229,7 +229,7 @@ def next_time(queue: MessageQueue) -> int | None:
     return chunk.records[0].time
 
 
-def test_a_lost_session_is_told_and_the_subscription_made_again(broker: Mosquitto, caplog: pytest.LogCaptureFixture) -> None:
+def test_lost_session_is_logged_and_the_subscription_renewed(broker: Mosquitto, caplog: pytest.LogCaptureFixture) -> None:
     receiver = started(source(broker), inbox := Inbox())
     broker.kill()
     wait_until(lambda: not receiver.connected)
@@ -242,14 +242,14 @@ def test_a_lost_session_is_told_and_the_subscription_made_again(broker: Mosquitt
     receiver.stop()
 
 
-def test_no_more_messages_come_than_are_acknowledged(broker: Mosquitto) -> None:
-    receiver = started(source(broker), inbox := Inbox(keeps=False))
+def test_unacknowledged_messages_are_limited_by_receive_maximum(broker: Mosquitto) -> None:
+    receiver = started(source(broker), inbox := Inbox(stores=False))
     broker.publish(*[("a", str(number)) for number in range(RECEIVE_MAXIMUM + 500)])
     wait_until(lambda: len(inbox.messages) == RECEIVE_MAXIMUM)
-    broker.publish(("a", "last"))  # it took its time: the broker would have sent more before
+    broker.publish(("a", "last"))  # published later, so that more would have arrived by now
     assert len(inbox.messages) == RECEIVE_MAXIMUM
-    inbox.keep()
-    inbox.keeps = True
+    inbox.confirm()
+    inbox.stores = True
     wait_until(lambda: len(inbox.messages) == RECEIVE_MAXIMUM + 501)
     assert inbox.bodies[-1] == "last"
     receiver.stop()
@@ -265,15 +265,15 @@ def test_a_full_inbox_makes_the_broker_wait(broker: Mosquitto) -> None:
     receiver.stop()
 
 
-def test_retained_messages_come_with_a_new_subscription_alone(keeping: Mosquitto) -> None:
-    keeping.publish(("a/b", "kept"), retain=True)
-    receiver = started(source(keeping), inbox := Inbox())
+def test_retained_messages_are_received_only_with_a_new_subscription(persistent_broker: Mosquitto) -> None:
+    persistent_broker.publish(("a/b", "kept"), retain=True)
+    receiver = started(source(persistent_broker), inbox := Inbox())
     wait_until(lambda: inbox.messages)
-    keeping.kill()
+    persistent_broker.kill()
     wait_until(lambda: not receiver.connected)
-    keeping.start()
+    persistent_broker.start()
     wait_until(lambda: receiver.connected)
-    keeping.publish(("a/b", "new"))
+    persistent_broker.publish(("a/b", "new"))
     wait_until(lambda: len(inbox.messages) > 1)
     assert inbox.bodies == ["kept", "new"]
     receiver.stop()
@@ -290,7 +290,7 @@ def test_a_shared_subscription_divides_the_messages(broker: Mosquitto) -> None:
         receiver.stop()
 
 
-def test_topics_of_an_earlier_run_are_left_out(broker: Mosquitto, caplog: pytest.LogCaptureFixture) -> None:
+def test_topics_of_an_earlier_run_are_ignored(broker: Mosquitto, caplog: pytest.LogCaptureFixture) -> None:
     started(source(broker, "a/#", "b/#"), Inbox()).stop()
     receiver = started(source(broker, "b/#"), inbox := Inbox())
     with caplog.at_level(logging.WARNING):
@@ -309,7 +309,7 @@ def test_qos_0_is_received_too(broker: Mosquitto) -> None:
     receiver.stop()
 
 
-def test_a_broker_that_is_not_there_yet_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreachable_broker_is_retried_until_it_starts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     broker = Mosquitto(tmp_path)
     receiver = source(broker).receiver()
     with caplog.at_level(logging.WARNING):
@@ -325,7 +325,7 @@ def test_a_broker_that_is_not_there_yet_is_waited_for(tmp_path: Path, caplog: py
     assert second == "input site: mqtt://localhost:PORT answers again."
 
 
-def test_wrong_credentials_end_the_start_without_showing_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_wrong_credentials_are_refused_at_the_start_and_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Mosquitto(tmp_path, users={"dotr": "right-word"}) as broker:
         with pytest.raises(Refused) as refused:
             started(
@@ -339,7 +339,7 @@ def test_wrong_credentials_end_the_start_without_showing_them(tmp_path: Path, ca
         receiver.stop()
 
 
-def test_credentials_that_end_during_a_run_end_the_receiver(tmp_path: Path) -> None:
+def test_credentials_that_expire_during_a_run_end_the_receiver(tmp_path: Path) -> None:
     words = ["right"]
     with Mosquitto(tmp_path, users={"dotr": "right"}) as broker:
         access = MqttBroker(broker.url, "dotr", credentials=lambda: Credentials("dotr", words[0]))
@@ -354,7 +354,7 @@ def test_credentials_that_end_during_a_run_end_the_receiver(tmp_path: Path) -> N
         receiver.stop()
 
 
-def test_a_refused_subscription_ends_the_start(tmp_path: Path) -> None:
+def test_rejected_subscription_is_refused_at_the_start(tmp_path: Path) -> None:
     plugin = next(Path("/usr/lib").glob("**/mosquitto_dynamic_security.so"), None)
     if plugin is None:
         pytest.skip("mosquitto has no plugin that refuses subscriptions")
@@ -382,8 +382,8 @@ def test_tls_verifies_certificate_and_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # paho leaves the socket of a failed handshake
-def test_a_broker_without_tls_is_tried_again(broker: Mosquitto, caplog: pytest.LogCaptureFixture) -> None:
-    """It may be a broker that starts: nothing but a closed connection is seen of it."""
+def test_broker_without_tls_is_retried(broker: Mosquitto, caplog: pytest.LogCaptureFixture) -> None:
+    """A starting broker looks the same: a closed connection."""
     receiver = MqttSource("site", MqttBroker(broker.url.replace("mqtt:", "mqtts:"), "dotr"), ("a",)).receiver()
     with caplog.at_level(logging.WARNING):
         receiver.start(Inbox())
@@ -391,8 +391,8 @@ def test_a_broker_without_tls_is_tried_again(broker: Mosquitto, caplog: pytest.L
     receiver.stop()
 
 
-def test_a_client_of_the_same_name_is_told_of(broker: Mosquitto, caplog: pytest.LogCaptureFixture) -> None:
-    """The two take the session from each other again and again; mosquitto does not say why it ends the connection."""
+def test_another_client_with_the_same_client_id_is_logged(broker: Mosquitto, caplog: pytest.LogCaptureFixture) -> None:
+    """Both clients take over the session repeatedly; mosquitto ends the connection without a reason."""
     with caplog.at_level(logging.WARNING):
         receivers = [started(source(broker), Inbox()) for _ in range(2)]
         wait_until(lambda: "Does another client have the client_id dotr?" in caplog.text)
@@ -401,7 +401,7 @@ def test_a_client_of_the_same_name_is_told_of(broker: Mosquitto, caplog: pytest.
         receivers[1].stop()
 
 
-def test_what_speaks_no_mqtt_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_server_of_another_protocol_is_retried(caplog: pytest.LogCaptureFixture) -> None:
     import socket
     import threading
 

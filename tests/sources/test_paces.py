@@ -1,4 +1,4 @@
-"""Paces: records are held until their time has come, and positions are those of the records that are held."""
+"""Paces: records are held until the clock reaches their times, and the position is that of the first held one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Clock:
         return self.now
 
 
-def test_records_come_when_their_time_has_come(tmp_path: Path) -> None:
+def test_records_are_read_when_the_clock_reaches_their_times(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson"
     lines = ['{"time": 10, "graph": ""}', "broken", '{"time": 70, "graph": ""}', '{"time": 20, "graph": ""}', '{"time": 130, "graph": ""}']
     path.write_text("\n".join(lines))
@@ -40,14 +40,14 @@ def test_records_come_when_their_time_has_come(tmp_path: Path) -> None:
     clock.now += 1
     assert read(1) == [3]
     assert feed.end.line == 4
-    assert read() == [4]  # an earlier time has come, but waited for the one before it
+    assert read() == [4]  # its time is earlier, but the record before it was held
     assert read() == []
     feed.held_back = False
     assert read() == [5]
     assert (feed.holding, feed.ended) == (False, True)
 
 
-def test_input_that_is_held_back_is_not_idle(tmp_path: Path) -> None:
+def test_input_held_back_by_its_pace_is_not_idle(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson"
     path.write_text("".join(f'{{"time": {60 * n}, "graph": ""}}\n' for n in range(4)))
     clock = Clock()

@@ -166,7 +166,7 @@ class _PlannedInput:
     def check(self) -> None:
         """Check that the topics are those that they were."""
         cluster = Cluster(self.topics, self.events)
-        found = cluster.ask(cluster.partitions)
+        found = cluster.request(cluster.partitions)
         check_identities(cluster, self._partitions, {each.key: each.identity for each in found})
 
     def watch(self) -> None:

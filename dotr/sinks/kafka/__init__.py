@@ -1,1 +1,1 @@
-"""Topics of Kafka as outputs: batches exactly once in transactions, or at least once."""
+"""Topics of Kafka as outputs: batches exactly once, in transactions, or at least once."""

@@ -1,7 +1,7 @@
-"""Producers of a Kafka cluster: their properties, and what their errors mean.
+"""Producers of a Kafka cluster: their properties, and the classification of their errors.
 
-Errors are of two kinds. What can succeed later (a broker that is away) is tried again without end;
-what cannot (credentials, a certificate, a topic that is unknown or forbidden) is `TopicFailed`.
+Errors are of two kinds. A transient error (an unreachable broker) is retried without end. A
+permanent error (credentials, a certificate, a topic that is unknown or forbidden) is `TopicFailed`.
 No message shows the value of a secret.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger("dotr")
 
 _SILENT: Final = logging.getLogger("dotr.librdkafka")
-"""Takes what librdkafka would print by itself: that it is fenced. Its errors come as exceptions."""
+"""Discards what librdkafka logs by itself, such as fencing: its errors are raised as exceptions."""
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
@@ -52,7 +52,7 @@ REFUSED: Final[Mapping[str, str]] = {
 _DEFAULTS: Final[Mapping[str, str | int | bool]] = {
     "client.id": "dotr",
     "linger.ms": 20,
-    "message.timeout.ms": 0,  # a broker that is away is waited for
+    "message.timeout.ms": 0,  # no limit: an unreachable broker is retried without end
     "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 60_000,
     "socket.connection.setup.timeout.ms": 10_000,
@@ -61,9 +61,9 @@ _ALWAYS: Final[Mapping[str, str | int | bool]] = {"enable.idempotence": True, "l
 
 TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
 TRANSACTION_MILLISECONDS: Final = 15 * 60 * 1_000
-"""Longest duration of a transaction where nothing is said: the most that a broker allows by default."""
+"""Default limit of the duration of a transaction: the highest that a broker allows by default."""
 
-_CERTAIN: Final = (
+_PERMANENT: Final = (
     "_AUTHENTICATION",
     "SASL_AUTHENTICATION_FAILED",
     "UNSUPPORTED_SASL_MECHANISM",
@@ -77,22 +77,22 @@ _CERTAIN: Final = (
     "_UNKNOWN_TOPIC",
     "_UNKNOWN_PARTITION",
 )
-"""Errors that stay, whatever is tried again."""
+"""Names of permanent errors: a retry cannot succeed."""
 
 STEP_SECONDS: Final = 1.0
-"""Longest wait between two looks at whether the run is stopped."""
+"""Longest wait between two calls of `check`."""
 _PATIENCE_SECONDS: Final = 10.0
-"""Silence of a broker before a warning, and between warnings six times as much."""
+"""Time without a response before the first warning; six times as long between further ones."""
 _TOPIC_BYTES: Final = 1_048_588
-"""`max.message.bytes` of a topic where it cannot be asked."""
+"""`max.message.bytes` of a topic where the user may not read it: Kafka's default."""
 OVERHEAD_BYTES: Final = 512
-"""Room for headers and the frame of a record."""
+"""Reserve for headers and the frame of a record."""
 
 
 class TopicFailed(WriteFailed):
-    """An output that cannot be written any further, with a `diagnostic` that says why.
+    """Failure of an output that cannot be written further, with the reason as `diagnostic`.
 
-    Before the first batch it is an error of the user's (`Refused`); later the run fails.
+    Before the first batch it is raised as an error of the user (`Refused`); later the run fails.
     """
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
@@ -100,13 +100,16 @@ class TopicFailed(WriteFailed):
         super().__init__(f"{code} {message}. {hint}".strip())
 
     def refused(self, span: Span | None) -> Refused:
-        """The error of the user's, with its place in the configuration."""
+        """The failure as an error of the user, with its place in the configuration."""
         return Refused([replace(self.diagnostic, span=span)])
 
 
 class ProducerEvents:
-    """What clients of an output have told of their connection: an error that stays, the reason of the
-    last one that may pass, and how often a broker was lost.
+    """State of the connection of an output's clients, updated by their error callbacks.
+
+    - `failure`: the permanent error, if one has occurred.
+    - `reason`: the text of the last transient error.
+    - `lost`: the number of transient errors.
     """
 
     def __init__(self, destination: KafkaDestination) -> None:
@@ -118,8 +121,8 @@ class ProducerEvents:
         self.lost = 0
 
     def on_error(self, error: KafkaError) -> None:
-        """Note an error of a client."""
-        failure = lasting_failure(self._destination, error)
+        """Record an error of a client: librdkafka's error callback."""
+        failure = permanent_failure(self._destination, error)
         if failure is not None:
             self.failure = failure
             return
@@ -128,12 +131,12 @@ class ProducerEvents:
             self.reason = error_text(self._destination, error)
 
     def answered(self) -> None:
-        """Note that a broker has answered."""
+        """Record a response of a broker, which postpones the next warning."""
         self._since = time.monotonic()
         self._warn_at = self._since + _PATIENCE_SECONDS
 
     def waiting(self, check: Check) -> None:
-        """Note a wait: raises the error that stays, or what `check` raises; warns from time to time."""
+        """Called while waiting: raises the permanent error, or what `check` raises; warns."""
         if self.failure is not None:
             raise self.failure
         check()
@@ -144,24 +147,25 @@ class ProducerEvents:
 
 
 def properties_of(destination: KafkaDestination, *, values: bool = True) -> dict[str, str | int | bool]:
-    """The properties of a producer. Without `values`, secrets are left as they are written.
+    """The properties of a producer, by name.
 
-    Raises `Refused` (S124) where the environment lacks a secret.
+    With `values=False`, references to secrets (`${NAME}`) are not replaced. Raises `Refused` (S124)
+    where a secret is missing from the environment.
     """
     given = {name: revealed(text) if values else text for name, text in destination.properties}
     return {**_DEFAULTS, **given, **_ALWAYS}
 
 
 def transaction_properties(destination: KafkaDestination, name: str) -> dict[str, str | int | bool]:
-    """The properties of a producer of transactions under this name."""
+    """Further properties of a producer of transactions; `name` is its `transactional.id`."""
     timeout = transaction_seconds(destination) * 1_000
-    # the timeout of a message cannot be longer than that of its transaction
+    # librdkafka requires a timeout of messages within that of the transaction
     patience = dict(destination.properties).get("message.timeout.ms", int(timeout))
     return {"transactional.id": name, TRANSACTION_TIMEOUT: int(timeout), "message.timeout.ms": patience}
 
 
 def transaction_seconds(destination: KafkaDestination) -> float:
-    """The longest duration of a transaction; raises `Refused` (C227) where it is no number."""
+    """Limit of the duration of a transaction in s; raises `Refused` (C227) for another text."""
     text = dict(destination.properties).get(TRANSACTION_TIMEOUT, str(TRANSACTION_MILLISECONDS))
     if not text.isdecimal():
         raise refuse("C227", f"{TRANSACTION_TIMEOUT} is {text}, and no number of milliseconds", destination.span)
@@ -169,7 +173,10 @@ def transaction_seconds(destination: KafkaDestination) -> float:
 
 
 def producer(destination: KafkaDestination, events: ProducerEvents, further: Mapping[str, str | int | bool]) -> Producer:
-    """A client that writes; raises `Refused` (C227) where its properties cannot be used."""
+    """A producer; `further` properties override those of the output.
+
+    Raises `Refused` (C227) where its properties cannot be used.
+    """
     library = kafka()
     try:
         return library.Producer({**properties_of(destination), **further, "error_cb": events.on_error, "logger": _SILENT})  # type: ignore[no-any-return]
@@ -178,7 +185,7 @@ def producer(destination: KafkaDestination, events: ProducerEvents, further: Map
 
 
 def consumer(destination: KafkaDestination, events: ProducerEvents, group: str) -> Consumer:
-    """A client that asks what a group has committed; raises `Refused` (C227)."""
+    """A consumer that requests the committed offsets of a group; raises `Refused` (C227)."""
     library = kafka()
     further = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed", "log_level": 0}
     try:
@@ -191,13 +198,14 @@ _CONNECTION: Final = ("bootstrap.", "security.", "sasl.", "ssl.", "socket.", "br
 
 
 def connection_properties(destination: KafkaDestination) -> dict[str, str | int | bool]:
-    """The properties that a client has which does not write."""
+    """The properties of the connection alone, for clients that are no producers."""
     return {name: value for name, value in properties_of(destination).items() if name.startswith(_CONNECTION)}
 
 
 def check_properties(destination: KafkaDestination) -> Diagnostic | None:
-    """The problem of properties of which no client can be made, or None. Connects to nothing, and reads
-    no secret: keys and certificates given as text are not checked.
+    """The problem of properties that no producer can have, or None.
+
+    Connects to nothing, and reads no secret: keys and certificates given as text are not checked.
 
     Raises `Refused` (C226) where the library is not installed.
     """
@@ -223,16 +231,18 @@ def _unusable(destination: KafkaDestination, error: KafkaError) -> Refused:
     return refuse("C227", f"the client cannot be made: {without_secrets(destination, error.str())}", destination.span, hint)
 
 
-class TopicFacts(NamedTuple):
-    """Partitions of a topic, and the most bytes that one of its messages can have."""
+class TopicMetadata(NamedTuple):
+    """Number of partitions of a topic, and limit of the bytes of one of its messages."""
 
     partitions: int
     most_bytes: int
 
 
-def topic_facts(destination: KafkaDestination, events: ProducerEvents, check: Check) -> TopicFacts:
-    """Ask the cluster for the topic, until a broker answers; raises `TopicFailed` where it has none
-    (S126), or refuses (S125).
+def topic_metadata(destination: KafkaDestination, events: ProducerEvents, check: Check) -> TopicMetadata:
+    """Request the metadata of the topic, until a broker responds.
+
+    Raises `TopicFailed` for a permanent error (S125) or an unknown topic (S126), and what `check`
+    raises.
     """
     library = kafka()
     from confluent_kafka import TopicCollection
@@ -248,7 +258,7 @@ def topic_facts(destination: KafkaDestination, events: ProducerEvents, check: Ch
             described = _polled(admin, admin.describe_topics(TopicCollection([name]), request_timeout=5)[name], events, check)
             break
         except library.KafkaException as error:
-            failure = lasting_failure(destination, error.args[0])
+            failure = permanent_failure(destination, error.args[0])
             if failure is not None:
                 raise failure from None
             events.waiting(check)
@@ -258,26 +268,26 @@ def topic_facts(destination: KafkaDestination, events: ProducerEvents, check: Ch
         resource = ConfigResource(ResourceType.TOPIC, name)
         given = _polled(admin, admin.describe_configs([resource], request_timeout=5)[resource], events, check)
         most = int(given["max.message.bytes"].value)
-    except (library.KafkaException, KeyError, ValueError, TypeError):  # not every user may ask
+    except (library.KafkaException, KeyError, ValueError, TypeError):  # not every user may read it
         most = _TOPIC_BYTES
-    return TopicFacts(len(described.partitions), most)
+    return TopicMetadata(len(described.partitions), most)
 
 
 def _polled(admin: AdminClient, future, events: ProducerEvents, check: Check):  # type: ignore[no-untyped-def]
-    """The result of a request, looking from time to time at whether waiting has an end."""
+    """The result of a request; calls `check` while it waits."""
     while not future.done():
         admin.poll(0.05)
         events.waiting(check)
     return future.result()
 
 
-def lasting_failure(destination: KafkaDestination, error: KafkaError) -> TopicFailed | None:
-    """The failure of an error that stays, whatever is tried again; None for others."""
+def permanent_failure(destination: KafkaDestination, error: KafkaError) -> TopicFailed | None:
+    """The failure for a permanent error; None for a transient one."""
     name, text = error.name(), error_text(destination, error)
     if name == "_SSL" and "certificate" in text.lower():
         hint = "ssl.ca.location names the root that signs the broker's certificate; the host name must be the certificate's."
         return TopicFailed("S125", f"{destination}: TLS cannot be: {text}", hint)
-    if name not in _CERTAIN:
+    if name not in _PERMANENT:
         return None
     if "UNKNOWN" in name:
         return TopicFailed(

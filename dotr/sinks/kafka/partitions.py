@@ -1,6 +1,6 @@
-"""Partitions of messages: murmur2 of the key, as Java's client has it; without a key the ordinal.
+"""Partitioner of messages: murmur2 of the key, as in Java's client, or the ordinal without a key.
 
-Cost: a key is hashed once while it is remembered (65,536 keys).
+Cost: a key is hashed once while it is cached (65,536 keys).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dotr.sinks.messages import OutgoingMessage
 _MULTIPLIER: Final = 0x5BD1E995
 _SEED: Final = 0x9747B28C
 _MASK: Final = 0xFFFFFFFF
-_REMEMBERED: Final = 1 << 16
+_CACHED_KEYS: Final = 1 << 16
 
 
 def murmur2(key: bytes) -> int:
@@ -37,14 +37,14 @@ def murmur2(key: bytes) -> int:
 
 
 def partitioner(partitions: int) -> Callable[[OutgoingMessage], int]:
-    """A function that gives the partition of a message among so many.
+    """A function from a message to its partition, of the number of partitions.
 
     >>> choose = partitioner(3)
     >>> choose(OutgoingMessage(b"", [], None, 4, None)), choose(OutgoingMessage(b"", [], b"foobar", 4, None))
     (1, 0)
     """
 
-    @lru_cache(_REMEMBERED)
+    @lru_cache(_CACHED_KEYS)
     def of_key(key: bytes) -> int:
         return (murmur2(key) & 0x7FFFFFFF) % partitions
 

@@ -1,7 +1,7 @@
-"""Messages written at least once: by a run in process, and on Spark where an output asks for it.
+"""Sinks that write messages to a topic at least once: in process, and on Spark if so configured.
 
-Within a run the producer is idempotent, so each message is there once. A run that is killed, or a
-batch that is cut off, is written again; readers drop duplicates by `dotr-id`.
+Within a run the producer is idempotent, so each message is written once. After a kill, the output
+of the run or batch is written again; readers drop duplicates by `dotr-id`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dotr.model.stream import DeadLetter
 from dotr.sinks.batches import Check, Reject, check_nothing
 from dotr.sinks.destinations import KafkaDestination
 from dotr.sinks.files import WriteFailed
-from dotr.sinks.kafka.client import STEP_SECONDS, TopicFailed, lasting_failure
+from dotr.sinks.kafka.client import STEP_SECONDS, TopicFailed, permanent_failure
 from dotr.sinks.kafka.writing import TopicWriter
 from dotr.sinks.messages import Encoder
 from dotr.sources.kafka.client import error_text
@@ -26,13 +26,13 @@ T = TypeVar("T")
 
 
 class _Delivery(Generic[T]):
-    """A producer, and the first message that it could not deliver."""
+    """A producer, and the error of the first message that it could not deliver."""
 
     def __init__(self, destination: KafkaDestination, new_encoder: Callable[[], Encoder[T]], check: Check) -> None:
         self.writer = TopicWriter(destination, new_encoder)
         self._failure: WriteFailed | None = None
         try:
-            self.writer.look(check)
+            self.writer.fetch_metadata(check)
         except TopicFailed as failed:
             raise failed.refused(destination.span) from None
         further = {"delivery.report.only.error": True, "on_delivery": self._delivered}
@@ -41,10 +41,10 @@ class _Delivery(Generic[T]):
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._failure is None:
             destination = self.writer.destination
-            self._failure = lasting_failure(destination, error) or WriteFailed(f"{destination}: {error_text(destination, error)}")
+            self._failure = permanent_failure(destination, error) or WriteFailed(f"{destination}: {error_text(destination, error)}")
 
     def check(self) -> None:
-        """Hear of messages that were not delivered; raises `WriteFailed` for the first of them."""
+        """Handle delivery reports; raises `WriteFailed` for the first failed message."""
         self.client.poll(0)
         if self._failure is not None:
             raise self._failure
@@ -52,7 +52,7 @@ class _Delivery(Generic[T]):
             raise self.writer.events.failure
 
     def deliver_all(self, check: Check) -> None:
-        """Wait until all messages are delivered, however long a broker is away."""
+        """Wait until all messages are delivered, without a time limit; raises `WriteFailed`."""
         while self.client.flush(STEP_SECONDS):
             self.check()
             self.writer.events.waiting(check)
@@ -61,7 +61,7 @@ class _Delivery(Generic[T]):
 
 
 class TopicSink(Generic[T]):
-    """A topic as the sink of a run in process; messages that are too long go to `reject`."""
+    """A topic as a `RunSink`; `reject` receives the dead letters of messages that are too long."""
 
     def __init__(self, destination: KafkaDestination, new_encoder: Callable[[], Encoder[T]], check: Check, reject: Reject) -> None:
         self._delivery = _Delivery(destination, new_encoder, check)
@@ -80,17 +80,17 @@ class TopicSink(Generic[T]):
             delivery.check()
 
     def flush(self) -> None:
-        """Hear of messages that were not delivered; those on their way need no push."""
+        """Handle delivery reports; raises `WriteFailed`. The client sends queued messages."""
         self._delivery.check()
 
     def mark(self) -> None:
-        """None: what is sent cannot be taken back."""
+        """Returns None: sent messages cannot be withdrawn."""
 
     def truncate(self, mark: int) -> None:
-        """Nothing: there are no marks."""
+        """Never called: there are no marks."""
 
     def discard(self) -> None:
-        """Leave the cluster."""
+        """Discard undelivered messages, and close the producer."""
         self._delivery.client.purge()
 
     def __enter__(self) -> Self:
@@ -104,7 +104,7 @@ class TopicSink(Generic[T]):
 
 
 class RepeatedBatches(Generic[T]):
-    """A topic as a `BatchSink` that writes a batch again which was cut off."""
+    """A topic as a `BatchSink`, at least once: an interrupted batch is written again."""
 
     def __init__(self, destination: KafkaDestination, new_encoder: Callable[[], Encoder[T]]) -> None:
         self._destination = destination
@@ -112,17 +112,17 @@ class RepeatedBatches(Generic[T]):
         self._delivery: _Delivery[T] | None = None
 
     def open(self, check: Check) -> None:
-        """None: batches need not be known. Raises `Refused`."""
+        """Connect; returns None, as written batches are not recorded. Raises `Refused`."""
         self._delivery = _Delivery(self._destination, self._new_encoder, check)
 
     def write_batch(self, number: int, blocks: Iterable[Sequence[T]], check: Check) -> list[DeadLetter]:
         """Send a batch, and wait until all of it is delivered."""
         assert self._delivery is not None
-        refused = self._delivery.writer.send(self._delivery.client, blocks, check)
+        rejected = self._delivery.writer.send(self._delivery.client, blocks, check)
         self._delivery.deliver_all(check)
-        return refused
+        return rejected
 
     def close(self) -> None:
-        """Leave the cluster."""
+        """Discard undelivered messages, and close the producer."""
         if self._delivery is not None:
             self._delivery.client.purge()

@@ -1,13 +1,13 @@
-"""Batches written exactly once: each is one transaction, in which its number is committed, too.
+"""Batches written exactly once: each is one transaction, which also commits its number.
 
-Idea: the offset that a group of dotr's own has for partition 0 of the topic is the number of the
-batch after the last one that is there. It is committed in the transaction of the batch, so both are
-there or neither. At a start `init_transactions` fences an older driver and ends what it had begun;
-then the offset says which batch is the last. No topic and no record is added.
-Invariant: readers with `read_committed` see each batch once. A group has an offset from the first
-start on, so an offset that is not there was forgotten by the broker, and nothing else.
-Whatever fails and is not certain to fail again is tried again behind a new producer and a new look
-at the offset: a commit whose answer was lost is found that way.
+Idea: the number of the next batch is the committed offset of a group of dotr's own, for partition 0
+of the topic. It is committed in the transaction of the batch, so that both are written or neither.
+At a start, `init_transactions` fences an older driver and aborts its open transaction; then the
+offset gives the last batch. No topic and no record is added.
+Invariant: readers with `read_committed` read each batch once. A group has an offset from the first
+start on, so a missing offset was deleted by the broker.
+Recovery: after a transient error, a new producer is created and the offset is read again before the
+batch is repeated. A commit whose response was lost is detected by the offset.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dotr.sinks.kafka.client import (
     ProducerEvents,
     TopicFailed,
     consumer,
-    lasting_failure,
+    permanent_failure,
     transaction_properties,
     transaction_seconds,
 )
@@ -47,22 +47,21 @@ R = TypeVar("R")
 _FENCED: Final = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
 _PAUSE_SECONDS: Final = 0.5
 _ABORT_SECONDS: Final = 5.0
-"""Longest wait for the end of a transaction of a run that is stopped; the next start ends it."""
+"""Longest wait for the abort of a transaction; otherwise the next start aborts it."""
 _CALL_SECONDS: Final = (5.0, 60.0)
-"""Longest duration of a call, doubled with each attempt up to the second number. What the call was to
-do is then looked for behind a new producer."""
+"""Time limit of a call at the first attempt, and the maximum to which it is doubled. After a
+time-out a new producer reads whether the call has succeeded."""
 _LOST_SECONDS: Final = 2.0
-"""Longest duration of a call after a broker was lost."""
+"""Time limit of a call after a broker was lost."""
 _REFRESH_SECONDS: Final = 3_600.0
-"""Age of an offset at which an empty batch commits it again, so that a broker does not forget it."""
+"""Age of an offset at which an empty batch commits it again, before a broker deletes it."""
 
 
-def bounded(action: Callable[[], R], seconds: float, events: ProducerEvents, check: Check) -> R:
-    """The result of a call to the library that is to end within so many seconds.
+def with_time_limit(action: Callable[[], R], seconds: float, events: ProducerEvents, check: Check) -> R:
+    """The result of a call to the library, in a thread, with a time limit.
 
-    Some calls do not, where a broker was lost meanwhile; such a call is left behind, with its
-    client. Raises what the call raises, KafkaException (_TIMED_OUT) where it has no end, and what
-    `check` raises while it waits.
+    A call may block forever if a broker is lost; its thread and client are then abandoned. Raises
+    what the call raises, KafkaException (_TIMED_OUT) after `seconds`, and what `check` raises.
     """
     result: Future[R] = Future()
 
@@ -85,7 +84,7 @@ def bounded(action: Callable[[], R], seconds: float, events: ProducerEvents, che
 
 
 def transaction_name(pipeline: str, output: str, identity: str) -> str:
-    """The `transactional.id` of an output, which is the name of its group, too.
+    """The `transactional.id` of an output, which is also the name of its group.
 
     >>> transaction_name("fire alarm", "0", "a1b2")
     'dotr-fire%20alarm-0-a1b2'
@@ -94,7 +93,7 @@ def transaction_name(pipeline: str, output: str, identity: str) -> str:
 
 
 class TransactionBatches(Generic[T]):
-    """A topic as a `BatchSink` in which each batch is there once."""
+    """A topic as a `BatchSink` that writes each batch exactly once."""
 
     def __init__(self, destination: KafkaDestination, name: str, new_encoder: Callable[[], Encoder[T]], history: BatchHistory) -> None:
         self._destination = destination
@@ -110,20 +109,20 @@ class TransactionBatches(Generic[T]):
         self._lost = 0
 
     def open(self, check: Check) -> int | None:
-        """Connect, fence older drivers, and find the last batch; raises `Refused`."""
+        """Connect, fence older drivers, and return the last batch; raises `Refused`."""
         try:
-            self._writer.look(check)
+            self._writer.fetch_metadata(check)
             offset = self._connect(check)
             if offset is None:
-                offset = self._decided()
+                offset = self._offset_of_history()
                 self._commit_number(offset, check)
         except TopicFailed as failed:
             raise failed.refused(self._destination.span) from None
         self._last = offset - 1
         return self._last if self._last >= 0 else None
 
-    def _decided(self) -> int:
-        """The number of the next batch where the broker knows none; raises `Refused` (S122) in doubt."""
+    def _offset_of_history(self) -> int:
+        """The next batch where the group has no offset; raises `Refused` (S122) in doubt."""
         history = self._history
         if not history.is_in_doubt:
             return history.written
@@ -135,43 +134,43 @@ class TransactionBatches(Generic[T]):
         raise refuse("S122", message, self._destination.span, hint)
 
     def write_batch(self, number: int, blocks: Iterable[Sequence[T]], check: Check) -> list[DeadLetter]:
-        """Write a batch in a transaction, unless it is there already."""
+        """Write a batch in a transaction, unless it is written already."""
         if self._last < number and self._is_fresh and next(iter(blocks), None) is None:
             return []
         while number > self._last:
             began = time.monotonic()
             try:
-                refused = self._attempt(number, blocks, check)
+                rejected = self._attempt(number, blocks, check)
                 self._last = number
-                return refused
+                return rejected
             except kafka().KafkaException as error:
                 self._recover(number, error.args[0], began, check)
         return self._writer.too_long(blocks)
 
     @property
     def _is_fresh(self) -> bool:
-        """Test for an offset that was committed not long ago."""
+        """True if the offset was committed recently, so that an empty batch need not commit it."""
         return time.monotonic() < self._committed_at + _REFRESH_SECONDS
 
     def close(self) -> None:
-        """Leave the cluster; a transaction under way is ended by the next start."""
+        """Close the producer; the next start aborts an open transaction."""
         if self._producer is not None:
             self._producer.purge()
             self._producer = None
 
     def _connect(self, check: Check) -> int | None:
-        """Make a producer, fence older ones, and read the offset; None where the group has none."""
+        """Create a producer, fence older ones, and read the offset; None without one."""
         self.close()
-        self._producer = self._patiently(self._initialized, check)
-        asking = consumer(self._destination, self._writer.events, self._name)
+        self._producer = self._retried(self._initialized, check)
+        client = consumer(self._destination, self._writer.events, self._name)
         try:
-            place = kafka().TopicPartition(self._destination.topic, 0)
-            (found,) = self._patiently(lambda: asking.committed([place], timeout=STEP_SECONDS), check)
-            self._group = asking.consumer_group_metadata()
+            partition = kafka().TopicPartition(self._destination.topic, 0)
+            (committed,) = self._retried(lambda: client.committed([partition], timeout=STEP_SECONDS), check)
+            self._group = client.consumer_group_metadata()
         finally:
-            asking.close()
+            client.close()
         self._writer.events.answered()
-        return int(found.offset) if found.offset >= 0 else None
+        return int(committed.offset) if committed.offset >= 0 else None
 
     def _initialized(self) -> Producer:
         """A new producer that has fenced older ones."""
@@ -179,13 +178,13 @@ class TransactionBatches(Generic[T]):
         client.init_transactions(self._seconds)
         return client
 
-    def _patiently(self, action: Callable[[], R], check: Check) -> R:
-        """Do what a broker may refuse for a while: one that is away, or has just started."""
+    def _retried(self, action: Callable[[], R], check: Check) -> R:
+        """The result of a call, repeated after transient errors."""
         while True:
             try:
-                return bounded(action, self._seconds + _LOST_SECONDS, self._writer.events, check)
+                return with_time_limit(action, self._seconds + _LOST_SECONDS, self._writer.events, check)
             except kafka().KafkaException as error:
-                failure = lasting_failure(self._destination, error.args[0])
+                failure = permanent_failure(self._destination, error.args[0])
                 if failure is not None:
                     raise failure from None
                 self._writer.events.waiting(check)
@@ -198,23 +197,23 @@ class TransactionBatches(Generic[T]):
         self._lost = self._writer.events.lost
         client.begin_transaction()
         try:
-            refused = self._writer.send(client, blocks, check)
+            rejected = self._writer.send(client, blocks, check)
             self._end(client, number + 1, check)
         except BaseException:
             with suppress(kafka().KafkaException):
                 client.abort_transaction(_ABORT_SECONDS)
             raise
-        return refused
+        return rejected
 
     def _end(self, client: Producer, offset: int, check: Check) -> None:
         """Commit the offset, and the transaction with it."""
         events = self._writer.events
-        place = kafka().TopicPartition(self._destination.topic, 0, offset)
+        partition = kafka().TopicPartition(self._destination.topic, 0, offset)
         while client.flush(STEP_SECONDS):
             events.waiting(check)
         seconds = self._seconds if events.lost == self._lost else _LOST_SECONDS
-        bounded(lambda: client.send_offsets_to_transaction([place], self._group, seconds), seconds, events, check)
-        bounded(lambda: client.commit_transaction(seconds), seconds, events, check)
+        with_time_limit(lambda: client.send_offsets_to_transaction([partition], self._group, seconds), seconds, events, check)
+        with_time_limit(lambda: client.commit_transaction(seconds), seconds, events, check)
         events.answered()
         self._seconds = _CALL_SECONDS[0]
         self._committed_at = time.monotonic()
@@ -229,7 +228,7 @@ class TransactionBatches(Generic[T]):
                 self._end(self._producer, offset, check)
                 return
             except kafka().KafkaException as error:
-                failure = lasting_failure(self._destination, error.args[0])
+                failure = permanent_failure(self._destination, error.args[0])
                 if failure is not None:
                     raise failure from None
                 self._writer.events.waiting(check)
@@ -237,9 +236,9 @@ class TransactionBatches(Generic[T]):
                 self._connect(check)
 
     def _recover(self, number: int, error: KafkaError, began: float, check: Check) -> None:
-        """Connect anew after a transaction that failed; raises where it would fail again."""
+        """Connect again after a failed transaction; raises for a permanent error."""
         destination, events = self._destination, self._writer.events
-        failure = lasting_failure(destination, error)
+        failure = permanent_failure(destination, error)
         if failure is not None:
             raise failure
         if events.lost == self._lost:  # no broker was away

@@ -1,4 +1,4 @@
-"""Writing of messages to a topic: what transactions and plain producers have in common."""
+"""Writing of messages to a topic, shared by transactions and plain producers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from dotr.model.stream import DeadLetter
 from dotr.sinks.batches import Check
 from dotr.sinks.destinations import KafkaDestination
-from dotr.sinks.kafka.client import OVERHEAD_BYTES, ProducerEvents, TopicFacts, producer, topic_facts
+from dotr.sinks.kafka.client import OVERHEAD_BYTES, ProducerEvents, TopicMetadata, producer, topic_metadata
 from dotr.sinks.kafka.partitions import partitioner
 from dotr.sinks.messages import Encoder, OutgoingMessage, too_long
 
@@ -18,60 +18,61 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SMALLEST_BYTES = 1_000
-"""The least that librdkafka takes as `message.max.bytes`."""
+"""The least value of librdkafka's `message.max.bytes`."""
 
 
 class TopicWriter(Generic[T]):
-    """A topic with its partitions, and messages on their way to it.
+    """Writer of messages to a topic; `fetch_metadata` is called before all else.
 
-    `new_encoder` gives the encoder of a batch.
+    `new_encoder` returns the encoder of a batch.
     """
 
     def __init__(self, destination: KafkaDestination, new_encoder: Callable[[], Encoder[T]]) -> None:
         self.destination = destination
         self.events = ProducerEvents(destination)
         self.new_encoder = new_encoder
-        self._facts = TopicFacts(1, 1)
+        self._metadata = TopicMetadata(1, 1)
         self._most_bytes = 0
         self._partition: Callable[[OutgoingMessage], int] = partitioner(1)
 
-    def look(self, check: Check) -> None:
-        """Find the partitions of the topic; raises `TopicFailed` (S125, S126)."""
-        self._facts = facts = topic_facts(self.destination, self.events, check)
+    def fetch_metadata(self, check: Check) -> None:
+        """Request partitions and limits of the topic; raises `TopicFailed` (S125, S126)."""
+        self._metadata = metadata = topic_metadata(self.destination, self.events, check)
         given = dict(self.destination.properties).get("message.max.bytes", "")
-        most = min(facts.most_bytes, int(given)) if given.isdecimal() else facts.most_bytes
+        most = min(metadata.most_bytes, int(given)) if given.isdecimal() else metadata.most_bytes
         self._most_bytes = max(most, _SMALLEST_BYTES)
-        self._partition = partitioner(facts.partitions)
+        self._partition = partitioner(metadata.partitions)
 
     def producer(self, further: Mapping[str, str | int | bool]) -> Producer:
-        """A new producer. Neither a message nor several together exceed what the topic takes."""
+        """A new producer, whose messages and batches of them do not exceed the topic's limit."""
         most = self._most_bytes
         given = dict(self.destination.properties).get("batch.size", "")
         sizes = {"message.max.bytes": most, "batch.size": min(most, int(given)) if given.isdecimal() else min(most, 1_000_000)}
         return producer(self.destination, self.events, {**sizes, **further})
 
     def send(self, client: Producer, blocks: Iterable[Sequence[T]], check: Check) -> list[DeadLetter]:
-        """Hand all messages of a batch to a producer; returns those that are too long."""
+        """Send all messages of a batch; returns the dead letters of those that are too long."""
         encode = self.new_encoder()
-        refused: list[DeadLetter] = []
+        rejected: list[DeadLetter] = []
         for block in blocks:
-            refused += self.send_block(client, encode, block, check)
+            rejected += self.send_block(client, encode, block, check)
             client.poll(0)
-        return refused
+        return rejected
 
     def send_block(self, client: Producer, encode: Encoder[T], block: Sequence[T], check: Check) -> list[DeadLetter]:
-        """Hand the messages of a block to a producer; returns those that are too long. Waits where the
-        producer has more than it can hold."""
+        """Send the messages of a block; returns the dead letters of those that are too long. Waits
+        while the queue of the producer is full.
+        """
         destination, partition, most = self.destination, self._partition, self._most_bytes - OVERHEAD_BYTES
         topic, event_time = destination.topic, destination.event_time
         produce = client.produce
-        refused: list[DeadLetter] = []
+        rejected: list[DeadLetter] = []
         for message in encode(block):
             body, headers, key, _, time = message
             if len(body) + (0 if key is None else len(key)) > most:
-                refused.append(too_long(message, str(destination), self._most_bytes))
+                rejected.append(too_long(message, str(destination), self._most_bytes))
                 continue
-            # 0 would be the clock's time
+            # librdkafka replaces 0 by the clock's time
             stamp = max(1, time // 1_000) if event_time and time is not None else 0
             while True:
                 try:
@@ -80,10 +81,10 @@ class TopicWriter(Generic[T]):
                 except BufferError:
                     client.poll(0.1)
                     self.events.waiting(check)
-        return refused
+        return rejected
 
     def too_long(self, blocks: Iterable[Sequence[T]]) -> list[DeadLetter]:
-        """The dead letters of a batch that is in the topic already."""
+        """The dead letters of the messages of a batch that are too long, without sending any."""
         encode, most = self.new_encoder(), self._most_bytes - OVERHEAD_BYTES
         name = str(self.destination)
         return [

@@ -1,1 +1,1 @@
-"""Kafka as an input: each partition is an input of its own, in the order of its offsets."""
+"""Kafka as an input: each partition is a separate input, read in the order of its offsets."""

@@ -1,7 +1,7 @@
-"""Topics as they are now: what a replay, or a check of data, reads of a Kafka input.
+"""Bounded read of a Kafka input, for replays and checks of data.
 
-Each partition is read from its first offset to the end that it has when the topics are opened,
-whether the input grows or not. Nothing waits for a broker that does not answer.
+Each partition is read from its first offset to its end at the time of opening, even if the input is
+unbounded. A broker that does not answer is an error: there is no retry.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WAIT_SECONDS: Final = 0.05
 
 class BoundedTopics:
     """A Kafka input up to its present end. Raises `Refused` where the broker does not answer, or
-    refuses.
+    answers with an error.
     """
 
     def __init__(self, topics: KafkaInput) -> None:
@@ -60,12 +60,12 @@ class BoundedTopics:
         try:
             reader.add(queue)
             while not queue.is_ended:
-                start, told = queue.next, len(queue.lost)
+                start, lost_before = queue.next, len(queue.lost)
                 messages = reader.take(queue, _CHUNK)
                 queue.next = (messages[-1].offset() or 0) + 1 if queue.messages else queue.fetched
                 records = (record for message in messages for record in decode(message, elements))
                 yield from with_lost(records, start, queue.next, queue.lost) if queue.lost else records
-                if not messages and told == len(queue.lost):
+                if not messages and lost_before == len(queue.lost):
                     reader.fetch(_WAIT_SECONDS)
         except InputFailed as failed:
             raise Refused([failed.diagnostic]) from None

@@ -1,5 +1,4 @@
-"""Kafka inputs of a run in process: their partitions as channels of the merge, also those that
-appear later."""
+"""Kafka inputs of a run in process: each partition, also a later one, is a channel of the merge."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from collections.abc import Iterator
 
 from dotr.sources.failures import InputFailed
 from dotr.sources.kafka.client import ClientEvents
-from dotr.sources.kafka.cluster import Cluster, NoAnswer
+from dotr.sources.kafka.cluster import Cluster, NoResponse
 from dotr.sources.kafka.feed import KafkaFeed
 from dotr.sources.kafka.reader import TopicReader
 from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
@@ -18,36 +17,39 @@ from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 
 _AHEAD = 10_000
-"""Elements of an input whose instants are open, while others are behind."""
+"""Limit of the elements that an input may be read ahead of slower ones."""
 
 
 class OpenedTopics:
     """A Kafka input whose cluster has answered: its partitions, with their first offsets.
 
-    Making one waits until a broker answers, if it is `patient`. Raises `InputFailed` for what
-    cannot succeed, or (S127) where nobody answers.
+    `patient`: the constructor waits until a broker answers. Raises `InputFailed` for permanent
+    errors, and (S127) where it is not patient and no broker answers.
     """
 
     def __init__(self, topics: KafkaInput, *, patient: bool = True) -> None:
         self.topics = topics
         self.events = ClientEvents(topics)
         self.cluster = Cluster(topics, self.events)
-        ask = self.cluster.ask if patient else self.cluster.once
+        request = self.cluster.request if patient else self.cluster.request_once
         try:
-            self.partitions: list[Partition] = ask(lambda: self.cluster.resolved(self.cluster.partitions()))
-        except NoAnswer as missing:
-            message = f"input {topics.name}: no answer from {topics.servers}: {missing}"
+            self.partitions: list[Partition] = request(lambda: self.cluster.resolved(self.cluster.partitions()))
+        except NoResponse as error:
+            message = f"input {topics.name}: no answer from {topics.servers}: {error}"
             raise InputFailed("S127", message, "Is bootstrap.servers right, and does the broker run?") from None
 
 
 class TopicChannels:
-    """The channels of an input's partitions."""
+    """The channels of an input's partitions, which share a client.
+
+    `pace` limits the rate of the input; `clock` replays it at the speed of its times (None: not).
+    """
 
     def __init__(self, opened: OpenedTopics, pace: RateLimit | NoRateLimit, clock: EventClock | None = None) -> None:
         self._opened = opened
         self._pace = pace
         self._clock = clock
-        self._reader = TopicReader(opened.topics, opened.events, _note)
+        self._reader = TopicReader(opened.topics, opened.events, _continue_behind)
         self._watch = TopicWatch(opened.cluster, opened.partitions)
         self._count = len(opened.partitions)
         self.channels = [self._channel(partition) for partition in opened.partitions]
@@ -64,7 +66,7 @@ class TopicChannels:
             yield self._channel(partition)
 
     def close(self) -> None:
-        """Read no further."""
+        """Stop reading, and close the client."""
         self._watch.stop()
         self._reader.close()
 
@@ -83,5 +85,5 @@ class TopicChannels:
         )
 
 
-def _note(partition: Partition, lost: LostRange) -> None:
-    """Nothing to do: the queue remembers the range, and its record is a dead letter."""
+def _continue_behind(partition: Partition, lost: LostRange) -> None:
+    """Does nothing: the queue keeps the range, and its record becomes a dead letter."""

@@ -1,7 +1,7 @@
-"""Clients of a Kafka cluster: their properties, and what their errors mean.
+"""Clients of a Kafka cluster: their properties, and the classification of their errors.
 
-Errors are of two kinds. What can succeed later (a broker that is away) is tried again without end;
-what cannot (credentials, a certificate, a topic that is unknown or forbidden) is `InputFailed`.
+Errors are of two kinds. A transient error (an unreachable broker) is retried without end. A
+permanent error (credentials, a certificate, a topic that is unknown or forbidden) is `InputFailed`.
 No message shows the value of a secret.
 """
 
@@ -38,7 +38,7 @@ REFUSED: Final[Mapping[str, str]] = {
 """Properties that a configuration cannot set, with the reason."""
 
 _ALWAYS: Final[Mapping[str, str | int | bool]] = {
-    "group.id": "dotr",  # the client wants one, and nothing is ever committed for it
+    "group.id": "dotr",  # librdkafka requires one; nothing is ever committed for it
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "auto.offset.reset": "error",
@@ -50,16 +50,16 @@ _ALWAYS: Final[Mapping[str, str | int | bool]] = {
 _DEFAULTS: Final[Mapping[str, str | int | bool]] = {
     "isolation.level": "read_committed",
     "client.id": "dotr",
-    "fetch.queue.backoff.ms": 10,  # with the default, a client whose queue was full waits a second
+    "fetch.queue.backoff.ms": 10,  # with the default, a client waits a second after its queue was full
     "queued.max.messages.kbytes": 16_384,
-    "max.poll.interval.ms": 86_400_000,  # a query that is far behind may not read for long
+    "max.poll.interval.ms": 86_400_000,  # a slow query may pause between two reads for hours
     "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 60_000,
     "socket.connection.setup.timeout.ms": 10_000,
     "topic.metadata.refresh.interval.ms": 10_000,
 }
 
-_CERTAIN: Final = (
+_PERMANENT: Final = (
     "_AUTHENTICATION",
     "SASL_AUTHENTICATION_FAILED",
     "UNSUPPORTED_SASL_MECHANISM",
@@ -67,11 +67,11 @@ _CERTAIN: Final = (
     "CLUSTER_AUTHORIZATION_FAILED",
     "INVALID_TOPIC_EXCEPTION",
 )
-"""Errors that stay, whatever is tried again."""
+"""Names of permanent errors: a retry cannot succeed."""
 
 
 def kafka() -> ModuleType:
-    """The library; raises `Refused` (C226) where it is not installed."""
+    """The module `confluent_kafka`; raises `Refused` (C226) where it is not installed."""
     try:
         import confluent_kafka
     except ImportError:
@@ -82,10 +82,12 @@ def kafka() -> ModuleType:
 
 
 def properties_of(topics: KafkaInput, *, values: bool = True) -> dict[str, str | int | bool]:
-    """The properties of a client. Without `values`, secrets are left as they are written, and no
-    broker is named: such a client connects to nothing.
+    """The properties of a client, by name.
 
-    Raises `Refused` (S124) where the environment lacks a secret.
+    With `values=False`, references to secrets (`${NAME}`) are not replaced, and the brokers are
+    left out: a client of these properties connects to nothing.
+
+    Raises `Refused` (S124) where a secret is missing from the environment.
     """
     given = {name: revealed(text) if values else text for name, text in topics.properties}
     if not values:
@@ -94,10 +96,11 @@ def properties_of(topics: KafkaInput, *, values: bool = True) -> dict[str, str |
 
 
 class ClientEvents:
-    """What clients of an input have told of their connection.
+    """State of the connection of an input's clients, updated by their error callbacks.
 
-    `is_connected` is False once all brokers are away; `reason` says why. `failure` is an error that
-    stays.
+    - `is_connected`: False once no broker can be reached.
+    - `reason`: the text of the last transient error.
+    - `failure`: the permanent error, if one has occurred.
     """
 
     def __init__(self, topics: KafkaInput) -> None:
@@ -107,8 +110,8 @@ class ClientEvents:
         self.failure: InputFailed | None = None
 
     def on_error(self, error: KafkaError) -> None:
-        """Note an error of a client."""
-        failure = lasting_failure(self._topics, error)
+        """Record an error of a client: librdkafka's error callback."""
+        failure = permanent_failure(self._topics, error)
         if failure is not None:
             self.failure = failure
         elif error.name() == "_ALL_BROKERS_DOWN":
@@ -117,19 +120,22 @@ class ClientEvents:
             self.reason = error_text(self._topics, error)
 
     def check(self) -> None:
-        """Raise the error that stays, if there is one."""
+        """Raise the permanent error, if one has occurred."""
         if self.failure is not None:
             raise self.failure
 
 
 def consumer(topics: KafkaInput, events: ClientEvents, **further: str | int | bool) -> Consumer:
-    """A client that reads; raises `Refused` (C227) where its properties cannot be used."""
+    """A consumer; `further` properties override those of the input.
+
+    Raises `Refused` (C227) where its properties cannot be used.
+    """
     return _client(kafka().Consumer, topics, {**properties_of(topics), **further}, events)  # type: ignore[return-value]
 
 
 def admin(topics: KafkaInput, events: ClientEvents) -> AdminClient:
-    """A client that asks for topics and offsets; raises `Refused` (C227) where its properties cannot
-    be used."""
+    """A client that requests topics and offsets; raises `Refused` (C227) where its properties
+    cannot be used."""
     kafka()
     from confluent_kafka.admin import AdminClient
 
@@ -147,8 +153,9 @@ _PROPERTIES: Final = "The properties are librdkafka's: https://github.com/conflu
 
 
 def check_properties(topics: KafkaInput) -> str:
-    """The reason why a client of these properties cannot be; empty if it can. Connects to nothing,
-    and reads no secret: keys and certificates given as text are not checked.
+    """The reason why no client can have these properties; empty if one can.
+
+    Connects to nothing, and reads no secret: keys and certificates given as text are not checked.
 
     Raises `Refused` (C226) where the library is not installed.
     """
@@ -167,40 +174,41 @@ def _property_error(topics: KafkaInput, error: KafkaError) -> str:
     return without_secrets(topics, error.str())
 
 
-def lasting_failure(topics: KafkaInput, error: KafkaError) -> InputFailed | None:
-    """The failure of an error that stays, whatever is tried again; None for others."""
+def permanent_failure(topics: KafkaInput, error: KafkaError) -> InputFailed | None:
+    """The failure for a permanent error; None for a transient one."""
     name, text = error.name(), error_text(topics, error)
     if name == "_SSL" and "certificate" in text.lower():
         hint = "ssl.ca.location names the root that signs the broker's certificate; the host name must be the certificate's."
         return InputFailed("S125", f"input {topics.name}: TLS with {topics.servers} cannot be: {text}", hint)
-    if name not in _CERTAIN:
+    if name not in _PERMANENT:
         return None
     hint = "Are sasl.mechanism, sasl.username and sasl.password right?" if "AUTHENTICATION" in name or "SASL" in name else ""
     return InputFailed("S125", f"input {topics.name}: {topics.servers} refuses: {text}", hint or "May this user read the topic?")
 
 
 class Connected(Protocol):
-    """An input or output that is a topic, with the properties of its clients."""
+    """A Kafka input or output, with the names and texts of its librdkafka properties."""
 
     @property
-    def properties(self) -> tuple[tuple[str, str], ...]: ...
+    def properties(self) -> tuple[tuple[str, str], ...]:
+        """Names and texts of properties; secrets are `${NAME}`."""
 
 
 def error_text(topics: Connected, error: KafkaError) -> str:
     """The message of an error without secrets, on one line.
 
-    librdkafka writes its own address in front: `sasl_plaintext://b1:9092/bootstrap: reason (after
-    3ms in state AUTH_REQ)`.
+    librdkafka prefixes the address of the broker: `sasl_plaintext://b1:9092/bootstrap: reason
+    (after 3ms in state AUTH_REQ)`.
     """
     return without_secrets(topics, " ".join(error.str().split()))
 
 
 def without_secrets(topics: Connected, text: str) -> str:
-    """A text in which the values of an input's or output's secrets are `${NAME}` again."""
+    """The text, with the values of the secrets of an input or output replaced by `${NAME}`."""
     for written in _secrets(topics.properties):
         try:
             value = revealed(written)
-        except Exception:  # without a value there is nothing to hide
+        except Exception:  # a secret without a value cannot be in the text
             continue
         if value:
             text = text.replace(value, written)

@@ -1,6 +1,6 @@
-"""Questions to a Kafka cluster: which partitions an input has, and which offsets they hold.
+"""Metadata requests to a Kafka cluster: the partitions of an input, and their offsets.
 
-A question is asked again until the cluster answers it, or until an error comes that stays.
+A request is repeated until the cluster answers, or until a permanent error occurs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from dotr.errors.diagnostics import DotrError, did_you_mean
 from dotr.sources.failures import InputFailed
-from dotr.sources.kafka.client import ClientEvents, admin, error_text, kafka, lasting_failure
+from dotr.sources.kafka.client import ClientEvents, admin, error_text, kafka, permanent_failure
 from dotr.sources.kafka.topics import EARLIEST, EARLIEST_OFFSET, LATEST_OFFSET, KafkaInput, Partition
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _LOG: Final = logging.getLogger("dotr")
 _T = TypeVar("_T")
 
 _SECONDS: Final = 5.0
-"""Longest wait for one answer."""
+"""Longest wait for one response."""
 
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
@@ -35,7 +35,7 @@ Key = tuple[str, int]
 
 
 class FoundPartition(NamedTuple):
-    """A partition that is there: topic, number, and the id of the topic."""
+    """An existing partition: topic, number, and the id of the topic."""
 
     topic: str
     number: int
@@ -52,59 +52,63 @@ class UnknownTopic(InputFailed):
 
 
 class Cluster:
-    """The cluster of an input. Raises `Refused` where no client can be made."""
+    """The cluster of an input; `events` receives the errors of its client.
+
+    Raises `Refused` where no client can be created.
+    """
 
     def __init__(self, topics: KafkaInput, events: ClientEvents) -> None:
         self.topics = topics
         self.events = events
         self._admin = admin(topics, events)
 
-    def ask(self, question: Callable[[], _T], wait: Callable[[float], object] = time.sleep) -> _T:
-        """The answer to a question; asks again after 1, 2, 4 … 60 s while no broker answers.
+    def request(self, send: Callable[[], _T], wait: Callable[[float], object] = time.sleep) -> _T:
+        """The response to a request, which is sent again after 1, 2, 4 … 60 s while no broker
+        answers.
 
-        Raises `InputFailed` for an error that stays.
+        Raises `InputFailed` for a permanent error.
         """
         pause = 0.0
         while True:
             try:
-                answer = self.once(question)
-            except NoAnswer as missing:
+                response = self.request_once(send)
+            except NoResponse as error:
                 if not pause:
-                    _LOG.warning("Input %s: no answer from %s: %s. Trying again.", self.topics.name, self.topics.servers, missing)
+                    _LOG.warning("Input %s: no answer from %s: %s. Trying again.", self.topics.name, self.topics.servers, error)
                 pause = min(_LONGEST_PAUSE, 2 * pause) or _FIRST_PAUSE
                 wait(pause)
             else:
                 if pause:
                     _LOG.warning("Input %s: %s answers.", self.topics.name, self.topics.servers)
-                return answer
+                return response
 
-    def once(self, question: Callable[[], _T]) -> _T:
-        """The answer to a question; raises `NoAnswer`, or `InputFailed` for an error that stays."""
+    def request_once(self, send: Callable[[], _T]) -> _T:
+        """Response to a request; raises `NoResponse`, or `InputFailed` for a permanent error."""
         try:
-            answer = question()
+            response = send()
         except kafka().KafkaException as failed:
             error: KafkaError = failed.args[0]
             self._admin.poll(0)
             self.events.check()
-            lasting = lasting_failure(self.topics, error)
-            if lasting is not None:
-                raise lasting from None
+            failure = permanent_failure(self.topics, error)
+            if failure is not None:
+                raise failure from None
             self.events.is_connected = False
-            raise NoAnswer(self.events.reason or error_text(self.topics, error)) from None
+            raise NoResponse(self.events.reason or error_text(self.topics, error)) from None
         self._admin.poll(0)
         self.events.is_connected = True
-        return answer
+        return response
 
     def partitions(self) -> list[FoundPartition]:
-        """The partitions that the input has now, by topic and number. For `once` and `ask`; raises
-        `UnknownTopic`."""
+        """The present partitions of the input, ordered by topic and number: a request to send by
+        `request` or `request_once`. Raises `UnknownTopic`."""
         topics = self.topics
         names = set(topics.names) or {topic for topic, _ in topics.assigned}
         if topics.pattern:
             matches = re.compile(topics.pattern).fullmatch
             names = {name for name in self._topic_names() if matches(name) and not name.startswith("__")}
             if not names:
-                raise UnknownTopic("S126", f"input {topics.name}: no topic of {topics.servers} matches {topics.pattern}", _MAKE_IT)
+                raise UnknownTopic("S126", f"input {topics.name}: no topic of {topics.servers} matches {topics.pattern}", _CREATE_TOPIC)
         found: list[FoundPartition] = []
         for name in sorted(names):
             description = self._described(name, names)
@@ -121,7 +125,7 @@ class Cluster:
     def _topic_names(self) -> list[str]:
         return sorted(self._admin.list_topics(timeout=_SECONDS).topics)
 
-    def _described(self, name: str, asked: Iterable[str]) -> TopicDescription:
+    def _described(self, name: str, subscribed: Iterable[str]) -> TopicDescription:
         library = kafka()
         try:
             description: TopicDescription = self._admin.describe_topics(library.TopicCollection([name]), request_timeout=_SECONDS)[
@@ -129,27 +133,31 @@ class Cluster:
             ].result()
         except library.KafkaException as failed:
             if failed.args[0].name() in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"):
-                hint = did_you_mean(name, [other for other in self._topic_names() if other not in asked]) or _MAKE_IT
+                hint = did_you_mean(name, [other for other in self._topic_names() if other not in subscribed]) or _CREATE_TOPIC
                 raise UnknownTopic("S126", f"input {self.topics.name}: {self.topics.servers} has no topic {name}", hint) from None
             raise
         return description
 
     def offsets(self, keys: Sequence[Key], at: OffsetSpec) -> dict[Key, int]:
-        """The offset of each partition at a specification: -1 where a time has none."""
+        """The offset of each partition at a specification: earliest, latest, or that of a time.
+
+        -1 where a partition has no record at or after the time.
+        """
         library = kafka()
         if not keys:
             return {}
         places = {library.TopicPartition(topic, number): at for topic, number in keys}
         committed = dict(self.topics.properties).get("isolation.level", "read_committed") == "read_committed"
         level = library.IsolationLevel.READ_COMMITTED if committed else library.IsolationLevel.READ_UNCOMMITTED
-        answers: Mapping[TopicPartition, object] = self._admin.list_offsets(places, isolation_level=level, request_timeout=_SECONDS)
-        return {(place.topic, place.partition): answer.result().offset for place, answer in answers.items()}  # type: ignore[attr-defined]
+        responses: Mapping[TopicPartition, object] = self._admin.list_offsets(places, isolation_level=level, request_timeout=_SECONDS)
+        return {(place.topic, place.partition): response.result().offset for place, response in responses.items()}  # type: ignore[attr-defined]
 
     def resolved(self, found: Sequence[FoundPartition], *, later: bool = False) -> list[Partition]:
         """The partitions with their first offsets, and their ends where the input is bounded.
 
-        `later`: they have appeared during the run, and are read from their first record on. Raises
-        `InputFailed` (S121) where an offset lies beyond the end. For `once` and `ask`.
+        A request to send by `request` or `request_once`. `later`: the partitions have appeared
+        during the run, and are read from their first record on. Raises `InputFailed` (S121) where
+        an offset is beyond the end.
         """
         from confluent_kafka.admin._listoffsets import OffsetSpec
 
@@ -183,15 +191,15 @@ class Cluster:
         return resolved
 
 
-class NoAnswer(DotrError):
+class NoResponse(DotrError):
     """No broker has answered; the message is the reason."""
 
 
-_MAKE_IT: Final = "Make it first: dotr makes no topics."
+_CREATE_TOPIC: Final = "Make it first: dotr makes no topics."
 
 
 def another_topic(topics: KafkaInput, place: FoundPartition | Partition, reason: str) -> InputFailed:
-    """The failure of a topic that is not the one which the offsets are of (S121)."""
+    """The failure where a topic was replaced, so that the offsets belong to another one (S121)."""
     hint = (
         "Was the topic deleted and made again? To read it from its beginning start over with --fresh (it removes this pipeline's output "
         "and checkpoint)."
@@ -200,8 +208,7 @@ def another_topic(topics: KafkaInput, place: FoundPartition | Partition, reason:
 
 
 def data_lost(topics: KafkaInput, place: Partition, first: int, end: int) -> InputFailed:
-    """The failure of a range of offsets, `end` not included, that the broker has deleted unread
-    (S120)."""
+    """The failure where the broker has deleted the unread records [first, end) (S120)."""
     message = (
         f"input {topics.name}: the records {first:,} to {end - 1:,} of partition {place.number} of {place.topic} are lost: "
         "the broker has deleted them before they were read"

@@ -1,4 +1,4 @@
-"""Feed of one partition: the records of its messages, and of the ranges that were lost."""
+"""Feed of one partition: the records of its messages, and one for each deleted range."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ def partition_file(topics: KafkaInput, place: str) -> InputFile:
 
 
 def record_decoder(file: InputFile, wanted: WantedTimes = ALL_TIMES) -> RecordDecoder:
-    """The decoder of a client's messages, in their order: `decode(message, elements)`. Where the
-    format allows it, only graphs of `wanted` times are parsed."""
+    """The decoder of a client's messages: `decode(message, elements)`, called in their order.
+
+    Where the format allows it, only the graphs of `wanted` times are parsed.
+    """
     decode_message = message_decoder(file, wanted)
-    plain = file.map is None and file.graphs.sent_time is None  # who sent it, and when, decides nothing
+    plain = file.map is None and file.graphs.sent_time is None  # key, time stamp and topic are not used
 
     def decode(message: KafkaMessage, elements: bool) -> list[Record]:
         value, offset = message.value(), message.offset()
@@ -61,8 +63,8 @@ def record_decoder(file: InputFile, wanted: WantedTimes = ALL_TIMES) -> RecordDe
 
 
 def time_decoder(file: InputFile) -> RecordDecoder:
-    """The decoder of a scan, which needs times and places alone: where the broker's time is that of the
-    elements, a message is one record, whatever is in it."""
+    """The decoder of a scan, which needs only times and positions. Where elements have the broker's
+    time stamp, a message is one record, and its content is not parsed."""
     decode_record = record_decoder(file)
     clock = file.graphs.sent_time if file.map is None else file.map.sent_time
     if clock is not SentTime.TIMESTAMP:
@@ -79,14 +81,14 @@ def time_decoder(file: InputFile) -> RecordDecoder:
 
 
 def lost_record(lost: LostRange) -> Record:
-    """A range that was lost as a record that cannot be read."""
+    """The unreadable record of a deleted range, whose dead letter has the reason `lost`."""
     why = f"the records {lost.first} to {lost.end - 1} were deleted by the broker before they were read"
     return Record(lost.first, lost.end, lost.first, None, None, b"", why, reason=Reason.LOST)
 
 
 def with_lost(records: Iterable[Record], start: int, end: int, lost: Iterable[LostRange]) -> Iterator[Record]:
-    """Records between two offsets, with a record for each lost range that begins or goes on there,
-    in its place.
+    """Records of the offsets [start, end), merged with one record for each deleted range that
+    overlaps them.
 
     >>> [record.offset for record in with_lost([], 3, 9, [LostRange(0, 2), LostRange(1, 5), LostRange(9, 12)])]
     [3]
@@ -101,7 +103,7 @@ def with_lost(records: Iterable[Record], start: int, end: int, lost: Iterable[Lo
 
 
 class KafkaFeed:
-    """A partition as a feed: its point is (0, offset, offset)."""
+    """A partition as a feed, whose positions are (0, offset, offset)."""
 
     def __init__(
         self, reader: TopicReader, partition: Partition, start: int, lost: tuple[LostRange, ...] = (), *, elements: bool = True
@@ -115,25 +117,25 @@ class KafkaFeed:
 
     @property
     def ended(self) -> bool:
-        """True if the partition is bounded and all of it was read."""
+        """True if the partition is bounded and every message was read."""
         return self._queue.is_ended
 
     @property
     def end(self) -> InputPoint:
-        """Position behind the last record."""
+        """Position behind the last record returned."""
         return InputPoint(0, self._queue.next, self._queue.next)
 
     @property
     def is_at_end(self) -> bool:
-        """True if all that the broker had was fetched, and taken."""
+        """True if every record that the broker has reported was fetched and taken."""
         return self._queue.is_at_end and not self._queue.messages
 
     def is_behind(self) -> bool:
-        """True if records may be there that were not fetched yet, so that silence means nothing."""
+        """True if the broker may hold records that were not fetched: the feed is then not idle."""
         return self._reader.events.is_connected and not self._queue.is_at_end
 
     def read(self, most: int) -> FeedRecords | None:
-        """Records of at most `most` messages; None: nothing now."""
+        """Records of at most `most` messages; None where none has arrived."""
         queue = self._queue
         messages = self._reader.take(queue, most)
         records: list[Record] = []
@@ -148,5 +150,5 @@ class KafkaFeed:
         return FeedRecords(0, self._file, records) if records else None
 
     def close(self) -> None:
-        """Read the partition no further; the client is closed by what has made it."""
+        """Stop reading the partition; the shared client stays open."""
         self._reader.remove(self._queue)

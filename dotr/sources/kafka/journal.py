@@ -1,8 +1,9 @@
-"""Journal of the partitions that a checkpoint reads, written before an offset names one.
+"""Journal of the partitions that a checkpoint reads.
 
-A partition has the number of its entry for the life of the checkpoint, with the id of its topic and
-the offset from which on it is read. Ranges that the broker has lost are noted too, so that a batch
-that is planned again knows them. The journal is a file beside `dotr.json`, one JSON list a line.
+An entry is written before an offset refers to it. Its number identifies the partition for the life
+of the checkpoint; the entry has the id of the topic and the first offset to read. Ranges that the
+broker has deleted are entries too, so that a repeated batch is planned with the same ranges. The
+journal is a file beside `dotr.json`, one JSON list a line.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ NAME: Final = "partitions.ndjson"
 
 
 class PartitionJournal:
-    """Partitions by number, each with the name of its input; and their lost ranges.
+    """Partitions by number, each with the name of its input, and their deleted ranges.
 
-    Raises `Refused` (S114) where the journal is damaged.
+    `folder` is that of the checkpoint. Raises `Refused` (S114) where the journal is damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -31,7 +32,7 @@ class PartitionJournal:
         self._lost: dict[int, list[LostRange]] = {}
         text = self._path.read_text(errors="replace") if self._path.exists() else ""
         for number, line in enumerate(text.splitlines(), 1):
-            if not line.endswith("]"):  # an entry cut off by a crash is named by no offset
+            if not line.endswith("]"):  # no offset refers to an entry that a crash has cut off
                 continue
             try:
                 self._read(*json.loads(line))
@@ -51,24 +52,24 @@ class PartitionJournal:
             raise ValueError(kind)
 
     def names(self) -> list[str]:
-        """The input of each partition."""
+        """The name of the input of each partition, by number."""
         return [name for name, _ in self.entries]
 
     def number(self, name: str, partition: Partition) -> int:
-        """The number of a partition of an input; -1 without one."""
+        """The number of a partition of an input; -1 where it has no entry."""
         return next((n for n, (own, each) in enumerate(self.entries) if own == name and each.key == partition.key), -1)
 
     def lost(self, number: int) -> tuple[LostRange, ...]:
-        """The ranges of a partition that were lost, in their order."""
+        """The deleted ranges of a partition, in the order in which they were added."""
         return tuple(self._lost.get(number, ()))
 
     def add(self, name: str, partitions: Sequence[Partition]) -> None:
-        """Number partitions of an input, and write their entries to disk."""
+        """Number partitions of an input, and write their entries to the disk (fsync)."""
         self._write([["partition", name, each.topic, each.number, each.identity, each.first, each.end] for each in partitions])
         self.entries += [(name, each) for each in partitions]
 
     def add_lost(self, number: int, lost: LostRange) -> None:
-        """Note a range that was lost, on disk."""
+        """Add a deleted range of a partition, and write it to the disk (fsync)."""
         self._write([["lost", number, *lost]])
         self._lost.setdefault(number, []).append(lost)
 

@@ -1,11 +1,11 @@
 """Reader of the partitions of an input: one client, and a bounded queue for each partition.
 
-Idea: `consume` without a time-out hands over what the client has fetched in the background, and the
-messages are put into the queues of their partitions. A partition whose queue is full is paused, so
-that one input never holds more than 10,000 messages, whichever partition the merge waits for.
-Invariant: messages of a partition are given in the order of their offsets, each once; offsets that
-are missing between two are marks of transactions, aborted or compacted records, and nothing else:
-the client never rewinds by itself.
+Idea: `consume` without a time-out returns the messages that the client has fetched in the
+background, and each is put into the queue of its partition. A partition whose queue is full is
+paused, so that an input holds 10,000 messages at most, whichever partition the merge waits for.
+Invariant: the messages of a partition are returned once each, in the order of their offsets. Gaps
+between offsets are only transaction markers, aborted records and compacted ones, since the client
+never rewinds by itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from dotr.sources.kafka.client import ClientEvents, consumer, error_text, kafka, lasting_failure
+from dotr.sources.kafka.client import ClientEvents, consumer, error_text, kafka, permanent_failure
 from dotr.sources.kafka.cluster import another_topic, data_lost
 from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from confluent_kafka import Message as KafkaMessage
 
 MOST_WAITING: Final = 10_000
-"""Messages of an input that wait in its queues, at most (about: a chunk is taken whole)."""
+"""Limit of the messages in all queues of an input; a fetched chunk may exceed it."""
 
 _CHUNK: Final = 2_000
 _LEAST: Final = 200
 _SECONDS: Final = 5.0
 
 OnLoss = Callable[[Partition, LostRange], None]
-"""Called with a range that the broker has lost, before reading goes on behind it; raises where it
-does not."""
+"""Callback for a range that the broker has deleted. Reading resumes behind the range when it
+returns, and ends if it raises."""
 
 
 class PartitionQueue:
     """The messages of a partition that were fetched and not yet taken.
 
-    - `next`: the offset from which on messages have not been taken.
-    - `fetched`: the offset from which on messages have not been fetched.
-    - `is_at_end`: nothing is behind what was fetched, as far as the broker has told.
-    - `lost`: ranges that were lost before, in their order; a range at `next` is given first.
+    - `next`: the offset of the next message to take.
+    - `fetched`: the offset of the next message to fetch.
+    - `is_at_end`: True if all records that the broker has reported are fetched.
+    - `lost`: the deleted ranges at `next` or later, in order; one at `next` precedes the messages.
     """
 
     __slots__ = ("fetched", "is_assigned", "is_at_end", "is_paused", "lost", "messages", "next", "partition")
@@ -55,16 +55,16 @@ class PartitionQueue:
 
     @property
     def is_ended(self) -> bool:
-        """True if the partition is bounded and all of it was taken."""
+        """True if the partition is bounded and every message was taken."""
         return self.partition.end is not None and self.next >= self.partition.end
 
 
 class TopicReader:
     """A client that reads partitions of an input without blocking.
 
-    `on_loss` decides on ranges that the broker has lost: it raises, or notes the range so that it
-    is known later. Raises `InputFailed` for errors that stay, and `Refused` where no client can be
-    made.
+    `on_loss` is called for each range that the broker has deleted: it records the range, or raises.
+    `most` limits the messages in all queues; `further` properties override those of the input.
+    Raises `InputFailed` for permanent errors, and `Refused` where no client can be created.
     """
 
     def __init__(self, topics: KafkaInput, events: ClientEvents, on_loss: OnLoss, most: int = MOST_WAITING, **further: int) -> None:
@@ -80,21 +80,21 @@ class TopicReader:
         self._reset = kafka().KafkaError._AUTO_OFFSET_RESET
 
     def add(self, queue: PartitionQueue) -> None:
-        """Begin to read a partition."""
+        """Start reading a partition into its queue, from `queue.fetched` on."""
         self._queues[queue.partition.key] = queue
-        self._number()
+        self._index_by_number()
         self._limit = max(_LEAST, self._most // len(self._queues))
         if not queue.is_ended:
             self._assign(queue, queue.fetched)
 
     def remove(self, queue: PartitionQueue) -> None:
-        """Read the partition no further."""
+        """Stop reading the partition."""
         if self._queues.pop(queue.partition.key, None) is not None:
             self._unassign(queue)
-            self._number()
+            self._index_by_number()
 
-    def _number(self) -> None:
-        """Find the queues of a single topic by their numbers alone, which is a third cheaper."""
+    def _index_by_number(self) -> None:
+        """Index the queues of a single topic by partition number alone: a third cheaper."""
         same = len({topic for topic, _ in self._queues}) == 1
         self._numbered = {number: queue for (_, number), queue in self._queues.items()} if same else None
 
@@ -104,23 +104,23 @@ class TopicReader:
         self._consumer.close()
 
     def _assign(self, queue: PartitionQueue, offset: int) -> None:
-        """Read a partition from an offset on, or from behind a range that is known to be lost."""
+        """Read a partition from an offset, or from the end of a deleted range that holds it."""
         lost = next((each for each in queue.lost if each.first <= offset < each.end), None)
         queue.fetched = offset if lost is None else lost.end
         queue.is_paused = False
         queue.is_assigned = True
-        self._consumer.incremental_assign([self._place(queue, queue.fetched)])
+        self._consumer.incremental_assign([self._topic_partition(queue, queue.fetched)])
 
     def _unassign(self, queue: PartitionQueue) -> None:
         if queue.is_assigned:
             queue.is_assigned = False
-            self._consumer.incremental_unassign([self._place(queue)])
+            self._consumer.incremental_unassign([self._topic_partition(queue)])
 
-    def _place(self, queue: PartitionQueue, offset: int = -1001):  # type: ignore[no-untyped-def]
+    def _topic_partition(self, queue: PartitionQueue, offset: int = -1001):  # type: ignore[no-untyped-def]
         return kafka().TopicPartition(queue.partition.topic, queue.partition.number, offset)
 
     def take(self, queue: PartitionQueue, most: int) -> list[KafkaMessage]:
-        """At most so many messages of a partition; empty where none is there now."""
+        """The next messages of a partition, at most `most`; empty where none has arrived."""
         if not queue.messages:
             self.fetch()
         messages = queue.messages
@@ -131,12 +131,12 @@ class TopicReader:
             taken = [messages.popleft() for _ in range(most)]
         if queue.is_paused and 2 * len(messages) < self._limit:
             queue.is_paused = False
-            self._consumer.resume([self._place(queue)])
+            self._consumer.resume([self._topic_partition(queue)])
         return taken
 
     def fetch(self, seconds: float = 0.0) -> bool:
-        """Put what the client has fetched into the queues; waits so long for a first message. False
-        where there was nothing."""
+        """Move the messages that the client has fetched into the queues, after waiting `seconds` at
+        most for a first one. False where there was none."""
         self.events.check()
         found = self._consumer.consume(_CHUNK, 0)
         if not found and seconds:
@@ -152,7 +152,7 @@ class TopicReader:
                 continue
             offset: int = message.offset()  # type: ignore[assignment]
             if queue is None or offset < queue.fetched:
-                continue  # fetched before the partition was left
+                continue  # fetched before the partition was removed or assigned anew
             queue.fetched = offset + 1
             queue.is_at_end = False
             end = queue.partition.end
@@ -165,7 +165,7 @@ class TopicReader:
             queue.messages.append(message)
             if len(queue.messages) > self._limit and not queue.is_paused and not queue.is_at_end:
                 queue.is_paused = True
-                self._consumer.pause([self._place(queue)])
+                self._consumer.pause([self._topic_partition(queue)])
         if found:
             self.events.is_connected = True
         return bool(found)
@@ -178,13 +178,13 @@ class TopicReader:
             if queue is not None and (message.offset() or 0) >= queue.fetched:
                 queue.is_at_end = True
                 end = queue.partition.end
-                if end is not None and (message.offset() or 0) >= end:  # the rest was marks of transactions
+                if end is not None and (message.offset() or 0) >= end:  # the rest are transaction markers
                     queue.fetched = end
                     self._unassign(queue)
                 else:
                     queue.fetched = message.offset() or 0
             return
-        failure = lasting_failure(self.topics, error)
+        failure = permanent_failure(self.topics, error)
         if failure is not None:
             raise failure
         if queue is not None and code == self._reset:
@@ -193,11 +193,11 @@ class TopicReader:
             self.events.reason = error_text(self.topics, error)
 
     def _handle_range(self, queue: PartitionQueue) -> None:
-        """The broker does not have the offset that was asked for."""
+        """Handle an offset that the broker lacks: report a deleted range, and resume behind it."""
         try:
-            low, high = self._consumer.get_watermark_offsets(self._place(queue), timeout=_SECONDS)
+            low, high = self._consumer.get_watermark_offsets(self._topic_partition(queue), timeout=_SECONDS)
         except kafka().KafkaException:
-            low, high = 0, queue.fetched  # no answer: the same offset is asked for again
+            low, high = 0, queue.fetched  # no response: the same offset is requested again
         at = queue.fetched
         if at > high:
             raise another_topic(self.topics, queue.partition, f"offset {at:,} was the next one, and it ends at {high:,}")

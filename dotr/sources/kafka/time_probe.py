@@ -1,4 +1,9 @@
-"""Probe of the times of a Kafka input: date-times or integers, by its first readable record."""
+"""Detection of the kind of times of a Kafka input, date-times or integers, by its first readable
+record.
+
+Each message is decoded with integers as µs, and again as days: an integer has two times, a
+date-time one.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +19,10 @@ _CHUNK = 100
 
 
 class TimeProbe:
-    """A client of its own that reads until a time is known, without blocking."""
+    """A separate client that reads, without blocking, until it has found a time other than 0."""
 
     def __init__(self, opened: OpenedTopics) -> None:
-        topics = replace(opened.topics, fails_on_loss=False)  # a loss is told when the run reads
+        topics = replace(opened.topics, fails_on_loss=False)  # the run itself reports deleted ranges
         self._reader = TopicReader(topics, ClientEvents(topics), lambda partition, lost: None)
         self._queues: list[tuple[PartitionQueue, RecordDecoder, RecordDecoder]] = []
         self._found: bool | None = None
@@ -29,7 +34,7 @@ class TimeProbe:
             self._reader.add(queue)
 
     def has_date_times(self) -> bool | None:
-        """True if a record has a date-time, False for an integer; None: not known yet, or ever."""
+        """True for a date-time, False for an integer, None where no record has decided yet."""
         for queue, fine, coarse in self._queues:
             for message in self._reader.take(queue, _CHUNK):
                 for one, other in zip(fine(message, True), coarse(message, True), strict=True):
@@ -40,12 +45,12 @@ class TimeProbe:
         return None
 
     def wait(self, seconds: float) -> None:
-        """Wait so long for a first message."""
+        """Wait `seconds` at most for a first message."""
         self._reader.fetch(seconds)
 
     @property
     def is_ended(self) -> bool:
-        """True if nothing follows."""
+        """True if every partition is bounded and was taken to its end."""
         return all(
             queue.partition.end is not None and not queue.messages and queue.fetched >= queue.partition.end for queue, _, _ in self._queues
         )

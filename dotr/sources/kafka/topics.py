@@ -1,6 +1,7 @@
-"""Topics that an input reads, and their partitions: values that travel between processes as JSON.
+"""Topics of an input, and their partitions: values that are sent between processes as JSON.
 
-A secret among the properties is `${NAME}` here; the process that makes a client reads its value.
+A secret among the properties is written `${NAME}`; the process that creates a client reads its
+value.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ LATEST: Final = "latest"
 
 EARLIEST_OFFSET: Final = -2
 LATEST_OFFSET: Final = -1
-"""Offsets that stand for the first record and for the end, as in Spark."""
+"""Special offsets: of the first record, and of the end, as in Spark."""
 
 
 class PartitionOffset(NamedTuple):
-    """A place in a topic; the offset may be `EARLIEST_OFFSET` or `LATEST_OFFSET`."""
+    """An offset in a partition of a topic; it may be `EARLIEST_OFFSET` or `LATEST_OFFSET`."""
 
     topic: str
     partition: int
@@ -32,16 +33,17 @@ class PartitionOffset(NamedTuple):
 class KafkaInput:
     """Topics as one input of a configuration.
 
-    - `like`: what all partitions have in common; its path is empty.
+    - `like`: the specification that all partitions share, with an empty path.
     - `properties`: names and texts of librdkafka's properties.
     - `names`, `pattern` or `assigned`: topics by name, by a regular expression, or single
       partitions. One of the three is given.
     - `start`: `EARLIEST` or `LATEST`, for partitions without an entry in `start_offsets`;
       `start_time` (ms since 1970) replaces both.
-    - `end`: `LATEST`, where the input ends with what is there when the run starts; empty: it grows.
-      `end_offsets` has the ends of single partitions.
-    - `fails_on_loss`: a range that the broker has lost ends the run.
-    - `idle`: the declared duration (µs) of silence after which a partition is idle; None: never.
+    - `end`: `LATEST` for a bounded input, which ends with the last record at the start of the run;
+      empty for an unbounded one. `end_offsets` has the ends of single partitions.
+    - `fails_on_loss`: True if the run fails where the broker has deleted records before they were
+      read.
+    - `idle`: the time without a record (µs) after which a partition is idle; None: never.
     """
 
     like: InputFile
@@ -64,17 +66,17 @@ class KafkaInput:
 
     @property
     def servers(self) -> str:
-        """The brokers that are asked first."""
+        """The brokers that clients connect to first (`bootstrap.servers`)."""
         return dict(self.properties)["bootstrap.servers"]
 
     @property
     def is_bounded(self) -> bool:
-        """True if the input ends."""
+        """True if the input ends with the last record at the start of the run."""
         return bool(self.end)
 
     @property
     def subscription(self) -> str:
-        """What a checkpoint is made for: the topics, and whether they end.
+        """Identity of the input in a checkpoint: the topics, and whether they are bounded.
 
         >>> from dotr.sources.records import Format
         >>> KafkaInput(InputFile("in", "", Format.NDJSON), (), ("a", "b"), end=LATEST).subscription
@@ -134,11 +136,10 @@ class KafkaInput:
 
 
 class Partition(NamedTuple):
-    """A partition of a topic, as an input reads it.
+    """A partition of a topic, with the range of offsets that an input reads: [first, end).
 
-    `identity` is the topic's own id, which another topic of the same name does not have; empty
-    where the broker tells none. Reading begins at the offset `first`, and ends before `end` (None:
-    never).
+    `identity` is the id of the topic, which a later topic of the same name does not share; empty
+    where the broker gives none. `end` is None for an unbounded input.
     """
 
     topic: str
@@ -149,7 +150,7 @@ class Partition(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The partition as the file of a dead letter.
+        """The text that names the partition, as a dead letter's `file`.
 
         >>> Partition("sensors", 2, "", 0).place
         'sensors/2'
@@ -163,7 +164,7 @@ class Partition(NamedTuple):
 
 
 class LostRange(NamedTuple):
-    """Offsets of a partition, `end` not included, whose records the broker has deleted unread."""
+    """Offsets [first, end) of a partition whose records the broker deleted unread."""
 
     first: int
     end: int

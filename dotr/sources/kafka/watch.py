@@ -1,5 +1,4 @@
-"""Watch over the topics of an input while it is read: new partitions, topics made anew, lost
-connections."""
+"""Monitoring of the topics of an input during a run: new, replaced and deleted partitions."""
 
 from __future__ import annotations
 
@@ -10,21 +9,21 @@ from typing import Final
 
 from dotr.errors.diagnostics import Refused
 from dotr.sources.failures import InputFailed
-from dotr.sources.kafka.cluster import Cluster, NoAnswer, UnknownTopic, another_topic
+from dotr.sources.kafka.cluster import Cluster, NoResponse, UnknownTopic, another_topic
 from dotr.sources.kafka.topics import Partition
 
 EVERY_SECONDS: Final = 3.0
-_AWAY_SECONDS: Final = 1.0
-_GONE_SECONDS: Final = 15.0
-"""A topic that a cluster does not name for so long is gone; one that has just started may not know
-it yet."""
+_DISCONNECTED_SECONDS: Final = 1.0
+_MISSING_SECONDS: Final = 15.0
+"""Time after which a topic missing from the metadata counts as deleted: the metadata of a cluster
+that has just started may be incomplete."""
 
 
 class TopicWatch:
-    """A thread that asks a cluster for the partitions of an input every few seconds.
+    """A thread that requests the partitions of an input every few seconds (`every`).
 
-    `known` are the partitions that are read. An error that stays, and a topic that is another one
-    under its name, is `failure` of the cluster's events.
+    `known` are the partitions that are read already. A permanent error, a deleted topic and a topic
+    replaced by another one of its name become `failure` of the cluster's `events`.
     """
 
     def __init__(self, cluster: Cluster, known: Iterable[Partition], every: float = EVERY_SECONDS) -> None:
@@ -46,15 +45,15 @@ class TopicWatch:
         return found
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop the thread after its present request."""
         self._stop.set()
 
     def _run(self) -> None:
         events = self._cluster.events
-        while not self._stop.wait(self._every if events.is_connected else _AWAY_SECONDS):
+        while not self._stop.wait(self._every if events.is_connected else _DISCONNECTED_SECONDS):
             try:
-                self._look()
-            except NoAnswer:
+                self._check()
+            except NoResponse:
                 continue
             except InputFailed as failed:
                 events.failure = failed
@@ -64,32 +63,35 @@ class TopicWatch:
                 events.failure = InputFailed(first.code, first.message, first.hint)
                 return
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         cluster = self._cluster
         try:
-            found = cluster.once(cluster.partitions)
-            gone = self._known.keys() - {each.key for each in found}
-            if gone:
-                topic, number = min(gone)
+            found = cluster.request_once(cluster.partitions)
+            missing = self._known.keys() - {each.key for each in found}
+            if missing:
+                topic, number = min(missing)
                 raise UnknownTopic("S126", f"input {cluster.topics.name}: partition {number} of {topic} is no longer there")
         except UnknownTopic:
             now = time.monotonic()
             self._missing_since = self._missing_since or now
-            if now - self._missing_since >= _GONE_SECONDS:
+            if now - self._missing_since >= _MISSING_SECONDS:
                 raise
             return
         self._missing_since = None
         check_identities(cluster, self._known.values(), {each.key: each.identity for each in found})
         new = [each for each in found if each.key not in self._known]
         if new and not cluster.topics.is_bounded:
-            partitions = cluster.once(lambda: cluster.resolved(new, later=True))
+            partitions = cluster.request_once(lambda: cluster.resolved(new, later=True))
             self._known |= {each.key: each for each in partitions}
             with self._lock:
                 self._found += partitions
 
 
 def check_identities(cluster: Cluster, known: Iterable[Partition], found: dict[tuple[str, int], str]) -> None:
-    """Check that the topics of partitions are those that they were; raises `InputFailed` (S121)."""
+    """Check that no topic was replaced by another one of its name.
+
+    `found` has the present topic ids by partition. Raises `InputFailed` (S121).
+    """
     for each in known:
         identity = found.get(each.key, each.identity)
         if each.identity and identity and identity != each.identity:
