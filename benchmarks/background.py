@@ -116,7 +116,7 @@ def instants(kind: str, count: int, places: int, seed: int = 0) -> list[Instant]
 
 
 def rounds(asked: Sequence[tuple[CompiledProgram, Sequence[Sequence[Instant]]]], count: int) -> list[float]:
-    """Microseconds an instant of each program's best round; the programs take turns, so that the machine's moods meet all of them, and
+    """Microseconds an instant of each program's best round; the programs take turns, so that changes of the machine's speed affect all, and
     each takes its lists of instants in turn."""
     best = [float("inf")] * len(asked)
     for program, lists in asked:
@@ -140,7 +140,7 @@ def peak() -> int:
 
 
 def private() -> float:
-    """Megabytes of its own that this process has written; what it has mapped and read is shared with whoever maps it too."""
+    """Megabytes of its own that this process has written; mapped pages that it has read are shared with other processes."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty")) / 1024
 

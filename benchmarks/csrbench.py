@@ -1,12 +1,12 @@
-"""CSRBench: seven continuous queries over weather stations, held to an evaluation by brute force.
+"""CSRBench: seven continuous queries over weather stations, compared with an evaluation by brute force.
 
     python -m benchmarks.csrbench [--data FOLDER] [--origins N]
 
 Source: Dell'Aglio and others, *On Correctness in RDF Stream Processor Benchmarking* (ISWC 2013). The
-triples of `data_NN.ttl` are one element at second NN. Each query is asked as C-SPARQL and SPARQLstream
-ask it (`configs/csrbench/windows.rspql`) and as CQELS does (`changes.rspql`), at every origin of its
-step. The brute force cuts windows by the definition and asks pyoxigraph; it shares nothing with dotr
-but the text of the queries. Seconds are of CPU, dotr's alone.
+triples of `data_NN.ttl` are one element at second NN. Each query is evaluated in the form of C-SPARQL and
+SPARQLstream (`configs/csrbench/windows.rspql`) and in that of CQELS (`changes.rspql`), at every origin
+of its step. The brute force computes windows by the definition and queries pyoxigraph; it shares only
+the text of the queries with dotr. Seconds are dotr's CPU.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def elements(folder: Path) -> dict[int, str]:
 
 
 def _row(values: Sequence[object]) -> tuple[object, ...]:
-    """A solution that can be compared: numbers as numbers."""
+    """A solution in a form that can be compared: numbers as numbers."""
     return tuple(round(float(each.value), 9) if isinstance(each, Literal) else str(each) for each in values)
 
 
 def by_brute_force(query: AskedQuery, texts: dict[int, str], origin: int) -> Answers:
-    """What the page says that a query gives."""
+    """The answers of a query by the definition of the page."""
     quads = {second: list(parse(text.encode(), RdfFormat.TURTLE)) for second, text in texts.items()}
     last = max(quads)
     times = (
@@ -105,7 +105,7 @@ def by_brute_force(query: AskedQuery, texts: dict[int, str], origin: int) -> Ans
 
 
 def by_dotr(program: CompiledProgram, texts: dict[int, str], graphs: dict[int, tuple[Triple, ...]]) -> dict[str, Answers]:
-    """What dotr gives, by label."""
+    """The answers of dotr, by label."""
     engine = Engine(program, Clock())
     firings = [firing for second in sorted(texts) for firing in engine.step(second * _SECOND, [FedGraph.on("weather", graphs[second])])[0]]
     firings += [firing for moment in engine.finish() for firing in moment]
@@ -145,7 +145,7 @@ def differences(folder: Path, most: int | None = None) -> Iterator[tuple[str, in
 
 
 def main() -> None:
-    """Print what agrees."""
+    """Print the number of queries that agree."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA / "csrbench" / "data")
     parser.add_argument("--origins", type=int)

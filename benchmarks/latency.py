@@ -3,7 +3,7 @@
     python -m benchmarks.latency [--files 30] [--engine spark] [--state]
 
 One rule without a clause, one element a file, every element an instant, so latency is that of the
-machinery alone. With `--state` the rule has a window, so that on Spark an operator keeps state. A
+runtime alone. With `--state` the rule has a window, so that on Spark an operator keeps state. A
 file is sent when the output of the one before exists. The first files, during which the JVM and the
 workers start, are left out.
 """
@@ -73,7 +73,7 @@ def measure(folder: Path, engine: str, files: int, *, state: bool) -> list[float
 
 
 def main() -> None:
-    """Measure, and say so."""
+    """Measure, and print the latencies."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=30)
     parser.add_argument("--engine", choices=("spark", "local"), default="spark")

@@ -61,7 +61,7 @@ def measure(text: str, feed: Feed) -> tuple[float, int, int]:
 
 
 def matches_of(operator: Operator, router: Router, state: State, now: int, facts: Facts) -> int:
-    """The number of matches of an instant, by the way that `dotr.engine.driver.Engine` takes."""
+    """The number of matches of an instant, computed by the same calls as in `dotr.engine.driver.Engine`."""
     lone = router.lone(facts)
     if lone is not None:
         port, values = lone
@@ -167,7 +167,7 @@ def show(title: str, found: tuple[float, int, int]) -> None:
 
 
 def main(wanted: Iterable[str]) -> None:
-    """Run the benchmarks named, or all."""
+    """Run the given benchmarks, or all."""
     chosen = set(wanted) or {"field", "sequences", "aggregates", "keys"}
     if "field" in chosen:
         for rules in (1, 10, 100, 1000):

@@ -126,7 +126,7 @@ class Enough(Exception):
 
 
 def run(folder: Path, master: str, batch: int = BATCH, *, until: int | None = None, buckets: int | None = None) -> list[Reading]:
-    """One run, from where the one before stopped, up to so many elements; what is read after every batch."""
+    """One run, which resumes after the run before, up to a number of elements; the measurements after each batch."""
     options = [] if buckets is None else [f"spark.buckets={buckets}"]
     made = build(read_config(str(config(folder, master, batch)), options), fresh=False, on_spark=True)
     clock = TreeClock()
@@ -146,7 +146,7 @@ def run(folder: Path, master: str, batch: int = BATCH, *, until: int | None = No
 
 
 def said(readings: list[Reading]) -> str:
-    """The largest figures of memory."""
+    """The largest figures of memory, as text."""
     jvm = max(each.memory.get("JVM", 0) for each in readings)
     python = [[size for name, size in each.memory.items() if name != "JVM"] for each in readings]
     return f"JVM {jvm:,.0f} MB, Python {max(map(sum, python)):,.0f} MB in all, the largest {max(map(max, python)):,.0f} MB"
@@ -162,7 +162,7 @@ def touching(live: int, touched: str, batches: int) -> Iterator[int]:
 
 
 def keys(live: int, touched: str, master: str, batches: int) -> tuple[float, float]:
-    """Fills the state with keys, and touches 10,000 of them in each of some batches: the CPU and the wall of such a batch."""
+    """Fills the state with keys, and touches 10,000 of them in each of some batches: the CPU and the clock time of such a batch."""
     with tempfile.TemporaryDirectory() as name:
         folder = write_stream(Path(name), touching(live, touched, batches), last=100 * DAY)
         started = time.perf_counter()
@@ -296,7 +296,7 @@ def moves(live: int, master: str) -> list[float]:
 
 
 def main() -> int:
-    """Run the benchmark named."""
+    """Run the given benchmark."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("what", choices=("keys", "worker", "windows", "skew", "moves"))
     parser.add_argument("--master", default="local[2]")

@@ -3,15 +3,15 @@
     python -m benchmarks.windows            all rows, some minutes
     python -m benchmarks.windows --quick    without closures alone and CSRBench
 
-Kept against anew, in CPU time, each number the median of steps that are taken in turns:
+Incremental maintenance against evaluation from scratch, in CPU time; each number is the median of steps in turns:
 
 - closures of windows, and steps in small and large windows: `benchmarks.horizons`;
-- answers: a window of 10⁴ triples of which 1 % changes at each report. A step is all that the
-  engine does for it, from elements to events. Evaluating the window is the making of its index
-  (there are no rules, so that closes it) and the evaluation of the query over it by the full
-  evaluator, with the comparison with the answers before for ISTREAM and DSTREAM; no events;
+- answers: a window of 10⁴ triples of which 1 % changes at each report. A step is the whole
+  work of the engine, from elements to events. Evaluation from scratch is the index of the window
+  (there are no rules, so the index is the closure), the full evaluation of the query over it, and
+  for ISTREAM and DSTREAM the comparison with the last answers; it makes no events;
 - ten queries over one stream: `benchmarks.shared_windows`;
-- a report of a window in which nothing changed: all that the query does for it;
+- a report of a window without a change: the whole work of the query;
 - CSRBench: `benchmarks.csrbench`.
 """
 
@@ -92,7 +92,7 @@ QUERIES: Final[dict[str, Asked]] = {
 
 
 def readings() -> Iterator[Triple]:
-    """Readings of sensors, each seen once, in 50 rooms: half of the triples tell a value."""
+    """Readings of sensors, each seen once, in 50 rooms: half of the triples have a value."""
     for number in count():
         sensor = f"<{NAMESPACE}sensor{number}>"
         place = (f"<{NAMESPACE}seen{number}>", f"<{NAMESPACE}by>", sensor)
@@ -105,7 +105,7 @@ def compiled(text: str) -> ContinuousQuery:
 
 
 class AnswersAnew:
-    """The query evaluated in full over an index of a window, and compared with its answers before."""
+    """The query evaluated in full over an index of a window, and compared with the last answers."""
 
     def __init__(self, asked: ContinuousQuery) -> None:
         self._select = asked.query
@@ -114,7 +114,7 @@ class AnswersAnew:
         self._before: Counter[tuple[str | None, ...]] = Counter()
 
     def report(self, content: TripleIndex) -> int:
-        """The number of rows given."""
+        """The number of rows of the report."""
         graph = ReportGraph(TripleIndex(), TripleIndex(), {"<w>": Graph(TripleIndex(), content)}, [])
         names = self._select.projection
         rows = [tuple([each.get(name) for name in names]) for each in self._operator.solutions(graph, EMPTY, EMPTY)]
@@ -160,7 +160,7 @@ def _call_all(steps: Sequence[Callable[[], object]]) -> None:
 
 
 def unchanged() -> None:
-    """Prints the time of a report of a window in which nothing changed."""
+    """Prints the time of a report of a window without a change."""
     for name in ("ISTREAM of a join", "AVG by group"):
         asked = compiled(QUERIES[name].text("RANGE 1d STEP 1s REPORT PERIODIC 1s"))
         closer = SaidCloser(Knowledge.load([], []), (), LIMITS.triples)
@@ -203,7 +203,7 @@ def main() -> None:
 
 
 def csrbench_rows() -> None:
-    """Prints how many queries of CSRBench give what the brute force gives, at one origin."""
+    """Prints the number of queries of CSRBench that agree with the brute force, at one origin."""
     from benchmarks.csrbench import differences
     from tests.support.paths import DATA
 

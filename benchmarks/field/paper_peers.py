@@ -1,6 +1,6 @@
 """The paper's default scenario by RDF libraries, one instant after the other.
 
-Each adds the graph of an instant to the background, asks the twenty queries, and takes the graph out
+Each adds the graph of an instant to the background, evaluates the twenty queries, and removes the graph
 again; the last B of a room within 30 s is kept in a dictionary. `_folded`: the Datalog rule that the
 queries need is written into them by hand; `_construct`: all eleven rules are evaluated at each instant.
 `rdflib_owlrl` and `rdflib_reasonable` close the background with the instant anew, as a first design would.

@@ -1,9 +1,9 @@
 """Continuous queries over windows of Aarhus's traffic reports, from triples in memory to rows.
 
-The rows that count are those of all windows by the definition: (t - RANGE, t] at each multiple t of
-STEP, with the last ones, which end after the last report. They are compared by closing time, group
-and value. Reports are left out of the real ones, so that windows close where none comes for a while;
-in the last case some reports come late, and those that come too late are in no window.
+The expected rows are those of all windows by the definition: (t - RANGE, t] at each multiple t of
+STEP, including the last windows, which end after the last report. They are compared by closing time, group
+and value. Reports are left out of the real ones, so that windows close in gaps;
+in the last case some reports are late, and those that are too late are in no window.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ QUERIES: Final = (
 
 
 def real_reports(sections: int) -> list[Report]:
-    """The first reports of some sections, in order; of the synthetic city, where the data of CityBench are not here."""
+    """The first reports of some sections, in order; of the synthetic city, if the data of CityBench are absent."""
     files = sorted((DATA / "citybench" / "streams").glob("AarhusTrafficData*.csv.gz"))
     names = ("TIMESTAMP", "REPORT_ID", "avgSpeed") if files else ("time", "section", "speed")
     found = []
@@ -87,7 +87,7 @@ def real_reports(sections: int) -> list[Report]:
 
 
 def reports(size: int, sections: int) -> list[Report]:
-    """So many reports, with gaps: none comes at one to four times of twelve in a row."""
+    """So many reports, with gaps: one to four of twelve consecutive times have none."""
     given = real_reports(sections)
     choose = random.Random(1)
     times, left_out = sorted({report.second for report in given}), set[int]()
@@ -162,7 +162,7 @@ def ours(path: str, number: str) -> Prepared:
 
 
 def instants_of(given: list[Report], lateness: int) -> Callable[[], Iterable[tuple[int, list[FedGraph]]]]:
-    """Gives the instants of the reports, in µs; where reports come late, they are put in order anew at each call, as a run does."""
+    """Returns a function that yields the instants of the reports, in µs; late reports are put in order at each call, as in a run."""
     from dotr.model.stream import Element, FedGraph
     from dotr.sources.lateness import Lateness
     from dotr.sources.merge import RecordSource, instants
@@ -203,13 +203,13 @@ def text(asked: Asked) -> str:
 
 
 def rsp_js_text(asked: Asked) -> str:
-    """The query as rsp-js reads it."""
+    """The query in the syntax of rsp-js."""
     window = f"FROM NAMED WINDOW :w ON STREAM :traffic [RANGE {asked.width} STEP {asked.step}]"
     return _query(asked, "REGISTER RStream <output> AS", window, "WINDOW :w")
 
 
 def _query(asked: Asked, register: str, window: str, inside: str) -> str:
-    """The parts of a query, a line each, as rsp-js wants them."""
+    """The parts of a query, one on each line, as rsp-js needs them."""
     where = ["WHERE {", f"{inside} {{ {asked.pattern} }}", *([asked.outside] if asked.outside else []), "}"]
     return "\n".join(
         (f"PREFIX : <{NAMESPACE}>", register, f"SELECT ?{asked.group} (MAX(?v) AS ?most)", window, *where, f"GROUP BY ?{asked.group}")
@@ -225,7 +225,7 @@ def static(given: list[Report]) -> str:
 
 
 def cases(scale: Scale, folder: Path) -> Iterator[Case]:
-    """Each query over the same reports: rsp-js as it is, and helped to its windows."""
+    """Each query over the same reports: rsp-js unchanged, and with the additional ticks of our driver."""
     sections = {Scale.FULL: 59, Scale.QUICK: 20, Scale.HUNDREDTH: 4}[scale]
     size = {Scale.FULL: 1_500, Scale.QUICK: 500, Scale.HUNDREDTH: 80}[scale]
     in_order = reports(size, sections)
