@@ -45,7 +45,7 @@ Answers = dict[int, Counter[tuple[object, ...]]]
 """The solutions that each second's report gives."""
 
 
-class AskedQuery(NamedTuple):
+class BenchmarkQuery(NamedTuple):
     """A query of a file: its label, window and step in seconds, SPARQL, and CQELS's policy."""
 
     label: str
@@ -55,14 +55,14 @@ class AskedQuery(NamedTuple):
     on_change: bool
 
 
-def queries_of(file: Path) -> Iterator[AskedQuery]:
+def queries_of(file: Path) -> Iterator[BenchmarkQuery]:
     """The queries of a file."""
     text = file.read_text(encoding="utf-8")
     prefixes = "\n".join(line for line in text.splitlines() if line.startswith("PREFIX"))
     for found in _STATEMENT.finditer(text + "\n"):
         width = int(found["range"])
         sparql = f"{prefixes}\n{found['select']} {found['where']}"
-        yield AskedQuery(found["label"], width, int(found["step"] or width), sparql, found["change"] is not None)
+        yield BenchmarkQuery(found["label"], width, int(found["step"] or width), sparql, found["change"] is not None)
 
 
 def elements(folder: Path) -> dict[int, str]:
@@ -75,7 +75,7 @@ def _row(values: Sequence[object]) -> tuple[object, ...]:
     return tuple(round(float(each.value), 9) if isinstance(each, Literal) else str(each) for each in values)
 
 
-def by_brute_force(query: AskedQuery, texts: dict[int, str], origin: int) -> Answers:
+def by_brute_force(query: BenchmarkQuery, texts: dict[int, str], origin: int) -> Answers:
     """The answers of a query by the definition of the page."""
     quads = {second: list(parse(text.encode(), RdfFormat.TURTLE)) for second, text in texts.items()}
     last = max(quads)
@@ -129,15 +129,15 @@ def differences(folder: Path, most: int | None = None) -> Iterator[tuple[str, in
     graphs = {second: read_graph(text, {}, 512) for second, text in texts.items()}
     for name in ("windows", "changes"):
         file = QUERIES / f"{name}.rspql"
-        asked = list(queries_of(file))
-        assert len(asked) == 7, "the seven queries of CSRBench"
-        for origin in range(max(query.step for query in asked) if most is None else most):
+        queries = list(queries_of(file))
+        assert len(queries) == 7, "the seven queries of CSRBench"
+        for origin in range(max(query.step for query in queries) if most is None else most):
             spec = ProgramSpec((Document(str(file), file.read_text(encoding="utf-8")),), origin=origin * _SECOND)
             program = compile_program(spec)
             begun = time.process_time()
             found = by_dotr(program, texts, graphs)
             seconds = time.process_time() - begun
-            for query in asked:
+            for query in queries:
                 if origin < query.step:
                     expected = by_brute_force(query, texts, origin)
                     given = sum(sum(each.values()) for each in expected.values())
@@ -151,16 +151,16 @@ def main() -> None:
     parser.add_argument("--origins", type=int)
     options = parser.parse_args()
     agreeing: Counter[str] = Counter()
-    asked: Counter[str] = Counter()
+    origins: Counter[str] = Counter()
     answers: Counter[str] = Counter()
     seconds: dict[tuple[str, int], float] = {}
     for label, origin, agrees, given, taken in differences(options.data, options.origins):
         agreeing[label] += agrees
-        asked[label] += 1
+        origins[label] += 1
         answers[label] += given
         seconds[label.partition(" ")[2], origin] = taken
-    for label in asked:
-        print_stdout(f"{label:14} {agreeing[label]:3} of {asked[label]:3} origins as by brute force, {answers[label]:6,} answers")
+    for label in origins:
+        print_stdout(f"{label:14} {agreeing[label]:3} of {origins[label]:3} origins as by brute force, {answers[label]:6,} answers")
     print_stdout(f"{sum(seconds.values()):.1f} s of CPU for {len(seconds)} runs of seven queries")
 
 

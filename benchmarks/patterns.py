@@ -166,9 +166,9 @@ def show(title: str, found: tuple[float, int, int]) -> None:
     print(f"{title:<44} {micros:8.2f} µs {1e6 / micros:10,.0f}/s {events:9,} events {matches:11,} matches {each:8.2f} µs")  # noqa: T201
 
 
-def main(wanted: Iterable[str]) -> None:
+def main(benchmarks: Iterable[str]) -> None:
     """Run the given benchmarks, or all."""
-    chosen = set(wanted) or {"field", "sequences", "aggregates", "keys"}
+    chosen = set(benchmarks) or {"field", "sequences", "aggregates", "keys"}
     if "field" in chosen:
         for rules in (1, 10, 100, 1000):
             show(f"field, {rules} rules, thresholds passed", field(rules, spread=False))

@@ -145,8 +145,8 @@ def first_batches(result: Result | None) -> str:
         rows.append([case.name, span(own.work) if own.work else "–", span(Figures(*spread(later))) if later else "one batch", *figures])
     starts = (f"start: s of {kind}" for kind in kinds)
     table = grid(["µs of CPU, one element", "from the start of the query", "from the second batch on", *starts], rows)
-    told = "The start is that of a first run, up to the end of its first batch. Source: `benchmarks/results/spark.json`."
-    return f"\n{table}\n{told}\n\n"
+    note = "The start is that of a first run, up to the end of its first batch. Source: `benchmarks/results/spark.json`."
+    return f"\n{table}\n{note}\n\n"
 
 
 def _own(case: CaseResult) -> str:

@@ -147,9 +147,9 @@ def texts() -> Iterator[Text]:
     size = Size()
     yield Text("dotr, 1 rule", "", RULE.format(number=0, a=size.condition(0, "?valA"), b=size.condition(0, "?valB")))
     yield Text("dotr, 1 Datalog rule", "", DATALOG_RULE)
-    folded, asked = ("\n".join(paper_peers.queries(kind, where)[0] for kind in "AB") for where in (paper_peers.FOLDED, paper_peers.ROOM))
+    folded, unfolded = ("\n".join(paper_peers.queries(kind, where)[0] for kind in "AB") for where in (paper_peers.FOLDED, paper_peers.ROOM))
     yield Text("pyoxigraph and rdflib, 1 rule: the Datalog rule folded in; the last B is kept in Python", "sparql", folded)
-    yield Text("pyoxigraph, CONSTRUCT: the queries of a rule", "sparql", asked)
+    yield Text("pyoxigraph, CONSTRUCT: the queries of a rule", "sparql", unfolded)
     yield Text("pyoxigraph, CONSTRUCT: 1 Datalog rule", "sparql", paper_peers.constructs()[-1])
 
 

@@ -168,10 +168,10 @@ def _ivy_jar() -> Path:
 
 def _pom(peer: JavaPeer) -> str:
     exclusion = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>" if peer.is_exact else ""
-    wanted = [artifact.split(":") for artifact in peer.artifacts]
+    coordinates = [artifact.split(":") for artifact in peer.artifacts]
     dependencies = "".join(
         f"<dependency><groupId>{escape(group)}</groupId><artifactId>{escape(name)}</artifactId><version>{escape(version)}</version>{exclusion}</dependency>"
-        for group, name, version in wanted
+        for group, name, version in coordinates
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>benchmarks</groupId>'
@@ -181,11 +181,11 @@ def _pom(peer: JavaPeer) -> str:
 
 def _ivy(peer: JavaPeer) -> str:
     transitive = "false" if peer.is_exact else "true"
-    wanted = [artifact.split(":") for artifact in peer.artifacts]
+    coordinates = [artifact.split(":") for artifact in peer.artifacts]
     dependencies = "".join(
         f'<dependency org="{escape(group)}" name="{escape(name)}" rev="{escape(version)}" transitive="{transitive}"'
         ' conf="default->default"/>'
-        for group, name, version in wanted
+        for group, name, version in coordinates
     )
     return (
         '<ivy-module version="2.0"><info organisation="benchmarks" module="peer"/><configurations><conf name="default"/></configurations>'
