@@ -48,7 +48,7 @@ def measure(folder: Path, engine: str, files: int, *, state: bool) -> list[float
     (folder / "c.yaml").write_text(CONFIG)
     command = [sys.executable, "-m", "dotr", "run", str(folder / "c.yaml"), "--engine", engine, "--quiet"]
     root = str(Path(__file__).resolve().parent.parent)
-    # A file that is there at the start is an input of its own, and ended: its event comes with the first that appears.
+    # A file that exists at the start is an input of its own, which has ended: its event is written with that of the first new file.
     (folder / "in" / "000000.ndjson").write_text(json.dumps({"time": 0, "graph": ":a0 a :A ."}) + "\n")
     process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": root})
     output = folder / "out" / "out.ndjson"

@@ -277,7 +277,7 @@ def aggregate_terms(name: str, terms: list[Term]) -> Term | None:
         return None
     if name == "SUM":
         return term_of(total)
-    # SPARQL makes the average of nothing 0; a rule's aggregate of no events is unbound (its caller sees to that).
+    # SPARQL makes the average of nothing 0; a rule's aggregate of no events is unbound (done by the caller).
     if not terms:
         return term_of(Number("integer", Fraction(0)))
     if isinstance(total.value, Fraction):
