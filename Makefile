@@ -10,10 +10,10 @@ help: ## this list
 fast: ## lint, types, and the tests marked core (doctests, cases): under a minute
 	./verify --fast
 
-verify: ## everything that must pass: lint, types, all tests, Spark, the wheel
+verify: ## all required checks: lint, types, all tests, Spark, the wheel
 	./verify
 
-format: ## let ruff mend what it can, and format
+format: ## apply the fixes of ruff, and format
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
@@ -23,17 +23,17 @@ types: ## mypy, incremental
 test: ## the tests in T: make test T="tests/cases/test_cases.py -k recursion"
 	$(PYTHON) -m pytest -q $(T)
 
-coverage: ## lines and branches that the tests without Spark reach: takes long; T as for test
+coverage: ## lines and branches that the tests without Spark reach (slow); T as for test
 	$(PYTHON) -m pytest -q -n 2 --dist loadfile --cov --cov-report=term $(or $(T),-m "not spark")
 
-errors: ## write the golden messages of tests/errors and docs/errors.md anew: look at the difference
+errors: ## regenerate the golden messages of tests/errors and docs/errors.md: review the difference
 	$(PYTHON) -m tests.errors.test_rule_language_errors
 	$(PYTHON) -m tests.errors.test_continuous_errors
 	$(PYTHON) -m tests.errors.test_lars_errors
 	$(PYTHON) -m tests.errors.test_temporal_errors
 	$(PYTHON) -m dotr.workbench.errors_page > docs/errors.md
 
-schema: ## write the JSON Schema of configurations and docs/configuration.md anew
+schema: ## regenerate the JSON Schema of configurations and docs/configuration.md
 	$(PYTHON) -c "from dotr.config import schema; print(schema(), end='')" > schema.json
 	mv schema.json dotr/config/config.schema.json
 	$(PYTHON) -m dotr.workbench.configuration_page > docs/configuration.md
@@ -44,5 +44,5 @@ wheel: ## build the wheel, install it in an empty environment, run it there
 start: ## run the main job
 	./start
 
-clean: ## remove what builds and runs have left (the compiled backgrounds of ~/.cache/dotr stay)
+clean: ## remove files of builds and runs (except the compiled backgrounds in ~/.cache/dotr)
 	rm -rf build dist out *.egg-info .mypy_cache .ruff_cache .hypothesis .coverage

@@ -1,4 +1,4 @@
-# Read by `start` and `verify`: makes .venv with Python 3.11 or later and installs this folder's dotr with the extras named.
+# Sourced by `start` and `verify`: makes .venv with Python 3.11 or later and installs this folder's dotr with the extras named.
 
 find_python() {
     for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do

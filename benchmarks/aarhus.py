@@ -30,7 +30,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 class TreeClock:
-    """The CPU seconds of this process and all that come from it, those that have ended too (sampled five times a second)."""
+    """The CPU seconds of this process and all its descendants, also ended ones (sampled five times a second)."""
 
     def __init__(self) -> None:
         self._seen: dict[int, float] = {}
@@ -133,7 +133,7 @@ def say(name: str, totals: Totals, wall: float, cpu: float) -> None:
 
 
 def main() -> int:
-    """Run the job on the engines named."""
+    """Run the job on the given engines."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--engine", action="append", choices=("local", "spark"))
     parser.add_argument("--master", default="local[2]")

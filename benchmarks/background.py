@@ -115,15 +115,15 @@ def instants(kind: str, count: int, places: int, seed: int = 0) -> list[Instant]
     return [Instant(n, tuple(triple for graph in four[n : n + 5] for triple in graph)) for n in range(0, count, 5)]
 
 
-def rounds(asked: Sequence[tuple[CompiledProgram, Sequence[Sequence[Instant]]]], count: int) -> list[float]:
-    """Microseconds an instant of each program's best round; the programs take turns, so that the machine's moods meet all of them, and
+def rounds(programs: Sequence[tuple[CompiledProgram, Sequence[Sequence[Instant]]]], count: int) -> list[float]:
+    """Microseconds an instant of each program's best round; the programs take turns, so that changes of the machine's speed affect all, and
     each takes its lists of instants in turn."""
-    best = [float("inf")] * len(asked)
-    for program, lists in asked:
+    best = [float("inf")] * len(programs)
+    for program, lists in programs:
         for instant in lists[-1][:20]:
             program.stage_one.evaluate(instant)
     for turn in range(count):
-        for number, (program, lists) in enumerate(asked):
+        for number, (program, lists) in enumerate(programs):
             facts, given = program.stage_one.evaluate, lists[turn % len(lists)]
             start = time.process_time()
             for instant in given:
@@ -140,7 +140,7 @@ def peak() -> int:
 
 
 def private() -> float:
-    """Megabytes of its own that this process has written; what it has mapped and read is shared with whoever maps it too."""
+    """Megabytes of its own that this process has written; mapped pages that it has read are shared with other processes."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty")) / 1024
 
@@ -160,11 +160,11 @@ def worker(folder: Path, kind: str, size: int) -> None:
     CompiledStore(path)
     found = {"open": (time.perf_counter() - start) * 1e3}
     before = private()
-    asked = program(folder, "graphs", True)
+    compiled = program(folder, "graphs", True)
     found["opened"] = private() - before
     for seed in range(200):
         for instant in instants("four", 200, places(kind, size)["four"], seed):
-            asked.stage_one.evaluate(instant)
+            compiled.stage_one.evaluate(instant)
     gc.collect()
     found["used"] = private() - before
     found["process"] = private()

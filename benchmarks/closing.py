@@ -7,10 +7,10 @@
 Every system runs in a process of its own, one after the other, on an ontology in OWL 2 RL and
 instances; seconds are of CPU, of all threads, and without reading. Nemo reads while it reasons: its
 time to read and copy the triples is measured first and subtracted. Nemo has no OWL, so it gets the
-rows of dotr's tables that derive something here, as rules over one relation of triples, and no
-others. The closures are compared by their numbers of triples:
+rows of dotr's tables that derive triples here, as rules over one relation of triples. The closures
+are compared by their numbers of triples:
 
-- dotr's count excludes what entailment keeps under hidden predicates;
+- dotr's count excludes triples of hidden predicates, which entailment uses;
 - owlrl adds axiomatic triples, types of literals, and reflexive triples of every resource
   (owl:sameAs, and of classes and properties more), which dotr leaves out (docs/entailment.md);
 - reasonable adds that every individual is an owl:Thing, and has no scm-dom1 and scm-rng1.
@@ -43,14 +43,14 @@ INVERSE = iri(OWL + "inverseOf")
 
 
 class Found(NamedTuple):
-    """Seconds of CPU, and how many triples the closure has."""
+    """Seconds of CPU, and the number of triples of the closure."""
 
     seconds: float
     closed: int
 
 
 class System(NamedTuple):
-    """A system that closes triples, given as they are or as a file.
+    """A system that closes triples, passed as values or as a file.
 
     `module` is its import name, `package` its name in the registry, `largest` the most triples that it
     gets to close.
@@ -130,8 +130,11 @@ def _run_nemo(program: str) -> tuple[float, Any]:
 def nemo_rules(triples: Sequence[Triple]) -> list[str]:
     """The rows of OWL 2 RL that are the first to derive some triple in the closure of these, as nemo writes rules.
 
-    >>> for rule in nemo_rules([("<p>", SUBPROPERTY, "<q>"), ("<a>", "<p>", "<b>")]): print(rule)
-    triple(?x, ?p2, ?y) :- triple(?p1, <http://www.w3.org/2000/01/rdf-schema#subPropertyOf>, ?p2), triple(?x, ?p1, ?y) .
+    A condition NOT IN of a row becomes inequalities.
+
+    >>> rules = nemo_rules([("<p>", SUBPROPERTY, "<q>"), ("<a>", "<p>", "<b>")])
+    >>> for rule in rules: print(rule)  # doctest: +ELLIPSIS
+    triple(?x, ?p2, ?y) :- triple(?p1, <http://www.w3.org/2000/01/rdf-schema#subPropertyOf>, ?p2), triple(?x, ?p1, ?y), ?p2 != ...
     """
     rules = rule_set(Entailment.OWL2RL)
     used = close_background(triples, rules).by_rule

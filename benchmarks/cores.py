@@ -86,13 +86,13 @@ def main() -> int:
         "aarhus": lambda folder, master: pipeline(folder, on_spark=True, master=master),
         "scenario": lambda folder, master: scenario(Size(options.graphs, single=options.one_per_instant), folder, master),
     }
-    asked: list[RunProgress] = []
-    stand: ReportProgress = asked.append if options.watched else ignore_progress
+    reports: list[RunProgress] = []
+    report_progress: ReportProgress = reports.append if options.watched else ignore_progress
     for name in options.jobs or jobs:
         found = []
         for master in options.masters:
             with tempfile.TemporaryDirectory() as folder:
-                found.append(measure(jobs[name](folder, master), stand))
+                found.append(measure(jobs[name](folder, master), report_progress))
             print(f"{name}, {master}: {found[-1][0]}; from the second batch on: {found[-1][1]}", flush=True)  # noqa: T201
         (one, one_steady), *others = found
         for two, two_steady in others:

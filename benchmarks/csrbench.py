@@ -1,12 +1,12 @@
-"""CSRBench: seven continuous queries over weather stations, held to an evaluation by brute force.
+"""CSRBench: seven continuous queries over weather stations, compared with an evaluation by brute force.
 
     python -m benchmarks.csrbench [--data FOLDER] [--origins N]
 
 Source: Dell'Aglio and others, *On Correctness in RDF Stream Processor Benchmarking* (ISWC 2013). The
-triples of `data_NN.ttl` are one element at second NN. Each query is asked as C-SPARQL and SPARQLstream
-ask it (`configs/csrbench/windows.rspql`) and as CQELS does (`changes.rspql`), at every origin of its
-step. The brute force cuts windows by the definition and asks pyoxigraph; it shares nothing with dotr
-but the text of the queries. Seconds are of CPU, dotr's alone.
+triples of `data_NN.ttl` are one element at second NN. Each query is evaluated in the form of C-SPARQL and
+SPARQLstream (`configs/csrbench/windows.rspql`) and in that of CQELS (`changes.rspql`), at every origin
+of its step. The brute force computes windows by the definition and queries pyoxigraph; it shares only
+the text of the queries with dotr. Seconds are dotr's CPU.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Answers = dict[int, Counter[tuple[object, ...]]]
 """The solutions that each second's report gives."""
 
 
-class AskedQuery(NamedTuple):
+class BenchmarkQuery(NamedTuple):
     """A query of a file: its label, window and step in seconds, SPARQL, and CQELS's policy."""
 
     label: str
@@ -55,14 +55,14 @@ class AskedQuery(NamedTuple):
     on_change: bool
 
 
-def queries_of(file: Path) -> Iterator[AskedQuery]:
+def queries_of(file: Path) -> Iterator[BenchmarkQuery]:
     """The queries of a file."""
     text = file.read_text(encoding="utf-8")
     prefixes = "\n".join(line for line in text.splitlines() if line.startswith("PREFIX"))
     for found in _STATEMENT.finditer(text + "\n"):
         width = int(found["range"])
         sparql = f"{prefixes}\n{found['select']} {found['where']}"
-        yield AskedQuery(found["label"], width, int(found["step"] or width), sparql, found["change"] is not None)
+        yield BenchmarkQuery(found["label"], width, int(found["step"] or width), sparql, found["change"] is not None)
 
 
 def elements(folder: Path) -> dict[int, str]:
@@ -71,12 +71,12 @@ def elements(folder: Path) -> dict[int, str]:
 
 
 def _row(values: Sequence[object]) -> tuple[object, ...]:
-    """A solution that can be compared: numbers as numbers."""
+    """A solution in a form that can be compared: numbers as numbers."""
     return tuple(round(float(each.value), 9) if isinstance(each, Literal) else str(each) for each in values)
 
 
-def by_brute_force(query: AskedQuery, texts: dict[int, str], origin: int) -> Answers:
-    """What the page says that a query gives."""
+def by_brute_force(query: BenchmarkQuery, texts: dict[int, str], origin: int) -> Answers:
+    """The answers of a query by the definition of the page."""
     quads = {second: list(parse(text.encode(), RdfFormat.TURTLE)) for second, text in texts.items()}
     last = max(quads)
     times = (
@@ -105,7 +105,7 @@ def by_brute_force(query: AskedQuery, texts: dict[int, str], origin: int) -> Ans
 
 
 def by_dotr(program: CompiledProgram, texts: dict[int, str], graphs: dict[int, tuple[Triple, ...]]) -> dict[str, Answers]:
-    """What dotr gives, by label."""
+    """The answers of dotr, by label."""
     engine = Engine(program, Clock())
     firings = [firing for second in sorted(texts) for firing in engine.step(second * _SECOND, [FedGraph.on("weather", graphs[second])])[0]]
     firings += [firing for moment in engine.finish() for firing in moment]
@@ -129,15 +129,15 @@ def differences(folder: Path, most: int | None = None) -> Iterator[tuple[str, in
     graphs = {second: read_graph(text, {}, 512) for second, text in texts.items()}
     for name in ("windows", "changes"):
         file = QUERIES / f"{name}.rspql"
-        asked = list(queries_of(file))
-        assert len(asked) == 7, "the seven queries of CSRBench"
-        for origin in range(max(query.step for query in asked) if most is None else most):
+        queries = list(queries_of(file))
+        assert len(queries) == 7, "the seven queries of CSRBench"
+        for origin in range(max(query.step for query in queries) if most is None else most):
             spec = ProgramSpec((Document(str(file), file.read_text(encoding="utf-8")),), origin=origin * _SECOND)
             program = compile_program(spec)
             begun = time.process_time()
             found = by_dotr(program, texts, graphs)
             seconds = time.process_time() - begun
-            for query in asked:
+            for query in queries:
                 if origin < query.step:
                     expected = by_brute_force(query, texts, origin)
                     given = sum(sum(each.values()) for each in expected.values())
@@ -145,22 +145,22 @@ def differences(folder: Path, most: int | None = None) -> Iterator[tuple[str, in
 
 
 def main() -> None:
-    """Print what agrees."""
+    """Print the number of queries that agree."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA / "csrbench" / "data")
     parser.add_argument("--origins", type=int)
     options = parser.parse_args()
     agreeing: Counter[str] = Counter()
-    asked: Counter[str] = Counter()
+    origins: Counter[str] = Counter()
     answers: Counter[str] = Counter()
     seconds: dict[tuple[str, int], float] = {}
     for label, origin, agrees, given, taken in differences(options.data, options.origins):
         agreeing[label] += agrees
-        asked[label] += 1
+        origins[label] += 1
         answers[label] += given
         seconds[label.partition(" ")[2], origin] = taken
-    for label in asked:
-        print_stdout(f"{label:14} {agreeing[label]:3} of {asked[label]:3} origins as by brute force, {answers[label]:6,} answers")
+    for label in origins:
+        print_stdout(f"{label:14} {agreeing[label]:3} of {origins[label]:3} origins as by brute force, {answers[label]:6,} answers")
     print_stdout(f"{sum(seconds.values()):.1f} s of CPU for {len(seconds)} runs of seven queries")
 
 

@@ -29,7 +29,7 @@ def loaded(name: str, triples: list[Triple]) -> Knowledge:
 
 
 def instant(name: str, knowledge: Knowledge, triples: list[Triple]) -> None:
-    """One instant, the best of a few."""
+    """Seconds of one instant: the least of a few repeats."""
     best = float("inf")
     for _ in range(5):
         start = process_time()

@@ -212,7 +212,7 @@ ROWS: Final[Sequence[Row]] = (
 
 
 def main(names: Sequence[str]) -> None:
-    """Print the rows whose name begins with one of some names; all without names."""
+    """Print the rows whose name begins with one of the given names; all rows without names."""
     for row in ROWS:
         if not names or any(row.name.startswith(name) for name in names):
             measure(row)

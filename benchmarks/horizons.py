@@ -1,17 +1,17 @@
-"""Closure of a window kept from step to step, against closing it anew.
+"""Closure of a window maintained from step to step, against closing it from scratch.
 
     python -m benchmarks.horizons
 
 One transitive predicate over triples in the order of their times, of three shapes:
 
-    single    edges without neighbours: nothing follows
+    single    edges without neighbours: no conclusions
     chains    chains of three edges: six pairs each
-    random    edges between random nodes, half an edge out of each: what follows is as short-lived as
-              the older of two edges, so that a step makes twice what its share of the window is
+    random    edges between random nodes, half an edge out of each: a conclusion expires with
+              the older of its edges, so that a step changes twice its share of the window
 
-`anew` is the fastest of today's closures from nothing with an index to query: that of an instant, or
-that of a background and its index; `bulk` is the latter without its index. All in CPU time, each
-number the median of its steps, taken in turns with closings anew.
+`anew` is the fastest closure from scratch with an index to query: that of an instant, or that of a
+background and its index; `bulk` is the latter without its index. All in CPU time; each number is the
+median of its steps, in turns with closures from scratch.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ SHAPES: Final[dict[str, Callable[[], Iterator[Triple]]]] = {
 def cpu(run: Callable[[], object | None]) -> float:
     """Milliseconds of CPU, without collections of garbage.
 
-    What the run returns is freed in its time, as a step frees what it leaves.
+    The time includes freeing the result, as a step frees the triples that expire.
     """
     gc.collect()
     with without_collection():
@@ -78,14 +78,14 @@ def cpu(run: Callable[[], object | None]) -> float:
 
 
 def closed_anew(triples: Sequence[Triple]) -> tuple[float, float]:
-    """Closing anew with an index, and in bulk without."""
+    """Closure from scratch with an index, and in bulk without."""
     as_instant = cpu(lambda: Closer(RuleDispatch(RULES), TripleIndex(), LIMIT).close(triples))
     bulk = cpu(lambda: close_background(list(triples), RULES, LIMIT))
     return min(as_instant, cpu(lambda: close_background(list(triples), RULES, LIMIT).index())), bulk
 
 
 class SlidingWindow:
-    """A window over triples that come `size` at a time, and its closure."""
+    """A window over triples that arrive `size` at a time, and its closure."""
 
     def __init__(self, triples: Iterator[Triple], window: int, size: int, views: int = 0) -> None:
         self._triples = triples

@@ -2,7 +2,7 @@
 
     python -m benchmarks.kafka [--elements 60000] [--rounds 3] [--engine local|spark] [--in-only | --out-only]
 
-A broker is started for it, whose own CPU does not count; counted are all processes of the command, JVM and workers among them. Both jobs
+A broker is started for it, whose CPU is not counted; all processes of the command are, including JVM and workers. Both jobs
 read the same records (4 triples each, NDJSON) and write the same events (one for every third record, NDJSON). They take turns; the figure
 is the ratio of the least CPU times.
 """
@@ -51,7 +51,7 @@ def records(number: int) -> list[str]:
 
 
 def cpu_seconds(folder: Path, name: str, engine: str) -> float:
-    """CPU seconds of a run, over all processes of its session, looked up every 50 ms while it runs."""
+    """CPU seconds of a run, over all processes of its session, sampled every 50 ms."""
     command = [sys.executable, "-m", "dotr", "run", f"{name}.yaml", "--engine", engine, "--fresh", "--quiet"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True)
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def compare(folder: Path, broker: Broker, options: argparse.Namespace) -> None:
-    """Run both jobs in turns, and print what they took."""
+    """Run both jobs in turns, and print their CPU."""
     lines = records(options.elements)
     (folder / "a.ndjson").write_text("\n".join(lines))
     (folder / "r.dotr").write_text(RULES)

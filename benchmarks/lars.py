@@ -12,8 +12,8 @@ operator, 200 triples a point, windows of 1, 20 and 80 points.
 
 µs of CPU a triple, without parsing, after the window has filled; median of five stretches. Beside
 them, in the same run, a naive evaluation of every point from its window (dictionaries and hash
-joins, nothing kept), and what was measured of Laser itself (it returns all that holds; the operator
-tells what began and ended).
+joins, without state), and figures of Laser itself (it returns all atoms that hold; the operator
+returns those that began and ended).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def node(kind: str, number: int) -> Term:
 
 
 def new_triples() -> Iterator[list[Triple]]:
-    """Triples of which none came before."""
+    """Triples that have not occurred before."""
     for k in count():
         yield [(node("x", k * A_POINT + n), P, node("y", n)) for n in range(A_POINT)]
 
@@ -72,7 +72,7 @@ def new_pairs() -> Iterator[list[Triple]]:
 
 
 def same(triples: Iterator[list[Triple]]) -> Iterator[list[Triple]]:
-    """The first triples again and again."""
+    """The first triples, repeated."""
     first = next(triples)
     while True:
         yield list(first)
@@ -118,7 +118,7 @@ WORKS: Final = (
 
 
 class Line:
-    """A file on its way, and what lies in its window."""
+    """A file with its state, and the content of its window."""
 
     def __init__(self, work: Work, window: int) -> None:
         text = work.rule.replace("N s", f"{window - 1} s")  # [0] is one point

@@ -3,7 +3,7 @@
     python -m benchmarks.latency [--files 30] [--engine spark] [--state]
 
 One rule without a clause, one element a file, every element an instant, so latency is that of the
-machinery alone. With `--state` the rule has a window, so that on Spark an operator keeps state. A
+runtime alone. With `--state` the rule has a window, so that on Spark an operator keeps state. A
 file is sent when the output of the one before exists. The first files, during which the JVM and the
 workers start, are left out.
 """
@@ -48,7 +48,7 @@ def measure(folder: Path, engine: str, files: int, *, state: bool) -> list[float
     (folder / "c.yaml").write_text(CONFIG)
     command = [sys.executable, "-m", "dotr", "run", str(folder / "c.yaml"), "--engine", engine, "--quiet"]
     root = str(Path(__file__).resolve().parent.parent)
-    # A file that is there at the start is an input of its own, and ended: its event comes with the first that appears.
+    # A file that exists at the start is an input of its own, which has ended: its event is written with that of the first new file.
     (folder / "in" / "000000.ndjson").write_text(json.dumps({"time": 0, "graph": ":a0 a :A ."}) + "\n")
     process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": root})
     output = folder / "out" / "out.ndjson"
@@ -73,7 +73,7 @@ def measure(folder: Path, engine: str, files: int, *, state: bool) -> list[float
 
 
 def main() -> None:
-    """Measure, and say so."""
+    """Measure, and print the latencies."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=30)
     parser.add_argument("--engine", choices=("spark", "local"), default="spark")

@@ -10,7 +10,7 @@ microseconds of CPU, 500 of them in rounds:
     plain     a reading and its class, joined with a sensor by rules of the lowest stratum
     joined    a reading of a working sensor: a rule above NOT derives from it
     taken     a sensor is broken: it does not work, is not listed, and its room has one less
-    group     a sensor more in a room: it works, is listed, and the room's number is another
+    group     a further sensor in a room: it works, is listed, and the room's count changes
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def term(name: str) -> Term:
 
 
 def world(size: int) -> list[Triple]:
-    """Half of what the closed background has: two triples a sensor are given, two and a quarter are derived."""
+    """Half of the triples of the closed background: two triples a sensor are given, two and a quarter are derived."""
     triples = []
     for n in range(size * 4 // 17):
         triples += [(term(f"s{n}"), RDF_TYPE, term("Sensor")), (term(f"s{n}"), term("in"), term(f"room{n // 4}"))]
@@ -72,7 +72,7 @@ INSTANTS: Final[dict[str, Callable[[str, str], list[Triple]]]] = {
 
 
 def instants(kind: str, size: int) -> Iterator[list[Triple]]:
-    """Each about another sensor, spread over the building; they begin again when all had their turn."""
+    """Each about another sensor, spread over the building; after the last sensor they begin again."""
     sensors = size * 4 // 17
     for n in count():
         yield INSTANTS[kind](f"r{n}", f"s{n * 7919 % sensors // 100 * 100 + n % 99}" if sensors > 200 else f"s{n % 90}")

@@ -61,7 +61,7 @@ def measure(text: str, feed: Feed) -> tuple[float, int, int]:
 
 
 def matches_of(operator: Operator, router: Router, state: State, now: int, facts: Facts) -> int:
-    """The number of matches of an instant, by the way that `dotr.engine.driver.Engine` takes."""
+    """The number of matches of an instant, computed by the same calls as in `dotr.engine.driver.Engine`."""
     lone = router.lone(facts)
     if lone is not None:
         port, values = lone
@@ -166,9 +166,9 @@ def show(title: str, found: tuple[float, int, int]) -> None:
     print(f"{title:<44} {micros:8.2f} µs {1e6 / micros:10,.0f}/s {events:9,} events {matches:11,} matches {each:8.2f} µs")  # noqa: T201
 
 
-def main(wanted: Iterable[str]) -> None:
-    """Run the benchmarks named, or all."""
-    chosen = set(wanted) or {"field", "sequences", "aggregates", "keys"}
+def main(benchmarks: Iterable[str]) -> None:
+    """Run the given benchmarks, or all."""
+    chosen = set(benchmarks) or {"field", "sequences", "aggregates", "keys"}
     if "field" in chosen:
         for rules in (1, 10, 100, 1000):
             show(f"field, {rules} rules, thresholds passed", field(rules, spread=False))

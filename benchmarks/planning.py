@@ -1,4 +1,4 @@
-"""CPU time of what one process does on Spark, whatever the cores: cuts from granules, tasks as text, the sink; and of the scans.
+"""CPU time of what one process does on Spark, for any number of cores: cuts from granules, tasks as text, the sink; and of the scans.
 
     python -m benchmarks.planning [--records 4000000]
 
@@ -70,7 +70,7 @@ def plan_all(files: IndexFiles, inputs: int) -> int:
 
 
 def task_texts(inputs: int) -> int:
-    """Tasks of a batch as text, as the planner hands them over and a task reads them; their characters."""
+    """Tasks of a batch as text, as the planner writes them and a task reads them; their characters."""
     positions = tuple(InputPosition(10**9 + number, 10**7, 10**15) for number in range(inputs))
     start = Offset(10**15, positions)
     cut = Cut(10**15 + 1, tuple(each._replace(offset=each.offset + 5_000) for each in positions), (2 * 10**9,) * inputs, 5_000)

@@ -43,7 +43,7 @@ RULE = "rule R{k} define E{k} = [ [] a :E ] from Q{k} = [ {query} ]\n"
 
 
 def background(size: int, queries: int) -> str:
-    """Sensors in rooms on floors, and as many attributes of rooms as there are triples left."""
+    """Sensors in rooms on floors, and as many attributes of rooms as are needed for the number of triples."""
     random_ = random.Random(1)
     rooms = SENSORS
     lines = [f":sensor{s} :in :room{s % rooms} ." for s in range(SENSORS)]
@@ -62,7 +62,7 @@ def loaded(turtle: str) -> list[Triple]:
 
 
 def instants(number: int, queries: int) -> list[str]:
-    """A reading each: where it comes from, and what it reads."""
+    """One reading each: its sensor and its value."""
     random_ = random.Random(2)
 
     def sensor() -> int:
@@ -72,7 +72,7 @@ def instants(number: int, queries: int) -> list[str]:
 
 
 def ours(texts: Sequence[str], triples: Sequence[Triple], stream: Sequence[str]) -> tuple[float, int]:
-    """Microseconds an instant, and the answers in all."""
+    """Microseconds an instant, and the total number of answers."""
     rules = "".join(RULE.format(k=k, query=text) for k, text in enumerate(texts))
     program = compile_program(ProgramSpec(rules=(Document("queries.dotr", f"PREFIX : <{PREFIX}>\n{rules}"),), prefixes=PREFIXES))
     stage = StageOne(Knowledge.load(triples, ()), program.layout.streams)
@@ -88,7 +88,7 @@ def ours(texts: Sequence[str], triples: Sequence[Triple], stream: Sequence[str])
 
 
 def theirs(texts: Sequence[str], turtle: str, stream: Sequence[str]) -> tuple[float, int]:
-    """The same by pyoxigraph; it answers from the background alone too, where it can."""
+    """The same by pyoxigraph, including answers over the background alone."""
     store = Store()
     store.load(turtle.encode(), RdfFormat.TURTLE)
     queries = [f"PREFIX : <{PREFIX}> {text}" for text in texts]

@@ -67,7 +67,7 @@ class Size:
     single: bool = False
 
     def condition(self, number: int, variable: str) -> str:
-        """The filter of a rule's query on the value that was read."""
+        """The filter of a rule's query on the value of a reading."""
         return FILTERS[self.filters].format(v=variable, n=number, end=number + self.width, width=self.width, date=day(number))
 
     @property
@@ -139,7 +139,7 @@ def measure(config: Path) -> tuple[float, int, int]:
 
 
 def main() -> None:
-    """Run the scenario and print what it cost."""
+    """Run the scenario and print its cost."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--graphs", type=int, default=30_000)
     parser.add_argument("--rules", type=int, default=10)

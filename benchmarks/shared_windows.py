@@ -1,7 +1,7 @@
 """Ten continuous queries over one stream and level, against the longest alone, through the engine.
 
 Their windows have RANGE 1 to 10 min and close every 10 s; each second brings some links of a
-transitive property. Each query asks what one node is in, so that it is the windows that cost.
+transitive property. Each query has the answers of one node only, so that the windows dominate the cost.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def engine_of(queries: Sequence[str], datalog: str = RULES) -> Engine:
 
 
 class EngineRun:
-    """An engine that gets some triples each second."""
+    """An engine that receives some triples each second."""
 
     def __init__(self, engine: Engine, triples: Iterator[Triple], size: int = PER_SECOND) -> None:
         self.engine = engine
@@ -49,7 +49,7 @@ class EngineRun:
         self._second = 0
 
     def seconds(self, number: int) -> Callable[[], object]:
-        """The steps of the next seconds, made ready."""
+        """The prepared steps of the next seconds."""
         graphs = [[FedGraph.on(STREAM, tuple(islice(self._triples, self._size)))] for _ in range(number)]
         begin, self._second = self._second, self._second + number
 

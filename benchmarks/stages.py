@@ -3,7 +3,7 @@
     python -m benchmarks.stages [--instants 3000] [--plan stages] [--plan whole] [--master 'local[1]'] [--master 'local[2]']
 
 Each anchor has some 100 candidates under the first key, and each of these some 100 under the second, which few pass: nearly
-all work is that of stage two (`--plan process` says which part of it). Figures are from the second batch on, when all worker
+all work is that of stage two (`--plan process` prints its share). Figures are from the second batch on, when all worker
 processes run. CPU is of the whole process tree.
 """
 
@@ -123,7 +123,7 @@ def on_spark(config: Path, master: str, *, cut: bool) -> float:
 
 
 def main() -> int:
-    """Run the plans named with the masters named."""
+    """Run the given plans with the given masters."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--plan", action="append", choices=("process", "stages", "whole"))
     parser.add_argument("--master", action="append")

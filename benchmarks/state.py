@@ -126,7 +126,7 @@ class Enough(Exception):
 
 
 def run(folder: Path, master: str, batch: int = BATCH, *, until: int | None = None, buckets: int | None = None) -> list[Reading]:
-    """One run, from where the one before stopped, up to so many elements; what is read after every batch."""
+    """One run, which resumes after the run before, up to a number of elements; the measurements after each batch."""
     options = [] if buckets is None else [f"spark.buckets={buckets}"]
     made = build(read_config(str(config(folder, master, batch)), options), fresh=False, on_spark=True)
     clock = TreeClock()
@@ -145,8 +145,8 @@ def run(folder: Path, master: str, batch: int = BATCH, *, until: int | None = No
     return readings
 
 
-def said(readings: list[Reading]) -> str:
-    """The largest figures of memory."""
+def memory_line(readings: list[Reading]) -> str:
+    """The largest figures of memory, as text."""
     jvm = max(each.memory.get("JVM", 0) for each in readings)
     python = [[size for name, size in each.memory.items() if name != "JVM"] for each in readings]
     return f"JVM {jvm:,.0f} MB, Python {max(map(sum, python)):,.0f} MB in all, the largest {max(map(max, python)):,.0f} MB"
@@ -162,7 +162,7 @@ def touching(live: int, touched: str, batches: int) -> Iterator[int]:
 
 
 def keys(live: int, touched: str, master: str, batches: int) -> tuple[float, float]:
-    """Fills the state with keys, and touches 10,000 of them in each of some batches: the CPU and the wall of such a batch."""
+    """Fills the state with keys, and touches 10,000 of them in each of some batches: the CPU and the clock time of such a batch."""
     with tempfile.TemporaryDirectory() as name:
         folder = write_stream(Path(name), touching(live, touched, batches), last=100 * DAY)
         started = time.perf_counter()
@@ -176,7 +176,7 @@ def keys(live: int, touched: str, master: str, batches: int) -> tuple[float, flo
         tally = read_totals(folder / "checkpoint")
         left = None if tally is None else (sum(map(sum, tally.event_counts)), tally.bytes)
     print(  # noqa: T201
-        f"{live:,} live keys, {BATCH:,} touched ({touched}): {cpu:.2f} s CPU a batch, {wall:.2f} s; {said(full)}; "
+        f"{live:,} live keys, {BATCH:,} touched ({touched}): {cpu:.2f} s CPU a batch, {wall:.2f} s; {memory_line(full)}; "
         f"when time had passed: {left} events and bytes left ({elapsed:.0f} s in all)",
         flush=True,
     )
@@ -244,10 +244,11 @@ def windows(events: int, master: str) -> None:
         folder = write_stream(Path(name), stream(), "1000 d")
         readings = run(folder, master, 200_000)
     for each in readings[:: max(1, len(readings) // 10)]:
-        print(f"  after {each.totals.elements:,}: {said([each])}")  # noqa: T201
+        print(f"  after {each.totals.elements:,}: {memory_line([each])}")  # noqa: T201
     first, *_, end = readings
     count, wall, cpu = end.totals.elements - first.totals.elements, end.wall - first.wall, end.cpu - first.cpu
-    print(f"{events:,} events in the window: {cpu / count * 1e6:.1f} µs CPU an element, {count / wall:,.0f} a second; {said(readings)}")  # noqa: T201
+    memory = memory_line(readings)
+    print(f"{events:,} events in the window: {cpu / count * 1e6:.1f} µs CPU an element, {count / wall:,.0f} a second; {memory}")  # noqa: T201
 
 
 def skew(master: str, elements: int) -> float:
@@ -296,7 +297,7 @@ def moves(live: int, master: str) -> list[float]:
 
 
 def main() -> int:
-    """Run the benchmark named."""
+    """Run the given benchmark."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("what", choices=("keys", "worker", "windows", "skew", "moves"))
     parser.add_argument("--master", default="local[2]")

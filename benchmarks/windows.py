@@ -3,15 +3,15 @@
     python -m benchmarks.windows            all rows, some minutes
     python -m benchmarks.windows --quick    without closures alone and CSRBench
 
-Kept against anew, in CPU time, each number the median of steps that are taken in turns:
+Incremental maintenance against evaluation from scratch, in CPU time; each number is the median of steps in turns:
 
 - closures of windows, and steps in small and large windows: `benchmarks.horizons`;
-- answers: a window of 10⁴ triples of which 1 % changes at each report. A step is all that the
-  engine does for it, from elements to events. Evaluating the window is the making of its index
-  (there are no rules, so that closes it) and the evaluation of the query over it by the full
-  evaluator, with the comparison with the answers before for ISTREAM and DSTREAM; no events;
+- answers: a window of 10⁴ triples of which 1 % changes at each report. A step is the whole
+  work of the engine, from elements to events. Evaluation from scratch is the index of the window
+  (there are no rules, so the index is the closure), the full evaluation of the query over it, and
+  for ISTREAM and DSTREAM the comparison with the last answers; it makes no events;
 - ten queries over one stream: `benchmarks.shared_windows`;
-- a report of a window in which nothing changed: all that the query does for it;
+- a report of a window without a change: the whole work of the query;
 - CSRBench: `benchmarks.csrbench`.
 """
 
@@ -58,7 +58,7 @@ SEEN: Final = "WINDOW <w> { ?seen :by ?sensor . ?sensor :shows ?v }"
 PLACED: Final = "WINDOW <w> { ?sensor :in ?room . ?sensor :shows ?v }"
 
 
-class Asked(NamedTuple):
+class QueryParts(NamedTuple):
     """The parts of a query around its window."""
 
     form: str
@@ -73,26 +73,26 @@ class Asked(NamedTuple):
         return f"PREFIX : <{NAMESPACE}> REGISTER {self.form} <Q> AS {self.line} {window} WHERE {{ {self.where} }} {self.modifiers}"
 
 
-QUERIES: Final[dict[str, Asked]] = {
-    "ISTREAM of a join": Asked("ISTREAM", "SELECT ?seen ?v", SEEN, goal=20),
-    "DSTREAM of a join": Asked("DSTREAM", "SELECT ?seen ?v", SEEN, goal=20),
-    "RSTREAM of a join": Asked("RSTREAM", "SELECT ?seen ?v", SEEN),
-    "AVG by group": Asked("RSTREAM", "SELECT ?room (AVG(?v) AS ?mean)", PLACED, "GROUP BY ?room", goal=20),
-    "MAX by group, HAVING": Asked("ISTREAM", "SELECT ?room (MAX(?v) AS ?most)", PLACED, "GROUP BY ?room HAVING(COUNT(*) > 9)"),
-    "a join with OPTIONAL": Asked("ISTREAM", "SELECT ?seen ?v", f"{SEEN} OPTIONAL {{ WINDOW <w> {{ ?sensor :off ?k }} }}"),
-    "readings OPTIONAL rooms": Asked(
+QUERIES: Final[dict[str, QueryParts]] = {
+    "ISTREAM of a join": QueryParts("ISTREAM", "SELECT ?seen ?v", SEEN, goal=20),
+    "DSTREAM of a join": QueryParts("DSTREAM", "SELECT ?seen ?v", SEEN, goal=20),
+    "RSTREAM of a join": QueryParts("RSTREAM", "SELECT ?seen ?v", SEEN),
+    "AVG by group": QueryParts("RSTREAM", "SELECT ?room (AVG(?v) AS ?mean)", PLACED, "GROUP BY ?room", goal=20),
+    "MAX by group, HAVING": QueryParts("ISTREAM", "SELECT ?room (MAX(?v) AS ?most)", PLACED, "GROUP BY ?room HAVING(COUNT(*) > 9)"),
+    "a join with OPTIONAL": QueryParts("ISTREAM", "SELECT ?seen ?v", f"{SEEN} OPTIONAL {{ WINDOW <w> {{ ?sensor :off ?k }} }}"),
+    "readings OPTIONAL rooms": QueryParts(
         "ISTREAM", "SELECT ?sensor ?v ?room", "WINDOW <w> { ?sensor :shows ?v } OPTIONAL { WINDOW <w> { ?sensor :in ?room } }"
     ),
-    "readings MINUS rooms": Asked("ISTREAM", "SELECT ?sensor ?v", "WINDOW <w> { ?sensor :shows ?v MINUS { ?sensor :in ?room } }"),
-    "readings NOT EXISTS room": Asked(
+    "readings MINUS rooms": QueryParts("ISTREAM", "SELECT ?sensor ?v", "WINDOW <w> { ?sensor :shows ?v MINUS { ?sensor :in ?room } }"),
+    "readings NOT EXISTS room": QueryParts(
         "ISTREAM", "SELECT ?sensor ?v", "WINDOW <w> { ?sensor :shows ?v FILTER NOT EXISTS { ?sensor :in ?room } }"
     ),
-    "a join with LIMIT 10": Asked("ISTREAM", "SELECT ?seen ?v", SEEN, "ORDER BY ?v LIMIT 10"),
+    "a join with LIMIT 10": QueryParts("ISTREAM", "SELECT ?seen ?v", SEEN, "ORDER BY ?v LIMIT 10"),
 }
 
 
 def readings() -> Iterator[Triple]:
-    """Readings of sensors, each seen once, in 50 rooms: half of the triples tell a value."""
+    """Readings of sensors, each seen once, in 50 rooms: half of the triples have a value."""
     for number in count():
         sensor = f"<{NAMESPACE}sensor{number}>"
         place = (f"<{NAMESPACE}seen{number}>", f"<{NAMESPACE}by>", sensor)
@@ -105,16 +105,16 @@ def compiled(text: str) -> ContinuousQuery:
 
 
 class AnswersAnew:
-    """The query evaluated in full over an index of a window, and compared with its answers before."""
+    """The query evaluated in full over an index of a window, and compared with the last answers."""
 
-    def __init__(self, asked: ContinuousQuery) -> None:
-        self._select = asked.query
-        self._relation = asked.relation
-        self._operator = AlgebraCompiler().compile(asked.query)
+    def __init__(self, query: ContinuousQuery) -> None:
+        self._select = query.query
+        self._relation = query.relation
+        self._operator = AlgebraCompiler().compile(query.query)
         self._before: Counter[tuple[str | None, ...]] = Counter()
 
     def report(self, content: TripleIndex) -> int:
-        """The number of rows given."""
+        """The number of rows of the report."""
         graph = ReportGraph(TripleIndex(), TripleIndex(), {"<w>": Graph(TripleIndex(), content)}, [])
         names = self._select.projection
         rows = [tuple([each.get(name) for name in names]) for each in self._operator.solutions(graph, EMPTY, EMPTY)]
@@ -129,10 +129,10 @@ def answers() -> None:
     """Prints the time of a step of each query, and of its evaluation in full."""
     say(f"answers over a window of {WINDOW} triples, 1 % a report")
     say("                              index ms   query ms    step ms  evaluating/step       goal")
-    for name, asked in QUERIES.items():
-        times = zip(*timed_steps(asked.text("RANGE 100s STEP 1s")), strict=True)
+    for name, parts in QUERIES.items():
+        times = zip(*timed_steps(parts.text("RANGE 100s STEP 1s")), strict=True)
         index, alone, kept = (statistics.median(each) for each in times)
-        goal = "" if asked.goal is None else f"{asked.goal:10}"
+        goal = "" if parts.goal is None else f"{parts.goal:10}"
         say(f"  {name:24} {index:12.2f} {alone:10.2f} {kept:10.3f} {(index + alone) / kept:16.1f} {goal}".rstrip())
 
 
@@ -160,11 +160,11 @@ def _call_all(steps: Sequence[Callable[[], object]]) -> None:
 
 
 def unchanged() -> None:
-    """Prints the time of a report of a window in which nothing changed."""
+    """Prints the time of a report of a window without a change."""
     for name in ("ISTREAM of a join", "AVG by group"):
-        asked = compiled(QUERIES[name].text("RANGE 1d STEP 1s REPORT PERIODIC 1s"))
+        query = compiled(QUERIES[name].text("RANGE 1d STEP 1s REPORT PERIODIC 1s"))
         closer = SaidCloser(Knowledge.load([], []), (), LIMITS.triples)
-        run = QueryRun(ReportEvaluator(asked, closer, Clock(), LIMITS), 0)
+        run = QueryRun(ReportEvaluator(query, closer, Clock(), LIMITS), 0)
         run.begin(SECOND)
         triples = readings()
         for second in range(1, 101):
@@ -203,7 +203,7 @@ def main() -> None:
 
 
 def csrbench_rows() -> None:
-    """Prints how many queries of CSRBench give what the brute force gives, at one origin."""
+    """Prints the number of queries of CSRBench that agree with the brute force, at one origin."""
     from benchmarks.csrbench import differences
     from tests.support.paths import DATA
 

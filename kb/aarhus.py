@@ -2,9 +2,9 @@
 
     python kb/aarhus.py [--data FOLDER] [--output FILE]
 
-Written are, for each road section, its two end points, its length and usual speed, and the sensor that watches it; the car parks with their
-places on the map; and `city:near` between a section and a car park at most 500 m from the straight line between its ends.
-The data folder is `DOTR_DATA`, or `../shared/data` seen from this repository.
+The output has, for each road section, its two end points, its length and usual speed, and its sensor; the car parks with their
+coordinates; and `city:near` between a section and a car park at most 500 m from the straight line between its ends.
+The data folder is `DOTR_DATA`, by default `../shared/data` relative to this repository.
 """
 
 from __future__ import annotations

@@ -25,13 +25,13 @@ from benchmarks.field.works import Scale, Work, works
 
 
 def say(text: str) -> None:
-    """A line for the reader."""
+    """Prints a line to the terminal."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def run(work: Work, scale: Scale, folder: Path, command: str, only: str = "") -> results.Result | None:
-    """Measures a work, and writes its result as JSON, Markdown and SVG into a folder; None, and nothing is written, where it has no case.
+    """Measures a work, and writes its result as JSON, Markdown and SVG into a folder; None, without a file, if it has no case.
 
     `only`: the cases whose name has this text.
     """
@@ -74,7 +74,7 @@ def run(work: Work, scale: Scale, folder: Path, command: str, only: str = "") ->
 
 
 def stale() -> int:
-    """Prints the results that are older than what they measure."""
+    """Prints the results that are older than the last change of what they measure."""
     measured = [(result.work, result.commit, result.packages) for result in results.all_results()]
     if (profile := flame.read_profile()) is not None:
         measured.append(("flame", profile.commit, flame.PACKAGES))
@@ -87,7 +87,7 @@ def stale() -> int:
 
 
 def run_all(names: dict[str, Work], again: bool) -> None:
-    """Each work that was not measured with this program yet, at full size; a work that was interrupted is measured anew."""
+    """Measures each work that was not measured with this program yet, at full size; an interrupted work is measured again."""
     for work in names.values():
         path = results.RESULTS / f"{work.name}.json"
         found = results.read(path) if path.is_file() and not again else None
@@ -103,7 +103,7 @@ def run_all(names: dict[str, Work], again: bool) -> None:
 
 
 def rewrite_pages() -> None:
-    """Makes the tables of the pages anew."""
+    """Makes the tables of the pages from the results."""
     for page in pages.rewrite():
         say(f"{page.relative_to(ROOT)}: tables made anew")
 
@@ -130,7 +130,7 @@ def main() -> int:
 
 
 def perform(options: argparse.Namespace, known: dict[str, Work]) -> int:
-    """Does what the options name, one after the other."""
+    """Runs the given commands, one after the other."""
     for name in options.names:
         match name:
             case "all":

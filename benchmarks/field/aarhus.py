@@ -65,7 +65,7 @@ def write_days(folder: Path, days: float) -> int:
 
 
 def rows(folder: Path, kind: str) -> Iterator[Row]:
-    """The rows of a kind of streams in order of time, without those that come after a later one of their file."""
+    """The rows of a kind of streams in order of time, without the late ones of each file."""
     found = []
     for path in sorted(folder.glob(f"Aarhus{kind}Data*.csv")):
         greatest = 0.0
@@ -79,7 +79,7 @@ def rows(folder: Path, kind: str) -> Iterator[Row]:
 
 
 class City(NamedTuple):
-    """Sections by what the background says: those adjacent to each, its usual speed, and the car parks near it."""
+    """Sections of the background: the adjacent ones of each, its usual speed, and the car parks near it."""
 
     adjacent: dict[str, set[str]]
     usual: dict[str, float]
@@ -87,7 +87,7 @@ class City(NamedTuple):
 
 
 def city(background: Path) -> City:
-    """The city of a background in Turtle; sections are adjacent where one starts at the end of the other and does not only lead back."""
+    """The city of a background in Turtle; a section is adjacent to another that starts at its end, unless that one only leads back."""
     ends, usual, near = {}, {}, {}
     for block in re.split(r"^section:", background.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         section = block.split()[0]
@@ -138,7 +138,7 @@ def by_definition(folder: Path, background: Path) -> int:
 
 
 def ours(folder: str, background: str) -> Prepared:
-    """The job in process; the pipeline is built before the time begins."""
+    """The job in process; the time excludes the construction of the pipeline."""
     from dotr.config import read_config
     from dotr.runtimes.local import run_local
     from dotr.runtimes.pipeline import Pipeline, build
@@ -160,7 +160,7 @@ def ours(folder: str, background: str) -> Prepared:
 
 
 def reading(folder: str) -> Callable[[], int]:
-    """Reading alone of the rows, by Python's `csv`."""
+    """Reading of the rows without the job, by Python's `csv`."""
 
     def run() -> int:
         count = 0
@@ -173,7 +173,7 @@ def reading(folder: str) -> Callable[[], int]:
 
 
 def cases(scale: Scale, folder: Path) -> Iterator[Case]:
-    """The first days, each time twice as many."""
+    """The first days, doubled from case to case."""
     if not STREAMS.is_dir():
         return
     background = folder / "background.ttl"

@@ -2,8 +2,8 @@
 
 Each row of a query's streams is a graph of its own, taken from the streams in turn; times are
 compressed to a number of graphs a second, as the DOTR paper did, whose engine took 3 to 7 ms a graph
-for Q1 and Q2. A window of 3 s is an `each` or `last` in both orders. What the queries ask of the
-library's and the city's events is asked of the same files.
+for Q1 and Q2. A window of 3 s is an `each` or `last` in both orders. Patterns of the queries over the
+library's and the city's events read the same files.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def both(form: str, condition: str = "", value: str = "A.?v + B.?v") -> str:
 
 
 def near(label: str, position: str) -> str:
-    """A query for the events near a position, and a rule that tells each."""
+    """A query for the events near a position, and a rule that makes an event of each."""
     square = "(?lat2 - ?lat1) * (?lat2 - ?lat1) + (?lon2 - ?lon1) * (?lon2 - ?lon1)"
     return (
         f"query {label} = [ SELECT ?foi WHERE {{ {position} ?foi ct:hasFirstNode ?node . "

@@ -1,9 +1,8 @@
 """Closure of an ontology and its instances under OWL 2 RL, from a file of N-Triples.
 
 `benchmarks/closing.py` measures the same closures without reading. Systems differ in the axioms,
-reflexive triples and types of literals that they add, so what is compared is the number of triples
-that say something of the data: their subject is a name of the ontology, and so are their predicate
-or, where this is rdf:type, their class.
+reflexive triples and types of literals that they add, so only triples about the data are counted:
+their subject is a name of the ontology, and so is their predicate or, for rdf:type, their class.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ PEERS: Final = "benchmarks.field.closing_peers"
 
 
 def says_something(subject: str, predicate: str, thing: str) -> bool:
-    """True for a triple that says something of the data, given as texts of N-Triples."""
+    """True for a triple about the data, given as texts of N-Triples."""
     name = "<" + PREFIX
     return subject.startswith(name) and (predicate.startswith(name) or (predicate == RDF_TYPE and thing.startswith(name)))
 

@@ -1,4 +1,4 @@
-"""Peers that close triples; each runs under an interpreter that holds its package and not dotr."""
+"""Peers that close triples; each runs under an interpreter with its package and without dotr."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TYPE: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
 def _count(triples: Iterable[tuple[object, object, object]]) -> int:
-    """Triples that say something of the data; terms as texts, with or without brackets."""
+    """The number of triples about the data; terms are texts, with or without brackets."""
     count = 0
     for triple in triples:
         subject, predicate, thing = (str(term).strip("<>") for term in triple)

@@ -1,7 +1,7 @@
 """A flame graph of the paper's default scenario in process, and the shares of its steps.
 
-The samples are taken by ITIMER_PROF, so by the CPU that the process has used and not by the clock:
-what waits is not in them. Written to benchmarks/results/profile.
+The samples are taken by ITIMER_PROF, so by the CPU of the process and not by the clock:
+waiting is not included. Written to benchmarks/results/profile.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ BETWEEN: Final = "between the steps"
 
 
 def sampled(run: Callable[[], object]) -> Samples:
-    """Stacks of a call, outermost first, by how often they were seen."""
+    """The stacks of a call, outermost function first, with their number of samples."""
     samples: Samples = Counter()
 
     def take(number: int, frame: FrameType | None) -> None:
@@ -144,7 +144,7 @@ def _boxes(samples: Samples) -> Iterator[tuple[int, float, float, str, float]]:
 
 
 def without_head(samples: Samples, name: str) -> Samples:
-    """The stacks from a function on: what called it is the same for all."""
+    """The stacks from a function on, without its callers, which are the same in all."""
     found: Samples = Counter()
     for stack, count in samples.items():
         place = next((place for place, frame in enumerate(stack) if frame.endswith(":" + name)), None)

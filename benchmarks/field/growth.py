@@ -1,6 +1,6 @@
 """Cost as one thing grows and the rest stays: input, live keys, windows; dotr alone.
 
-Beside the input stands its reading alone, in the same run: rows by `csv`, lines by `json`, and lines
+The reading of the input alone is measured in the same run: rows by `csv`, lines by `json`, and lines
 whose graph dotr parses. Background, Datalog rules and rules grow in the work `paper`, real input in
 the work `aarhus`, cores in the work `spark`.
 """
@@ -140,7 +140,7 @@ def pattern_case(title: str, size: int, rooms: int, within: int, form: str, unit
 
 
 def cases(scale: Scale, folder: Path) -> Iterator[Case]:
-    """Each thing that grows in turn."""
+    """The cases of each growing quantity in turn."""
     sizes = [(folder / f"input-{graphs}", Size(scale.of(graphs))) for graphs in (5_000, 10_000, 20_000, 40_000)]
     scenarios = [scenario_case(where, f"input: {size.graphs:,} graphs", size) for where, size in sizes]
     yield from reading_cases(sizes[-1][0] / "stream.ndjson", sizes[-1][1].graphs)

@@ -16,7 +16,7 @@ from benchmarks.field.peers import ROOT
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The circumstances of a figure: all that it depends on but the program."""
+    """The environment of a figure: everything that it depends on except the program."""
 
     processor: str
     cores: int
@@ -70,7 +70,7 @@ def is_stale(measured_at: str, packages: Sequence[str], root: Path = ROOT) -> bo
 
 
 def is_as_now(measured_at: str) -> bool:
-    """True if a result was measured with the program and the benchmarks that are here now."""
+    """True if a result was measured with the present program and benchmarks."""
     now = commit()
     return now == measured_at or ("+" not in now + measured_at and git("diff", "--quiet", measured_at, "HEAD", "--", *OWN) is not None)
 

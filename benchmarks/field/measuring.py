@@ -2,8 +2,8 @@
 
 A system is a process (`serve.py`, or a driver of a peer). Cold is the CPU of its process from its
 start to the end of its first run. It is warm when three runs in a row differ by less than 5 %; the
-repeats of all systems are then interleaved. A system whose count differs once from the definition has
-no time, nor has one whose first results are others, where a case says which they are.
+repeats of all systems are then interleaved. A system has no time if a count of it differs from the
+definition, or if its first results differ, where a case has the expected ones.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Start = Callable[[], Command]
 class Repeat:
     """One run: seconds of CPU of the working thread (None: there are several) and of all its processes, and of the clock.
 
-    `parts`: further figures that the work tells of a run.
+    `parts`: further figures of a run that the work returns.
     """
 
     thread: float | None
@@ -75,8 +75,8 @@ class Case:
 
     `units` is the number of events, elements or graphs that a figure is divided by; `own` is what
     `serve.py` runs of dotr, `others` how the peers are started, and `cannot` why others are left out.
-    `rows` are the results by definition, as texts, each with the kind that a wrong system is told by;
-    empty where the number says enough. `against` names the case whose figure this one is a multiple of. `needs_java`: dotr runs
+    `rows` are the results by definition, as texts, each with its kind, which is reported for a wrong
+    system; empty if the number is enough. `against` names the case whose figure this one is a multiple of. `needs_java`: dotr runs
     on Spark.
     """
 
@@ -105,7 +105,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A system in a case. `reason` says why it has no time: it is missing, cannot say the work, or gives another count."""
+    """A system in a case. `reason` says why it has no time: it is missing, cannot express the work, or has another count."""
 
     system: str
     reason: str | None = None
@@ -117,7 +117,7 @@ class Measured:
 
 
 class _Wrong(Exception):
-    """A system that gives another count, or none."""
+    """A system with another count, or without one."""
 
 
 def difference(found: Sequence[str], rows: Mapping[str, str]) -> str | None:
@@ -158,7 +158,7 @@ class Participant:
         self._answer()
 
     def run(self, expected: int) -> Repeat:
-        """One run, whose count has to be right."""
+        """One run; its count has to be that of the definition."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write("run\n")
@@ -190,7 +190,7 @@ class Participant:
         return sum(repeat.process for repeat in self.warm_up)
 
     def stop(self, patience: float = 20) -> None:
-        """Ends the process, which has so many seconds to do it by itself."""
+        """Ends the process, after a grace period in seconds."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:

@@ -1,6 +1,6 @@
 """Tables of README.md and docs/performance.md, made from the results.
 
-A table stands between `<!-- table NAME -->` and `<!-- end of table -->`; NAME is a work, `speed` (the
+A table is between `<!-- table NAME -->` and `<!-- end of table -->`; NAME is a work, `speed` (the
 headlines of all works), `ahead` (the cases in which a peer is faster), `start` (the two figures of each
 case on Spark), `profile` (the steps of an instant), `scripts` (what other scripts printed), or `texts`
 (the rules and queries of the systems, in the appendix docs/performance-texts.md).
@@ -96,7 +96,7 @@ def _table(work: str, result: Result | None) -> str:
 
 
 def speed(results: Mapping[str, Result], headlines: Mapping[str, tuple[str, ...]]) -> str:
-    """A row for each headline: dotr, and whoever was measured beside it."""
+    """A row for each headline: dotr, and the systems measured beside it."""
     shown = [
         (result, case) for name, cases in headlines.items() if (result := results.get(name)) for case in result.cases if case.name in cases
     ]
@@ -145,8 +145,8 @@ def first_batches(result: Result | None) -> str:
         rows.append([case.name, span(own.work) if own.work else "–", span(Figures(*spread(later))) if later else "one batch", *figures])
     starts = (f"start: s of {kind}" for kind in kinds)
     table = grid(["µs of CPU, one element", "from the start of the query", "from the second batch on", *starts], rows)
-    told = "The start is that of a first run, up to the end of its first batch. Source: `benchmarks/results/spark.json`."
-    return f"\n{table}\n{told}\n\n"
+    note = "The start is that of a first run, up to the end of its first batch. Source: `benchmarks/results/spark.json`."
+    return f"\n{table}\n{note}\n\n"
 
 
 def _own(case: CaseResult) -> str:

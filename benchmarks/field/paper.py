@@ -49,7 +49,7 @@ def by_definition(stream: Path, rules: int, before: int = 1) -> int:
 
 
 def ours(config: str) -> Prepared:
-    """dotr in process; the pipeline is built before the time begins, as the paper's engine was."""
+    """dotr in process; the time excludes the construction of the pipeline, as in the paper."""
     from dotr.config import read_config
     from dotr.runtimes.local import run_local
     from dotr.runtimes.pipeline import Pipeline, build
@@ -102,7 +102,7 @@ def scenario_case(
 
 
 def cases(scale: Scale, folder: Path) -> Iterator[Case]:
-    """The default scenario beside other systems, by what they can do in the time; then the figures' parameters."""
+    """The default scenario beside other systems, at sizes that they can run; then the parameters of the figures."""
 
     def peer(name: str, packages: list[str], where: str) -> Start:
         return partial(python, packages, f"{PEERS}:{name}", str(folder / where))
@@ -143,13 +143,13 @@ def cases(scale: Scale, folder: Path) -> Iterator[Case]:
 
 
 def texts() -> Iterator[Text]:
-    """One of the ten rules and one of the eleven Datalog rules, and what the RDF libraries are asked in their place."""
+    """One of the ten rules and one of the eleven Datalog rules, and the queries of the RDF libraries in their place."""
     size = Size()
     yield Text("dotr, 1 rule", "", RULE.format(number=0, a=size.condition(0, "?valA"), b=size.condition(0, "?valB")))
     yield Text("dotr, 1 Datalog rule", "", DATALOG_RULE)
-    folded, asked = ("\n".join(paper_peers.queries(kind, where)[0] for kind in "AB") for where in (paper_peers.FOLDED, paper_peers.ROOM))
+    folded, unfolded = ("\n".join(paper_peers.queries(kind, where)[0] for kind in "AB") for where in (paper_peers.FOLDED, paper_peers.ROOM))
     yield Text("pyoxigraph and rdflib, 1 rule: the Datalog rule folded in; the last B is kept in Python", "sparql", folded)
-    yield Text("pyoxigraph, CONSTRUCT: the queries of a rule", "sparql", asked)
+    yield Text("pyoxigraph, CONSTRUCT: the queries of a rule", "sparql", unfolded)
     yield Text("pyoxigraph, CONSTRUCT: 1 Datalog rule", "sparql", paper_peers.constructs()[-1])
 
 

@@ -1,6 +1,6 @@
 """The paper's default scenario by RDF libraries, one instant after the other.
 
-Each adds the graph of an instant to the background, asks the twenty queries, and takes the graph out
+Each adds the graph of an instant to the background, evaluates the twenty queries, and removes the graph
 again; the last B of a room within 30 s is kept in a dictionary. `_folded`: the Datalog rule that the
 queries need is written into them by hand; `_construct`: all eleven rules are evaluated at each instant.
 `rdflib_owlrl` and `rdflib_reasonable` close the background with the instant anew, as a first design would.
@@ -91,7 +91,7 @@ def _oxigraph(folder: Path, where: str, constructs: Sequence[str]) -> Callable[[
                 held += (fresh := [each for each in derived if each not in store])
                 for each in fresh:
                     store.add(each)
-            rules.instant(now, *([rows(query) for query in asked] for asked in texts))
+            rules.instant(now, *([rows(query) for query in queries_] for queries_ in texts))
             for each in held:
                 store.remove(each)
         return len(rules.output)
@@ -145,7 +145,7 @@ def _rdflib(folder: Path, close: Callable[[Any], Any]) -> Callable[[], int]:
             for triple in fresh:
                 background.add(triple)
             graph = close(background)
-            answers = [[[(row[0].n3(), row[1].n3()) for row in graph.query(query)] for query in asked] for asked in texts]
+            answers = [[[(row[0].n3(), row[1].n3()) for row in graph.query(query)] for query in queries_] for queries_ in texts]
             rules.instant(now, *answers)
             for triple in fresh:
                 background.remove(triple)

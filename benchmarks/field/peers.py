@@ -1,8 +1,8 @@
-"""Other systems, fetched by the clients of their registries into `out/benchmarks` when a work asks for them.
+"""Other systems, fetched by the clients of their registries into `out/benchmarks` when a work needs them.
 
 Jars come with Maven, or where there is none with the Ivy that is among PySpark's jars; our drivers
-are compiled by javac, or without a JDK by the compiler of Eclipse from the same registry. What cannot
-be had is `Missing`, with the reason that the table shows.
+are compiled by javac, or without a JDK by the compiler of Eclipse from the same registry. A system
+that cannot be installed is `Missing`, with the reason that the table shows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PATIENCE: Final = 900
 
 
 class Missing(Exception):
-    """A peer that cannot be had, and why."""
+    """Raised for a peer that cannot be installed, with the reason."""
 
 
 class Command(NamedTuple):
@@ -42,7 +42,7 @@ class Command(NamedTuple):
 class JavaPeer(NamedTuple):
     """A peer on the JVM: its class among our drivers, and what it needs from the registry.
 
-    `is_exact`: the artifacts are all that is needed; otherwise what they ask for is fetched, too.
+    `is_exact`: the artifacts are complete; otherwise their dependencies are fetched, too.
     """
 
     name: str
@@ -84,7 +84,7 @@ def ours(function: str, *arguments: str) -> Command:
 
 
 def java(peer: JavaPeer, *arguments: str) -> Command:
-    """The driver of a peer on the JVM, fetched and compiled where it is not there yet."""
+    """The driver of a peer on the JVM, fetched and compiled if it is absent."""
     virtual_machine = program("java", "Java")
     jars = _jars(peer)
     classes = OUT / "classes" / peer.driver
@@ -168,10 +168,10 @@ def _ivy_jar() -> Path:
 
 def _pom(peer: JavaPeer) -> str:
     exclusion = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>" if peer.is_exact else ""
-    wanted = [artifact.split(":") for artifact in peer.artifacts]
+    coordinates = [artifact.split(":") for artifact in peer.artifacts]
     dependencies = "".join(
         f"<dependency><groupId>{escape(group)}</groupId><artifactId>{escape(name)}</artifactId><version>{escape(version)}</version>{exclusion}</dependency>"
-        for group, name, version in wanted
+        for group, name, version in coordinates
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>benchmarks</groupId>'
@@ -181,11 +181,11 @@ def _pom(peer: JavaPeer) -> str:
 
 def _ivy(peer: JavaPeer) -> str:
     transitive = "false" if peer.is_exact else "true"
-    wanted = [artifact.split(":") for artifact in peer.artifacts]
+    coordinates = [artifact.split(":") for artifact in peer.artifacts]
     dependencies = "".join(
         f'<dependency org="{escape(group)}" name="{escape(name)}" rev="{escape(version)}" transitive="{transitive}"'
         ' conf="default->default"/>'
-        for group, name, version in wanted
+        for group, name, version in coordinates
     )
     return (
         '<ivy-module version="2.0"><info organisation="benchmarks" module="peer"/><configurations><conf name="default"/></configurations>'

@@ -60,7 +60,7 @@ class SystemResult:
 class CaseResult:
     """A case with all systems, dotr first.
 
-    `against` names another case of the work, and `times` is what dotr costs here where it costs 1 there.
+    `against` names another case of the work, and `times` is dotr's cost as a multiple of its cost there.
     """
 
     name: str
@@ -114,7 +114,7 @@ def case_result(case: Case, measured: Sequence[Measured]) -> CaseResult:
 
 
 def with_multiples(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
-    """The cases with what each costs against the case that it names, where both have figures."""
+    """The cases with their cost as a multiple of that of the case that they name, if both have figures."""
     by_name = {case.name: case.systems[0].work for case in cases}
     found = []
     for case in cases:
@@ -160,7 +160,7 @@ def write(result: Result, path: Path) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a file that is there whole or not at all, whenever the process is stopped."""
+    """Writes a file atomically: it is complete or absent if the process is stopped."""
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(f".{path.name}.half")
     half.write_text(text, encoding="utf-8")

@@ -1,12 +1,12 @@
-"""One system in a process of its own, which runs its work again at each line "run" of standard input.
+"""One system in a process of its own, which repeats its work at each line "run" of standard input.
 
     python -m benchmarks.field.serve MODULE:FUNCTION ARGUMENT…
 
-The function prepares the work and returns what runs it once and gives its count. The answer to each
+The function prepares the work and returns a function that runs it once and returns its count. The answer to each
 line is a JSON object: count, seconds of CPU of the working thread and of the whole process, of the
 clock, CPU of the process since it began, and its peak of memory in kilobytes; the first answer also
 has the results as texts, where the work compares more than their number. Peers written in Java
-and JavaScript answer alike (`drivers/`). Imports nothing but the standard library: it also runs under
+and JavaScript use the same protocol (`drivers/`). Imports nothing but the standard library: it also runs under
 the interpreters that hold other systems.
 """
 
@@ -25,7 +25,7 @@ def nothing() -> None:
 
 
 def no_rows() -> list[str] | None:
-    """No rows: the count says enough."""
+    """No rows: only the count is compared."""
     return None
 
 
@@ -38,7 +38,7 @@ def peak_kilobytes(process: str = "self") -> int:
 class Prepared(NamedTuple):
     """A work that is ready to run, and the clock of the CPU of all processes that do it.
 
-    `before` is called before each run, outside the time: where a run uses up what was prepared. `parts`
+    `before` is called before each run, outside the time, if a run consumes what was prepared. `parts`
     gives further figures of the last run, and `rows` its results as texts, outside the time.
     """
 

@@ -1,10 +1,10 @@
 """dotr on Spark, from NDJSON text to output graphs; and a rule with `each` beside Spark's own stream-stream join.
 
 CPU is that of all processes, and a run is a query from its start to its end. The first run of a
-process is what a job costs: it has the start of the JVM and of Python's workers. `parts` of a run
+process has the cost of a job: it includes the start of the JVM and of Python's workers. `parts` of a run
 have the CPU up to the end of the first batch by kind of process, and the cost of an element from the
 second batch on; the scenario is read in two batches for that. The peak of memory is the sum of the
-peaks of all processes, in which what forked workers share counts more than once.
+peaks of all processes, in which memory shared by forked workers counts more than once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ rule R define C = [ dotr_id1 :v ?v ] from A and each B [ FILTER(?room = A.?room)
 
 
 class Processes:
-    """CPU of this process and all below it, by kind; processes that have ended keep what was seen last."""
+    """CPU of this process and all below it, by kind; ended processes keep their last sample."""
 
     def __init__(self) -> None:
         self._seen: dict[int, tuple[str, float]] = {}

@@ -8,7 +8,7 @@ from benchmarks.field.results import CaseResult, Figures, Result, SystemResult
 
 
 def number(value: float) -> str:
-    """A figure as tables show it: three digits that count, at least units.
+    """A figure as tables show it: three significant digits, at least to the unit.
 
     >>> [number(value) for value in (0.6789, 3.456, 34.56, 345.6, 34567.8)]
     ['0.68', '3.46', '34.6', '346', '34,568']
@@ -55,7 +55,7 @@ def _cell(system: SystemResult | None) -> str:
 
 
 def details(result: Result) -> str:
-    """A row for each system of each case, with all that was measured."""
+    """A row for each system of each case, with all figures."""
     header = ["case", "system", "thread", "process", "clock", "cold: s of CPU", "cold: s of the clock", "peak MB", "warm after"]
     return grid(header, [row for case in result.cases for row in _detail_rows(case)])
 
@@ -79,7 +79,7 @@ def _detail_rows(case: CaseResult) -> Iterator[list[str]]:
 
 
 def provenance(result: Result) -> str:
-    """A line on when, where and how busy."""
+    """A line with time, machine and load of a result."""
     machine = result.machine
     before, after = (" ".join(map(str, loads)) for loads in (result.load_before, result.load_after))
     return (

@@ -1,6 +1,6 @@
 """Rules "A and last (each) B of the room within 30 s" in the languages of the systems.
 
-Drivers get these texts as files, and the appendix prints them: what is counted there is what runs.
+Drivers read these texts as files, and the appendix prints them: the counted lines are those that run.
 Times of the peers include both ends of an interval in milliseconds, so that 30,001 ms stand for the
 30 s of (0, 30 s].
 """
@@ -24,7 +24,7 @@ def own_rule(threshold: int, form: str) -> str:
 
 
 def esper_9(rules: int, form: str) -> str:
-    """A join a rule, which the A alone sets off."""
+    """A join for each rule, triggered by A alone."""
     kept = "#time(30.001)" if form == "each" else "#unique(room)#time(30.001)"
     return "".join(
         f"select a.v as v, b.v as w from A(v >= {n}) as a unidirectional, B(v >= {n}){kept} as b where b.room = a.room;\n"
@@ -33,7 +33,7 @@ def esper_9(rules: int, form: str) -> str:
 
 
 def esper_4(rules: int, form: str) -> str:
-    """The same in the syntax of version 4, a statement a line."""
+    """The same in the syntax of version 4, one statement on each line."""
     kept = ".win:time(30.001 sec) as b" if form == "each" else ".win:time(30.001 sec).std:unique(room) as b retain-intersection"
     return "".join(
         f"select a.v as v, b.v as w from A(v >= {n}) as a unidirectional, B(v >= {n}){kept} where b.room = a.room\n" for n in range(rules)
@@ -43,7 +43,7 @@ def esper_4(rules: int, form: str) -> str:
 def siddhi(rules: int, form: str) -> str:
     """A table by room holds the last B of each rule; each B of 30 s is in one window that the rules share.
 
-    Tables come before the first query: SiddhiQL has definitions first.
+    SiddhiQL requires definitions, also of tables, before the first query.
     """
     head = "@app:playback\ndefine stream A (room int, v int, t long);\ndefine stream B (room int, v int, t long);\n"
     if form == "each":

@@ -1,9 +1,9 @@
 """Continuous queries over windows of Aarhus's traffic reports, from triples in memory to rows.
 
-The rows that count are those of all windows by the definition: (t - RANGE, t] at each multiple t of
-STEP, with the last ones, which end after the last report. They are compared by closing time, group
-and value. Reports are left out of the real ones, so that windows close where none comes for a while;
-in the last case some reports come late, and those that come too late are in no window.
+The expected rows are those of all windows by the definition: (t - RANGE, t] at each multiple t of
+STEP, including the last windows, which end after the last report. They are compared by closing time, group
+and value. Reports are left out of the real ones, so that windows close in gaps;
+in the last case some reports are late, and those that are too late are in no window.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Report(NamedTuple):
     speed: int
 
 
-class Asked(NamedTuple):
+class WindowQuery(NamedTuple):
     """A query: what it groups by, its pattern inside and outside of the window, its window and how late reports are, in seconds."""
 
     title: str
@@ -61,16 +61,16 @@ class Asked(NamedTuple):
 
 
 QUERIES: Final = (
-    Asked("RANGE 600 STEP 300", "section", "?section :speed ?v", "", 600, 300),
-    Asked("RANGE 3600 STEP 60", "section", "?section :speed ?v", "", 3600, 60),
-    Asked("RANGE 600 STEP 300, static join", "district", "?section :speed ?v", "?section :in ?district .", 600, 300),
-    Asked("RANGE 600 STEP 300, two chained rules", "city", "?city :citySpeed ?v", "", 600, 300),
-    Asked("RANGE 600 STEP 300, late reports", "section", "?section :speed ?v", "", 600, 300, LATENESS),
+    WindowQuery("RANGE 600 STEP 300", "section", "?section :speed ?v", "", 600, 300),
+    WindowQuery("RANGE 3600 STEP 60", "section", "?section :speed ?v", "", 3600, 60),
+    WindowQuery("RANGE 600 STEP 300, static join", "district", "?section :speed ?v", "?section :in ?district .", 600, 300),
+    WindowQuery("RANGE 600 STEP 300, two chained rules", "city", "?city :citySpeed ?v", "", 600, 300),
+    WindowQuery("RANGE 600 STEP 300, late reports", "section", "?section :speed ?v", "", 600, 300, LATENESS),
 )
 
 
 def real_reports(sections: int) -> list[Report]:
-    """The first reports of some sections, in order; of the synthetic city, where the data of CityBench are not here."""
+    """The first reports of some sections, in order; of the synthetic city, if the data of CityBench are absent."""
     files = sorted((DATA / "citybench" / "streams").glob("AarhusTrafficData*.csv.gz"))
     names = ("TIMESTAMP", "REPORT_ID", "avgSpeed") if files else ("time", "section", "speed")
     found = []
@@ -87,7 +87,7 @@ def real_reports(sections: int) -> list[Report]:
 
 
 def reports(size: int, sections: int) -> list[Report]:
-    """So many reports, with gaps: none comes at one to four times of twelve in a row."""
+    """So many reports, with gaps: one to four of twelve consecutive times have none."""
     given = real_reports(sections)
     choose = random.Random(1)
     times, left_out = sorted({report.second for report in given}), set[int]()
@@ -113,22 +113,22 @@ def district(section: str) -> int:
     return sum(map(ord, section)) % 10
 
 
-def by_definition(given: list[Report], asked: Asked) -> dict[str, str]:
+def by_definition(given: list[Report], query: WindowQuery) -> dict[str, str]:
     """The rows of all windows: closing time, group, and greatest value; each with the kind of its closing."""
 
     def group(report: Report) -> str:
-        return {"section": report.section, "district": f"district{district(report.section)}", "city": "city"}[asked.group]
+        return {"section": report.section, "district": f"district{district(report.section)}", "city": "city"}[query.group]
 
     greatest = [0, *accumulate((report.second for report in given), max)]
-    in_time = [report for report, before in zip(given, greatest, strict=False) if before - report.second <= asked.lateness]
+    in_time = [report for report, before in zip(given, greatest, strict=False) if before - report.second <= query.lateness]
     times = sorted({report.second for report in in_time})
     rows: dict[str, str] = {}
-    for close in range(-(-times[0] // asked.step) * asked.step, times[-1] + asked.width + 1, asked.step):
-        within = [report for report in in_time if close - asked.width < report.second <= close]
+    for close in range(-(-times[0] // query.step) * query.step, times[-1] + query.width + 1, query.step):
+        within = [report for report in in_time if close - query.width < report.second <= close]
         if close >= times[-1]:
             kind = "open at the end"
         else:
-            kind = "in a gap" if min(time for time in times if time > close) > close + asked.step else "elsewhere"
+            kind = "in a gap" if min(time for time in times if time > close) > close + query.step else "elsewhere"
         for name in {group(report) for report in within}:
             rows[f"{close} {name} {max(report.speed for report in within if group(report) == name)}"] = kind
     return rows
@@ -142,11 +142,11 @@ def ours(path: str, number: str) -> Prepared:
     from dotr.model.places import Document
     from dotr.model.time import Clock
 
-    asked, given = QUERIES[int(number)], [Report(*each) for each in json.loads(Path(path).read_text(encoding="utf-8"))]
-    documents = (Document("q.rspql", text(asked)),)
-    rules = (Document("k.dlog", _CHAIN),) if asked.group == "city" else ()
+    query, given = QUERIES[int(number)], [Report(*each) for each in json.loads(Path(path).read_text(encoding="utf-8"))]
+    documents = (Document("q.rspql", text(query)),)
+    rules = (Document("k.dlog", _CHAIN),) if query.group == "city" else ()
     program = compile_program(ProgramSpec(documents, rules, (str(Path(path).with_name("static.nt")),)))
-    instants = instants_of(given, asked.lateness)
+    instants = instants_of(given, query.lateness)
     made: list[Firing] = []
 
     def run() -> int:
@@ -162,7 +162,7 @@ def ours(path: str, number: str) -> Prepared:
 
 
 def instants_of(given: list[Report], lateness: int) -> Callable[[], Iterable[tuple[int, list[FedGraph]]]]:
-    """Gives the instants of the reports, in µs; where reports come late, they are put in order anew at each call, as a run does."""
+    """Returns a function that yields the instants of the reports, in µs; late reports are put in order at each call, as in a run."""
     from dotr.model.stream import Element, FedGraph
     from dotr.sources.lateness import Lateness
     from dotr.sources.merge import RecordSource, instants
@@ -196,23 +196,23 @@ def row_text(firing: Firing) -> str:
     return f"{firing.time // 1_000_000} {name.rpartition('/')[2].rstrip('>')} {most.split(chr(34))[1]}"
 
 
-def text(asked: Asked) -> str:
+def text(query: WindowQuery) -> str:
     """The query in RSP-QL."""
-    window = f"FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE {asked.width}s STEP {asked.step}s]"
-    return _query(asked, "REGISTER RSTREAM <Q> AS", window, "WINDOW <w>")
+    window = f"FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE {query.width}s STEP {query.step}s]"
+    return _query(query, "REGISTER RSTREAM <Q> AS", window, "WINDOW <w>")
 
 
-def rsp_js_text(asked: Asked) -> str:
-    """The query as rsp-js reads it."""
-    window = f"FROM NAMED WINDOW :w ON STREAM :traffic [RANGE {asked.width} STEP {asked.step}]"
-    return _query(asked, "REGISTER RStream <output> AS", window, "WINDOW :w")
+def rsp_js_text(query: WindowQuery) -> str:
+    """The query in the syntax of rsp-js."""
+    window = f"FROM NAMED WINDOW :w ON STREAM :traffic [RANGE {query.width} STEP {query.step}]"
+    return _query(query, "REGISTER RStream <output> AS", window, "WINDOW :w")
 
 
-def _query(asked: Asked, register: str, window: str, inside: str) -> str:
-    """The parts of a query, a line each, as rsp-js wants them."""
-    where = ["WHERE {", f"{inside} {{ {asked.pattern} }}", *([asked.outside] if asked.outside else []), "}"]
+def _query(query: WindowQuery, register: str, window: str, inside: str) -> str:
+    """The parts of a query, one on each line, as rsp-js needs them."""
+    where = ["WHERE {", f"{inside} {{ {query.pattern} }}", *([query.outside] if query.outside else []), "}"]
     return "\n".join(
-        (f"PREFIX : <{NAMESPACE}>", register, f"SELECT ?{asked.group} (MAX(?v) AS ?most)", window, *where, f"GROUP BY ?{asked.group}")
+        (f"PREFIX : <{NAMESPACE}>", register, f"SELECT ?{query.group} (MAX(?v) AS ?most)", window, *where, f"GROUP BY ?{query.group}")
     )
 
 
@@ -225,28 +225,28 @@ def static(given: list[Report]) -> str:
 
 
 def cases(scale: Scale, folder: Path) -> Iterator[Case]:
-    """Each query over the same reports: rsp-js as it is, and helped to its windows."""
+    """Each query over the same reports: rsp-js unchanged, and with the additional ticks of our driver."""
     sections = {Scale.FULL: 59, Scale.QUICK: 20, Scale.HUNDREDTH: 4}[scale]
     size = {Scale.FULL: 1_500, Scale.QUICK: 500, Scale.HUNDREDTH: 80}[scale]
     in_order = reports(size, sections)
     joined = folder / "static.json"
     joined.with_suffix(".nt").write_text(static(in_order), encoding="utf-8")
     joined.write_text(json.dumps([line.strip(" .").split(" ") for line in static(in_order).splitlines()]), encoding="utf-8")
-    for number, asked in enumerate(QUERIES):
-        if scale is Scale.QUICK and asked.step == 60:
+    for number, query in enumerate(QUERIES):
+        if scale is Scale.QUICK and query.step == 60:
             continue
-        given = as_they_come(in_order) if asked.lateness else in_order
-        path = folder / ("late.json" if asked.lateness else "reports.json")
+        given = as_they_come(in_order) if query.lateness else in_order
+        path = folder / ("late.json" if query.lateness else "reports.json")
         path.write_text(json.dumps(given), encoding="utf-8")
         others: dict[str, Start] = {}
         for name, form in (("rsp-js 1.3.5", "as-is"), ("rsp-js 1.3.5, ticks", "ticks")):
-            query = json.dumps({**asked._asdict(), "text": rsp_js_text(asked)})
-            others[name] = partial(node, _RSP_JS, "rsp.js", str(path), str(joined), query, form)
-        chained = asked.group == "city"
-        rows = by_definition(given, asked)
+            encoded = json.dumps({**query._asdict(), "text": rsp_js_text(query)})
+            others[name] = partial(node, _RSP_JS, "rsp.js", str(path), str(joined), encoded, form)
+        chained = query.group == "city"
+        rows = by_definition(given, query)
         yield Case(
-            name=asked.title,
-            parameters={"range": asked.width, "step": asked.step, "reports": len(given)},
+            name=query.title,
+            parameters={"range": query.width, "step": query.step, "reports": len(given)},
             unit="report",
             units=len(given),
             expected=len(rows),
@@ -260,9 +260,9 @@ def cases(scale: Scale, folder: Path) -> Iterator[Case]:
 
 def texts() -> Iterator[Text]:
     """The queries, and the two rules."""
-    for asked in (QUERIES[0], QUERIES[2]):
-        yield Text(f"dotr, {asked.title}", "sparql", text(asked))
-        yield Text(f"rsp-js, {asked.title}", "sparql", rsp_js_text(asked))
+    for query in (QUERIES[0], QUERIES[2]):
+        yield Text(f"dotr, {query.title}", "sparql", text(query))
+        yield Text(f"rsp-js, {query.title}", "sparql", rsp_js_text(query))
     yield Text("dotr, two chained rules", "", f"{_CHAIN}\n{text(QUERIES[3])}")
 
 

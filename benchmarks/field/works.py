@@ -33,7 +33,7 @@ class Scale(Enum):
 
 
 class Text(NamedTuple):
-    """Rules or a query as a system takes them, for the appendix: the system and what is asked, the language, and the text."""
+    """Rules or a query of a system, for the appendix: the system and its task, the language, and the text."""
 
     title: str
     language: str
@@ -41,7 +41,7 @@ class Text(NamedTuple):
 
 
 def no_texts() -> Iterator[Text]:
-    """No system takes other text than the docstring of the work says."""
+    """No texts: the docstring of the work describes the input of every system."""
     return iter(())
 
 
@@ -50,7 +50,7 @@ class Work(NamedTuple):
 
     `packages` are the paths whose change makes a result stale; `minutes` are those of a quiet machine
     with two cores; `axis` names the parameter that the plot has from left to right, if there is one, and `headlines` the cases that the
-    README shows; `texts` gives the texts of the systems for the appendix; `nothing` says why there may be no case.
+    README shows; `texts` gives the texts of the systems for the appendix; `nothing` is the reason why there may be no case.
     """
 
     name: str

@@ -46,7 +46,7 @@ Solution = dict[Variable, Term]
 
 
 class NamesDecide(Exception):
-    """A query's answer hangs on nothing but the names of blank nodes, which this oracle chooses in its own way."""
+    """Raised where only the names of blank nodes, which this oracle chooses in its own way, determine a query's answer."""
 
 
 class Dataset(list[Triple]):
@@ -62,7 +62,7 @@ class Dataset(list[Triple]):
                 self._with.setdefault(place, []).append(triple)
 
     def narrowed(self, terms: Iterable[Term | None]) -> list[Triple]:
-        """The triples with one of the terms at its place, that of the fewest; in order. Windows are large, and scans of scans take long."""
+        """The triples that match the most selective constant, in order: nested scans of large windows would take too long."""
         lists = [self._with.get((place, term), []) for place, term in enumerate(terms) if term is not None]
         return min(lists, key=len, default=self)
 
@@ -73,7 +73,7 @@ def select(query: Select, graph: frozenset[Triple]) -> list[Solution]:
 
 
 def solutions(pattern: Pattern, graph: list[Triple], outer: Mapping[Variable, Term]) -> list[Solution]:
-    """`outer` holds what EXISTS substitutes."""
+    """The solutions of a pattern; `outer` has the bindings that EXISTS substitutes."""
     match pattern:
         case Bgp(patterns):
             found: list[Solution] = [{}]
@@ -156,7 +156,7 @@ def fixed(slot: Slot, solution: Solution, outer: Mapping[Variable, Term]) -> Ter
 
 
 def put(slot: Slot, term: Term, solution: Solution, outer: Mapping[Variable, Term]) -> bool:
-    """Binds the slot to the term, or says that it cannot be."""
+    """Binds the slot to the term, if that is possible."""
     expected = fixed(slot, solution, outer)
     if expected is not None and expected != term:
         return False
@@ -277,7 +277,7 @@ def aggregate_terms(name: str, terms: list[Term]) -> Term | None:
         return None
     if name == "SUM":
         return term_of(total)
-    # SPARQL makes the average of nothing 0; a rule's aggregate of no events is unbound (its caller sees to that).
+    # SPARQL makes the average of nothing 0; a rule's aggregate of no events is unbound (done by the caller).
     if not terms:
         return term_of(Number("integer", Fraction(0)))
     if isinstance(total.value, Fraction):

@@ -1,6 +1,6 @@
-"""When instants close and what is rejected, by the words of semantics.md, section 6: everything is looked at again after every step.
+"""When instants close and what is rejected, by the text of semantics.md, section 6: everything is computed again after every step.
 
-A script is what happens in the world, in its order: an element arrives at an input, an input ends, some seconds go by.
+A script is a sequence of external events: an element arrives at an input, an input ends, some seconds pass.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Outcome:
 
 
 def outcome(inputs: Sequence[Input], script: Sequence[Step]) -> Outcome:
-    """What comes of a script."""
+    """The instants and dead letters of a script."""
     came: list[list[int | None]] = [[] for _ in inputs]
     last_came = [0.0 for _ in inputs]
     ended = [False for _ in inputs]

@@ -1,4 +1,4 @@
-"""Rule-test files and RDF texts read for the oracle (interface.md, A rule test), by none of the engine's code but the languages."""
+"""Rule-test files and RDF texts read for the oracle (interface.md, A rule test), with no code of the engine except the languages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class CaseFile:
-    """A file of cases; equal to itself alone, so that what is made of it can be kept by it."""
+    """A file of cases; compared by identity, so that results can be cached by file."""
 
     rules: tuple[Path, ...]
     graphs: tuple[Path, ...]
@@ -171,7 +171,7 @@ def apart(triples: Iterable[Triple], name: str) -> list[Triple]:
 
 
 def difference(expected: Sequence[Signature], actual: Sequence[Output | ReportedFact]) -> str:
-    """What is missing and what is too much; empty where all is as expected.
+    """The missing and the unexpected outputs as text; empty if there are none.
 
     An expected output may leave out the attributes or the graph, alike for all of one label and time.
     """
@@ -194,7 +194,7 @@ def difference(expected: Sequence[Signature], actual: Sequence[Output | Reported
 
 
 def readable(text: str | None) -> str:
-    """A canonical text without what only serves to compare."""
+    """A canonical text without the parts that only serve comparison."""
     rows = re.findall(r'(_:\S+) <urn:row:(\d)-(\d)> (_:\S+|".*")$', text or "", re.MULTILINE)
     grouped: dict[str, list[str]] = {}
     for row, _, _, value in sorted(rows):

@@ -15,7 +15,7 @@ from tests.oracle.triple_terms import whole
 
 def close(triples: Iterable[Triple], rules: Sequence[DatalogRule], entailment: str) -> frozenset[Triple]:
     """K(t) of B ∪ I(t). The models of the strata, lowest first: each is the least one that holds the one below and is closed under its own
-    rules, those of the strata below and the rule set. NOT and AGGREGATE of a rule are asked of the model below the rule's own stratum."""
+    rules, those of the strata below and the rule set. NOT and AGGREGATE of a rule are evaluated over the model below its own stratum."""
     strata = stratified(rules)
     models: list[frozenset[Triple]] = []
     known = frozenset(triples)
@@ -49,7 +49,7 @@ def is_rdf(triple: Triple) -> bool:
 
 
 def body_solutions(body: Sequence[BodyItem], graph: list[Triple], below: list[Triple]) -> list[Solution]:
-    """The order of a body has no meaning: triples and aggregates first, then what can be computed, then tests, then negations."""
+    """The solutions of a body, whose order has no meaning: triples and aggregates first, then BINDs, then tests, then negations."""
     found = solutions(Bgp(tuple(item for item in body if isinstance(item, TriplePattern))), graph, {})
     for item in body:
         if isinstance(item, GroupAggregate):
@@ -76,7 +76,7 @@ def body_solutions(body: Sequence[BodyItem], graph: list[Triple], below: list[Tr
 
 
 def groups(item: GroupAggregate, graph: list[Triple]) -> list[Solution]:
-    """The rows of an aggregate: a group of which something errs has none; without keys there is always one group."""
+    """The rows of an aggregate: a group with an error has none; without keys there is always one group."""
     members: dict[tuple[Term, ...], list[Solution]] = {} if item.keys else {(): []}
     for solution in body_solutions(item.body, graph, []):
         members.setdefault(tuple(solution[key] for key in item.keys), []).append(solution)
@@ -103,7 +103,7 @@ def variables(expression: Expression) -> set[Variable]:
 
 
 def stratified(rules: Sequence[DatalogRule]) -> list[int]:
-    """The least stratum of every rule; a rule with NOT or AGGREGATE comes after the closure of what was given."""
+    """The least stratum of every rule; a rule with NOT or AGGREGATE comes after the closure of the given triples."""
     strata = [0] * len(rules)
     for _ in range(len(rules) + 2):
         before = list(strata)

@@ -1,4 +1,4 @@
-"""Continuous queries by the letter (continuous.md): at every moment all contents are found anew, closed anew and asked anew."""
+"""Continuous queries by the letter (continuous.md): at every moment all contents are determined, closed and queried from scratch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.oracle.triple_terms import whole
 
 @dataclass(frozen=True)
 class Streamed:
-    """An element of a stream, with the names that its blank nodes have everywhere. `number` tells equal ones apart."""
+    """An element of a stream, with the global names of its blank nodes. `number` distinguishes equal elements."""
 
     time: Micros
     triples: frozenset[Triple]
@@ -69,7 +69,7 @@ def named(elements: Iterable[tuple[StreamName, Element]]) -> list[tuple[StreamNa
 
 @dataclass(frozen=True)
 class Knowledge:
-    """The background, the rules, and how times are written. `origin`: of windows."""
+    """The background, the rules, and the form of times. `origin`: of windows."""
 
     background: frozenset[Triple] = frozenset()
     datalog: tuple[DatalogRule, ...] = ()
@@ -105,7 +105,7 @@ def counted(window: ContinuousWindow, elements: Sequence[Streamed]) -> int:
 
 
 def content(window: ContinuousWindow, t: Micros, stream: Sequence[Streamed], origin: Micros) -> list[Streamed]:
-    """What the window holds at a time: the part so far of the one that closes next."""
+    """The content of the window at a time: the elements so far of the window that closes next."""
     past = [e for e in stream if e.time <= t]
     match window.extent:
         case RangeExtent(width, step, lag, start):
@@ -147,7 +147,7 @@ def merge(elements: Iterable[Streamed]) -> frozenset[Triple]:
 
 
 def block_graph(level: Level, held: Sequence[Streamed], t: Micros, stream: Sequence[Streamed], known: Knowledge) -> frozenset[Triple]:
-    """What a WINDOW block over a content sees."""
+    """The graph of a WINDOW block over a content."""
     match level:
         case EntailmentLevel.NONE:
             return merge(held)
@@ -162,7 +162,7 @@ def block_graph(level: Level, held: Sequence[Streamed], t: Micros, stream: Seque
 def event_items(
     level: Level, held: Sequence[Streamed], t: Micros, stream: Sequence[Streamed], known: Knowledge
 ) -> dict[Micros, frozenset[Triple]]:
-    """The items of a content, as EVENT sees them."""
+    """The items of a content, as EVENT matches them."""
 
     def seen(u: Micros, item: frozenset[Triple]) -> frozenset[Triple]:
         match level:
@@ -183,7 +183,7 @@ def event_items(
 
 @dataclass
 class Asked:
-    """A query on its way. `before`: the solutions of its report before; `reported`: the content of each window's last report."""
+    """A query with its state. `before`: the solutions of its last report; `reported`: the content of each window's last report."""
 
     query: ContinuousQuery
     known: Knowledge

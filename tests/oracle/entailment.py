@@ -114,7 +114,7 @@ TABLES = {"none": [], "rdfs": table(RDFS_RULES), "owl2rl": table(OWL2RL_RULES)}
 
 
 def entailed(rule_set: str, known: frozenset[Triple]) -> set[Triple]:
-    """What one application of the rule set derives."""
+    """The triples that one application of the rule set derives."""
     graph = sorted(known)
     found: set[Triple] = set()
     for body, heads in TABLES[rule_set]:
@@ -128,7 +128,7 @@ def entailed(rule_set: str, known: frozenset[Triple]) -> set[Triple]:
 
 
 def members(node: Term, known: frozenset[Triple]) -> list[Term] | None:
-    """The members of an RDF list, None where it is no proper list."""
+    """The members of an RDF list, None if it is not a well-formed list."""
     result: list[Term] = []
     seen: set[Term] = set()
     while node != RDF_NIL:

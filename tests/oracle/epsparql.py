@@ -1,4 +1,4 @@
-"""EP-SPARQL by the letter (ep-sparql.md): every solution so far is kept, every pair is tried, nothing is forgotten."""
+"""EP-SPARQL by the letter (ep-sparql.md): every solution so far is stored, every pair is tried, nothing expires."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from tests.oracle.values import Duration, duration_text, length
 
 
 class TooManyPairs(Exception):
-    """More solutions than a test wants to wait for."""
+    """Raised for more solutions than a test should take time for."""
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A solution (µ, s, e). Two equal ones are two."""
+    """A solution (µ, s, e). Equal solutions are counted separately."""
 
     mapping: Solution
     start: Micros
@@ -50,7 +50,7 @@ class Found:
 
 @dataclass(frozen=True)
 class EventMade:
-    """An event of any language, or a fact of a shared query. `start` is its time, but for those of `.epsparql`."""
+    """An event of any language, or a fact of a shared query. `start` is its time, except for those of `.epsparql`."""
 
     label: Label
     start: Micros
@@ -70,7 +70,7 @@ class GraphMade:
 
 @dataclass
 class View:
-    """What there is at a moment, so far: K(t) of an instant, events and constructed graphs of this time."""
+    """The data of a moment, so far: K(t) of an instant, events and constructed graphs of this time."""
 
     now: Micros
     clock: Clock
@@ -85,7 +85,7 @@ COMPARED = ("<", ">", "<=", ">=", "=", "!=")
 
 
 def with_lengths(expression: Expression) -> Expression:
-    """The expression, its comparisons renamed: `tests.oracle.expressions` knows them as comparisons of lengths too."""
+    """The expression with renamed comparisons, which `tests.oracle.expressions` evaluates for durations, too."""
 
     def renamed(part: Expression) -> Expression:
         return Call(f"LENGTH {part.function}", part.arguments) if isinstance(part, Call) and part.function in COMPARED else part
@@ -120,7 +120,7 @@ def limit(conditions: Iterable[Expression]) -> Micros | None:
 
 
 class Node:
-    """A pattern on its way through time. `fresh` gives its solutions that end now; `settle` ends the moment."""
+    """A pattern with its state. `fresh` returns its solutions that end now; `settle` ends the moment."""
 
     def fresh(self, view: View) -> list[Found]:
         raise NotImplementedError
@@ -156,7 +156,7 @@ class Leaf(Node):
 
 
 def of_lengths(pattern: Pattern) -> Pattern:
-    """The pattern with comparisons of lengths where this matters: in a group's own FILTERs."""
+    """The pattern with comparisons of durations in the FILTERs of its groups."""
     match pattern:
         case Filter(inner, conditions):
             return Filter(of_lengths(inner), tuple(map(with_lengths, conditions)))
@@ -167,7 +167,7 @@ def of_lengths(pattern: Pattern) -> Pattern:
 
 
 def may_read(group: InstantGroup, template: Template) -> bool:
-    """2.1: every triple pattern unifies with some triple of the template. What is not basic reads no graph."""
+    """2.1: every triple pattern unifies with some triple of the template. Only basic groups read graphs."""
     triples = [item for part in parts(group.pattern) for item in part.patterns]
     if not group.triples:
         return False
@@ -240,7 +240,7 @@ def scope(mapping: Mapping[Variable, Term], start: Micros, end: Micros, clock: C
 
 @dataclass
 class Pair(Node):
-    """An operator. `bound` counts where it may choose, `within` always."""
+    """An operator. `bound` applies where it may select, `within` always."""
 
     operator: TemporalOperator
     left: Node
@@ -269,7 +269,7 @@ class Pair(Node):
         return self.all_of(earlier, later, view) if self.policy is UsePolicy.UNRESTRICTED else self.chosen(earlier, later, view)
 
     def settle(self, view: View) -> None:
-        """What ends on the left now may come before what starts later."""
+        """Stores the left solutions that end now: later solutions start after them."""
         if self.is_past:
             self.lefts += self.left.fresh(view)
         self.left.settle(view)
@@ -286,7 +286,7 @@ class Pair(Node):
                 return [c for a in earlier for c in [combined(a, b) for b in later if self.combine(a, b, view.clock)] or [a]]
 
     def chosen(self, earlier: list[Found], later: list[Found], view: View) -> list[Found]:
-        """2.3: each takes one that is unused, and both are used up."""
+        """2.3: each solution selects an unused one, and both are consumed."""
         result: list[Found] = []
         if self.operator is TemporalOperator.EQUALSOPTIONAL:
             for a in self.ascending(earlier):
@@ -326,7 +326,7 @@ class Pair(Node):
         return sorted(found, key=lambda each: (place(each, names=False), place(each, names=True)))
 
     def combine(self, a: Found, b: Found, clock: Clock) -> bool:
-        """Can combine: the operator's relation, compatible, within all around, and F or the bound."""
+        """Whether two solutions combine: the operator's relation, compatibility, every enclosing WITHIN, and F or the bound."""
         start, end = min(a.start, b.start), max(a.end, b.end)
         if self.is_past and not a.end < b.start:
             return False
@@ -354,7 +354,7 @@ def place(found: Found, *, names: bool) -> tuple[Micros, Micros, tuple[tuple[Var
 
 @dataclass
 class Tracked:
-    """A unit on its way through time."""
+    """A unit with its state."""
 
     unit: TemporalQuery
     most: int | None = None
@@ -370,7 +370,7 @@ class Tracked:
         self.decided_by_names = True
 
     def node(self, pattern: IntervalPattern, within: Micros | None, longest: Micros | None) -> Node:
-        """`within`: the least WITHIN around; `longest`: the least limit of FILTERs that comes down to here."""
+        """The node of a pattern. `within`: the least enclosing WITHIN; `longest`: the least limit of FILTERs that applies."""
         match pattern:
             case InstantGroup() | EventRead():
                 return Leaf(pattern)
@@ -388,7 +388,7 @@ class Tracked:
                 return Pair(operator, first, second, condition, within, bound, self.unit.policy, self.names, self.most)
 
     def make(self, view: View) -> list[Output]:
-        """The events of this moment, which the view then has."""
+        """The events of this moment, which are added to the view."""
         unit = self.unit
         outputs: list[Output] = []
         if isinstance(unit.form, InstantAnswers):

@@ -33,7 +33,7 @@ from tests.oracle.values import (
 
 @dataclass(frozen=True)
 class Scope:
-    """What an expression can see: variables, and the time and the attributes of the events bound to labels."""
+    """The bindings of an expression: variables, and the time and the attributes of the events bound to labels."""
 
     variables: Mapping[Variable, Term]
     events: Mapping[Label, tuple[Micros, Mapping[Variable, Term]]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Scope:
 
 
 def holds(expression: Expression, scope: Scope) -> bool:
-    """A condition: what errs in the end is false."""
+    """The truth of a condition: an error is false."""
     try:
         return truth(evaluate(expression, scope))
     except Err:
@@ -50,7 +50,7 @@ def holds(expression: Expression, scope: Scope) -> bool:
 
 
 def computed(expression: Expression, scope: Scope) -> Term | None:
-    """A value, or None where it errs."""
+    """The value of an expression, None for an error."""
     try:
         return evaluate(expression, scope)
     except Err:

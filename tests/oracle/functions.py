@@ -59,7 +59,7 @@ def like(term: Term, characters: str) -> Term:
 
 
 def compatible(a: Term, b: Term) -> tuple[str, str]:
-    """Two strings that string functions may take together (SPARQL 1.1, 17.4.3.1.2)."""
+    """The texts of two compatible arguments of a string function (SPARQL 1.1, 17.4.3.1.2); an error for others."""
     second = value_of(b)
     if isinstance(second, Tagged) and value_of(a) != Tagged(text(a), second.language):
         raise Err
@@ -224,7 +224,7 @@ def moment(term: Term) -> Moment:
 
 
 def clock_face(term: Term) -> datetime.datetime:
-    """A date-time as it is read in its own zone."""
+    """The fields of a date-time in its own zone."""
     value = moment(term)
     return datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=math.floor(value.seconds) + (value.zone or 0) * 60)
 

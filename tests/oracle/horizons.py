@@ -1,7 +1,7 @@
 """The facts of a closure over a window at every point, by brute force (lars.md, section 6).
 
-Everything is made from scratch at each point: what was inserted and not cut, then stratum by stratum all substitutions, again and again,
-until no fact and no horizon is new.
+Everything is computed from scratch at each point: first the inserted facts that were not cut, then, stratum by stratum, all substitutions,
+repeated until no fact and no horizon is new.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Binding = dict[str, Term]
 
 @dataclass
 class WindowOracle:
-    """What has been told, each with the point of the `advance` that took it."""
+    """The inserts and cuts so far, each with the point of the `advance` that received it."""
 
     rules: Sequence[WindowRule]
     static: Collection[WindowFact] = ()
@@ -30,7 +30,7 @@ class WindowOracle:
     cuts: list[tuple[int, WindowFact]] = field(default_factory=list)
 
     def inserted(self, k: int) -> dict[WindowFact, float]:
-        """The facts that inserts make hold at k, each with the greatest end of these."""
+        """The inserted facts that hold at k, each with its greatest end."""
         result: dict[WindowFact, float] = {}
         for told, fact, start, end in self.inserts:
             is_cut = any(each == fact and start < at and told <= at <= k for at, each in self.cuts)
@@ -72,7 +72,7 @@ class WindowOracle:
                     yield fact, horizon
 
     def matches(self, atoms: Sequence[Atom], binding: Binding, held: dict[WindowFact, float]) -> Iterator[tuple[Binding, float, bool]]:
-        """Substitutions, the least horizon of the premises that are taken as held, and whether there is one."""
+        """Substitutions, the least horizon of the premises among the stored facts, and whether there is such a premise."""
         if not atoms:
             yield binding, FOREVER, False
             return

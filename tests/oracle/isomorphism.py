@@ -15,7 +15,7 @@ ROW = "urn:row:"
 def canonical(graph: Iterable[Triple], attributes: Mapping[Variable, Term] | None = None) -> str:
     """A text that two events share exactly if a renaming of blank and generated names makes them equal.
 
-    A triple becomes a node with three places, so that a generated name may stand anywhere; a triple term too; an attribute a node with two.
+    A triple or a triple term becomes a node with three places, so that a generated name may be at any place; an attribute a node with two.
 
     >>> ring = canonical([("_:a", "<p>", "_:b"), ("_:b", "<p>", "_:a")])
     >>> ring == canonical([("_:x", "<p>", "<urn:dotr:1>"), ("<urn:dotr:1>", "<p>", "_:x")])
@@ -36,12 +36,12 @@ def canonical(graph: Iterable[Triple], attributes: Mapping[Variable, Term] | Non
 
 
 def node(term: Term) -> BlankNode:
-    """What stands for a triple term."""
+    """The node of a triple term."""
     return BlankNode("t" + term.encode().hex())
 
 
 def encoded(term: Term) -> BlankNode | Literal:
-    """A name that may be renamed is a blank node, a triple term one with its parts; any other term stands as text."""
+    """The encoding of a term: a blank node for a name that may be renamed, a node with parts for a triple term, else the text."""
     if is_triple_term(term):
         return node(term)
     if term.startswith("_:"):

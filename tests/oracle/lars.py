@@ -61,7 +61,7 @@ def event(label: Label, attributes: Values) -> Ground:
 
 
 def matches(atom: LarsAtom, grounds: Iterable[Ground], given: Values) -> Iterator[Values]:
-    """The values of the atom's variables, agreeing with those given, with which one of the grounds is the atom."""
+    """The values of the atom's variables, compatible with the given ones, with which the atom is one of the ground atoms."""
     for kind, terms in grounds:
         found = dict(given)
         match atom:
@@ -175,7 +175,7 @@ class Evaluation:
         return time_term(u * self.line.file.resolution, self.line.clock)
 
     def apply(self, rule: LarsRule) -> bool:
-        """Whether the rule says something new."""
+        """Applies the rule; True if it derives something new."""
         new: set[tuple[Ground, Point]] = set()
         for values in self.bodies(rule.body, {}):
             for head in rule.heads:
@@ -188,7 +188,7 @@ class Evaluation:
         return bool(new)
 
     def bodies(self, body: Sequence[LarsItem], given: Values) -> list[Values]:
-        """The values with which a body holds. Its order has no meaning: literals first, then what is computed, tests, and NOT."""
+        """The values with which a body holds. Its order has no meaning: literals first, then BINDs, tests, and NOT."""
         found = [given]
         literals = [item for item in body if isinstance(item, LarsLiteral)]
         for literal in literals:
@@ -211,7 +211,7 @@ class Evaluation:
         return found
 
     def solutions(self, literal: LarsLiteral, given: Values) -> Iterator[Values]:
-        """The values with which a literal holds; of SINCE, with which its second atom does."""
+        """The values with which a literal holds; for SINCE, those of its second atom."""
         atom = literal.atom
         match literal.reach:
             case None:
@@ -250,7 +250,7 @@ class Evaluation:
                             yield values
 
     def lasted(self, literal: LarsLiteral, values: Values) -> bool:
-        """Of SINCE: some u of the window has the second atom, and every later point has the first."""
+        """The condition of SINCE: some u of the window has the second atom, and every later point has the first."""
         match literal.reach:
             case Since(other, _, window):
                 return any(
@@ -280,7 +280,7 @@ def variables(expression: object) -> set[Variable]:
 
 
 def may_meet(one: LarsAtom, other: LarsAtom) -> bool:
-    """Whether two atoms are of one predicate; a variable one is of all."""
+    """Whether two atoms may have one predicate; a variable matches all."""
     if isinstance(one, TriplePattern) and isinstance(other, TriplePattern):
         if not isinstance(one.predicate, Const) or not isinstance(other.predicate, Const):
             return True
@@ -317,7 +317,7 @@ def in_strata(file: LarsFile) -> list[list[LarsRule]]:
 
 @dataclass
 class Watched:
-    """A file on its way: `first` and `last` are the times of the first and the last instant."""
+    """A file with its state: `first` and `last` are the times of the first and the last instant."""
 
     file: LarsFile
     closed_background: frozenset[Triple]
@@ -352,7 +352,7 @@ class Watched:
             self.line.add(time, event(label, attributes))
 
     def step(self, now: Micros) -> list[Output]:
-        """The events of the point whose time it is."""
+        """The events of the point with this time."""
         if now not in self.times:
             return []
         self.points += 1

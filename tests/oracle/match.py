@@ -1,4 +1,4 @@
-"""MATCH by enumeration (continuous.md, section 7): every pattern is evaluated under bindings and before a time, as the table says."""
+"""MATCH by enumeration (continuous.md, section 7): every pattern is evaluated under bindings and before a time, by the table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Matching:
-    """What a report sees: the items of each window, by time, closed as its level says, and what is used up."""
+    """The data of a report: the items of each window, by time, closed at its level, and the consumed triples."""
 
     items: Mapping[Term, Mapping[Micros, frozenset[Triple]]]
     used_up: Used
@@ -80,7 +80,7 @@ class Matching:
 
 
 def outermost(edge: Edge, found: Sequence[Occurrence]) -> list[Occurrence]:
-    """Those with the least or the greatest (last, first) time; ties: all."""
+    """The matches with the least or the greatest (last, first) time; all of them at a tie."""
     choose: Callable[..., tuple[Micros, Micros]] = min if edge is Edge.FIRST else max
     end = choose((m.position for m in found), default=None)
     return [m for m in found if m.position == end]

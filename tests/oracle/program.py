@@ -22,7 +22,7 @@ from tests.oracle.triple_terms import with_names
 
 @dataclass(frozen=True)
 class World:
-    """A program as the languages read it."""
+    """A parsed program."""
 
     rules: tuple[Rule, ...] = ()
     shared: tuple[SharedQuery, ...] = ()
@@ -42,7 +42,7 @@ class ReportedFact:
 
 @dataclass(frozen=True)
 class Result:
-    """`decided_by_names`: a tie was broken by nothing but the names of blank nodes, which this oracle chooses in its own way.
+    """`decided_by_names`: a tie was broken only by the names of blank nodes, which this oracle chooses in its own way.
     `too_much`: it gave up."""
 
     facts: tuple[ReportedFact, ...]
@@ -54,7 +54,7 @@ class Result:
 
 
 def run(world: World, elements: Iterable[Element], most: int | None = None) -> Result:
-    """What a program says of a stream; with `most`, it gives up where there are more outputs."""
+    """The output of a program for a stream; with `most`, it gives up beyond that number of outputs."""
     try:
         return say(world, elements, most)
     except NamesDecide:

@@ -1,4 +1,4 @@
-"""What a graph says, given another: V(X | Y) of continuous.md, section 5, with the premises of every conclusion looked at one by one."""
+"""The triples that a graph entails, given another: V(X | Y) of continuous.md, section 5, by the premises of every conclusion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Step = tuple[frozenset[Triple], Triple]
 
 
 def said(what: Iterable[Triple], given: Iterable[Triple], rules: Sequence[DatalogRule], entailment: str) -> frozenset[Triple]:
-    """V(what | given): `what`; what a rule concludes with a premise in V; what the closure has with `what` alone."""
+    """V(what | given): `what`; conclusions of a rule with a premise in V; triples that the closure has only because of `what`."""
     what, given = frozenset(what), frozenset(given)
     if not rules and entailment == "none":
         return what
@@ -37,7 +37,7 @@ def put_in(atom: TriplePattern, solution: Solution) -> Triple:
 
 
 def datalog_steps(rules: Sequence[DatalogRule], given: frozenset[Triple], entailment: str, known: frozenset[Triple]) -> Iterator[Step]:
-    """Every application of a rule in the model. NOT and AGGREGATE are asked of the model below the rule's stratum, and are no premises."""
+    """Every application of a rule in the model. NOT and AGGREGATE are evaluated below the rule's stratum, and are no premises."""
     strata = stratified(rules)
     below = {
         level: close(given, [r for r, s in zip(rules, strata, strict=True) if s < level], entailment) if level else known

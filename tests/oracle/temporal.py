@@ -21,8 +21,8 @@ from tests.oracle.values import Number, term_of
 
 @dataclass(frozen=True)
 class Happening:
-    """A fact, a tick or a composite event. `identity` tells equal ones apart: what it is of, its time, and its number there.
-    `delay` is that of an anchor: in a match it stands that much after its time."""
+    """A fact, a tick or a composite event. `identity` distinguishes equal ones: source, time, and number.
+    `delay` is that of an anchor: in a match its time is later by so much."""
 
     identity: tuple[object, Micros, int]
     time: Micros
@@ -48,7 +48,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Binding:
-    """A match on its way: the events bound to labels, the aggregates, and the events that each label would consume."""
+    """A partial match: the events bound to labels, the aggregates, and the events that each label would consume."""
 
     events: Mapping[Label, Happening]
     aggregates: Mapping[Variable, Term]
@@ -61,7 +61,7 @@ class Binding:
 
 @dataclass(frozen=True)
 class Over:
-    """An anchor, by what it reports of its attributes, that a rule goes over a limit at: at a clause's label, or with its candidates."""
+    """An anchor at which a rule exceeds a limit, by its reported attributes: at a clause's label, or with its candidates."""
 
     time: Micros
     rule: str
@@ -71,7 +71,7 @@ class Over:
 
 @dataclass
 class Counts:
-    """What a rule has found: anchors, the bindings left after each clause and `if`, and events."""
+    """The counts of a rule: anchors, the bindings left after each clause and `if`, and events."""
 
     anchors: int = 0
     after: Counter[int] = field(default_factory=Counter)
@@ -80,7 +80,7 @@ class Counts:
 
 @dataclass
 class History:
-    """All that has happened so far. `last` is the time of the last instant. `decided_by_names`: blank node names alone decided something,
+    """All events so far. `last` is the time of the last instant. `decided_by_names`: blank node names alone decided something,
     so that there are many right answers."""
 
     clock: Clock
@@ -101,14 +101,14 @@ class History:
         known.append(Happening((None, time, number), time, attributes))
 
     def of(self, role: Role) -> list[Happening]:
-        """The events that a role can see. Two roles of one rule see the same event where they read the same shared query or event:
+        """The events of a role. Two roles of one rule have the same event if they read the same shared query or event:
         an inline query that hides it is another."""
         key = role.source.event if isinstance(role.source, EventSource) else role.source
         of = role.origin, self.numbers.setdefault(key, len(self.numbers))
         return [replace(h, identity=(of, *h.identity[1:]), delay=role.delay) for h in self.happened.get(key, [])]
 
     def anchors(self, rule: Rule) -> list[Happening]:
-        """What may anchor a match of the rule, sooner or later. What comes after the last instant is waited for no more."""
+        """The possible anchors of the rule, with delays. Events after the last instant are no delayed anchors."""
         return [h for h in self.of(rule.anchor) if not rule.anchor.delay or h.time <= self.last]
 
 
@@ -126,7 +126,7 @@ def same_but_for_names(a: Happening, b: Happening) -> bool:
 
 
 def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
-    """All firings of a rule at a time at which an anchor of it may stand."""
+    """All firings of a rule at a time that may have an anchor of it."""
     outputs = []
     counts = history.counts.setdefault(rule.name, Counts())
     anchors = sorted((h for h in history.anchors(rule) if h.stands == now), key=position)
@@ -167,12 +167,12 @@ def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
 
 
 def scope(binding: Binding, history: History) -> Scope:
-    """What `if` and `with` see: bound labels, and aggregates as variables."""
+    """The scope of `if` and `with`: bound labels, and aggregates as variables."""
     return Scope(binding.aggregates, {label: (h.time, h.attributes) for label, h in binding.events.items()}, history.clock)
 
 
 def constrained(role: Role, candidate: Happening, binding: Binding, history: History) -> bool:
-    """The candidate satisfies its constraints, which see its own attributes as variables and the labels bound before."""
+    """Whether a candidate satisfies its constraints, over its own attributes as variables and the labels bound before."""
     events = {**binding.events, role.label: candidate}
     seen = {label: (h.time, h.attributes) for label, h in events.items()}
     inner = Scope(candidate.attributes, {**seen, **{label: (0, result) for label, result in binding.results.items()}}, history.clock)
@@ -216,7 +216,7 @@ def extend(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, hi
 
 
 def reported(rule: Rule, anchor: Happening) -> frozenset[tuple[Variable, Term]]:
-    """The attributes of an anchor that a user knows."""
+    """The attributes of an anchor that are visible to a user."""
     source = rule.anchor.source
     names = source.attributes if isinstance(source, EventSource) else source.reported
     return frozenset((name, term) for name, term in anchor.attributes.items() if name in names)
@@ -249,7 +249,7 @@ def equated(constraint: Expression) -> Variable | None:
 
 
 def candidates_tried(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, history: History) -> list[Happening]:
-    """The events in the interval that satisfy what the clause equates and what names no other label, as far as they must be looked at."""
+    """The events in the interval that satisfy the clause's equalities and its conditions without other labels, as far as they are tried."""
     role = clause.role
     where = clause.window if isinstance(clause, Choose) else clause.scope
     every = [each for constraint in role.constraints for each in conjuncts(constraint)]
@@ -276,7 +276,7 @@ def candidates_tried(rule: Rule, clause: Choose | Absent | Aggregate, binding: B
 
 
 def until(lane: list[Happening], good: set[tuple[object, Micros, int]], count: int) -> list[Happening]:
-    """The first ones, up to the one with which so many good ones are found."""
+    """The first candidates, up to the one that completes the number of good ones."""
     tried: list[Happening] = []
     for each in lane:
         tried.append(each)
@@ -339,7 +339,7 @@ def instance(slot: TemplateSlot, attributes: Mapping[Variable, Term], firing: in
 
 
 def waits_for(rule: Rule) -> set[Label]:
-    """The events of the same instant that a rule may read: of its anchor, and of clauses whose interval reaches back by nothing."""
+    """The events of the same instant that a rule may read: of its anchor, and of clauses whose interval includes distance 0."""
     least: dict[Label, Micros] = {rule.anchor.label: 0}
     labels = {rule.anchor.source.event} if isinstance(rule.anchor.source, EventSource) and not rule.anchor.delay else set()
     for clause in rule.clauses:

@@ -32,7 +32,7 @@ def answers(
     origin: int = 0,
     streams: dict[int, str] | None = None,
 ) -> UnitsResult:
-    """What the queries and rules of a text say; `streams`: of some elements, by their number, the stream's name; others are on :in."""
+    """The output of the queries and rules of a text; `streams`: the streams of some elements by number; others are on :in."""
     queries = compile_continuous([Document("q.rspql", text)], PREFIXES)
     assert not queries.errors, "\n".join(map(str, queries.errors))
     datalog_files = [("k.dlog", datalog)] if datalog else []
@@ -165,7 +165,7 @@ def test_naive_selects_each_side_by_itself() -> None:
 
 
 def test_recent_falls_back_to_a_second_with_a_first() -> None:
-    """Of the second's mappings only those count that have a first: here the earlier one, as the later does not agree."""
+    """Only those mappings of the second are considered that have a first: here the earlier one, as the later is not compatible."""
     elements = [(1, ":x :in 1 ."), (2, ":x :out 2 ."), (3, ":y :out 3 .")]
     pattern = "{{ EVENT <w> {{ ?x :in ?a }} SEQ {} EVENT <w> {{ ?x :out ?b }} }}"
     assert told(answers(match(CONTENT_CHANGE, pattern.format("RECENT"), "?x ?b"), elements))[3] == ["2 x"]
@@ -185,7 +185,7 @@ def test_at_and_ties() -> None:
 
 
 def test_used_up_is_what_any_mapping_used_whatever_where_says() -> None:
-    """The FILTER beside MATCH discards the solution of 3, and A1 and B1 are used up all the same."""
+    """The FILTER beside MATCH discards the solution of 3, and A1 and B1 are consumed nevertheless."""
     where = "MATCH CONSUMING { EVENT <w> { ?a a :A } SEQ CHRONOLOGICAL EVENT <w> { ?b a :B } } FILTER(?b != :B1)"
     assert told(answers(query(CONTENT_CHANGE, line="*", where=where), SEEN)) == {4: ["A2 B2"]}
 
@@ -293,7 +293,7 @@ def test_background_is_in_the_default_graph_and_not_in_blocks() -> None:
 
 
 def test_what_negation_alone_changes_is_said() -> None:
-    """The window takes a conclusion of the background away; what follows from its absence is said by the window."""
+    """The window retracts a conclusion of the background; the window entails the conclusions from its absence."""
     datalog = ":Open(?x) :- :Door(?x), NOT :shut(?x, true) . :Calm(?x) :- :Door(?x), NOT :Open(?x) ."
     text = query("RANGE 2s", where="WINDOW <w> { ?x a :Calm }")
     assert told(answers(text, [(1, ":d :shut true .")], datalog=datalog, graph=":d a :Door . :e a :Door .")) == {2: ["d"]}

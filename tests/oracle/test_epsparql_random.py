@@ -1,4 +1,4 @@
-"""Random programs of EP-SPARQL, as the brute force sees them: every one can be read, and laws of section 2 hold."""
+"""Random programs of EP-SPARQL, evaluated by brute force: every one can be parsed, and laws of section 2 hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.strategies_temporal import Row, TemporalProgram, brute_force,
 @given(temporal_programs())
 @examples(30)
 def test_answers_are_never_taken_back(program: TemporalProgram) -> None:
-    """Time-wise monotonicity: what a shorter stream gives, up to a time, a longer one gives too."""
+    """Monotonicity in time: the output of a prefix of a stream is part of the output of the whole."""
     note(program.units)
     whole = rows_of(brute_force(program))
     for count in range(1, len(program.elements)):

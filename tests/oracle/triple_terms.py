@@ -1,4 +1,4 @@
-"""Triple terms (RDF 1.2) by another's reader: pyoxigraph takes them apart and names their blank nodes."""
+"""Triple terms (RDF 1.2) by an independent parser: pyoxigraph decomposes them and names their blank nodes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def held(terms: Iterable[Term]) -> set[Term]:
 
 
 def with_names(term: Term, name: Callable[[Term], Term]) -> Term:
-    """The term with its blank nodes, also those inside, called otherwise."""
+    """The term with renamed blank nodes, also inside."""
     if is_triple_term(term):
         subject, predicate, value = parts(term)
         subject = with_names(subject, name)

@@ -45,7 +45,7 @@ def run_units(
     temporal: Sequence[TemporalQuery] = (),
     most_pairs: int | None = None,
 ) -> UnitsResult:
-    """What a program says of its streams. The name of an element's stream is the one that queries write. `most_pairs`: of solutions
+    """The output of a program for its streams. The name of an element's stream is that of the queries. `most_pairs`: of solutions
     that one operator of `temporal` may try before it gives up."""
     tracked = [Tracked(unit, most_pairs) for unit in temporal]
     try:
@@ -153,7 +153,7 @@ def made_by(unit: OracleUnit, now: Micros, history: History, streams: Streams, v
 
 
 def names_of(unit: OracleUnit, label: Label) -> set[StreamName]:
-    """The names of the stream that the graphs of a unit's events of a label are."""
+    """The names of the stream of the graphs of a unit's events of a label."""
     match unit:
         case Rule():
             return {label}
@@ -216,7 +216,7 @@ def in_order_of_reading(units: Sequence[OracleUnit]) -> list[OracleUnit]:
 
 
 def is_last(unit: Asked, now: Micros, last: Micros, units: Sequence[OracleUnit], history: History, streams: Streams) -> bool:
-    """This is z, or something behind it: a time of WINDOW CLOSE or PERIODIC at which the query's windows are empty and stay so."""
+    """Whether this is z or later: a time of WINDOW CLOSE or PERIODIC from which on the query's windows stay empty."""
     if now < last or unit.next_time(now - 1) != now or any(is_under_way(each, now, last, units, history) for each in feeders(unit, units)):
         return False
     return unit.holds_none(now, streams)
@@ -227,7 +227,7 @@ def feeders(unit: OracleUnit, units: Sequence[OracleUnit]) -> list[OracleUnit]:
 
 
 def is_under_way(unit: OracleUnit, now: Micros, last: Micros, units: Sequence[OracleUnit], history: History) -> bool:
-    """Whether a unit may make something after this moment, which is not before the last instant."""
+    """Whether a unit may make events after this moment, which is not before the last instant."""
     if isinstance(unit, Asked):
         if unit.is_done or unit.is_over:
             return False

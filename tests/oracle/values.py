@@ -1,4 +1,4 @@
-"""SPARQL values (SPARQL 1.1, section 17): what a term means, how values compare, and how a computed value is written (XSD 1.1)."""
+"""SPARQL values (SPARQL 1.1, section 17): values of terms, their comparison, and the terms of computed values (XSD 1.1)."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def read_duration(text: str) -> Duration | None:
 
 
 def value_of(term: Term) -> Value:
-    """What a term means.
+    """The value of a term.
 
     >>> value_of('"70.0"^^<http://www.w3.org/2001/XMLSchema#decimal>').value == 70
     True
@@ -219,7 +219,7 @@ def duration_text(duration: Duration) -> str:
 
 
 def term_of(value: Value) -> Term:
-    """How a computed value is written."""
+    """The term of a computed value."""
     if isinstance(value, bool):
         return TRUE if value else FALSE
     if isinstance(value, str):
@@ -237,7 +237,7 @@ def term_of(value: Value) -> Term:
 
 
 def promoted(a: Number, b: Number) -> tuple[str, Fraction | float, Fraction | float]:
-    """Both as the wider of their kinds.
+    """Both numbers in the wider of their kinds.
 
     >>> promoted(Number("decimal", Fraction("0.7")), Number("float", single(0.7)))
     ('float', 0.699999988079071, 0.699999988079071)
@@ -314,7 +314,7 @@ def arithmetic(operator: str, a: Value, b: Value) -> Value:
 
 
 def quotient(exact: Fraction) -> Fraction:
-    """Half-even at 18 places.
+    """The quotient, rounded half-even at 18 places.
 
     >>> decimal_text(quotient(Fraction(2, 3)))
     '0.666666666666666667'

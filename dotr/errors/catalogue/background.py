@@ -121,14 +121,14 @@ DATALOG: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "K302",
-        "A FILTER has a variable that nothing binds",
+        "An unbound variable in a FILTER",
         "The condition would be an error for every solution.",
         "Bind the variable by an atom.",
         _rule(":Hot(?x) :- [?x, :val, ?v], FILTER(?w > 60) ."),
     ),
     ErrorCode(
         "K303",
-        "A BIND has a variable that nothing binds",
+        "An unbound variable in a BIND",
         "The expression would be an error for every solution.",
         "Bind the variable by an atom.",
         _rule("[?x, :twice, ?y] :- [?x, :val, ?v], BIND(?w * 2 AS ?y) ."),
@@ -219,7 +219,7 @@ DATALOG: tuple[ErrorCode, ...] = (
         "The compiled background cannot be written",
         "The folder may not be written by this user, or the disk is full. The run holds its background in memory instead, once per "
         "process, with the same output.",
-        "Name a folder that can be written as `knowledge.cache`, or make room.",
+        "Name a folder that can be written as `knowledge.cache`, or free space on the disk.",
         ShownMessage(
             "K502 warning: the compiled background /cache/16d4….dotrkb cannot be used: permission denied; this run holds its background in "
             "memory\nName a folder that can be written as `knowledge.cache`, or make room."

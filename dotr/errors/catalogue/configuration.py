@@ -156,7 +156,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C216",
         "Another run is writing there",
-        "A run locks its outputs, its dead letters and its checkpoint while it runs, on both engines: no other run, of any "
+        "A run locks its outputs, its dead letters and its checkpoint until it ends, on both engines: no other run, of any "
         "pipeline, with or without `--fresh`, writes to them or removes them. A killed run leaves no lock.",
         "Wait for the other run to end, or stop it; or choose other paths.",
         ShownMessage(
@@ -167,8 +167,8 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C217",
         "Standard input cannot be replayed",
-        "`why`, `why-not`, `facts`, `replay` and `report` read the inputs again. Standard input is gone once it is read; a run on "
-        "Spark keeps a copy in its checkpoint, and removes what it needs no more.",
+        "`why`, `why-not`, `facts`, `replay` and `report` read the inputs again. Standard input can be read only once; a run on "
+        "Spark keeps a copy in its checkpoint, and removes segments that it no longer needs.",
         "Name a file that holds the input.",
         ShownMessage(
             "C217 standard input cannot be replayed: no checkpoint has a copy of it\n"
@@ -179,13 +179,13 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "C218",
         "There is no such case",
         "`--case` names a case of a rule test, by its name or by its number from 1 on. A configuration has no cases, and a rule test "
-        "has no values that `--set` could change. `--filter` finds something in the name of a case at least.",
+        "has no values that `--set` could change. `--filter` must match the name of at least one case.",
         "Correct the name, or leave it out.",
         ShownMessage("C218 fire_test.yaml has no case smok\nDid you mean smoke?"),
     ),
     ErrorCode(
         "C219",
-        "A question names what is not there",
+        "An option names an unknown rule, time or attribute",
         "`--rule` names a rule of the program, `--at`, `--from` and `--to` are times as an element may have them, and `--where` gives an "
         "attribute and a term in Turtle.",
         "Correct the name, the time or the term.",
@@ -193,10 +193,10 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "C222",
-        "A comment that allows a warning is no use",
+        "A comment that allows no warning",
         "`# dotr: allow D501 (the links are few)` above a rule or query, a Datalog rule, or an entry of a YAML file silences the warnings "
-        "of this code that have their place there. It needs a reason, the code of a warning, and such a warning: where there is none "
-        "(any more), the comment would hide a later mistake. A code that depends on the data is judged only where a configuration is "
+        "of this code that have their place there. It needs a reason, the code of a warning, and such a warning: without one "
+        "(any more), the comment would hide a later mistake. A code that depends on the data is verified only when a configuration is "
         "checked. `report: { accept: [D502] }` accepts a code in all files of a configuration.",
         "Remove the comment, or correct it. It is a warning.",
         InFiles((("rules.dotr", RULE.replace("define", "# dotr: allow D217 (the dashboard reads it)\ndefine")),)),
@@ -205,9 +205,9 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "C223",
         "A name that is probably misspelt",
         "A predicate or class occurs once in all files of the program (rules, Datalog, background, the maps of CSV inputs, the streams of "
-        "a rule test), and another one, which differs in one letter, occurs three times or more. A misspelt name selects nothing, and is "
-        "no error. Names of fewer than four letters, and names that differ in a digit, are not compared.",
-        "Correct the name. Where both are right, say so above the statement: `# dotr: allow C223 (a valve has both)`. It is a warning.",
+        "a rule test), and another one, which differs in one letter, occurs three times or more. A misspelt name matches nothing, without "
+        "an error. Names of fewer than four letters, and names that differ in a digit, are not compared.",
+        "Correct the name. If both are right, write above the statement: `# dotr: allow C223 (a valve has both)`. It is a warning.",
         InFiles(
             (
                 (
@@ -228,7 +228,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "C224",
-        "A comparison of nothing",
+        "A replay without a change",
         "`dotr replay` compares a configuration with another one (`--against`), or with itself under other values (`--set`). "
         "`--head` and `--show` are numbers from 0 on.",
         "Name the change.",
@@ -240,8 +240,8 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C225",
         "A secret in the configuration",
-        "Passwords, tokens, keys and the password of a URL are written as `${NAME}`: the name travels, and each process reads the value "
-        "from its own environment when it needs it. The value stands in no message, log, checkpoint or task.",
+        "Passwords, tokens, keys and the password of a URL are written as `${NAME}`: each process reads the value from its own "
+        "environment when it needs it. No message, log, checkpoint or task contains the value.",
         "Set an environment variable, and write its name.",
         _config(
             "name: example\nrules: [rules.dotr]\n"
@@ -279,7 +279,8 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C237",
         "An element on no stream",
-        "Continuous queries of the program read several streams, or an element names one that means nothing: no input feeds it.",
+        "Continuous queries of the program read several streams and the element names none, or the element names a stream that no input "
+        "feeds.",
         'Write `stream: "<…>"` beside `at`.',
         InFiles(
             (
@@ -352,7 +353,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C306",
         "Another file is in the way",
-        "`dotr report` replaces an older report, and nothing else: what is there is a folder, or a file of another kind.",
+        "`dotr report` replaces only an older report, and the path is a folder, or a file of another kind.",
         "Remove it, or name another file.",
         ShownMessage("C306 notes.html is there already, and is no report\nRemove it, or name another file."),
     ),
@@ -396,7 +397,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "C501",
         "A saved session cannot be restored",
         "`Program.restore` takes the bytes that `Session.save` returned, intact, from a release with the same version of that format. "
-        "Integer times of the session count the unit of the program that saved it.",
+        "Integer times of the session have the unit of the program that saved it.",
         "Restore an intact copy, load the program with that unit, or begin anew with `program.session()`.",
         ShownMessage(
             "C501 the saved session cannot be restored: its times count s, those of this program ms\n"

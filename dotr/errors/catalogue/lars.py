@@ -31,16 +31,16 @@ LARS: tuple[ErrorCode, ...] = (
     _entry(
         "L103",
         "Not a length of time",
-        "A length is written `30 s`, `1 h 30 min` or `PT5M`, with its unit; only 0 stands alone. Months and years have no fixed length.",
-        "Write it so; a number of triples is `[LAST 5]`.",
+        "A length is written `30 s`, `1 h 30 min` or `PT5M`, with its unit; only 0 needs none. Months and years have no fixed length.",
+        "Write it in one of these forms; a number of triples is `[LAST 5]`.",
     ),
-    _entry("L104", "A statement twice", "RESOLUTION and STREAM hold for the whole file, and stand in it once.", "Leave one of them out."),
+    _entry("L104", "A statement twice", "RESOLUTION and STREAM apply to the whole file, and are written once.", "Leave one of them out."),
     _entry("L105", "Not a number of triples", "LAST is followed by a whole number.", "Write one."),
     _entry(
         "L201",
         "ALWAYS, AT or SINCE without a window",
-        "What must be known for it would grow without end.",
-        "Write how long: `ALWAYS IN [5 s]`.",
+        "Its state would be unbounded.",
+        "Write a window: `ALWAYS IN [5 s]`.",
     ),
     _entry(
         "L202",
@@ -49,11 +49,11 @@ LARS: tuple[ErrorCode, ...] = (
         "Write other bounds, or a finer RESOLUTION.",
     ),
     _entry("L203", "RESOLUTION of no length", "Points of time follow each other by the resolution.", "Write a length: `RESOLUTION 1 s`."),
-    _entry("L204", "LAST 0", "A window of the last no triples holds nothing.", "Write a number above 0."),
+    _entry("L204", "LAST 0", "A window of the last 0 triples is always empty.", "Write a number above 0."),
     _entry(
         "L205",
         "A tuple window over conclusions",
-        "`[LAST n]` counts what the stream brings. Conclusions are made anew at each point, and are in no order.",
+        "`[LAST n]` counts triples of the stream. Conclusions are derived at each point, and are in no order.",
         "REPORT the atom, and count its EVENT in a second file; or use a window of time.",
     ),
     _entry(
@@ -71,18 +71,18 @@ LARS: tuple[ErrorCode, ...] = (
     _entry(
         "L208",
         "SINCE in a tuple window",
-        "SINCE asks for all points since one; a tuple window has atoms, and no atom in most points.",
+        "SINCE refers to all points since one; a tuple window has no atoms at most points.",
         "Write a window of time.",
     ),
     _entry(
         "L209",
         "Recursion through NOT",
-        "What stands under NOT would depend on what is concluded from it. Windows make no difference, lower bounds neither.",
-        "Break the cycle: derive one of the two from something else, or REPORT it and read its EVENT in a second file.",
+        "The atom under NOT would depend on conclusions from it. Windows, also with lower bounds, make no difference.",
+        "Break the cycle: derive one of the two atoms from others, or REPORT it and read its EVENT in a second file.",
     ),
     _entry(
         "L210",
-        "A variable that nothing binds",
+        "An unbound variable",
         "A variable of a head, of FILTER, of BIND or in front of SINCE has no value: literals under NOT bind none, SINCE "
         "binds by its second atom.",
         "Add a literal with the variable, or correct its name.",
@@ -90,15 +90,15 @@ LARS: tuple[ErrorCode, ...] = (
     _entry("L211", "BIND of a bound variable", "The variable has a value already.", "Compare with FILTER, or choose another name."),
     _entry(
         "L212",
-        "A head at a time that is not looked up",
-        "A conclusion is put at a point at which the body has found something: the times are those of `AT ?t` in its literals.",
-        "Write `AT ?t IN [5 s]` behind an atom of the body.",
+        "A head at a time that the body does not bind",
+        "The point of a conclusion must be a time that `AT ?t` binds in a literal of the body.",
+        "Write `AT ?t IN [5 s]` after an atom of the body.",
     ),
     _entry(
         "L213",
         "A condition inside NOT",
-        "NOT is of atoms, each with its window or without.",
-        "Derive what has the condition in a rule of its own, and write NOT of its head.",
+        "NOT applies to atoms, each with or without a window.",
+        "Derive the atom with the condition by a rule of its own, and write NOT of its head.",
     ),
     _entry(
         "L214",
@@ -109,13 +109,13 @@ LARS: tuple[ErrorCode, ...] = (
     _entry(
         "L215",
         "Not a head",
-        "A head is an atom of a known property or class or of the file's own: no variable stands for it, it is no EVENT, and "
-        "not of BACKGROUND.",
+        "A head is an atom of a given property or class, or of a relation of the file. It has no variable as property, and is neither an "
+        "EVENT nor declared by BACKGROUND.",
         "Write one rule for each property, or REPORT the atom to make events.",
     ),
     _entry("L216", "A rule without head or body", "A rule concludes its head from its body.", "Write both; a fact has no `:-`."),
     _entry(
-        "L217", "Not a fact", "A fact holds at every point for the terms that it names.", "Write a rule where a variable or a time stands."
+        "L217", "Not a fact", "A fact holds at every point for the terms that it names.", "Write a rule if there is a variable or a time."
     ),
     _entry(
         "L218",
@@ -125,15 +125,15 @@ LARS: tuple[ErrorCode, ...] = (
     ),
     _entry(
         "L219",
-        "A relation that nothing gives",
+        "A relation without a rule or fact",
         "No rule and no fact of the file has the relation.",
         "Correct the name; write EVENT before the label of another unit, a prefix before a class or property.",
     ),
     _entry("L220", "An attribute twice", "An event has one value of an attribute.", "Compare two variables with FILTER."),
     _entry(
         "L221",
-        "REPORT of what no rule gives",
-        "No head of a rule can be the atom, so that nothing would ever be told.",
+        "REPORT of an atom without a rule",
+        "No head of a rule matches the atom, so there would be no event.",
         "Write a rule for it, or correct the atom.",
     ),
     _entry(
@@ -145,27 +145,27 @@ LARS: tuple[ErrorCode, ...] = (
     _entry(
         "L223",
         "A label twice",
-        "Two REPORTs of one label, or a label that is another relation of the file, cannot be told apart.",
+        "Two REPORTs have one label, or a label is the name of another relation of the file, so their events cannot be distinguished.",
         "Write AS and another label.",
     ),
-    _entry("L401", "A file without REPORT", "Nothing that the file derives leaves it.", "Write REPORT and an atom."),
+    _entry("L401", "A file without REPORT", "The file makes no event.", "Write REPORT and an atom."),
     _entry(
         "L402",
         "REPORT ALL",
-        "All rows are told at every point, from the first instant to the last, instants or not.",
-        "Leave ALL out: NEW and ENDED tell of what changes.",
+        "All rows are events at every point between the first and the last instant, also at points without an instant.",
+        "Leave ALL out: NEW and ENDED report the changes only.",
     ),
     _entry(
         "L403",
         "A window over conclusions",
-        "Conclusions are not remembered from point to point: a window over them reaches only what rules put into the past, with AT.",
+        "Conclusions are not stored from point to point: a window over them contains only conclusions at earlier points, of heads with AT.",
         "Write the head with AT, or REPORT it and read the EVENT in a second file.",
     ),
     ErrorCode(
         "L404",
         "A LARS file that cannot be partitioned",
-        "A rule joins what no variable ties together, so that all of the file is evaluated on one core. `dotr explain` shows the keys.",
-        "Let one variable stand in all atoms of each rule; or accept one core, with `# dotr: allow L404 (…)` above the first statement.",
+        "A rule has atoms without a common variable, so the whole file is evaluated on one core. `dotr explain` shows the keys.",
+        "Use one variable in all atoms of each rule; or accept one core, with `# dotr: allow L404 (…)` above the first statement.",
         InFiles((_CONFIGURATION, _JOINED, ("doors.ndjson", ""))),
     ),
 )

@@ -211,8 +211,8 @@ TEMPLATES: tuple[ErrorCode, ...] = (
     ErrorCode(
         "T108",
         "A map cannot repeat two lists together",
-        "A path with `[]` repeats the property list in brackets in which it stands, or its one triple. All such paths of that part go "
-        "through one list: each item of one list with each item of another is hardly what is meant.",
+        "A path with `[]` repeats its property list in brackets, or its one triple. All such paths of that part must use the same list: "
+        "combining each item of one list with each item of another is hardly intended.",
         "Write each list in brackets of its own.",
         ShownMessage(
             "map of input rooms:1:25: T108 {x[].n} and {y[].n} go through two lists: each item with each\n"

@@ -192,7 +192,7 @@ RULES: tuple[ErrorCode, ...] = (
     ErrorCode(
         "D224",
         "An unknown stream",
-        "The name behind ON is looked up among the names of CONSTRUCT queries, the labels of units whose events have graphs, the streams "
+        "The name after ON is looked up among the names of CONSTRUCT queries, the labels of units whose events have graphs, the streams "
         "that inputs feed (`stream:`), and the names of inputs.",
         "Name one of them.",
         InFiles(
@@ -214,7 +214,12 @@ RULES: tuple[ErrorCode, ...] = (
         "Write CONSTRUCT, or let a rule read the events by label.",
         InFiles((("example.rspql", _HOT + "REGISTER RSTREAM More AS SELECT ?x FROM WINDOW ON <Hot> [NOW] { ?x ?p ?y }\n"),)),
     ),
-    _rule("D301", "No window", "Every clause needs a window: how far it reaches, and from which event.", "Add `within 5 min from …`."),
+    _rule(
+        "D301",
+        "No window",
+        "Every clause needs a window: a range of distances, and the event from which they are measured.",
+        "Add `within 5 min from …`.",
+    ),
     _rule(
         "D302",
         "Unknown unit",
@@ -246,7 +251,7 @@ RULES: tuple[ErrorCode, ...] = (
     _rule(
         "D310",
         "A suspiciously long window",
-        "The rule retains every event that a window may still reach, here for more than 30 days.",
+        "The rule stores every event that may still be in a window, here for more than 30 days.",
         "Check the unit. It is a warning.",
     ),
     _rule("D311", "The anchor is consumed", "An anchor takes part in matches once only, so consuming it has no effect.", "Remove it."),
@@ -267,9 +272,9 @@ RULES: tuple[ErrorCode, ...] = (
     _rule(
         "D315",
         "A negation forbids its own anchor",
-        "The anchor is an event of the kind that must be absent, in a window that begins at distance 0, or reaches as far as the delay "
-        "of the anchor. A negation reads every event, whatever its role, so the anchor itself violates the negation (unless a compared "
-        "attribute is unbound). The same warning is given for an event that another clause has chosen.",
+        "The anchor is an event of the negated label, and its own time lies in the window (which begins at distance 0, or includes the "
+        "delay of the anchor). A negation considers every event, whatever its role, so the anchor itself violates it (unless a compared "
+        "attribute is unbound). The same warning is given for an event that another clause has selected.",
         "Exclude the anchor: `within (0, …]`, which `within 5 min` is; for an anchor delayed by 10 min, `within [0, 10 min)`.",
     ),
     _rule(
@@ -311,12 +316,12 @@ RULES: tuple[ErrorCode, ...] = (
     ),
     _rule(
         "D321",
-        "A clause that nothing ties to the rule",
-        "No constraint and no equality of `if` relates the clause to another event, so any event in the window counts: a temperature of "
-        "any room beside the smoke of this one. The warning is given where both have an attribute that could be equal: of one name, or "
+        "A clause without a connection to the rule",
+        "No constraint and no equality of `if` relates the clause to another event, so it matches any event in the window: a temperature "
+        "of any room with the smoke of this one. The warning is given where both have an attribute that could be equal: of one name, or "
         "with objects of one predicate. It is not given for attributes that a rule compares by `<` or calculates with, nor for those that "
         "the clause compares with a constant. D502 and D510 are left out where this warning is given.",
-        "Add the equality, such as `FILTER(?room = Smoke.?room)`. Where every event is meant, say so above the rule: "
+        "Add the equality, such as `FILTER(?room = Smoke.?room)`. If every event is intended, write above the rule: "
         "`# dotr: allow D321 (smoke anywhere closes the house)`.",
     ),
     _rule(
@@ -363,9 +368,9 @@ RULES: tuple[ErrorCode, ...] = (
         "D502",
         "The rule runs on one core",
         "Its events are in one partition, for one of three reasons. It consumes events, and no attribute of the anchor is equated with one "
-        "of each consumed label: only one place knows what is used up. Or it needs its own events, and no key goes all the way round. Or "
-        "its ticks have no attribute, and no clause has a key. Every other rule spreads over the cores, some in several stages "
-        "(`dotr explain` shows them).",
+        "of each consumed label, so consumption needs one common state. Or it reads its own events, and the cycle of rules has no common "
+        "key. Or its ticks have no attribute, and no clause has a key. Every other rule is partitioned over the cores, some in several "
+        "stages (`dotr explain` shows them).",
         "Add an equality such as `?room = Smoke.?room` if it is intended. Otherwise ignore the warning: the output is the same.",
         InFiles(
             (("example.yaml", _CONFIG.replace("knowledge: { graphs: [rooms.ttl] }\n", "")), ("rules.dotr", _ONE_CORE), ("a.ndjson", ""))
@@ -404,12 +409,12 @@ RULES: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "D510",
-        "Every core takes in every event of a clause",
-        "No equality relates the clause to another event, so on Spark its events go to every core, which searches them for its own "
-        "share of the anchors. The clause's query has neither FILTER nor VALUES nor a constant subject or object: all events of the "
-        "stream that it matches are taken in, and held for the window, once a core. More cores search faster, but do not take in less.",
-        "Select in the query what may count: `FILTER (?wind >= 25)`, `?station a :Mast`. Or add the equality that is meant. The output is "
-        "the same in any case. It is a warning, and is not given where D321 is.",
+        "Every core receives every event of a clause",
+        "No equality relates the clause to another event, so on Spark its events are sent to every core, which searches them for its "
+        "own share of the anchors. The clause's query has neither FILTER nor VALUES nor a constant subject or object, so every core stores "
+        "all of its events for the length of the window. More cores divide the search, but not this input.",
+        "Restrict the query: `FILTER (?wind >= 25)`, `?station a :Mast`. Or add the intended equality. The output is "
+        "the same in any case. It is a warning, and is not given together with D321.",
         InFiles(
             (("example.yaml", _CONFIG.replace("knowledge: { graphs: [rooms.ttl] }\n", "")), ("rules.dotr", _EVERYWHERE), ("a.ndjson", ""))
         ),

@@ -53,8 +53,8 @@ INPUTS: tuple[ErrorCode, ...] = (
     ErrorCode(
         "I107",
         "The lateness loses records",
-        "`dotr check --data` has read the first records of an input. By the declared lateness (none: 0 s) some come too late, behind "
-        "records of a later time, and become dead letters. The message says which lateness loses none of them.",
+        "`dotr check --data` has read the first records of an input. With the declared lateness (default 0 s) some of them are late and "
+        "would become dead letters. The message names the lateness with which none of them is late.",
         "Write that `lateness`, sort the file, or accept the loss: `report: { accept: [I107] }`. A longer lateness delays events.",
         ShownMessage(
             "fire.yaml:8:15: I107 warning: input cars: lateness: 10 min loses 7 of 79,260 rows, 6 d 22 h 20 min none\n"
@@ -100,9 +100,9 @@ INPUTS: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "I111",
-        "No record brings what a query asks for",
-        "A query, or a Datalog rule under it, needs a predicate or a class that no record read by `dotr check --data` and no background "
-        "knowledge has, so it has no answer on these records.",
+        "No record has a term of a query",
+        "A query, or a Datalog rule below it, needs a predicate or a class that occurs neither in the records read by `dotr check --data` "
+        "nor in the background knowledge, so it has no answer on these records.",
         "Correct the spelling in the rule or in the map; or read more records: `dotr check --data 100000 CONFIG`.",
         ShownMessage(
             "fire.dotr:4:35: I111 warning: a query asks for :Raport, and no record brings it\n"
@@ -123,11 +123,11 @@ INPUTS: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "I113",
-        "A silent input or partition holds up all others",
-        "An instant closes when every partition of a topic, and every subscription of an MQTT broker, has passed it. One that is empty, or "
-        "silent, never does, so nothing would close; without `idle` it is waited for without end.",
-        "Say how long a silent one is waited for, such as `idle: 1 min`: what it brings later for instants that have closed is a "
-        "dead letter (idle). Where every partition always has records, accept the warning: `report: { accept: [I113] }`.",
+        "A silent input or partition delays all others",
+        "An instant closes when every partition of a topic, and every subscription of an MQTT broker, has passed it. An empty or silent "
+        "partition never passes it; without `idle` the others wait for it without end.",
+        "Bound the wait, for example by `idle: 1 min`: later elements of instants that have closed are then dead letters (reason `idle`). "
+        "If every partition always has records, accept the warning: `report: { accept: [I113] }`.",
         InFiles(
             (
                 (
@@ -140,10 +140,11 @@ INPUTS: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "I114",
-        "QoS 0 promises nothing",
-        "An MQTT input with `qos: 0` gets what the connection brings: what is published while it is lost, or while the broker is busy, is "
-        "lost unseen.",
-        "Leave `qos` out: 1 is at least once. Where only the newest values count, accept the warning: `report: { accept: [I114] }`.",
+        "QoS 0 guarantees nothing",
+        "With `qos: 0` an MQTT input loses, without a notice, messages that are published while the connection is broken or the broker is "
+        "busy.",
+        "Leave `qos` out: the default 1 is at least once. If only the newest values matter, accept the warning: "
+        "`report: { accept: [I114] }`.",
         InFiles(
             (
                 (
@@ -156,10 +157,10 @@ INPUTS: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "I115",
-        "Topics that bring more than meant",
-        "`#` alone is every topic of the broker. Of filters that have topics in common, a broker may send each message once for each "
-        "filter; such a message is a repeated element.",
-        "Name the topics meant, each once. Where that is meant, accept the warning: `report: { accept: [I115] }`.",
+        "Topic filters that match too much",
+        "`#` alone matches every topic of the broker. If several filters match a topic, a broker may send each of its messages once for "
+        "each filter; such a message is a repeated element.",
+        "Name the intended topics, each once. If the filters are intended, accept the warning: `report: { accept: [I115] }`.",
         InFiles(
             (
                 (
@@ -183,15 +184,15 @@ INPUTS: tuple[ErrorCode, ...] = (
     ErrorCode(
         "I202",
         "The output cannot be written",
-        "This user may not write to the folder, or a file is in the place of a folder. A full disk has no code: the run ends with 1, and "
-        "can be continued once there is room.",
+        "This user may not write to the folder, or a file has the name of a folder of the path. A full disk has no code: the run ends with "
+        "1, and can be continued once there is space.",
         "Choose a path that can be written.",
         ShownMessage("I202 cannot write out/fire.ndjson: permission denied\nChoose a path that can be written."),
     ),
     ErrorCode(
         "I203",
         "Parquet needs pyarrow",
-        "An output has the format parquet, which is written by the package pyarrow, and it is not installed.",
+        "An output has the format parquet, which needs the package pyarrow, and pyarrow is not installed.",
         "Run `pip install 'dotr[parquet]'`, or choose another format.",
         ShownMessage("I203 out/fire.parquet is to be Parquet, and pyarrow is not installed\nRun pip install 'dotr[parquet]'."),
     ),
@@ -201,7 +202,7 @@ SPARK: tuple[ErrorCode, ...] = (
     ErrorCode(
         "S101",
         "Spark cannot run here",
-        "Spark needs Java 17 or later, or the packages of `dotr[spark]`. It is an error where the command line selected Spark; otherwise "
+        "Spark needs Java 17 or later and the packages of `dotr[spark]`. This is an error if the command line selects Spark; otherwise "
         "the run continues in process.",
         "Install what is missing, or run with `--engine local`.",
         ShownMessage("S101 Spark cannot run here: there is no Java\nInstall Java 17 or later, or run with --engine local."),
@@ -222,7 +223,7 @@ SPARK: tuple[ErrorCode, ...] = (
     ErrorCode(
         "S103",
         "The checkpoint cannot be written",
-        "This user may not write to the folder, or a file is in the place of a folder.",
+        "This user may not write to the folder, or a file has the name of a folder of the path.",
         "Name another folder as `spark.checkpoint`.",
         ShownMessage("S103 the checkpoint /checkpoint cannot be written: Permission denied\nName another folder as spark.checkpoint."),
     ),
@@ -323,9 +324,9 @@ SPARK: tuple[ErrorCode, ...] = (
     ErrorCode(
         "S120",
         "Records were deleted before they were read",
-        "The broker's retention has removed offsets of a partition that the run still needs; the message tells the range. The run ends "
-        "with 1. With `failOnDataLoss: false` it goes on behind them, and one dead letter (reason `lost`) tells the range; but a batch "
-        "that was planned on Spark is never done again smaller.",
+        "The broker's retention has removed offsets of a partition that the run still needs; the message has the range. The run ends "
+        "with 1. With `failOnDataLoss: false` it continues after them, with one dead letter (reason `lost`) for the range; but a batch "
+        "that was planned on Spark is never repeated with fewer records.",
         "Give the topic a longer retention, or set `failOnDataLoss: false`.",
         ShownMessage(
             "S120 input sensors: the records 5 to 11 of partition 0 of readings are lost: the broker has deleted them before they were "
@@ -336,9 +337,9 @@ SPARK: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "S121",
-        "Another topic under the name",
-        "The topic was deleted and made again, or an offset lies beyond its end, so the offsets of the configuration or the checkpoint are "
-        "not this topic's.",
+        "A replaced topic",
+        "The topic was deleted and made again, or an offset is beyond its end, so the offsets of the configuration or the checkpoint "
+        "belong to another topic.",
         "Start over with `--fresh` to read the new topic from its beginning.",
         ShownMessage(
             "S121 input sensors: partition 0 of readings is not what it was: its topic has another id\n"
@@ -350,10 +351,10 @@ SPARK: tuple[ErrorCode, ...] = (
         "S122",
         "A batch is in doubt",
         "A batch is written to a topic in a transaction, and its number is committed with it as the offset of a group of the same name. "
-        "A run was cut off around a batch, and the broker has forgotten that offset: it keeps offsets for `offsets.retention.minutes`, a "
-        "week by default, or the group or the topic was deleted. So nothing tells whether the batch is in the topic.",
-        "Look at the end of the topic: the header `dotr-id` of each record has the pipeline, the time and the number of its event. Then "
-        "say which batch is the last one there: `dotr run --last-written N`.",
+        "A run was interrupted in a batch, and the broker no longer has that offset: it keeps offsets for `offsets.retention.minutes`, a "
+        "week by default, or the group or the topic was deleted. So it is unknown whether the batch is in the topic.",
+        "Read the end of the topic: the header `dotr-id` of each record has the pipeline, the time and the number of its event. Then "
+        "declare the last batch in the topic: `dotr run --last-written N`.",
         ShownMessage(
             "S122 the broker has forgotten whether batch 41 is in topic fires of Kafka at b1:9092\n"
             "Look for its messages: --last-written 41 says that they are there, --last-written 40 that they are not."
@@ -362,8 +363,8 @@ SPARK: tuple[ErrorCode, ...] = (
     ErrorCode(
         "S123",
         "A batch takes longer than its transaction may",
-        "The broker has aborted the transaction of a batch: it was open for longer than `transaction.timeout.ms`, 15 minutes where nothing "
-        "is said. Readers see nothing of the batch; the run ends with 1, and the same command writes the batch again.",
+        "The broker has aborted the transaction of a batch: it was open for longer than `transaction.timeout.ms`, by default 15 minutes. "
+        "Readers with `read_committed` receive nothing of the batch; the run ends with 1, and the same command writes the batch again.",
         "Raise `transaction.timeout.ms` of the output, which the broker's `transaction.max.timeout.ms` bounds, or make batches smaller "
         "with `spark.batch`.",
         ShownMessage(
@@ -387,9 +388,9 @@ SPARK: tuple[ErrorCode, ...] = (
         "S125",
         "A Kafka broker refuses",
         "The broker refuses the credentials, or the reading or writing of a topic, or has no such topic to write to, or its certificate "
-        "cannot be verified, and to try again would not help. At the start the command ends with 2; a run that has begun ends with 1.",
-        "Correct the mechanism, the user, the password (an environment variable), the rights of the user, or `ssl.ca.location`. A broker "
-        "that does not answer is tried again without end.",
+        "cannot be verified. A retry would not help. At the start the command ends with 2; a run that has begun ends with 1.",
+        "Correct the mechanism, the user, the password (an environment variable), the rights of the user, or `ssl.ca.location`. While a "
+        "broker does not answer, the run retries without end.",
         ShownMessage(
             "S125 input sensors: b1:9093 refuses: sasl_ssl://b1:9093/bootstrap: SASL authentication error: Authentication failed: Invalid "
             "username or password (after 301ms in state AUTH_REQ)\n"
@@ -408,7 +409,7 @@ SPARK: tuple[ErrorCode, ...] = (
         "S127",
         "No broker answers",
         "A command that reads a topic up to its present end (`dotr check --data`, `dotr why-not`, `dotr replay`) does not wait for a "
-        "broker. A run does: it tries again without end.",
+        "broker. A run does wait: it retries without end.",
         "Correct `bootstrap.servers`, or start the broker.",
         ShownMessage(
             "S127 input sensors: no answer from b1:9092: b1:9092/bootstrap: Connect to ipv4#10.0.0.7:9092 failed: Connection refused\n"
@@ -418,10 +419,10 @@ SPARK: tuple[ErrorCode, ...] = (
     ErrorCode(
         "S128",
         "An MQTT broker refuses",
-        "The broker refuses the connection or the subscription, or its certificate cannot be verified, and to try again would not help. "
+        "The broker refuses the connection or the subscription, or its certificate cannot be verified. A retry would not help. "
         "At the start the command ends with 2; a run that has begun ends with 1.",
         "Correct the user, the password (an environment variable), the rights of the user at the broker, or `tls.ca`. "
-        "A broker that does not answer, or not yet, is tried again without end.",
+        "While a broker does not answer, the run retries without end.",
         ShownMessage(
             "S128 input site: mqtts://broker.example:8883 refuses the connection: the user is not authorized\n"
             "Correct username, password (its environment variable) or the rights of the user."
@@ -429,10 +430,10 @@ SPARK: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "S132",
-        "A batch of the rules as they were is not finished",
-        "The rules have changed so that the state moves, and the last run was cut off between the writing of a batch to a topic and its "
-        "completion in the checkpoint. The changed rules would plan that batch anew, and a topic cannot take a batch back.",
-        "Run the rules as they were once more, which finishes the batch; then change them.",
+        "A batch of the old rules is not finished",
+        "The rules have changed so that the state moves, and the last run was interrupted between the writing of a batch to a topic and "
+        "its completion in the checkpoint. The changed rules would compute that batch again, and a batch cannot be removed from a topic.",
+        "Run the old rules once more, which finishes the batch; then change them.",
         ShownMessage(
             "S132 batch 41 of the rules as they were is in an output and not yet in the checkpoint out/checkpoint\n"
             "Run the rules as they were once more, which finishes that batch, then change them; or start over with --fresh."
@@ -442,14 +443,15 @@ SPARK: tuple[ErrorCode, ...] = (
         "S133",
         "Another run has taken over an output",
         "A run with the same checkpoint has started elsewhere, on another machine or from a copy of the folder, and has fenced this one: "
-        "the broker takes no transaction from this run any more. The run ends with 1.",
+        "the broker accepts no further transaction of this run. The run ends with 1.",
         "Run a checkpoint once only. A copy of a checkpoint is the same checkpoint.",
         ShownMessage("S133 another run on the same checkpoint has taken over topic fires of Kafka at b1:9092\nStop one of the two."),
     ),
     ErrorCode(
         "S134",
         "A checkpoint of a program with queries has an older form",
-        "The checkpoint was made when a program with continuous queries kept all of its state as one value. That form is read no more.",
+        "The checkpoint was made when a program with continuous queries kept all of its state as one value. "
+        "This release does not read that form.",
         "Start over with --fresh, or name another spark.checkpoint.",
         ShownMessage(
             "S134 the checkpoint out/checkpoint keeps the state of a program with queries as one value, which is not read any more\n"
@@ -460,8 +462,8 @@ SPARK: tuple[ErrorCode, ...] = (
         "S150",
         "The times of the inputs cannot be read by tasks",
         "Bounded inputs of more than 64 MiB are scanned by tasks of Spark, which find where batches may end. Such a task has failed three "
-        "times: Spark's worker was lost, or the checkpoint cannot be written. What was written is whole.",
-        "Run the same command again: it goes on from the checkpoint. The log of Spark, `spark.log` in the checkpoint, says more.",
+        "times: Spark's worker was lost, or the checkpoint cannot be written. The files written so far are intact.",
+        "Run the same command again: it continues from the checkpoint. Details are in Spark's log, `spark.log` in the checkpoint.",
         ShownMessage(
             "S150 the times of the inputs could not be read by tasks: Spark stopped: a Python process that it had started was lost: was it "
             "killed, or out of memory? (the log is out/checkpoint/spark.log)\n"
@@ -471,9 +473,9 @@ SPARK: tuple[ErrorCode, ...] = (
     ErrorCode(
         "S151",
         "The times of the inputs are not read",
-        "The planner of batches waits for the times of the inputs, which the process that started Spark has tasks read, and has heard "
-        "nothing of that process for two minutes: it was lost or stopped, or it writes the checkpoint to another disk.",
-        "Run the same command again: it goes on from the checkpoint. The checkpoint has to be one folder for all machines.",
+        "The planner of batches waits for the times of the inputs, which tasks of Spark read on behalf of the process that started the "
+        "run. That process has shown no progress for two minutes: it was lost or stopped, or it writes the checkpoint to another disk.",
+        "Run the same command again: it continues from the checkpoint. The checkpoint has to be one folder for all machines.",
         ShownMessage(
             "S151 the index out/checkpoint/index/0-3.json is not made: the process that lets tasks scan has been silent for 120 s\n"
             "The same command goes on from the checkpoint."
@@ -482,8 +484,8 @@ SPARK: tuple[ErrorCode, ...] = (
     ErrorCode(
         "S155",
         "A worker cannot read the parsed program",
-        "The driver parses a program, and sends what its texts say to Spark's workers as JSON. A worker found a name in it "
-        "that its own release of dotr does not know: it runs another release than the driver.",
+        "The driver parses a program, and sends the parsed form to Spark's workers as JSON. A worker found the name of a type in it "
+        "that its own release of dotr does not have: it runs another release than the driver.",
         "Install the same release of dotr wherever Spark runs Python.",
         ShownMessage(
             "S155 a worker cannot read the program that the driver has parsed: 'noun of tomorrow' is the written name of no type\n"

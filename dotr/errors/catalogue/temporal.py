@@ -39,7 +39,7 @@ TEMPORAL: tuple[ErrorCode, ...] = (
         "E105",
         "Modifiers or aggregates over a stream",
         "GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET and aggregates work on a set of solutions, which a stream never has. A QUERY of one "
-        "plain group has one at each instant, and may have them; sub-SELECTs too.",
+        "plain group has such a set at each instant, and may use them; so may sub-SELECTs.",
         "Keep a sum by a STREAM that reads itself, or aggregate by a dotr rule over the label.",
     ),
     _entry("E106", "An unknown policy", "POLICY is UNRESTRICTED, CHRONOLOGICAL or RECENT.", "Write one of them."),
@@ -58,50 +58,51 @@ TEMPORAL: tuple[ErrorCode, ...] = (
     _entry(
         "E109",
         "SPARQL beside temporal operators",
-        "In a group with temporal operators only operands, operators, FILTER, BIND and WITHIN stand. Triples, OPTIONAL, MINUS, VALUES and "
-        "sub-SELECTs are of one instant, and two groups side by side would not say which operator is meant.",
-        "Put what is of one instant into braces of its own; join two groups by AND.",
+        "A group with temporal operators contains only operands, operators, FILTER, BIND and WITHIN. Triples, OPTIONAL, MINUS, VALUES and "
+        "sub-SELECTs are evaluated at one instant, and between two groups side by side the operator is missing.",
+        "Put the part of one instant into braces of its own; join two groups by AND.",
     ),
     _entry(
         "E110",
         "Temporal operators inside SPARQL",
         "OPTIONAL, MINUS, EXISTS and sub-SELECTs are evaluated at one instant.",
-        "Write OPTIONALSEQ or EQUALSOPTIONAL; what is absent is tested by !BOUND.",
+        "Write OPTIONALSEQ or EQUALSOPTIONAL; test absence by !BOUND.",
     ),
     _entry(
         "E111",
         "SEQOPTIONAL",
-        "A later optional part would change what was output before it came.",
+        "A later optional part would change events that have been output already.",
         "Write OPTIONALSEQ, whose optional part comes first.",
     ),
     _entry(
         "E112",
         "A function without an interval",
-        "getDURATION(), getSTARTTIME() and getENDTIME() are of the solution of a chain, or of a basic group in whose braces they stand.",
+        "getDURATION(), getSTARTTIME() and getENDTIME() refer to the solution of a chain, or of the basic group around them.",
         "Use it in a FILTER or BIND of the chain, or in the SELECT line.",
     ),
     _entry(
         "E113",
         "EXISTS without a graph",
-        "A solution over time has no one graph that EXISTS could read.",
+        "A solution over several instants has no single graph for EXISTS.",
         "Write EXISTS in the braces of a plain group, or OPTIONALSEQ with !BOUND.",
     ),
-    _entry("E114", "A dotr_id name in CONSTRUCT", "These names are of rules.", "Write [] or _:b: it is new for each solution."),
+    _entry("E114", "A dotr_id name in CONSTRUCT", "These names are for rules only.", "Write [] or _:b: it is new for each solution."),
     _entry(
         "E201",
         "An operator without a bound",
-        "State is bounded: SEQ, AND and OPTIONALSEQ must say how far apart their solutions may be. A limit of getDURATION() counts where "
-        "it is a literal, in a conjunct of a FILTER that every result must meet; for OPTIONALSEQ in the braces of the optional part.",
+        "State must be bounded: SEQ, AND and OPTIONALSEQ need the greatest distance of their solutions. A limit of getDURATION() is a "
+        "bound if it is a literal, in a conjunct of a FILTER that every result must meet; for OPTIONALSEQ in the braces of the optional "
+        "part.",
         "Write WITHIN at the end of the chain, or such a FILTER.",
     ),
-    _entry("E202", "A bound that nothing meets", "No two solutions are that near to each other.", "Write a longer bound."),
+    _entry("E202", "An unsatisfiable bound", "No two solutions can be that near to each other.", "Write a longer bound."),
     _entry(
         "E203",
-        "A variable that nothing binds",
+        "An unbound variable",
         "A variable of the SELECT line or of the template has a value in no solution.",
         "Bind it in WHERE, or correct its name.",
     ),
-    _entry("E204", "A variable that has a value", "BIND and AS name something new.", "Give it another name, or compare in a FILTER."),
+    _entry("E204", "A variable that has a value", "BIND and AS need a new variable.", "Give it another name, or compare in a FILTER."),
     ErrorCode(
         "E205",
         "EVENT of an unknown label",
@@ -125,14 +126,14 @@ TEMPORAL: tuple[ErrorCode, ...] = (
     _entry(
         "E208",
         "A time matched in its own group",
-        "A value of the interval is known once the triples of the group are matched.",
+        "A value of the interval is determined by the match of the group's triples, so they cannot use it.",
         "Write the BIND last, and compare in a FILTER.",
     ),
     ErrorCode(
         "E401",
         "Warning: a plain group of the background alone",
-        "The background holds at every instant, so the group has its solutions at every instant.",
-        "Put its triples into the group that they describe.",
+        "The background holds at every instant, so the group has the same solutions at every instant.",
+        "Put its triples into a group that reads the stream.",
         _with_background(
             "REGISTER QUERY Q AS SELECT ?c WHERE { ?c :listedIn ?x } SEQ { ?c :price ?p } WITHIN 10 s",
         ),
@@ -157,10 +158,20 @@ TEMPORAL: tuple[ErrorCode, ...] = (
     ErrorCode(
         "E404",
         "Warning: a unit with one partition",
-        "No variable is bound in every operand of every operator, so that solutions of all values stand in one partition.",
+        "No variable is bound in every operand of every operator, so the unit has one partition.",
         "Name a variable in every operand; with DISTINCT, project it.",
         _of_units("REGISTER QUERY Q AS SELECT ?c WHERE { ?c :price ?p } SEQ { ?c :price ?q } SEQ { ?d :price ?r } WITHIN 10 s"),
     ),
-    _entry("E405", "Warning: a POLICY without an operator", "A policy says how often an operator uses a solution.", "Leave it out."),
-    _entry("E406", "Warning: a suspiciously long bound", "A unit keeps what may still combine.", "Correct the unit of time, or keep it."),
+    _entry(
+        "E405",
+        "Warning: a POLICY without an operator",
+        "A policy limits how often an operator uses a solution, and this unit has no operator.",
+        "Leave it out.",
+    ),
+    _entry(
+        "E406",
+        "Warning: a suspiciously long bound",
+        "A unit stores all solutions within the bound.",
+        "Correct the unit of time, or keep it.",
+    ),
 )

@@ -26,24 +26,24 @@ WINDOWS: tuple[ErrorCode, ...] = (
     _entry(
         "W102",
         "The name gives no label",
-        "The events of a query have a label: what follows the last `#`, `/` or `:` of its name. It is a word of letters, digits and `_`, "
+        "The events of a query have a label: the part of its name after the last `#`, `/` or `:`. It is a word of letters, digits and `_`, "
         "and does not begin with a digit.",
         "Give the query another name.",
     ),
-    _entry("W103", "Two relations to stream", "RSTREAM, ISTREAM and DSTREAM stand once in a query.", "Leave one of them out."),
+    _entry("W103", "Two relations to stream", "A query has one of RSTREAM, ISTREAM and DSTREAM, once.", "Leave one of them out."),
     _entry(
         "W104", "No query in the file", "A `.rspql` file holds one query at least.", "Write REGISTER … AS SELECT …, or remove the file."
     ),
     _entry(
         "W105",
-        "A template variable that nothing binds",
-        "No solution of WHERE has a value of the variable, so that its triples would always be dropped.",
+        "An unbound variable of the template",
+        "No solution of WHERE has a value of the variable, so its triples would always be dropped.",
         "Bind it in WHERE, or correct its name.",
     ),
     _entry(
         "W201",
         "A query without a window",
-        "A continuous query is asked when a window reports; without one it would never be asked.",
+        "A continuous query is evaluated when a window reports; without a window it would never be evaluated.",
         "Add FROM NAMED WINDOW.",
     ),
     _entry("W202", "An unknown window", "WINDOW and EVENT name a window of the same query.", "Declare it, or correct the name."),
@@ -54,7 +54,8 @@ WINDOWS: tuple[ErrorCode, ...] = (
     _entry(
         "W205",
         "MATCH in another group",
-        "MATCH stands directly in the WHERE group, not in OPTIONAL, UNION, MINUS, EXISTS, a WINDOW block, a nested group or a sub-query.",
+        "MATCH is written directly in the WHERE group, not in OPTIONAL, UNION, MINUS, EXISTS, a WINDOW block, a nested group or a "
+        "sub-query.",
         "Move it there; it is joined with the other patterns by common variables.",
     ),
     _entry(
@@ -66,7 +67,7 @@ WINDOWS: tuple[ErrorCode, ...] = (
     _entry(
         "W207",
         "A variable of another EVENT in a FILTER",
-        "A FILTER of an EVENT is decided within one element, and knows the variables of its own triples.",
+        "A FILTER of an EVENT is evaluated within one element, over the variables of its own triples.",
         "Write the FILTER beside MATCH.",
     ),
     _entry(
@@ -98,8 +99,8 @@ WINDOWS: tuple[ErrorCode, ...] = (
     _entry(
         "W303",
         "STREAM WITHIN too short, or without a window of time",
-        "With this level the stream of the last while is known, which has to reach as far back as the window.",
-        "Write a longer one, or ENTAILMENT WINDOW.",
+        "At this level the stream of the given duration is a premise too. The duration must be at least the length of the window.",
+        "Write a longer duration, or ENTAILMENT WINDOW.",
     ),
     _entry(
         "W304",
@@ -107,9 +108,12 @@ WINDOWS: tuple[ErrorCode, ...] = (
         "Only windows of time have a start; these count elements, or hold a single time.",
         "Leave it out.",
     ),
-    _entry("W305", "An option or a policy twice", "Each option, and each policy of a REPORT, stands once.", "Leave one of them out."),
+    _entry("W305", "An option or a policy twice", "Each option, and each policy of a REPORT, is written once.", "Leave one of them out."),
     _entry(
-        "W306", "NON-EMPTY CONTENT alone", "It names no times to report at.", "Add ON WINDOW CLOSE AND, ON CONTENT CHANGE AND, or PERIODIC."
+        "W306",
+        "NON-EMPTY CONTENT alone",
+        "It does not determine the times of reports.",
+        "Add ON WINDOW CLOSE AND, ON CONTENT CHANGE AND, or PERIODIC.",
     ),
     _entry("W307", "WINDOW CLOSE for NOW", "NOW is the content of each time, and has no close.", "Write ON CONTENT CHANGE."),
     _entry(
@@ -118,7 +122,7 @@ WINDOWS: tuple[ErrorCode, ...] = (
         "COMPUTED EVERY d is PERIODIC d AND NON-EMPTY CONTENT for every window of the query.",
         "Write one of the two.",
     ),
-    _entry("W309", "No whole number above 0", "ELEMENTS, TRIPLES, their STEP and LIMIT count.", "Write 1, 2, 3 …"),
+    _entry("W309", "No whole number above 0", "ELEMENTS, TRIPLES, their STEP and LIMIT are numbers above 0.", "Write 1, 2, 3 …"),
     _entry(
         "W310",
         "No time",
@@ -129,13 +133,13 @@ WINDOWS: tuple[ErrorCode, ...] = (
     _entry(
         "W402",
         "Warning: RSTREAM reports empty windows",
-        "ON WINDOW CLOSE without NON-EMPTY CONTENT reports at every close, also where nothing came.",
-        "Add AND NON-EMPTY CONTENT, unless the answers of an empty window are wanted, as COUNT's 0.",
+        "ON WINDOW CLOSE without NON-EMPTY CONTENT reports at every close, also of an empty window.",
+        "Add AND NON-EMPTY CONTENT, unless the answers over an empty window are intended, such as a COUNT of 0.",
     ),
     _entry(
         "W403",
         "Warning: DSTREAM with NON-EMPTY CONTENT",
-        "DSTREAM gives answers that went. The last ones go when the window is empty, which is then no report.",
+        "DSTREAM returns answers that have ended. The last ones end when the window is empty, and then there is no report.",
         "Leave NON-EMPTY CONTENT out.",
     ),
     _entry(
@@ -147,24 +151,24 @@ WINDOWS: tuple[ErrorCode, ...] = (
     ErrorCode(
         "W405",
         "Warning: a predicate of the background in a WINDOW block",
-        "A WINDOW block sees what its window says, and what rules conclude from that, but not the triples of the background. "
-        "The background has triples of this predicate, and no rule concludes any.",
+        "A WINDOW block is evaluated over the triples of its window and the conclusions from them, without the triples of the background. "
+        "The background has triples of this predicate, and no rule derives any.",
         "Move the pattern out of the block. If the stream brings such triples too, `# dotr: allow W405 (the reason)` above the query.",
         _of_query("?who FROM NAMED WINDOW <w> ON <doors> [RANGE 10s] WHERE { WINDOW <w> { ?who :enters ?room . ?room :onFloor 0 } }"),
     ),
     ErrorCode(
         "W406",
         "Warning: the background alone answers the query",
-        "With every window empty the query has solutions, which need nothing of the stream and come at every report.",
+        "The query has solutions that need no triple of the stream, so they are in every report.",
         "Add a WINDOW block, or a pattern that only the stream can match.",
         _of_query("?room FROM WINDOW ON <doors> [RANGE 10s] WHERE { ?room :onFloor ?floor }"),
     ),
     ErrorCode(
         "W407",
         "Warning: one partition",
-        "The query cannot be divided by the values of a variable, and runs on one core. A query is divided by its subject, where all its "
+        "The query cannot be divided by the values of a variable, and runs on one core. A query is divided by its subject if all its "
         "triple patterns have one variable as subject, in one WINDOW block at NONE or SNAPSHOT.",
-        "Nothing, where one core is enough; different queries run on different cores.",
+        "Nothing, if one core is enough; different queries run on different cores.",
         _of_query("?who FROM NAMED WINDOW <w> ON <doors> [RANGE 10s] WHERE { WINDOW <w> { ?who :enters ?room . ?room :calls ?other } }"),
     ),
 )
