@@ -186,7 +186,8 @@ class Checkpoint:
     def batch_history(self, identity: str, last_written: int | None = None) -> BatchHistory:
         """The batches written and planned so far, numbered over all generations.
 
-        `identity` is the checkpoint's ID, `last_written` the user's word on the last batch written.
+        `identity` is the checkpoint's ID, `last_written` the number of the last written batch where
+        the user has given it (`--last-written`).
         """
         if self.layout is None:
             return BatchHistory(identity, last_written=last_written)

@@ -146,7 +146,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._ahead.offset.to_json()
 
     def _watch_topics(self, offset: Offset) -> None:
-        """Watch over topics that tasks index: one that is made anew ends the run."""
+        """Watch the topics that tasks index; a topic that is replaced ends the run."""
         from dotr.runtimes.spark.planned_topics import PlannedTopics
 
         self._watched = PlannedTopics(self._job, Path(self._job.run).parent, offset)
@@ -192,9 +192,9 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return tasks
 
     def _replan(self, start: Offset, end: Offset) -> list[Cut]:
-        """The cuts of a batch that an earlier process planned, whose end is known."""
+        """The cuts of a batch that an earlier process planned, from its start and end."""
         cuts = ending_at(_cuts(self._job, start, end.time), end)
-        # The planner of growing inputs makes batches of dead letters alone, which close nothing.
+        # A batch of the planner of growing inputs may have dead letters alone, and close no instant.
         return cuts or [Cut(end.time, end.positions, tuple(each.offset for each in end.positions), 0)]
 
     def _replan_live(self, start: Offset, end: Offset) -> Cut:
@@ -202,7 +202,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from dotr.runtimes.spark.live_planner import GrowingInputs
 
         end = end.padded(len(self._job.inputs))
-        inputs = GrowingInputs(self._job, start, again=len(end.positions))
+        inputs = GrowingInputs(self._job, start, replanned=len(end.positions))
         cut = inputs.plan.replan(end)
         inputs.close()
         self._scanner_at(end)
@@ -216,7 +216,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(self._job, Task.of_json(partition.text))
 
     def commit(self, end: Json) -> None:
-        """Release copied standard input; files stay."""
+        """Remove copied input before `end`; input files stay."""
         if self._scanner is not None:
             self._scanner.inputs.release(Offset.of_json(end))
 

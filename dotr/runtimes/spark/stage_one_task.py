@@ -126,10 +126,10 @@ def _sourced(opened: TaskInputs, task: Task, time: Micros, elements: Sequence[El
     sourced = [element for element in elements if isinstance(element, SourcedElement)]
     if sourced:
         return sourced
-    again: list[Element] = []
+    read_again: list[Element] = []
     for stretch in task.ranges:
-        admit(opened.files(stretch, trace=True), stretch, time - 1, time, again, [])
-    return [element for element in again if isinstance(element, SourcedElement)]
+        admit(opened.files(stretch, trace=True), stretch, time - 1, time, read_again, [])
+    return [element for element in read_again if isinstance(element, SourcedElement)]
 
 
 class ChunkRouter:
@@ -142,7 +142,7 @@ class ChunkRouter:
         self._arrivals: list[dict[int, TimedArrivals]] = [{} for _ in self._keys]
 
     def add(self, time: Micros, facts: InstantFacts, items: StreamItems) -> None:
-        """Route the facts of an instant, and what it brings to units."""
+        """Route the facts of an instant, and its items for units."""
         every = with_items(facts.facts, items) if items else facts.facts
         for buckets, deliveries in zip(self._arrivals, self._deliver(every, time), strict=True):
             for bucket, ports in deliveries.items():
@@ -150,7 +150,7 @@ class ChunkRouter:
 
     @property
     def rule_counts(self) -> dict[str, RuleCounts]:
-        """None: the operators count."""
+        """An empty mapping: the operators count."""
         return {}
 
     def lines(self) -> list[SparkRow]:

@@ -13,7 +13,7 @@ import pytest
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.granules import Granule, Piece, begins_of_ranges, has_ranges, records_of_granule, scan_parts, scan_range
+from dotr.runtimes.spark.granules import Granule, Piece, has_ranges, range_starts, records_of_granule, scan_parts, scan_range
 from dotr.runtimes.spark.indexed_plan import ending_at, indexed_plan
 from dotr.runtimes.spark.inputs import admit, range_files
 from dotr.runtimes.spark.planner import END, Cut, InputPosition, Offset, plan
@@ -37,8 +37,8 @@ def pieces_of(file: InputFile, position: InputPosition, first: int, size: int) -
     start = Position(position.offset, position.line)
     if not has_ranges(file):
         return list(scan_parts(file, start, size, first))
-    begins = begins_of_ranges(start.offset, Path(file.path).stat().st_size, first)
-    return [scan_range(file, start, begins, piece, size) for piece in range(len(begins))]
+    starts = range_starts(start.offset, Path(file.path).stat().st_size, first)
+    return [scan_range(file, start, starts, piece, size) for piece in range(len(starts))]
 
 
 class Index:

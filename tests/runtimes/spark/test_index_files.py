@@ -10,7 +10,7 @@ import pytest
 
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.runtimes.spark import index_files
-from dotr.runtimes.spark.granules import Granule, Piece, PieceLink, begins_of_ranges, has_ranges, scan_range
+from dotr.runtimes.spark.granules import Granule, Piece, PieceLink, has_ranges, range_starts, scan_range
 from dotr.runtimes.spark.index_files import IndexFiles, PlanStopped
 from dotr.runtimes.spark.planner import Offset
 from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, decode_diagnostics, encode_diagnostics
@@ -73,8 +73,8 @@ def test_a_range_that_begins_inside_of_quotes_ends_at_the_next_true_row(tmp_path
     path = tmp_path / "a.csv"
     path.write_text(head + first + second + third)
     file = InputFile("a", str(path), Format.CSV, prefixes=(("", "http://e/"),), map=MAP)
-    begins = (0, len(head + first) + 12, len(head + first + second) - 3)
-    pieces = [scan_range(file, START, begins, piece, 1) for piece in range(3)]
+    starts = (0, len(head + first) + 12, len(head + first + second) - 3)
+    pieces = [scan_range(file, START, starts, piece, 1) for piece in range(3)]
     at = len(head + first + second)
     assert pieces[0] == Piece((Granule(len(head), 2, 1, 1_000_000), Granule(len(head + first), 3, 1, 2_000_000)), PieceLink(2, at, 7))
     assert pieces[1].granules[0].greatest == 99_000_000, "it is left out, being before the link"
@@ -85,8 +85,8 @@ def test_a_range_without_a_line_end_has_no_record(tmp_path: Path) -> None:
     long = '{"time": 1, "graph": "", "more": "' + "x" * 100 + '"}\n'
     path.write_text(long + '{"time": 2, "graph": ""}\n')
     file = InputFile("a", str(path), Format.NDJSON)
-    begins = begins_of_ranges(0, path.stat().st_size, 10)
-    pieces = [scan_range(file, START, begins, piece, 1) for piece in range(len(begins))]
+    starts = range_starts(0, path.stat().st_size, 10)
+    pieces = [scan_range(file, START, starts, piece, 1) for piece in range(len(starts))]
     assert pieces[1] == Piece((), None)
     link = pieces[0].link
     assert link is not None

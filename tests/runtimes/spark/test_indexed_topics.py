@@ -13,7 +13,7 @@ import pytest
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.spark.granules import Piece
 from dotr.runtimes.spark.indexed_plan import indexed_plan
-from dotr.runtimes.spark.indexed_topics import IndexedTopics, begins_of_offsets, piece_of_partition
+from dotr.runtimes.spark.indexed_topics import IndexedTopics, offset_range_starts, piece_of_partition
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import BEGINNING, END, Floor, InputPosition, Offset
 from dotr.runtimes.spark.source import InstantsReader
@@ -95,11 +95,11 @@ def test_random_partitions_give_each_element_and_each_dead_letter_once() -> None
         found: list[tuple[int, int | None]] = []
         until = BEGINNING
         while until < LAST_MICRO:
-            begins = begins_of_offsets(partition, position.offset, 512 * chance.randint(1, 9))
-            ends = (*begins[1:], length)
+            starts = offset_range_starts(partition, position.offset, 512 * chance.randint(1, 9))
+            ends = (*starts[1:], length)
 
-            def read(_: int, piece: int, begins: tuple[int, ...] = begins, ends: tuple[int, ...] = ends, size: int = size) -> Piece:
-                return piece_of_partition(_records(stream, begins[piece], ends[piece]), begins, piece, size)  # noqa: B023
+            def read(_: int, piece: int, starts: tuple[int, ...] = starts, ends: tuple[int, ...] = ends, size: int = size) -> Piece:
+                return piece_of_partition(_records(stream, starts[piece], ends[piece]), starts, piece, size)  # noqa: B023
 
             cut = next(indexed_plan(read, Offset(after, (position,)), [delay], Offset(after, (position,)), 2 * size))
             until, (own,), (stop,) = cut.time, cut.positions, cut.stops

@@ -104,14 +104,14 @@ def test_nothing_that_starts_threads_is_imported_before_a_fork() -> None:
 
 ROWS = """
 import json, sys
-from dotr.runtimes.spark.pandas_probe import OWN_WORKERS, answer_probe
+from dotr.runtimes.spark.pandas_probe import OWN_WORKERS, suppress_pandas_probe
 from dotr.runtimes.spark.rows import SparkRow, record_batch
 record_batch([SparkRow(1, 2, 3, b"x")])
 after_rows = "pandas" in sys.modules
-answer_probe()
+suppress_pandas_probe()
 elsewhere = "pyarrow.pandas_compat" in sys.modules or "pandas" in sys.modules
 OWN_WORKERS.append(True)
-answer_probe()
+suppress_pandas_probe()
 import pyarrow as pa
 pa.RecordBatch.from_pylist([{"a": 1}])
 answered = "pandas" in sys.modules
