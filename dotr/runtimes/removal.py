@@ -41,10 +41,10 @@ _PARQUET_END: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Path that a pipeline writes to.
+    """A path that a pipeline writes to.
 
-    `what` names its purpose in messages, `place` is its span in the configuration; `checkpoint`:
-    the path is the checkpoint.
+    `purpose` names it in messages, `span` is its place in the configuration; `checkpoint`: the path
+    is the checkpoint.
     """
 
     purpose: str
