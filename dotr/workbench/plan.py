@@ -44,7 +44,7 @@ def plan(pipeline: Pipeline) -> list[str]:
     if not found.moves:
         return [*lines, "The run goes on as it is."]
     needs = f"The program needs another layout ({_operators(required.layers)}, not {kept or 'none'}). " if kept != required.layers else ""
-    kept_state = sum(verdict.fate is StateFate.KEPT for verdict in found.verdicts), len(found.after.every)
+    kept_state = sum(verdict.fate is StateFate.KEPT for verdict in found.verdicts), len(found.after.states)
     if not required.layers:
         moves = "Its rules keep no state: nothing moves, and what there was goes." if kept else "No rule keeps any state: nothing moves."
     elif not kept:
