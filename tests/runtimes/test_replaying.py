@@ -35,7 +35,7 @@ def test_late_element_is_rejected_with_its_triples(project: Project) -> None:
     assert (broken.dead_letter.line, broken.triples) == (3, None)
 
 
-def test_growing_inputs_have_not_ended_and_bound_what_is_closed(project: Project) -> None:
+def test_growing_inputs_bound_the_closed_instants(project: Project) -> None:
     growing = "{ name: a, format: ndjson, path: 'a*.ndjson', watch: true }"
     both = growing + "\n  - " + growing.replace("name: a", "name: b").replace("'a*", "'b*")
     project.write("c.yaml", project.read("c.yaml").replace("{ name: a, format: ndjson, path: a.ndjson }", both))

@@ -208,11 +208,11 @@ with Answer.?room = Asked.?room, Answer.?was = Old.?v, Answer.?times = ?times
 @pytest.mark.usefixtures("_tiny")
 @pytest.mark.parametrize("alone", [12, 1 << 20], ids=["pages", "one page"])
 def test_batch_without_additions_is_replayed_by_the_same_worker(alone: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readings, then questions alone: events expired by a batch of questions are needed when it is replayed."""
+    """Readings, then anchors that store nothing: events that expire in a batch of anchors are needed when it is replayed."""
     monkeypatch.setattr(paged_state, "MAX_UNPAGED", alone)
     chosen = random.Random(1)
-    asked = [(200 + number // 4, f"[] :ask :r{chosen.randrange(40)} .") for number in range(160)]
-    made = prepared(tmp_path, ASKED, readings(1, 200) + asked, monkeypatch)
+    anchors = [(200 + number // 4, f"[] :ask :r{chosen.randrange(40)} .") for number in range(160)]
+    made = prepared(tmp_path, ASKED, readings(1, 200) + anchors, monkeypatch)
     expected = run_locally(made)
     assert len(expected) > 30
     simulated = SimulatedRun(made, 20, twice=True)
@@ -344,7 +344,7 @@ def contents(held: PagedState, layer: Layer, closed: int) -> list[tuple[list[Sto
 @pytest.mark.usefixtures("_tiny")
 @pytest.mark.parametrize("seed", range(4))
 def test_spilled_texts_equal_the_logs(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker's texts, which grow and are merged, hold the events of the store; event counts agree."""
+    """The spilled texts of a worker, which are appended to and merged, have the events of the store; event counts agree."""
     monkeypatch.setattr(paged_state, "MAX_TEXTS", (2, 8)[seed % 2])
     made = prepared(tmp_path, UNTIMED, readings(seed, 600), monkeypatch)
     simulated = SimulatedRun(made, 11, workers=2, seed=seed, decoded=(24, 60)[seed // 2])

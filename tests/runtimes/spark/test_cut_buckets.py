@@ -38,7 +38,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def cuts_of(maker: ChainMaker, elements: Sequence[Element]) -> list[int]:
-    """Where batches end, in numbers of instants."""
+    """The ends of batches, as numbers of instants."""
     number = len({element.time for element in elements})
     return sorted(maker.random.sample(range(1, number), min(8, number - 1)))
 
@@ -62,8 +62,8 @@ def letter(anchor: str, clause: str) -> DeadLetter:
     return DeadLetter(Reason.LIMIT, "rule R", "r.dotr", 6, 3, "R", why)
 
 
-def test_the_sink_tells_of_an_anchor_once() -> None:
-    """At the clause that stands first in the rule, in whichever buckets its branches were; so it is counted."""
+def test_sink_writes_one_dead_letter_for_an_anchor() -> None:
+    """The dead letter of the clause that is first in the rule is written and counted, whichever buckets the branches were in."""
     text = """rule R define E = [ :one :v ?v ] from A as One and each B as Two [ FILTER(?k = One.?k) ] within 9 s from One
     and each C as Three [ FILTER(?w = Two.?v) ] within 9 s from Two with E.?v = Three.?v"""
     rules = cut_rules(compile_program(ProgramSpec((Document("r.dotr", HEADER + text),), cut=True)).layout)
@@ -86,7 +86,7 @@ with E.?v = Three.?v"""
 
 
 @pytest.mark.usefixtures("small")
-def test_replicated_events_are_once_in_a_bucket_of_pages() -> None:
+def test_replicated_events_are_stored_once_in_a_bucket_of_pages() -> None:
     """All copies together are B times the events of the clause, whatever the number of pages, and only those that pass its filter."""
     spec = ProgramSpec((Document("r.dotr", HEADER + REPLICATED),), cut=True)
     run = LayeredRun(spec, 2)

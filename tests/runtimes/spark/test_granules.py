@@ -119,7 +119,7 @@ def read_plan(files: list[InputFile], start: Offset, size: int, until: Micros) -
 
 
 def test_the_planner_reads_each_piece_once_and_no_record(tmp_path: Path) -> None:
-    """Ten inputs of 500 records: the files are gone before batches are planned."""
+    """Ten inputs of 500 records, whose files are removed before batches are planned."""
     files = [written(tmp_path, number, Format.NDJSON, 0, False, [(GOOD, at // 7) for at in range(500)]) for number in range(10)]
     size = records_of_granule(400, 4, len(files))
     pieces = {

@@ -142,12 +142,12 @@ def test_stages_and_other_buckets_give_what_a_process_gives(
     assert (first.buckets, json.loads(Path("ck/dotr.json").read_text())["format"]) == (1, 2)
 
     assert main(["plan", "out.yaml", "--set", "spark.buckets=3"]) == 0
-    said = capsys.readouterr().out.splitlines()
+    output = capsys.readouterr().out.splitlines()
     assert {
         "rule Chain keeps its state, in another layer or under another key",
         "rule Everywhere keeps its state, in another layer or under another key",
         "The state moves from 1 to 3 buckets: spark.buckets is 3.",
-    } <= {*said}, said
+    } <= {*output}, output
     kill_while_moving("--set", "spark.buckets=3")
     assert layout() == first
 

@@ -1,4 +1,4 @@
-"""Files of the index: whole or not at all, waited for, and never without end."""
+"""Files of the index: complete or absent, and waits for them that end."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_failed_scan_ends_the_wait_with_its_diagnostics(files: IndexFiles) -> 
     assert found.diagnostics[0].message == "no room"
 
 
-def test_silence_ends_the_wait(files: IndexFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_heartbeat_ends_the_wait(files: IndexFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_files, "_SILENCE_SECONDS", 0.2)
     beating = [threading.Timer(0.1 * number, files.beat) for number in range(1, 5)]
     start = time.monotonic()
@@ -67,7 +67,7 @@ def test_a_stop_ends_the_wait(tmp_path: Path) -> None:
 
 
 def test_a_range_that_begins_inside_of_quotes_ends_at_the_next_true_row(tmp_path: Path) -> None:
-    """The second range begins in the quoted field of row 2, and takes its lines for rows; the first one's scan goes on to row 3."""
+    """The second range starts in the quoted field of row 2, and reads its lines as rows; the first range is scanned up to row 3."""
     head, first = "t,id,v\n", "1,urn:x:1,1\n"
     second, third = '2,urn:x:2,"a\n99,urn:no:1,1\n98,urn:no:2,1\nb"\n', "3,urn:x:3,3\n"
     path = tmp_path / "a.csv"

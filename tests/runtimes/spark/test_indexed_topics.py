@@ -57,16 +57,16 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("topics", CHANGED.values(), ids=CHANGED)
-def test_what_the_planner_of_growing_inputs_alone_can_do(topics: KafkaInput, tmp_path: Path) -> None:
+def test_topics_that_need_the_planner_of_growing_inputs_have_no_index(topics: KafkaInput, tmp_path: Path) -> None:
     assert not topics_of(topics, tmp_path).can_be_indexed([])
 
 
-def test_offsets_with_idle_records_and_lost_ranges_are_planned_as_before(tmp_path: Path) -> None:
+def test_offsets_with_floors_or_lost_ranges_have_no_index(tmp_path: Path) -> None:
     topics = topics_of(PLAIN, tmp_path)
     completed = topics.completed(Offset.start(0))
     idle = completed.positions[2]._replace(floors=(Floor(0, 0, 7),))
     assert not topics.can_be_indexed([Offset(9, (*completed.positions[:2], idle))])
-    assert not topics.can_be_indexed([Offset(9, completed.positions[:2])]), "the last partition has come since"
+    assert not topics.can_be_indexed([Offset(9, completed.positions[:2])]), "the last partition is new since"
     PartitionJournal(tmp_path).add_lost(0, LostRange(3, 5))
     assert not IndexedTopics(job_of(PLAIN, tmp_path), tmp_path).can_be_indexed([])
 
@@ -120,8 +120,8 @@ def _records_between(stream: list[tuple[int, int | None]], begin: int, end: int)
     return [each for each in stream if begin <= each[0] < end]
 
 
-def test_batch_of_dead_letters_alone_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planner of growing inputs closes no instant for it: its end has the time of its start."""
+def test_batch_of_dead_letters_alone_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planner of growing inputs ends such a batch at the time of its start, since no instant closes."""
     from dotr.runtimes.spark import source
 
     topics_of(PLAIN, tmp_path)

@@ -70,8 +70,8 @@ def test_tasks_find_what_one_process_finds(described: list[tuple[Format, int, bo
         ]
         dead: list[DeadLetter] = []
         instants = list(merged(files, dead.append))
-        elements, told = in_tasks(files, size)
-    assert Counter(told) == Counter(dead)
+        elements, rejected = in_tasks(files, size)
+    assert Counter(rejected) == Counter(dead)
     assert Counter(elements) == Counter(element for _, together in instants for element in together)
     for number, (form, delay, single, records) in enumerate(described):
         if form is Format.TRIG:  # a broken graph may take a broken neighbour with it
@@ -81,7 +81,7 @@ def test_tasks_find_what_one_process_finds(described: list[tuple[Format, int, bo
 
 @pytest.mark.parametrize("form", [Format.NDJSON, Format.CSV, Format.JSON])
 @pytest.mark.parametrize("single", [False, True])
-def test_of_late_records_and_other_tasks_graphs_are_not_parsed(
+def test_graphs_of_late_records_and_of_other_tasks_are_not_parsed(
     form: Format, single: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsed = parsed_of(form, monkeypatch)
@@ -101,7 +101,7 @@ def parsed_of(form: Format, monkeypatch: pytest.MonkeyPatch) -> Callable[[], lis
     """The numbers of the records whose graphs have been parsed since the last call."""
     found: list[int] = []
 
-    def told() -> list[int]:
+    def drained() -> list[int]:
         numbers = found.copy()
         found.clear()
         return numbers
@@ -138,10 +138,10 @@ def parsed_of(form: Format, monkeypatch: pytest.MonkeyPatch) -> Callable[[], lis
                 return item
 
             monkeypatch.setattr(json_records, "compile_map_of", counting_json)
-    return told
+    return drained
 
 
-def test_a_graph_that_cannot_be_read_makes_no_instant_and_its_time_counts(tmp_path: Path) -> None:
+def test_unreadable_graph_makes_no_instant_but_its_time_counts(tmp_path: Path) -> None:
     file = written(tmp_path, 0, Format.NDJSON, 0, False, [(GOOD, 1), (BROKEN, 9), (GOOD, 5), (BROKEN, 4), (GOOD, 10)])
     dead: list[DeadLetter] = []
     assert [time for time, _ in merged([file], dead.append)] == [1_000_000, 10_000_000]

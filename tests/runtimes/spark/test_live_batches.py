@@ -111,7 +111,7 @@ def test_live_batches_agree_with_the_specification(world: tuple[list[Input], lis
     expected = outcome(inputs, script)
     found = on_spark(inputs, script, size, tasks, restarting=restarting)
     assert found.instants == expected.instants
-    # A dead letter is told of when its input's place goes past it: what stands behind an element that is still open may wait.
+    # A dead letter is reported when the position of its input passes it: one behind an element that is still open is reported later.
     assert set(found.dead) <= set(expected.dead)
     assert len(found.dead) == len(set(found.dead))
     if all(Ends(number) in script for number in range(len(inputs))):
@@ -148,7 +148,7 @@ def test_journal_keeps_appeared_files_and_drops_removed_ones(tmp_path: Path) -> 
     again.add("x", [str(tmp_path / "d")])
     for name in ("a", "b", "c"):
         (tmp_path / name).unlink()
-    last = Journal(tmp_path, {"x": 2})  # c is not read to its end: that it is gone will be told
+    last = Journal(tmp_path, {"x": 2})  # c is not read to its end: a reader will report that it is missing
     assert (last.paths, last.next) == ({"x": {2: str(tmp_path / "c"), 3: str(tmp_path / "d")}}, {"x": 4})
     assert len((tmp_path / NAME).read_text().splitlines()) == 2
 
@@ -166,8 +166,8 @@ def test_segments_of_standard_input_have_line_numbers(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [SPOOL_END]
 
 
-def test_plan_that_is_full_reads_what_it_waits_for(tmp_path: Path) -> None:
-    """An input that comes late is read however many elements of the others wait for it, and nothing more once they can close."""
+def test_full_plan_scans_the_inputs_that_it_waits_for(tmp_path: Path) -> None:
+    """An input that starts late is scanned whatever the number of pending elements of the others, until these can close."""
     scanned = []
     for name, times in (("a", range(1, 50)), ("b", range(1, 4))):
         file = InputFile(name, str(tmp_path / name), Format.NDJSON)

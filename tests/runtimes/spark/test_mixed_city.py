@@ -66,7 +66,7 @@ def pipeline(folder: Path, out: str, *, on_spark: bool) -> Pipeline:
 
 
 def kill_amid(folder: Path, out: str, batches: int) -> int:
-    """Start the command on Spark, and kill all its processes once it has done some batches; how many it has done."""
+    """Start the command on Spark, and kill all its processes once it has written `batches` batches; returns the number of written ones."""
     command = [sys.executable, "-m", "dotr", "run", CONFIG, "--engine", "spark", "--quiet"]
     options = [word for each in settings(folder, out) for word in ("--set", each)]
     process = subprocess.Popen([*command, *options], start_new_session=True, stderr=subprocess.PIPE, text=True, cwd=ROOT)
@@ -79,8 +79,8 @@ def kill_amid(folder: Path, out: str, batches: int) -> int:
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-    _, said = process.communicate()
-    assert process.returncode == -signal.SIGKILL, said
+    _, stderr = process.communicate()
+    assert process.returncode == -signal.SIGKILL, stderr
     return done
 
 

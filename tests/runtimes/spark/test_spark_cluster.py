@@ -126,8 +126,8 @@ def test_job_grows_and_shrinks_with_its_workers_and_survives_the_loss_of_one(tmp
     with cluster(tmp_path / "again", (1,)) as made:
         Submitted(tmp_path, made.url).finish()
     assert buckets() == 1
-    said = (driver / "log").read_text()
-    assert "The state moves from 1 to 3 buckets: there are 3 cores." in said
-    assert "The state moves from 3 to 1 bucket: there is 1 core." in said
+    log = (driver / "log").read_text()
+    assert "The state moves from 1 to 3 buckets: there are 3 cores." in log
+    assert "The state moves from 3 to 1 bucket: there is 1 core." in log
     assert written(tmp_path / "spark") == written(tmp_path / "local")
     assert list((driver / "cache").rglob("*"))

@@ -52,14 +52,14 @@ def write(folder: Path, name: str, source: str, output: str) -> None:
 def start(folder: Path, name: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "dotr", "run", f"{name}.yaml", "--engine", "spark"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with (folder / "said").open("ab") as said:
-        return subprocess.Popen(command, start_new_session=True, stderr=said, env=environment, cwd=folder)
+    with (folder / "run.log").open("ab") as log:
+        return subprocess.Popen(command, start_new_session=True, stderr=log, env=environment, cwd=folder)
 
 
 def until(condition: Callable[[], bool], folder: Path, seconds: float = 180) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, (folder / "said").read_text()
+        assert time.monotonic() < deadline, (folder / "run.log").read_text()
         time.sleep(0.1)
 
 

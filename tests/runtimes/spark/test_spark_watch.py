@@ -98,7 +98,7 @@ def test_watched_folder_continues_after_a_restart(tmp_path: Path, monkeypatch: p
     # Spark begins a batch at the first multiple of its trigger (1.5 s) behind the beginning of the last one, or later.
     assert all(after // 1_500 > before // 1_500 for before, after in pairwise(planned))
     put(tmp_path, "c.ndjson", 8, 10)
-    put(tmp_path, "aa.ndjson", 12)  # its name says that it comes first
+    put(tmp_path, "aa.ndjson", 12)  # first by name, though it appears last
     run(tmp_path, "input.0.watch=false")
     assert [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3, 4, 5]
     letters = {(each["reason"], each["file"], each["line"], each["time"]) for each in read(tmp_path, "dead.ndjson")}

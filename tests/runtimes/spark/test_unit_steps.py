@@ -52,8 +52,8 @@ SPEC = ProgramSpec((Document("q.rspql", QUERIES), Document("r.dotr", RULES)))
 PREFIXES = {"": "http://example.org/"}
 RANDOM_PREFIXES = {**PREFIXES, "owl": "http://www.w3.org/2002/07/owl#", "rdfs": "http://www.w3.org/2000/01/rdf-schema#"}
 
-# Rules below a query below rules; CONSTRUCT read by a query; anchors that wait feed queries after the last instant, one of
-# them through a query that reports at content changes alone.
+# Rules below a query below rules; CONSTRUCT read by a query. Delayed anchors feed queries after the last instant, one of them
+# through a query that reports at content changes only.
 MIXED_QUERIES = """\
 PREFIX : <http://example.org/>
 REGISTER RSTREAM Recent AS SELECT ?x (COUNT(*) AS ?n)
@@ -210,7 +210,7 @@ def test_elements_of_windows_in_segments(name: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_layer_that_time_cannot_fire_keeps_its_pages(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_layer_without_timers_keeps_its_pages(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, constant, value in (
         (bucket_state, "SMALL", 2),
         (paged_state, "MAX_UNPAGED", 3),
@@ -237,8 +237,8 @@ LONG_WINDOWS = {
 
 
 @pytest.mark.parametrize("name", LONG_WINDOWS)
-def test_a_batch_writes_what_came(name: str) -> None:
-    """A window of four thousand elements, of which a batch brings forty and takes forty."""
+def test_batch_writes_its_new_entries_only(name: str) -> None:
+    """A window of 4,000 elements, to which a batch adds 40 and of which 40 expire."""
     run = LayeredRun(ProgramSpec((Document(name, LONG_WINDOWS[name]),)), buckets=1)
     (store,) = run.stores[0]
     written = []
