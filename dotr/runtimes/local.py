@@ -93,7 +93,7 @@ def run_local(
 
 def _with_first_clock(pipeline: Pipeline, received: Sequence[MessageQueue], stop: Stop) -> Pipeline:
     """The pipeline with the format of times of its first message; raises KeyboardInterrupt where a
-    signal comes first."""
+    signal arrives before it."""
     stop.end_write()
     try:
         return with_clock(pipeline, lambda: first_has_dates(received))

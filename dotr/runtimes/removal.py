@@ -1,8 +1,8 @@
 """Removal of outputs and checkpoint for `--fresh`, after a check that a run made them.
 
 A path in a configuration may be wrong, such as `.` for `out`. So a path is removed only by its
-content: a file that begins like an output or a dead letter; a folder of nothing but batches; a
-checkpoint with dotr.json and nothing but a run's entries.
+content: a file with the beginning of an output or of dead letters, a folder that has batches only,
+or a checkpoint that has dotr.json and entries of a run only.
 Invariant: all targets are checked before the first is removed.
 """
 

@@ -200,7 +200,7 @@ class PagedState:
         return delta
 
     def load(self, log: Iterable[tuple[int, StoredEvent]], consumed: Iterable[Consumption]) -> None:
-        """Fill an empty bucket from its logs; each event comes with its port."""
+        """Fill an empty bucket from its logs: pairs of port and event, in the order of each log."""
         sets_of: dict[int, dict[tuple[Micros, int], list[int]]] = defaultdict(dict)
         for number, time, ordinal, _ in consumed:
             sets_of[self._consumed_at[number]].setdefault((time, ordinal), []).append(number)

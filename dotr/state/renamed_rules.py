@@ -3,6 +3,8 @@
 Idea: a schema has only digests of the older rules. So each new rule is digested under the name of
 each removed rule, once with its event renamed likewise and once without, and the digests are
 compared.
+Example: `rule Jam define Jam = …` is now `rule Wave define Wave = …`. Digested under the name Jam,
+with its event as Jam, the rule Wave has the digest of the old rule, so it means what Jam meant.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Migration of state from one program to another: the fate of each rule's state, and its places in
 the new layout.
 
-Meaning: an unchanged rule keeps its state; a changed or new rule starts empty and sees no event
+Meaning: an unchanged rule keeps its state; a changed or new rule starts empty and reads no event
 before the change; the state of a removed rule is dropped. So unchanged rules produce the output of
 the old program, uninterrupted, and the others that of the new program started at the change.
 Changed background knowledge changes no rule: stored events were extracted at their instants and
-stay.
+are kept.
 
 Invariant: a store shared by unchanged and other rules is split (`Port.since`), so that no new rule
-sees an old event. The stores are merged again at the first change after the windows of the new
+reads an old event. The stores are merged again at the first change after the windows of the new
 rules have passed.
 Cost: once per change, proportional to the state.
 """

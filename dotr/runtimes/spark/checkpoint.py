@@ -32,8 +32,8 @@ from dotr.state.state_schema import StateSchema, state_schema
 
 FORMAT: Final = 2
 PLACES_FORMAT: Final = 3
-"""The format where the roles of a rule are in several layers: a place for each role in the place of
-one layer a rule (`StateSchema.has_places`)."""
+"""The format where a rule may have roles in several layers: the schema has a layer and a port for each
+role, not one layer for each rule (`StateSchema.has_places`)."""
 READABLE_FORMATS: Final = (1, FORMAT, PLACES_FORMAT)
 """Readable formats. Format 1 has no state schema, so that only the unchanged program can use its
 state."""

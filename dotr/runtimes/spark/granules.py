@@ -6,6 +6,10 @@ previous range continues beyond its end until it finds a record where a granule 
 starts. From there on both scans agree, and granules of this range before that record are discarded.
 TriG, whose prefixes are declared earlier in the file, and compressed files are scanned from their
 start, in parts.
+Example: a range starts at the offset 100, inside of a quoted field of several lines. Its scan takes
+a line of the field, at 105, for a record, and later finds the record at 150. The scan of the
+previous range reads the whole record from 80 to 150. If the range has a granule at 150, it is valid
+from there on, and its granule at 105 is discarded.
 Invariant: the granules of the pieces, each from its link on, are those of one scan of the file from
 the base on, whatever the ranges are.
 Cost: one scan of times for each record, and a second one for those between the end of a range and

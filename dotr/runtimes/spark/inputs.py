@@ -91,18 +91,18 @@ class TaskInputs:
     def __init__(self, job: Job, task: Task) -> None:
         self._job = job
         self._fetched: Mapping[int, FetchedRange] = {}
-        if any(stretch.partition is not None for stretch in task.ranges):
+        if any(input_range.partition is not None for input_range in task.ranges):
             from dotr.runtimes.spark.kafka_ranges import fetched_ranges
 
             self._fetched = fetched_ranges(job, task.ranges)
 
-    def files(self, stretch: InputRange, *, trace: bool, times: tuple[Micros, Micros] | None = None) -> FileRecords:
+    def files(self, input_range: InputRange, *, trace: bool, times: tuple[Micros, Micros] | None = None) -> FileRecords:
         """The files of a range, a partition among them. `trace`: elements are `SourcedElement`.
         `times`: only the graphs of elements with times in (after, until] (µs) are parsed."""
-        fetched = self._fetched.get(stretch.input)
-        wanted = WantedTimes(stretch.greatest, *times) if times is not None else ALL_TIMES
+        fetched = self._fetched.get(input_range.input)
+        wanted = WantedTimes(input_range.greatest, *times) if times is not None else ALL_TIMES
         if fetched is None:
-            return range_files(input_of(self._job, stretch.input), stretch, trace=trace, wanted=wanted)
+            return range_files(input_of(self._job, input_range.input), input_range, trace=trace, wanted=wanted)
         records = fetched.records(wanted)
         return iter([(0, fetched.file, with_sources(fetched.file, records) if trace else records)])
 

@@ -5,8 +5,8 @@ Idea: an instant closes when every input has passed it, has ended, or is idle (t
 `dotr.sources.live_merge`). Idleness depends on the clock, so that its effect is written into the
 offset: a floor marks the records of an idle input, from a position on, as too late for instants up
 to a time. With the floors a batch can be replayed from its offsets alone.
-Invariant: as in `planner`; a record is late, second, idle, or an element of exactly one cut, as a
-function of the offsets.
+Invariant: as in `planner`. Each record is either rejected (late, a second one of its time, or of an
+idle input) or an element of exactly one cut, as a function of the offsets.
 Cost: one scan of each record. Memory: the pending elements.
 """
 
@@ -222,7 +222,8 @@ class GrowingPlan:
         return [cut]
 
     def _cut_times(self, times: Sequence[Micros], after: Micros, *, ended: bool) -> list[Micros]:
-        """The times of the cuts."""
+        """The times of at most `tasks` cuts, with about equal numbers of elements. Of the times 1, 2, 2,
+        3 and 4, two cuts end at 2 and 4."""
         times = times[: self._size]
         if not times:
             return [LAST_MICRO if ended else after]

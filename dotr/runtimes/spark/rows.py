@@ -1,4 +1,4 @@
-"""Rows that Spark sees: four columns, few and large rows.
+"""Rows that pass through Spark: four columns, few and large rows.
 
 | kind | key | time | payload |
 | --- | --- | --- | --- |

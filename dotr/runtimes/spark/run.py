@@ -1,4 +1,4 @@
-"""A pipeline on Spark: refusals come before a JVM starts; then one query runs to the end of the
+"""A pipeline on Spark: all checks are made before a JVM starts; then one query runs to the end of the
 input."""
 
 from __future__ import annotations
@@ -150,10 +150,11 @@ def _run_on_spark(
     try:
         tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
-            width = settings.buckets or tasks
-            layout = checkpoint.claim(replace(layout, buckets=width, partitions=width, holdings=state_schema(pipeline.program)))
+            buckets = settings.buckets or tasks
+            layout = checkpoint.claim(replace(layout, buckets=buckets, partitions=buckets, holdings=state_schema(pipeline.program)))
         else:
-            layout = _at_width(checkpoint, layout, Cores(tasks, is_dynamic=is_dynamic(session.sparkContext)), settings.buckets, unfinished)
+            cores_now = Cores(tasks, is_dynamic=is_dynamic(session.sparkContext))
+            layout = _with_buckets(checkpoint, layout, cores_now, settings.buckets, unfinished)
         moves = change is not None and checkpoint.layout is not None and layout.generation != checkpoint.layout.generation
         if not moves:
             checkpoint.remove_leftovers()
@@ -222,7 +223,7 @@ def _run_on_spark(
                 session.stop()
 
 
-def _at_width(
+def _with_buckets(
     checkpoint: Checkpoint, layout: CheckpointLayout, cores: Cores, fixed: int | None, unfinished: int | None
 ) -> CheckpointLayout:
     """The layout with the number of buckets of this start; a change is logged."""

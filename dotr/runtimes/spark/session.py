@@ -1,8 +1,8 @@
 """The Spark session: defaults below the settings of the user and of spark-submit, and a JVM that
 writes to a log file.
 
-The standard error of a JVM started here goes to a file in the checkpoint folder. A JVM started by
-spark-submit belongs to the user; only its log level is lowered.
+The standard error of a JVM started here is written to a file in the checkpoint folder. A JVM
+started by spark-submit belongs to the user; only its log level is lowered.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _use_filesystem_manager(session: SparkSession) -> None:
     Spark's default, FileContext, runs `readlink` for each name where Hadoop's native library is
     missing, as in pyspark: ten processes per small file instead of two. Either way a file is put in
     place by renaming. The class is in different packages of different releases of Spark; where
-    neither has it, the default stays.
+    neither has it, the default is kept.
     """
     assert SparkContext._jvm is not None
     if session.conf.get(_FILE_MANAGER, None) is None:
@@ -216,7 +216,7 @@ def _export_package_path(context: SparkContext) -> None:
 
 
 def _silence_python() -> None:
-    """Suppress warnings of Spark's Python part, for example about old libraries; errors come as
+    """Suppress warnings of Spark's Python part, for example about old libraries; errors are raised as
     exceptions."""
     for name in ("py4j", "pyspark"):
         logging.getLogger(name).setLevel(logging.ERROR)

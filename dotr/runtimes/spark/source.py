@@ -3,7 +3,7 @@
 Spark requests the next offset from the planner, in a Python process of its own; a thread of the
 planner scans ahead while executors process the previous batch. A batch is a few consecutive cuts
 (`planner`) with about equal numbers of elements, one per task. A task is text: its cut and its
-start. Spark sees a handful of rows per batch (`rows`).
+start. A batch has a handful of rows (`rows`).
 """
 
 from __future__ import annotations

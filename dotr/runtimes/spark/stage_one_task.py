@@ -57,9 +57,9 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
     dead_letters = SpilledDeadLetters(job)
     program = program_of(job)
     opened = TaskInputs(job, task)
-    for stretch in task.ranges:
-        files = opened.files(stretch, trace=program.stage_one.may_reject or bool(program.units), times=(task.after, task.until))
-        admit(files, stretch, task.after, task.until, elements, dead_letters)
+    for input_range in task.ranges:
+        files = opened.files(input_range, trace=program.stage_one.may_reject or bool(program.units), times=(task.after, task.until))
+        admit(files, input_range, task.after, task.until, elements, dead_letters)
     elements.sort(key=itemgetter(0))
     fed = program.layout.fed_streams
     stage_two = ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead_letters)
@@ -127,8 +127,8 @@ def _sourced(opened: TaskInputs, task: Task, time: Micros, elements: Sequence[El
     if sourced:
         return sourced
     read_again: list[Element] = []
-    for stretch in task.ranges:
-        admit(opened.files(stretch, trace=True), stretch, time - 1, time, read_again, [])
+    for input_range in task.ranges:
+        admit(opened.files(input_range, trace=True), input_range, time - 1, time, read_again, [])
     return [element for element in read_again if isinstance(element, SourcedElement)]
 
 

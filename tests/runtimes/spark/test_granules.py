@@ -55,9 +55,16 @@ class Index:
 
 def run_task(files: list[InputFile], task: Task, elements: list[Element], dead: list[DeadLetter]) -> None:
     task = Task.of_json(task.to_json())
-    for stretch in task.ranges:
-        wanted = WantedTimes(stretch.greatest, task.after, task.until)
-        admit(range_files(files[stretch.input], stretch, trace=False, wanted=wanted), stretch, task.after, task.until, elements, dead)
+    for input_range in task.ranges:
+        wanted = WantedTimes(input_range.greatest, task.after, task.until)
+        admit(
+            range_files(files[input_range.input], input_range, trace=False, wanted=wanted),
+            input_range,
+            task.after,
+            task.until,
+            elements,
+            dead,
+        )
 
 
 def in_one_process(files: list[InputFile]) -> tuple[Counter[Element], Counter[DeadLetter]]:

@@ -44,10 +44,10 @@ def in_tasks(files: list[InputFile], size: int) -> tuple[list[Element], list[Dea
     start = Offset.start(len(files))
     for cut in plan(scan, [file.delay for file in files], start, size):
         task = Task.of_json(Task.of_cut(start, cut, cut.time).to_json())
-        for stretch in task.ranges:
-            wanted = WantedTimes(stretch.greatest, task.after, task.until)
-            ranges = range_files(files[stretch.input], stretch, trace=False, wanted=wanted)
-            admit(ranges, stretch, task.after, task.until, elements, dead)
+        for input_range in task.ranges:
+            wanted = WantedTimes(input_range.greatest, task.after, task.until)
+            ranges = range_files(files[input_range.input], input_range, trace=False, wanted=wanted)
+            admit(ranges, input_range, task.after, task.until, elements, dead)
         start = Offset(cut.time, cut.positions)
     return elements, dead
 
@@ -89,10 +89,10 @@ def test_graphs_of_late_records_and_of_other_tasks_are_not_parsed(
     file = written(tmp_path, 0, form, 2_000_000, single, times)
     list(merged([file], lambda letter: None))
     assert parsed() == ([0, 1, 5] if single else [0, 1, 2, 3, 5, 6])
-    stretch = InputRange(0, 0, 1, -LAST_MICRO, END, END)
+    input_range = InputRange(0, 0, 1, -LAST_MICRO, END, END)
     found: list[Element] = []
     wanted = WantedTimes(-LAST_MICRO, 5_000_000, 9_000_000)
-    admit(range_files(file, stretch, trace=False, wanted=wanted), stretch, 5_000_000, 9_000_000, found, [])
+    admit(range_files(file, input_range, trace=False, wanted=wanted), input_range, 5_000_000, 9_000_000, found, [])
     assert parsed() == ([1] if single else [1, 2, 3])
     assert [element.time for element in found] == ([9_000_000] if single else [9_000_000, 9_000_000, 7_000_000])
 

@@ -39,10 +39,14 @@ def paths(number: int, first: int, last: int) -> tuple[str, ...]:
     return tuple(f"{number}/{each}" for each in range(first, last + 1))
 
 
-def files(feed: ScriptedFeed, stretch: InputRange) -> Iterator[tuple[int, InputFile, Iterator[Record]]]:
-    for number, _ in enumerate(stretch.paths, stretch.file):
-        first = number * feed.length + (stretch.offset if number == stretch.file else 0)
-        last = number * feed.length + stretch.stop if number == stretch.stop_file and stretch.stop != END else (number + 1) * feed.length
+def files(feed: ScriptedFeed, input_range: InputRange) -> Iterator[tuple[int, InputFile, Iterator[Record]]]:
+    for number, _ in enumerate(input_range.paths, input_range.file):
+        first = number * feed.length + (input_range.offset if number == input_range.file else 0)
+        last = (
+            number * feed.length + input_range.stop
+            if number == input_range.stop_file and input_range.stop != END
+            else (number + 1) * feed.length
+        )
         places = range(first, min(last, len(feed.times)))
         yield number, feed.spec, iter([record_of(place, feed.times[place], feed.length) for place in places])
 
@@ -54,12 +58,12 @@ def read(world: World, start: Offset, cuts: Sequence[Cut]) -> tuple[list[tuple[i
     for cut in cuts:
         task = Task.of_json(Task.of_cut(start, cut, cuts[-1].time, paths).to_json())
         start = Offset.of_json(Offset(cut.time, cut.positions).to_json())
-        for stretch in task.ranges:
+        for input_range in task.ranges:
             elements: list[Element] = []
             dead: list[DeadLetter] = []
-            admit(files(world.feeds[stretch.input], stretch), stretch, task.after, task.until, elements, dead)
-            found += [(e.time, (stretch.input, int(e.triples[0][0].strip("<x:>")))) for e in elements]
-            rejected += [(stretch.input, int(letter.text), letter.reason.value) for letter in dead]
+            admit(files(world.feeds[input_range.input], input_range), input_range, task.after, task.until, elements, dead)
+            found += [(e.time, (input_range.input, int(e.triples[0][0].strip("<x:>")))) for e in elements]
+            rejected += [(input_range.input, int(letter.text), letter.reason.value) for letter in dead]
     return sorted(found), sorted(rejected)
 
 

@@ -74,9 +74,9 @@ def read_batch(spec: InputFile, folder: Path, start: Offset, cuts: Sequence[Cut]
     for cut in cuts:
         task = Task.of_json(Task.of_cut(start, cut, cuts[-1].time, lambda _, first, last: segments.paths(first, last)).to_json())
         start = Offset.of_json(Offset(cut.time, cut.positions).to_json())
-        for stretch in task.ranges:
+        for input_range in task.ranges:
             elements: list[Element] = []
-            admit(range_files(framed, stretch, trace=False), stretch, task.after, task.until, elements, dead)
+            admit(range_files(framed, input_range, trace=False), input_range, task.after, task.until, elements, dead)
             found += [(each.time, each.triples[0][0]) for each in elements]
     return sorted(found), sorted((letter.line, letter.reason.value, letter.why) for letter in dead)
 
