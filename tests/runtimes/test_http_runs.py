@@ -50,7 +50,7 @@ def running(project: Project, *options: str, **variables: str) -> Iterator[subpr
 
 
 def ended(run: subprocess.Popen[str], *signals: signal.Signals) -> tuple[int, str]:
-    """Exit code and text of a run, which signals end."""
+    """Exit code and text of a run after the given signals."""
     for each in signals:
         run.send_signal(each)
         time.sleep(0.3)

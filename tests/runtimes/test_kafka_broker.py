@@ -1,4 +1,4 @@
-"""The broker that tests start keeps what it acknowledged when it is killed, and shows readers what is committed."""
+"""The broker of the tests keeps acknowledged records when it is killed, and shows committed records to readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics as outputs: what is written, what is refused, and batches that are there once."""
+"""Topics as outputs: written events, refused settings, and batches that are written once."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_every_message_is_complete_in_itself(project: Project, form: str) -> Non
         assert texts[0].startswith("1,R,Out,")
 
 
-def test_messages_become_messages(project: Project) -> None:
+def test_events_of_received_messages_are_published(project: Project) -> None:
     with broker_of(project) as broker, broker.subscribed("events/#") as received:
         configure(project, broker, given=f'mqtt: {{ url: "{broker.url}", topics: ["site/#"] }}')
         with running(project) as run:

@@ -106,7 +106,7 @@ def configure(project: Project, text: str, idle: str = "") -> None:
 
 
 def of_files(project: Project, lines: list[str]) -> list[str]:
-    """The events where the same elements are in a file."""
+    """The events of a run over a file with the same elements."""
     project.write("all.ndjson", "\n".join(lines) + "\n")
     project.write("f.yaml", CONFIG.format(input="path: all.ndjson").replace("name: site", "name: files"))
     answer = project.dotr("run", "f.yaml", "--set", "output.0.path=files.ndjson", "--set", "dead_letter=files-dead.ndjson")

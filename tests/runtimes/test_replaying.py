@@ -15,7 +15,7 @@ from tests.conftest import Project
 pytestmark = pytest.mark.core
 
 
-def test_instants_have_places_and_come_again(project: Project) -> None:
+def test_instants_have_places_and_can_be_replayed_again(project: Project) -> None:
     project.write("b.ndjson", '{"time": 1, "graph": ":b a :A ."}\n{"time": 3, "graph": ""}\n')
     project.write("c.yaml", project.read("c.yaml").replace("path: a.ndjson", 'path: "[ab].ndjson"'))
     [replay] = open_replays("c.yaml")

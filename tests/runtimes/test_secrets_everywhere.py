@@ -124,7 +124,7 @@ def files(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def is_done(site: Site) -> bool:
-    """Test for an event, and a dead letter of each input. On a busy machine an element may be a dead letter, too: its input was idle."""
+    """True once there is an event, and a dead letter of each input. On a busy machine an element may be a dead letter too (idle)."""
     written = b"".join(content for path, content in files(site.project.folder / "out") if "checkpoint" not in path)
     return b'"event": "Out"' in written and all(b'"reason": "unreadable", "input": "%s"' % name in written for name in (b"k", b"m", b"h"))
 

@@ -1,5 +1,4 @@
-"""Changed rules amid the stream: unchanged rules continue as before, the others as if started
-there."""
+"""Rules changed during a stream: unchanged rules continue, the others behave as if started there."""
 
 from __future__ import annotations
 

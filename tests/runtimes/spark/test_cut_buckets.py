@@ -1,4 +1,4 @@
-"""Rules cut into stages, in buckets of logs and pages as Spark keeps them, without Spark: replicated events are in no page."""
+"""Rules cut into stages, in buckets of logs and pages as Spark stores them, without Spark: replicated events are in no page."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def cuts_of(maker: ChainMaker, elements: Sequence[Element]) -> list[int]:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("seed", seeds(8))
-def test_logs_and_pages_change_nothing(seed: int) -> None:
+def test_output_is_independent_of_logs_and_pages(seed: int) -> None:
     maker, whole, cut, elements = example(seed + 2_000_000)
     if not cut.layout.stateful_operators:
         pytest.skip("no state")
@@ -87,7 +87,7 @@ with E.?v = Three.?v"""
 
 @pytest.mark.usefixtures("small")
 def test_replicated_events_are_stored_once_in_a_bucket_of_pages() -> None:
-    """All copies together are B times the events of the clause, whatever the number of pages, and only those that pass its filter."""
+    """Each bucket has one copy of each event that passes the clause's filter, whatever the number of pages."""
     spec = ProgramSpec((Document("r.dotr", HEADER + REPLICATED),), cut=True)
     run = LayeredRun(spec, 2)
     (layer,) = run.program.layout.layers

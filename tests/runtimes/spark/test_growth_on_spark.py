@@ -1,5 +1,5 @@
-"""A program with stages on Spark, whose checkpoint was made before there were stages, and whose buckets change: the output is that of a
-run in process. Once a move is killed with -9."""
+"""A program with stages on Spark has the output of a run in process, where its checkpoint is from a release without stages, and its number
+of buckets changes. One move of the state is killed with -9."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def kill_while_moving(*options: str) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_stages_and_other_buckets_give_what_a_process_gives(
+def test_stages_and_changing_buckets_equal_in_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     from dotr.runtimes.spark.run import run_spark

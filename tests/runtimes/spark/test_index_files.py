@@ -66,7 +66,7 @@ def test_a_stop_ends_the_wait(tmp_path: Path) -> None:
         IndexFiles(tmp_path, stopped.is_set).read(0, 0)
 
 
-def test_a_range_that_begins_inside_of_quotes_ends_at_the_next_true_row(tmp_path: Path) -> None:
+def test_range_that_starts_inside_of_quotes_is_valid_from_the_next_row_on(tmp_path: Path) -> None:
     """The second range starts in the quoted field of row 2, and reads its lines as rows; the first range is scanned up to row 3."""
     head, first = "t,id,v\n", "1,urn:x:1,1\n"
     second, third = '2,urn:x:2,"a\n99,urn:no:1,1\n98,urn:no:2,1\nb"\n', "3,urn:x:3,3\n"

@@ -69,7 +69,7 @@ def in_one_piece(spec: ProgramSpec, instants: Instants) -> list[Firing]:
 
 @pytest.mark.core
 @pytest.mark.parametrize("seed", range(3))
-def test_any_batching_in_any_buckets_gives_what_one_engine_gives(seed: int) -> None:
+def test_any_batches_and_buckets_equal_one_engine(seed: int) -> None:
     instants = instants_of_stream(seed)
     expected = in_one_piece(SPEC, instants)
     assert {firing.rule for firing in expected} == LABELS
@@ -81,7 +81,7 @@ def test_any_batching_in_any_buckets_gives_what_one_engine_gives(seed: int) -> N
 
 
 @pytest.mark.core
-def test_kept_solutions_in_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_solutions_are_written_in_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, constant, value in (
         (unit_state, "INSIDE", 3),
         (segment_store, "RECENT_BATCHES", 2),
@@ -96,7 +96,7 @@ def test_kept_solutions_in_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(temporal_programs(), st.randoms(use_true_random=False))
 @examples(8)
-def test_random_programs_in_layers_give_what_one_engine_gives(program: TemporalProgram, chance: random.Random) -> None:
+def test_random_programs_in_layers_equal_one_engine(program: TemporalProgram, chance: random.Random) -> None:
     texts = (Document("q.epsparql", program.units), Document("r.dotr", program.rules))
     datalog = (Document("k.dlog", program.datalog),) if program.datalog else ()
     spec = ProgramSpec(texts, datalog, (), Entailment(program.entailment), prefixes=PREFIXES)

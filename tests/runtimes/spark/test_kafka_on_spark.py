@@ -123,7 +123,7 @@ def _undo(commits: Path, number: int) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_growing_through_a_new_partition_a_broker_s_death_and_a_restart(kafka: Broker, tmp_path: Path) -> None:
+def test_growing_topic_continues_after_a_new_partition_a_killed_broker_and_a_restart(kafka: Broker, tmp_path: Path) -> None:
     topic = kafka.topic(partitions=2)  # the second one stays empty
     config = _config(tmp_path, kafka, topic, settings="idle: 2 s, ")
     kafka.produce_values(topic, [line(n, 0, n) for n in range(1, 5)])
@@ -262,8 +262,8 @@ def test_bounded_topic_is_indexed_by_tasks(kafka: Broker, tmp_path: Path, monkey
 
 @pytest.mark.usefixtures("spark")
 def test_run_killed_between_batches_of_an_indexed_topic_continues(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All processes are killed with -9 when some batches are written: the next start, whose planner reads the index that is there or has
-    it made anew, ends with the output of one run, each dead letter once."""
+    """All processes are killed with -9 when some batches are written. The next start, whose planner reads the existing index or a new one,
+    ends with the output of one run, each dead letter once."""
     lines = streams(11, 3, 200)
     topic = kafka.topic(partitions=3)
     send(kafka, topic, lines)

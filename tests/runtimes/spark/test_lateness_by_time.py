@@ -62,7 +62,7 @@ inputs = st.lists(
 
 @given(inputs, st.integers(1, 6))
 @settings(max_examples=60, deadline=None)
-def test_tasks_find_what_one_process_finds(described: list[tuple[Format, int, bool, list[tuple[str, int]]]], size: int) -> None:
+def test_tasks_equal_one_process(described: list[tuple[Format, int, bool, list[tuple[str, int]]]], size: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = [
             written(Path(folder), number, form, delay * 1_000_000, single, records)

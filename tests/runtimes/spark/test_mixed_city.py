@@ -1,5 +1,5 @@
-"""Four languages that read each other, over hours of the synthetic city: a run on Spark that is killed, and one that
-goes on from its checkpoint, together give what one run in this process gives.
+"""Four languages that read each other, over hours of the synthetic city: a run on Spark that is killed and then continues from
+its checkpoint has the output of one run in process.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def kill_amid(folder: Path, out: str, batches: int) -> int:
 
 
 @pytest.mark.usefixtures("spark")
-def test_four_languages_on_spark_after_a_kill_give_what_one_process_gives(
+def test_four_languages_on_spark_after_a_kill_equal_in_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from dotr.runtimes.spark.run import run_spark

@@ -121,13 +121,13 @@ def instants_of(chance: random.Random) -> Instants:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_queries_in_any_buckets_give_what_one_engine_gives(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_keyed_queries_in_buckets_equal_one_engine(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     compare(seed, str(tmp_path_factory.mktemp("kb") / "kb.ttl"))
 
 
 @given(st.integers(0, 1 << 30))
 @examples(6)
-def test_random_queries_in_any_buckets(seed: int) -> None:
+def test_random_keyed_queries_in_buckets_equal_one_engine(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         compare(seed, f"{folder}/kb.ttl")
 

@@ -1,4 +1,4 @@
-"""HTTP in and out on Spark: all processes killed while messages come, and the same command given again."""
+"""HTTP in and out on Spark: all processes killed while messages arrive, and the same command given again."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def kill(run: Command) -> None:
 
 
 def test_no_message_is_lost_where_driver_and_broker_are_killed(project: Project) -> None:
-    """The driver is killed while messages come, more are published while it is down, and the broker is ended under the next run. Every
+    """The driver is killed while messages arrive, more are published while it is down, and the broker is stopped during the next run. Every
     event is in the files once, and published at least once."""
     lines = stream(120)
     published = 0

@@ -1,4 +1,4 @@
-"""Batches over spooled messages of several elements, however they are cut: those of the messages in one piece."""
+"""Batches over spooled messages of several elements have, however they are cut, the elements of the messages in one piece."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_any_batching_in_any_buckets_gives_what_one_engine_gives(name: str, seed: int) -> None:
+def test_any_batches_and_buckets_equal_one_engine(name: str, seed: int) -> None:
     spec, rules = PROGRAMS[name]
     instants = instants_of_stream(seed)
     expected = in_one_piece(spec, instants)
@@ -176,27 +176,27 @@ def spec_of(files: Mapping[str, str], datalog: str, entailment: str, origin: int
 
 @given(continuous_programs(), st.randoms(use_true_random=False))
 @examples(8)
-def test_random_queries_in_layers_give_what_one_engine_gives(program: ContinuousProgram, chance: random.Random) -> None:
+def test_random_queries_in_layers_equal_one_engine(program: ContinuousProgram, chance: random.Random) -> None:
     files = {"q.rspql": program.queries, "r.dotr": program.rules}
     compare(spec_of(files, program.datalog, program.entailment, program.origin * SECOND), program.elements, chance)
 
 
 @given(lars_programs(), st.randoms(use_true_random=False))
 @examples(6)
-def test_random_lars_files_in_layers_give_what_one_engine_gives(program: LarsProgram, chance: random.Random) -> None:
+def test_random_lars_files_in_layers_equal_one_engine(program: LarsProgram, chance: random.Random) -> None:
     files = {"a.lars": program.first, "b.lars": program.later, "r.dotr": program.rules, "q.rspql": program.queries}
     compare(spec_of(files, program.datalog, "none"), [(at, "in", turtle) for at, turtle in program.elements], chance)
 
 
 @given(temporal_programs(), st.randoms(use_true_random=False))
 @examples(6)
-def test_random_units_of_ep_sparql_in_layers_give_what_one_engine_gives(program: TemporalProgram, chance: random.Random) -> None:
+def test_random_epsparql_units_in_layers_equal_one_engine(program: TemporalProgram, chance: random.Random) -> None:
     files = {"q.epsparql": program.units, "r.dotr": program.rules}
     compare(spec_of(files, program.datalog, program.entailment), [(at, "in", turtle) for at, turtle in program.elements], chance)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_elements_of_windows_in_segments(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elements_of_windows_are_written_in_segments(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, constant, value in (
         (unit_state, "INSIDE", 3),
         (segment_store, "RECENT_BATCHES", 2),

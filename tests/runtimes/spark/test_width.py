@@ -93,7 +93,7 @@ def test_plan_prints_the_move_of_the_next_start(settings: list[str], expected: l
 
 
 @pytest.mark.usefixtures("checkpoint")
-def test_other_groups_move_the_state(capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_number_of_groups_moves_the_state(capsys: pytest.CaptureFixture[str]) -> None:
     assert planned(capsys, "spark.groups=2", "spark.buckets=4") == ["The state of 2 of 2 rules moves to a new folder in the checkpoint."]
 
 
