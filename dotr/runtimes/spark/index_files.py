@@ -116,12 +116,12 @@ class IndexFiles:
         try:
             with suppress(OSError):  # the wait is bounded all the same
                 awaited.touch()
-            return self._appeared(name)
+            return self._wait_until_written(name)
         finally:
             with suppress(OSError):
                 awaited.unlink()
 
-    def _appeared(self, name: str) -> str:
+    def _wait_until_written(self, name: str) -> str:
         path = self._folder / name
         silent_since = time.monotonic()
         beat = 0.0

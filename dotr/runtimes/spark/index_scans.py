@@ -203,7 +203,7 @@ class _IndexScans:
         self._text = job.to_json()
         self._log = log
         self._topics = IndexedTopics(job, Path(job.run).parent)
-        self._base = base = self._topics.completed(base)
+        self._base = base = self._topics.padded(base)
         self._stopped = threading.Event()
         self._failing = threading.Lock()
         self._has_failed = False
@@ -315,7 +315,7 @@ class _IndexScans:
     def _offset_of(self, log: str) -> Offset:
         """The end of the last batch in one of Spark's logs, or the base."""
         last = _last_offset(self._job, log)
-        return self._base if last is None else self._topics.completed(last)
+        return self._base if last is None else self._topics.padded(last)
 
     def _run(self, work: list[dict[str, object]]) -> None:
         """Run tasks, repeated where Spark itself has failed, for example has lost a worker."""

@@ -54,13 +54,13 @@ class IndexedTopics:
         return all(self._is_plain(offset) for offset in offsets)
 
     def _is_plain(self, offset: Offset) -> bool:
-        """True if an offset has no floors, and a position in each partition where it is not the first
-        one."""
+        """True if an offset has no floors and, unless it is before all instants, a position in each
+        partition."""
         if any(position.floors for position in offset.positions):
             return False
         return offset.time == BEGINNING or len(offset.positions) >= self._first + len(self._entries)
 
-    def completed(self, offset: Offset) -> Offset:
+    def padded(self, offset: Offset) -> Offset:
         """The offset with first positions for the inputs and partitions that it lacks."""
         offset = offset.padded(self._first)
         new = [each for _, each in self._entries][len(offset.positions) - self._first :]

@@ -82,7 +82,7 @@ class GrowingInputs:
                     position, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded, name=file.input
                 )
             )
-        start = self.topics.completed(start)
+        start = self.topics.padded(start)
         partitions = range(len(job.inputs), len(start.positions))
         self._paces, self._clocks = paces, clocks
         scanned += [self.topics.scanned(number, start.positions[number], paces, clocks) for number in partitions]
@@ -93,9 +93,9 @@ class GrowingInputs:
         for number, position in self.topics.appeared(self.plan.offset.time):
             self.plan.add(self.topics.scanned(number, position, self._paces, self._clocks), position)
 
-    def completed(self, offset: Offset, count: int | None = None) -> Offset:
+    def padded(self, offset: Offset, count: int | None = None) -> Offset:
         """The offset with first positions for inputs that it lacks: for all, or up to `count` inputs."""
-        return self.topics.completed(offset.padded(len(self._job.inputs)), count)
+        return self.topics.padded(offset.padded(len(self._job.inputs)), count)
 
     @property
     def paths(self) -> PathsOfInput:
@@ -142,7 +142,7 @@ class Scanner:
     def is_at(self, offset: Offset) -> bool:
         """True if the last batch ends at an offset, which may lack partitions that are new since."""
         with self._changed:
-            return self._plan.offset == self.inputs.completed(offset)
+            return self._plan.offset == self.inputs.padded(offset)
 
     def _scan(self) -> None:
         try:

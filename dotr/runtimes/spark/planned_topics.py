@@ -47,7 +47,7 @@ class PlannedTopics:
         for topics in topics_of(job):
             self._inputs[topics.name] = _PlannedInput(topics, self._journal, replanned=replanned is not None)
 
-    def completed(self, offset: Offset, count: int | None = None) -> Offset:
+    def padded(self, offset: Offset, count: int | None = None) -> Offset:
         """The offset with first positions for partitions that it lacks, up to `count` inputs in all
         (None: those of the journal, or those of the batch that is planned again)."""
         count = self._replanned if count is None else count

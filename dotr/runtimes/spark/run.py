@@ -1,5 +1,5 @@
-"""A pipeline on Spark: all checks are made before a JVM starts; then one query runs to the end of the
-input."""
+"""A pipeline on Spark: settings and checkpoint are checked before a JVM starts; then one query runs to
+the end of the input."""
 
 from __future__ import annotations
 

@@ -100,7 +100,8 @@ class Sink:
             raise
 
     def process(self, number: int, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Merge and write the rows of a batch, and report its totals."""
+        """Merge and write the rows of a batch, each as its kind and payload, and report its totals.
+        `number` is Spark's."""
         firings: list[Firing] = []
         dead_letters: list[DeadLetter] = []
         runs: list[Path] = []

@@ -53,7 +53,7 @@ def _cuts(job: Job, start: Offset, until: Micros, is_stopped: Callable[[], bool]
         from dotr.runtimes.spark.index_files import IndexFiles, index_folder
 
         files, topics = IndexFiles(index_folder(job), is_stopped), IndexedTopics(job, Path(job.run).parent)
-        return indexed_plan(files.read, files.base(), (*job.delays, *topics.delays), topics.completed(start), size, until)
+        return indexed_plan(files.read, files.base(), (*job.delays, *topics.delays), topics.padded(start), size, until)
     from dotr.runtimes.spark.inputs import scan_inputs
 
     return plan(scan_inputs(job), job.delays, start, size, until)
@@ -181,10 +181,10 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partition: PartitionOfInput = no_partition
         if self._job.granule and self._job.topics:
             topics = IndexedTopics(self._job, Path(self._job.run).parent)
-            first, partition = topics.completed(first), topics.partition
+            first, partition = topics.padded(first), topics.partition
         if self._scanner is not None:
             paths, partition = self._scanner.inputs.paths, self._scanner.inputs.topics.partition
-            first = self._scanner.inputs.completed(first, len(self._planned[1][0].positions))
+            first = self._scanner.inputs.padded(first, len(self._planned[1][0].positions))
         tasks = []
         for cut in self._planned[1]:
             tasks.append(TaskPartition(Task.of_cut(first, cut, last.time, paths, partition).to_json()))

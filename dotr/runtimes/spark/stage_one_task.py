@@ -2,9 +2,9 @@
 queried.
 
 Each input is read from the task's start to its stop, and lateness is decided again, as in the plan.
-Elements of the range are used; late and unreadable records are reported by the task whose range of
-the file holds them. The output is, for each bucket, the arrivals of all instants in a few rows; or
-the firings, where a program without state has no buckets.
+Elements of the range are used; a rejected record is reported by the one task that owns it
+(`inputs.admit`). The output is, for each bucket, the arrivals of all instants in a few rows; or the
+firings, where a program without state has no buckets.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class StoredSegment(NamedTuple):
     lines: bytes
 
 
-class MoveTask:
+class DivideTask:
     """The function of a task that divides old state. The new job and the schemas before and after are
     JSON text. Rows are those of `StoredState.rows`, or the numbers of buckets that have no stored
     state, but still their initial one in the folder `moved`."""
@@ -224,10 +224,10 @@ def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: J
         stored = StoredState(session, old.query) if old.has_batches and old.layers else None
         for operator in stored.operators if stored else ():
             assert stored is not None
-            divided += stored.rows(operator, max(1, old.buckets)).mapInArrow(MoveTask(text, schemas, old), _DIVIDED).collect()
+            divided += stored.rows(operator, max(1, old.buckets)).mapInArrow(DivideTask(text, schemas, old), _DIVIDED).collect()
         of_batches = {row.key for row in divided}
         waiting = [number for number, key in enumerate(old.keys) if key not in of_batches] if old.moved else []
-        divided += _numbers(session, waiting, job).mapInArrow(MoveTask(text, schemas, old), _DIVIDED).collect() if waiting else []
+        divided += _numbers(session, waiting, job).mapInArrow(DivideTask(text, schemas, old), _DIVIDED).collect() if waiting else []
         until = max((row.passed for row in divided if row.passed is not None), default=None)
         joined = _numbers(session, range(job.layers * job.buckets), job).mapInArrow(JoinTask(text, schemas, old.buckets, until), _JOINED)
         sizes = [decode_size(bytes(row.size)) for row in joined.collect()]

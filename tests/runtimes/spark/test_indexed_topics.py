@@ -43,10 +43,10 @@ def test_partitions_follow_the_other_inputs(tmp_path: Path) -> None:
     topics = topics_of(PLAIN, tmp_path)
     assert (topics.delays, topics.records) == ((5, 5), [7, 0])
     assert (topics.partition(0), topics.partition(1)) == (None, RangePartition("k", "t", 0, 10))
-    completed = topics.completed(Offset.start(0))
-    assert completed.positions[1:] == (InputPosition(3, 3, BEGINNING), InputPosition(0, 0, BEGINNING))
-    assert topics.completed(completed) == completed
-    assert topics.can_be_indexed([Offset.start(0), completed])
+    padded = topics.padded(Offset.start(0))
+    assert padded.positions[1:] == (InputPosition(3, 3, BEGINNING), InputPosition(0, 0, BEGINNING))
+    assert topics.padded(padded) == padded
+    assert topics.can_be_indexed([Offset.start(0), padded])
 
 
 CHANGED = {
@@ -63,10 +63,10 @@ def test_topics_that_need_the_planner_of_growing_inputs_have_no_index(topics: Ka
 
 def test_offsets_with_floors_or_lost_ranges_have_no_index(tmp_path: Path) -> None:
     topics = topics_of(PLAIN, tmp_path)
-    completed = topics.completed(Offset.start(0))
-    idle = completed.positions[2]._replace(floors=(Floor(0, 0, 7),))
-    assert not topics.can_be_indexed([Offset(9, (*completed.positions[:2], idle))])
-    assert not topics.can_be_indexed([Offset(9, completed.positions[:2])]), "the last partition is new since"
+    padded = topics.padded(Offset.start(0))
+    idle = padded.positions[2]._replace(floors=(Floor(0, 0, 7),))
+    assert not topics.can_be_indexed([Offset(9, (*padded.positions[:2], idle))])
+    assert not topics.can_be_indexed([Offset(9, padded.positions[:2])]), "the last partition is new since"
     PartitionJournal(tmp_path).add_lost(0, LostRange(3, 5))
     assert not IndexedTopics(job_of(PLAIN, tmp_path), tmp_path).can_be_indexed([])
 
