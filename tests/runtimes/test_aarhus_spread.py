@@ -51,8 +51,8 @@ class Counted(Batched):
         here = self.program.layout.layers[layer]
         for number, each in enumerate(here.ports):
             if each.is_replicated:
-                held = self.copies.setdefault((layer, number), {}).setdefault(bucket, [])
-                held += [(moment.time, *arrival) for arrival in moment.arrivals.get(number, ())]
+                copies = self.copies.setdefault((layer, number), {}).setdefault(bucket, [])
+                copies += [(moment.time, *arrival) for arrival in moment.arrivals.get(number, ())]
         for placed in here.rules:
             if placed.stage.enters is not None:
                 port = here.ports[placed.ports[0]]
@@ -122,6 +122,6 @@ def test_only_replicated_events_are_copied(counted: Counted) -> None:
     layers = counted.program.layout.layers
     (which,) = counted.copies
     assert layers[which[0]].ports[which[1]].attributes == ("wind",)
-    held = counted.copies[which]
-    assert held[0] == held[1]
-    assert len(held[0]) == 5
+    copies = counted.copies[which]
+    assert copies[0] == copies[1]
+    assert len(copies[0]) == 5

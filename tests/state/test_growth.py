@@ -25,7 +25,7 @@ from dotr.state import bucket_state, paged_state
 from tests.runtimes.spark.test_lars_buckets import instants_of as lars_instants
 from tests.runtimes.spark.test_lars_buckets import lars_spec
 from tests.runtimes.spark.test_query_buckets import query_spec
-from tests.runtimes.spark.test_unit_steps import in_one_piece
+from tests.runtimes.spark.test_unit_steps import by_one_engine
 from tests.state.test_state_migration import HEADER, RULES, streams, with_clock
 from tests.state.test_unit_division import SPEC as UNITS
 from tests.state.test_unit_division import instants as unit_instants
@@ -117,6 +117,6 @@ def test_state_of_lars_files_moves_between_buckets(seed: int, tmp_path: Path) ->
 @pytest.mark.parametrize("seed", range(6))
 def test_state_of_queries_moves_between_buckets(seed: int, tmp_path: Path) -> None:
     spec, instants = query_spec(seed, str(tmp_path / "kb.ttl"))
-    whole = sorted(in_one_piece(spec, instants), key=output_order)
+    whole = sorted(by_one_engine(spec, instants), key=output_order)
     for cuts, widths in (([8, 9, 16], [1, 3, 2, 1]), ([3, 12, 20], [2, 5, 1, 4])):
         assert through(spec, instants, cuts, widths, seed) == whole, (cuts, widths, spec.rules[0].text)

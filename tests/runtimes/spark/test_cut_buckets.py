@@ -68,14 +68,14 @@ def test_sink_writes_one_dead_letter_for_an_anchor() -> None:
     and each C as Three [ FILTER(?w = Two.?v) ] within 9 s from Two with E.?v = Three.?v"""
     rules = cut_rules(compile_program(ProgramSpec((Document("r.dotr", HEADER + text),), cut=True)).layout)
     assert [rule.name for rule in rules] == ["R"]
-    here = [letter("{1}", "each Three"), letter("{2}", "each Three")]
-    there = [letter("{1}", "each Two"), letter("{2}", "each Three"), DeadLetter(Reason.LATE, "in", "a.csv", 1, 2, "x", "late")]
+    first = [letter("{1}", "each Three"), letter("{2}", "each Three")]
+    second = [letter("{1}", "each Two"), letter("{2}", "each Three"), DeadLetter(Reason.LATE, "in", "a.csv", 1, 2, "x", "late")]
     written: list[DeadLetter] = []
     sink = Sink(lambda number, firings, letters: written.extend(letters), lambda totals: None, lambda each: each, Clock(), cut_rules=rules)
-    rows = [(RowKind.DEAD, encode_dead_letters(letters)) for letters in (here, there)]
+    rows = [(RowKind.DEAD, encode_dead_letters(letters)) for letters in (first, second)]
     rows.append((RowKind.COUNTS, encode_totals(Totals(dead_letters={Reason.LIMIT: 4, Reason.LATE: 1}))))
     sink.process(0, rows)
-    assert Counter(written) == Counter([letter("{1}", "each Two"), letter("{2}", "each Three"), there[-1]])
+    assert Counter(written) == Counter([letter("{1}", "each Two"), letter("{2}", "each Three"), second[-1]])
     assert sink.totals.dead_letters == {Reason.LIMIT: 2, Reason.LATE: 1}
 
 
@@ -101,8 +101,7 @@ def test_replicated_events_are_stored_once_in_a_bucket_of_pages() -> None:
         caches: list[BucketCache] = run.caches
         run.batch([(time, graphs)], following - 1)
         for bucket in range(2):
-            held = [cache[run.job, bucket].pages for cache in caches if (run.job, bucket) in cache]
-            for pages in held:
+            for pages in [cache[run.job, bucket].pages for cache in caches if (run.job, bucket) in cache]:
                 most_pages = max(most_pages, pages.page_count)
                 stores = [pages.single.stores] if pages.page_count == 1 else [each.state.stores for each in pages._decoded.values()]
                 if pages.page_count > 1:

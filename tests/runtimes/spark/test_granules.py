@@ -99,7 +99,7 @@ def test_a_new_index_at_every_cut_gives_each_element_and_each_dead_letter_once(s
             index = Index(files, offset, chance.choice((1, 7, 40, 200)), chance.choice((1, 2, 5)))
             batch = index.cuts(files, offset, chance.choice((1, 4, 9)))[: chance.randint(1, 3)]
             end = Offset(batch[-1].time, batch[-1].positions)
-            if chance.random() < 0.3:  # planned again: by another index, or by one that reads
+            if chance.random() < 0.3:  # planned again, from another index or by the planner that reads records
                 again = Index(files, offset, chance.choice((1, 60)), chance.choice((1, 3)))
                 size = chance.choice((1, 5))
                 cuts = again.cuts(files, offset, size, end.time) if chance.random() < 0.7 else read_plan(files, offset, size, end.time)

@@ -61,7 +61,7 @@ def instants_of_stream(seed: int) -> list[tuple[Micros, list[tuple[Triple, ...]]
     return [(now * SECOND, [read_graph(text, PREFIXES, 100) for at, text in elements if at == now]) for now in times]
 
 
-def in_one_piece(spec: ProgramSpec, instants: Instants) -> list[Firing]:
+def by_one_engine(spec: ProgramSpec, instants: Instants) -> list[Firing]:
     engine = Engine(compile_program(spec), Clock())
     firings = [firing for time, graphs in instants for firing in engine.step(time, graphs)[0]]
     return firings + [firing for moment in engine.finish() for firing in moment]
@@ -71,7 +71,7 @@ def in_one_piece(spec: ProgramSpec, instants: Instants) -> list[Firing]:
 @pytest.mark.parametrize("seed", range(3))
 def test_any_batches_and_buckets_equal_one_engine(seed: int) -> None:
     instants = instants_of_stream(seed)
-    expected = in_one_piece(SPEC, instants)
+    expected = by_one_engine(SPEC, instants)
     assert {firing.rule for firing in expected} == LABELS
     assert {placed.unit.name for placed in compile_program(SPEC).layout.units if placed.is_spread} == {"Alone", "Twice", "Up", "Warned"}
     chance = random.Random(seed)
@@ -91,7 +91,7 @@ def test_stored_solutions_are_written_in_segments(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(module, constant, value)
     instants = instants_of_stream(5)
     cuts = list(range(1, len(instants), 2))
-    assert in_layers(SPEC, instants, cuts, 2, 5) == in_one_piece(SPEC, instants)
+    assert in_layers(SPEC, instants, cuts, 2, 5) == by_one_engine(SPEC, instants)
 
 
 @given(temporal_programs(), st.randoms(use_true_random=False))
@@ -114,7 +114,7 @@ def test_random_programs_in_layers_equal_one_engine(program: TemporalProgram, ch
     note(program.rules)
     note(str((cuts, program.elements)))
     seed, buckets = chance.randrange(1 << 30), chance.choice([1, 2, 3])
-    assert in_layers(spec, instants, cuts, buckets, seed) == in_one_piece(spec, instants)
+    assert in_layers(spec, instants, cuts, buckets, seed) == by_one_engine(spec, instants)
 
 
 CONFIG = """\

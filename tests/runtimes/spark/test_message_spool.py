@@ -247,4 +247,4 @@ def test_queue_is_bounded_in_process() -> None:
     assert places(chunk.records) == [(1, 1), (2, 2)]
     assert queue.wait_for_room(0)
     assert queue.read(5) is not None
-    assert queue.offer([message(number) for number in range(9)], lambda: None)  # alone, more than the queue holds
+    assert queue.offer([message(number) for number in range(9)], lambda: None)  # more than its bound, into an empty queue

@@ -124,11 +124,11 @@ def test_accepted_messages_are_in_the_output_once_whatever_is_killed(tmp_path: P
     assert batches(tmp_path, "http/out") == "".join(expected)
     assert server.text() == "".join(expected)
     by_key: dict[str, set[bytes]] = {}
-    for each in server.requests:  # a batch again is the same bytes
+    for each in server.requests:  # a repeated batch has the same bytes
         by_key.setdefault(each.key, set()).add(each.body)
     assert {len(bodies) for bodies in by_key.values()} == {1}
     assert [key.split("/")[:2] for key in by_key] == [["web", "1"]] * len(by_key)
     sent = letters(batches(tmp_path, "http/dead.ndjson"))
     assert sent == letters((tmp_path / "file/dead.ndjson").read_text())
     spool = tmp_path / "http/checkpoint/spool/of-a"
-    assert len(list(spool.glob("*.messages"))) <= 2  # what is in batches is released
+    assert len(list(spool.glob("*.messages"))) <= 2  # segments of written batches are removed

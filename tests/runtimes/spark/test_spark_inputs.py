@@ -71,11 +71,11 @@ def follow(out: str, run: Callable[[Pipeline], Totals], *, on_spark: bool) -> tu
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 
-    world = threading.Thread(target=extend_inputs)
-    world.start()
+    thread = threading.Thread(target=extend_inputs)
+    thread.start()
     with suppress(KeyboardInterrupt):
         run(build(read_config(f"{out}.yaml"), fresh=False, on_spark=on_spark))
-    world.join()
+    thread.join()
     letters = [(x["reason"], x["input"], str(x["file"]).partition("/")[2], x["line"], x["time"]) for x in read(out, "dead.ndjson")]
     return read(out, "out.ndjson"), sorted(letters, key=str)
 

@@ -78,7 +78,7 @@ def test_watched_folder_continues_after_a_restart(tmp_path: Path, monkeypatch: p
     (tmp_path / "c.yaml").write_text(CONFIG)
     put(tmp_path, "a.ndjson", 1, 3, 5)
 
-    def happen() -> None:
+    def extend_inputs() -> None:
         try:
             time.sleep(1)
             put(tmp_path, "b.ndjson", 2, 4)
@@ -88,14 +88,14 @@ def test_watched_folder_continues_after_a_restart(tmp_path: Path, monkeypatch: p
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 
-    world = threading.Thread(target=happen)
-    world.start()
+    thread = threading.Thread(target=extend_inputs)
+    thread.start()
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path)
-    world.join()
+    thread.join()
     planned = sorted(json.loads(file.read_text().splitlines()[1])["batchTimestampMs"] for file in batches(tmp_path))
     assert len(planned) > 1
-    # Spark begins a batch at the first multiple of its trigger (1.5 s) behind the beginning of the last one, or later.
+    # Spark starts a batch at the first multiple of its trigger (1.5 s) after the start of the last one, or later.
     assert all(after // 1_500 > before // 1_500 for before, after in pairwise(planned))
     put(tmp_path, "c.ndjson", 8, 10)
     put(tmp_path, "aa.ndjson", 12)  # first by name, though it appears last

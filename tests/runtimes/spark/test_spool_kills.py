@@ -73,7 +73,7 @@ def test_accepted_messages_outlive_kills(tmp_path: Path) -> None:
         stop.set()
         for client in clients:
             client.join()
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as server:  # it mends the spool
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as server:  # its start repairs the spool
         assert server.stdout is not None
         server.stdout.readline()
         server.kill()

@@ -82,7 +82,7 @@ def read_batch(spec: InputFile, folder: Path, start: Offset, cuts: Sequence[Cut]
 
 
 def in_batches(spec: InputFile, folder: Path, parts: Sequence[Sequence[bytes]], size: int, tasks: int) -> Found:
-    """Each part is spooled by a process of its own, and each batch planned by one, once more from its offsets."""
+    """Each part is spooled by a new spool. Each batch is planned by a new plan, and then again from its offsets."""
     found: list[tuple[int, str]] = []
     dead: list[tuple[int, str, str]] = []
     offset = Offset.start(1)
