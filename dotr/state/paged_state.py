@@ -1,12 +1,13 @@
 """State of a bucket in a worker: one partition, or many small pages of which the recent ones are
 decoded.
 
-Idea: a match has events of one partition key only, so that a large bucket is cut into *pages*, each
-the whole state of some keys. A batch visits the pages that it touches, one after the other. The
-most recently used pages stay decoded, up to a bound for the worker; the others are texts in its
-temporary database (`spill_db`). The texts stay when a page is decoded. When the page is spilled
-again, its additions become one more text; at `MAX_TEXTS` texts a page gets one text instead. A
-layer with timers, where every partition may change without an arrival, has one page.
+Idea: in a layer, a match has events of one partition key, beside those of replicated ports. So a
+large bucket is cut into *pages*, each the whole state of some keys. A batch visits the pages that
+it touches, one after the other. The most recently used pages stay decoded, up to a bound for the
+worker; the others are texts in its temporary database (`spill_db`). The texts stay when a page is
+decoded. When the page is spilled again, its additions become one more text; at `MAX_TEXTS` texts a
+page gets one text instead. A layer with timers, where every partition may change without an
+arrival, has one page.
 Invariant: pages are a function of the logs and of the number of pages; nothing that is written
 depends on which of them are decoded. The texts of a page hold all its events up to some time and
 none later, without those that were expired at the last `SpilledText.closed`.
@@ -64,7 +65,7 @@ PageOf: TypeAlias = Callable[[int, AttributeValues], int]
 
 
 def pages_for(events: int, page_count: int) -> int:
-    """The number of pages for so many events, given the number of pages now.
+    """The number of pages for a number of events, given the present number of pages.
 
     >>> pages_for(65_536, 1), pages_for(65_537, 1), pages_for(260_000, 2048), pages_for(300_000, 2048), pages_for(100, 2048)
     (1, 4096, 2048, 16384, 1)

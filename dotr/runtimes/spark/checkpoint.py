@@ -226,7 +226,7 @@ class Checkpoint:
         return change
 
     def next_generation(self, layout: CheckpointLayout, layers: int) -> CheckpointLayout:
-        """The layout of the next generation, with so many layers, which starts at the query's
+        """The layout of the next generation, with `layers` layers, which starts at the query's
         position."""
         last, offset = self.committed_batch(), self.offset()
         return replace(

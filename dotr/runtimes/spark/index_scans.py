@@ -1,10 +1,11 @@
 """Scans of bounded inputs by tasks, started by the driver's process ahead of the planner.
 
 Idea: the planner has no SparkContext, so a thread of the driver's process runs scans as Spark jobs,
-the input with the least scanned time first, up to a few batches ahead of the last planned one. A
-task writes each piece that it has scanned as a file of the index (`index_files`), which the planner
-waits for. Ranges of plain files are scanned in jobs of a few seconds. Files that have to be scanned
-from their start are scanned by one parallel job, on all cores but one.
+up to a few batches ahead of the last planned one. The next range is always one of the input whose
+greatest scanned time is least. A task writes each piece that it has scanned as a file of the index
+(`index_files`), which the planner waits for. Ranges of plain files are scanned in jobs of a few
+seconds. Files that have to be scanned from their start are scanned by one parallel job, on all
+cores but one.
 Invariant: a piece is removed when the last written batch ends behind it.
 """
 
@@ -114,7 +115,7 @@ def _scan(job: Job, files: IndexFiles, work: dict[str, Any]) -> int:
     ]
     heapify(parts)
     scanned = len(work["ranges"])
-    while parts:  # the file with the least scanned time is scanned next
+    while parts:  # the file whose greatest scanned time is least is scanned next
         greatest, number, piece, found = heappop(parts)
         with suppress(StopIteration):
             part = next(found)

@@ -2,8 +2,8 @@
 instant and writes their firings.
 
 Invariant: a task has whole instants in order, and no firing at an instant uses events of another
-(`Layout.operators`), so the output is that of one engine over the whole stream. Each task starts
-with an empty engine, so a repeated task gives the same output.
+(`Layout.stateful_operators`), so the output is that of one engine over the whole stream. Each task
+starts with an empty engine, so a repeated task gives the same output.
 """
 
 from __future__ import annotations
