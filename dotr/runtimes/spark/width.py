@@ -62,19 +62,19 @@ def move_line(buckets: int, moved: int, cores: Cores, fixed: int | None) -> str:
     return f"The state moves from {buckets} to {moved} bucket{'' if moved == 1 else 's'}: {why}."
 
 
-def width_line(buckets: int, cores: Cores, fixed: int | None) -> str:
+def buckets_line(buckets: int, cores: Cores, fixed: int | None) -> str:
     """The line of `dotr plan` on the number of buckets; empty where it stays and equals that of the
     cores, or is fixed.
 
-    >>> width_line(2, Cores(2, "local[2]"), None)
+    >>> buckets_line(2, Cores(2, "local[2]"), None)
     ''
-    >>> width_line(4, Cores(3, "local[3]"), None)
+    >>> buckets_line(4, Cores(3, "local[3]"), None)
     'The state stays in 4 buckets: local[3] has 3 cores, and it moves to more than 4 cores, or to at most 2.'
-    >>> width_line(1, Cores(None, "spark://host:7077"), None)
+    >>> buckets_line(1, Cores(None, "spark://host:7077"), None)
     'The state stays in 1 bucket unless there are more than 1 cores at the start; then it moves to as many buckets as cores.'
-    >>> width_line(4, Cores(None), None)
+    >>> buckets_line(4, Cores(None), None)
     'The state stays in 4 buckets unless there are more than 4 cores at the start, or at most 2; then it moves to as many buckets as cores.'
-    >>> width_line(4, Cores(None, is_dynamic=True), None)
+    >>> buckets_line(4, Cores(None, is_dynamic=True), None)
     'The state stays in 4 buckets: the cores are allocated dynamically.'
     """
     moved = buckets_at_start(buckets, cores, fixed)
