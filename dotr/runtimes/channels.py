@@ -1,4 +1,4 @@
-"""Channels of a pipeline: its inputs as read in process, existing files and growing ones."""
+"""Channels of a pipeline: its inputs as they are read in process, existing files and growing inputs."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ def first_has_dates(queues: Sequence[MessageQueue]) -> bool | None:
 class PipelineChannels:
     """One channel for each existing file, then one for each growing input, then one for each
     partition of a topic; files and partitions of an input share its rate limit. `received` are the
-    queues of the growing inputs that have a source.
-
-    `channels` grows with `appeared`.
+    queues of the growing inputs that have a source, in their order.
     """
 
     def __init__(self, pipeline: Pipeline, received: Sequence[MessageQueue] = ()) -> None:
@@ -64,12 +62,12 @@ class PipelineChannels:
             self.channels += topics.channels
 
     def appeared(self) -> Iterator[Channel]:
-        """The channels that have come since the last call."""
+        """The channels of the partitions that have appeared since the last call."""
         for topics in self._topics.values():
             yield from topics.appeared()
 
     def connections(self) -> dict[str, bool]:
-        """Whether a broker answers, or a server listens, by name of input."""
+        """The connections by name of input: True if the broker answers, or the server listens."""
         topics = {name: topics.is_connected for name, topics in self._topics.items()}
         return topics | {name: queue.connected for name, queue in self._received.items()}
 

@@ -1,4 +1,4 @@
-"""Settings of a configuration that say how messages become elements: maps, times, contexts."""
+"""Settings of a configuration by which messages become elements: maps, times, contexts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "contexts": ("jsonld",),
     "context": ("jsonld",),
 }
-"""The formats that have a setting."""
+"""The formats that accept a setting."""
 
 _SENT_TIMES: Final[Mapping[SentTime, tuple[str, ...]]] = {
     SentTime.TIMESTAMP: ("kafka",),
@@ -42,7 +42,7 @@ _SENT_TIMES: Final[Mapping[SentTime, tuple[str, ...]]] = {
 
 
 def element_map(config: Config, section: InputSection, number: int) -> ElementMap | None:
-    """Map of a CSV or JSON input, None for other formats; raises `Refused` where keys are missing,
+    """The map of a CSV or JSON input; None for other formats. Raises `Refused` where keys are missing,
     or belong to another format.
     """
     place = config.span("input", number)
@@ -51,10 +51,10 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
     if section.format not in _MAPPED:
         return None
     if section.time is None or section.map is None:
-        place_of_time, thing = ("COLUMN names the column", "a row") if section.format == "csv" else ("PATH names the member", "an object")
+        place_of_time, unit = ("COLUMN names the column", "a row") if section.format == "csv" else ("PATH names the member", "an object")
         needed = {
             "time": f"time: {place_of_time} that holds the time.",
-            "map": f'map: "[] a :Report ; :speed {{{place_of_time.split()[0]}}} ." makes {thing} a graph.',
+            "map": f'map: "[] a :Report ; :speed {{{place_of_time.split()[0]}}} ." makes {unit} a graph.',
         }
         missing = [key for key in needed if getattr(section, key) is None]
         raise Refused(Diagnostic("C202", f"a {section.format} input needs {key}", place, needed[key]) for key in missing)
@@ -94,7 +94,7 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
 
 
 def graph_settings(config: Config, section: InputSection, number: int) -> GraphSettings:
-    """Settings of an input whose messages are RDF; raises `Refused` where a predicate or a context
+    """The settings of an input whose messages are RDF; raises `Refused` where a predicate or a context
     cannot be used.
     """
     time = section.time or ""
@@ -146,7 +146,7 @@ def predicate_of(text: str, prefixes: Prefixes) -> str:
 
 
 def _context_file(config: Config, path: str, location: tuple[str | int, ...]) -> str:
-    """The text of a JSON-LD file with a context, without blanks; raises `Refused`."""
+    """The text of a JSON-LD file with a context; raises `Refused` where it cannot be read or used."""
     file, place = config.files.path(path, location), config.span(*location)
     try:
         text = Path(file).read_text(encoding="utf-8-sig")

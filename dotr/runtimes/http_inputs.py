@@ -15,8 +15,8 @@ _HEADER_CELL: Final = re.compile(r"\$header\.(?:\"([^\"]+)\"|([\w-]+))")
 
 
 def http_source(config: Config, number: int, like: InputFile) -> HttpListen:
-    """The source of an HTTP input, whose messages are read like a file; raises `Refused` (C204) where
-    everybody could send to it."""
+    """The source of the HTTP input `number`; its messages are read like the file `like`. Raises
+    `Refused` (C204) where anybody could send to it."""
     section = config.settings.input[number]
     http = section.http
     assert http is not None

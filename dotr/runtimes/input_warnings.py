@@ -12,16 +12,16 @@ from dotr.sources.mqtt_addresses import overlap, unshared
 
 
 def input_warnings(config: Config) -> Iterator[Diagnostic]:
-    """Warnings of all inputs: those that can hold up all others (I113), MQTT inputs whose quality of
-    service promises nothing (I114), and topics that bring more than meant (I115)."""
+    """Warnings of all inputs: inputs whose silence delays all others (I113), MQTT inputs whose quality
+    of service permits loss (I114), and topic filters that match more than is meant (I115)."""
     yield from idle_warnings(config)
     for number, section in enumerate(config.settings.input):
         if section.mqtt is not None:
-            yield from _promise_warnings(config, number)
+            yield from _loss_warnings(config, number)
             yield from _topic_warnings(config, number)
 
 
-def _promise_warnings(config: Config, number: int) -> Iterator[Diagnostic]:
+def _loss_warnings(config: Config, number: int) -> Iterator[Diagnostic]:
     section = config.settings.input[number]
     mqtt = section.mqtt
     assert mqtt is not None

@@ -47,8 +47,8 @@ class Inputs:
 
 
 def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
-    """Read the input sections of a configuration. Problems are added to `problems`, and their
-    inputs left out."""
+    """Read the input sections of a configuration. Problems are added to `problems`, and inputs with
+    problems are left out."""
     files: list[InputFile] = []
     growing: list[GrowingInput] = []
     topics: list[KafkaInput] = []
@@ -82,8 +82,8 @@ def collect_problems(problems: list[Diagnostic]) -> Iterator[None]:
 
 
 def files_of(config: Config, section: InputSection, number: int) -> list[str]:
-    """Existing files of input `number`; raises `Refused` where a required file or watched folder is
-    missing."""
+    """The existing files of input `number`; empty for standard input and other transports. Raises
+    `Refused` where a required file or watched folder is missing."""
     at = ("input", number, "path")
     if section.path == STANDARD_INPUT or config.transport("input", number) != "path":
         return []
@@ -170,7 +170,7 @@ def _file_like(config: Config, number: int, path: str, delay: Micros, mapped: El
 
 
 def file_of_input(config: Config, name: str, path: str) -> InputFile | None:
-    """A file, read as the input of this name reads its own; None where there is no such input.
+    """The file at `path` with the settings of the input `name`; None where there is no such input.
 
     Raises `Refused` where the section of the input is wrong.
     """
@@ -232,8 +232,8 @@ def _length(config: Config, number: int, key: str, value: str | int, unit: Unit)
 
 
 def spool_problems(config: Config, growing: GrowingInput) -> Iterator[Diagnostic]:
-    """Problem of a standard input that Spark cannot spool for a replay: one in TriG or Turtle, or of
-    N-Triples.
+    """The problem (S107) of a standard input in TriG, Turtle or N-Triples, which Spark cannot spool for
+    a replay.
     """
     names = {Format.TRIG: "TriG", Format.TURTLE: "Turtle", Format.NTRIPLES: "N-Triples"}
     if growing.standard and growing.like.format in names:
@@ -261,12 +261,12 @@ def clock_of_inputs(
     topics: Sequence[OpenedTopics] = (),
     received: FirstHasDates | None = None,
 ) -> Clock:
-    """Clock of a pipeline: time format of the existing files, or of the first record, for which the
-    call waits.
+    """The clock of a pipeline: the time format of the existing files, or of the first record, for which
+    the call waits.
 
     `unit` is that of integer times; notices about times are added to `notices`; `topics` are the
-    Kafka inputs, and `received` looks at the messages of inputs that have a source. Raises
-    `Refused` where an input cannot be read.
+    Kafka inputs, and `received` returns the time format of the messages of inputs that have a
+    source. Raises `Refused` where an input cannot be read.
     """
     if inputs.files or not (inputs.growing or topics):
         return clock_of(inputs.files, unit, notices)
@@ -337,7 +337,7 @@ def _standard_input_has_dates(like: InputFile, notices: list[Diagnostic]) -> boo
 
 
 def checkpoint_clock(checkpoint: str) -> Clock | None:
-    """Clock stored in a checkpoint; None where it is missing or unreadable."""
+    """The clock stored in a checkpoint; None where it is missing or unreadable."""
     try:
         unit, is_dated = json.loads((Path(checkpoint.removeprefix("file://")) / "dotr.json").read_text())["clock"]
         return Clock(Unit.from_written(unit), is_dated)

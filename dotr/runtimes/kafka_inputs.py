@@ -17,7 +17,7 @@ from dotr.sources.kafka.topics import LATEST, KafkaInput, PartitionOffset
 from dotr.sources.records import InputFile
 
 NO_PATHS: Final = ("probe", "pkcs11")
-"""Values of a `location` that are no path."""
+"""Values of a property `*.location` that are no path."""
 
 
 def kafka_input(config: Config, number: int, like: InputFile, idle: Micros | None) -> KafkaInput:
@@ -69,7 +69,7 @@ def _offsets(given: str | Mapping[str, Mapping[str, int]] | None) -> tuple[Parti
 
 
 def open_topics(config: Config, inputs: tuple[KafkaInput, ...]) -> tuple[OpenedTopics, ...]:
-    """The inputs with the partitions that their clusters name; waits until a broker answers.
+    """The inputs with the partitions of their clusters; waits until a broker answers.
 
     Raises `Refused`, with the place of the input, for what cannot succeed: credentials, a
     certificate, an unknown topic.
@@ -94,8 +94,8 @@ def section_span(config: Config, topics: KafkaInput) -> Span:
 
 
 def idle_warnings(config: Config) -> Iterator[Diagnostic]:
-    """Warnings of inputs that grow at a broker and are never idle: one of them, or one of their
-    partitions, that is silent holds up all others."""
+    """Warnings (I113) of inputs of brokers and servers that grow and are never idle: while one of them,
+    or one of their partitions, is silent, no instant closes."""
     for number, section in enumerate(config.settings.input):
         kafka: KafkaInputSection | None = section.kafka
         if section.idle is not None:

@@ -12,8 +12,8 @@ from dotr.sinks.kafka.client import REFUSED, check_properties
 
 
 def kafka_destination(config: Config, at: Location, section: KafkaTopicSection, *, on_spark: bool) -> KafkaDestination:
-    """The destination of a section; raises `Refused` with every problem that can be found without a
-    broker.
+    """The destination of the section at the location `at`; `on_spark` is the runtime. Raises `Refused`
+    with every problem that can be found without a broker.
     """
     tree = config.files.tree
     problems = [

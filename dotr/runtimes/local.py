@@ -1,10 +1,10 @@
-"""The in-process runtime: one pass over the inputs, one step an instant. Every other runtime agrees
-with this one.
+"""The in-process runtime: one pass over the inputs, one step an instant. It is the reference for other
+runtimes.
 
 Invariant: a moment is written once it is complete, so the output of a run that is stopped at any
-time holds whole instants.
+time has whole instants only.
 Memory: the state of the rules, and the elements within the inputs' delays; independent of the
-length of the streams. The many matches of a moment go through sorted runs on disk.
+length of the streams. Many matches of one moment are sorted externally, in runs on disk.
 """
 
 from __future__ import annotations
@@ -45,21 +45,20 @@ _REPORT_SECONDS = 0.25
 _PROGRESS_SECONDS = 1.0
 _INSTANTS_PER_CHECK = 256
 _OBJECTS = 50_000
-"""New objects between two garbage collections where topics are read: the messages that wait have no
-cycles, and looking for them again and again costs a tenth of the time."""
+"""New objects between two garbage collections where topics are read: pending messages have no cycles,
+and scanning them at each collection costs a tenth of the time."""
 
 
 def run_local(
     pipeline: Pipeline, report: ReportTotals, report_progress: ReportProgress = ignore_progress, head: int | None = None
 ) -> Totals:
     """Run a pipeline to the end of its input, or until interrupted; all instants so far are then
-    written.
+    written. Returns the totals of the run.
 
-    `report` and `report_progress` are called several times a second. `head`: the run stops after
-    so many elements, at the end of the instant of the last one; its output is the beginning of the
-    whole run's. Raises `Refused` where an
-    input or output cannot be opened or an output exists already; `RunFailed` where an output cannot
-    be written to its end.
+    `report` and `report_progress` receive totals and progress several times a second. `head`: the
+    run stops after that number of elements, at the end of the instant of the last one; its output
+    is the beginning of the whole run's. Raises `Refused` where an input or output cannot be opened
+    or an output exists already; `RunFailed` where an output cannot be written to its end.
     """
     for destination in pipeline.destinations:
         check_secrets(destination)
@@ -94,7 +93,7 @@ def run_local(
 
 def _with_first_clock(pipeline: Pipeline, received: Sequence[MessageQueue], stop: Stop) -> Pipeline:
     """The pipeline with the format of times of its first message; raises KeyboardInterrupt where a
-    signal comes first."""
+    signal arrives before it."""
     stop.end_write()
     try:
         return with_clock(pipeline, lambda: first_has_dates(received))
@@ -121,7 +120,7 @@ def _frozen_heap(objects: int | None) -> Iterator[None]:
 
 
 class _LocalRun:
-    """A run and its counts so far."""
+    """The loop of a run, and its counts so far."""
 
     def __init__(
         self,
@@ -166,14 +165,14 @@ class _LocalRun:
         """Run to the end of the inputs, or until stopped."""
         stop, engine, sinks, timed, program = self._stop, self.engine, self._sinks, self._timed, self._pipeline.program
         next_report = time.monotonic()
-        terms, asks = self._terms, bool(program.units)
+        terms, has_units = self._terms, bool(program.units)
         try:
             stop.end_write()
             instants = self.instants_of(self._pipeline, report)
             for number, (now, elements) in enumerate(instants if self._head is None else self._first(instants, self._head)):
                 if terms.wanted:
                     terms.note(elements)
-                graphs = program.on_streams(elements) if asks else [triples for _, triples in elements]
+                graphs = program.on_streams(elements) if has_units else [triples for _, triples in elements]
                 closed = close_instant(program, now, graphs)
                 facts, rejected, failing = closed
                 if rejected:
@@ -182,7 +181,7 @@ class _LocalRun:
                     continue
                 if timed:
                     self.write_moments(engine.moments_until(now - 1))
-                firings = engine.match(now, facts, engine.items(now, graphs, closed)) if asks else engine.match(now, facts)
+                firings = engine.match(now, facts, engine.items(now, graphs, closed)) if has_units else engine.match(now, facts)
                 letters = self.dead_letters(now, elements, failing) if failing else ()
                 stop.is_writing = True
                 if firings or self._sorted_runs:
@@ -197,7 +196,7 @@ class _LocalRun:
                     self._write_dead_letter(letter)
                 if engine.failed:
                     self.write_failed_anchors()
-                if asks:
+                if has_units:
                     self.report_contradicted()
                 if facts.facts:
                     self.facts += sum(map(len, facts.facts.values()))
@@ -221,7 +220,7 @@ class _LocalRun:
             self._open.close()
 
     def _first(self, instants: Iterator[tuple[Micros, list[Element]]], head: int) -> Iterator[tuple[Micros, list[Element]]]:
-        """The instants up to the one of element number `head`."""
+        """The instants up to the one with element number `head`."""
         for instant in instants:
             yield instant
             head -= len(instant[1])
@@ -230,32 +229,32 @@ class _LocalRun:
                 return
 
     def dead_letters(self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection]) -> list[DeadLetter]:
-        """The dead letters of elements of an instant."""
+        """The dead letters of the rejected elements of an instant."""
         sourced = self.sourced(now, elements)
         return [sourced[each.element].dead_letter(each.reason, each.why) for each in rejections]
 
     def report_contradicted(self) -> None:
-        """Count and log reports of queries whose windows hold a contradiction."""
+        """Count and log the reports of queries whose windows are inconsistent."""
         for time_of_report, text in self.engine.drain_contradicted():
             self.inconsistent += 1
             self._warnings.report_inconsistency(time_of_report, text, self._clock)
 
     def write_failed_anchors(self) -> None:
-        """Write the dead letters of anchors at which rules failed or went over a limit."""
+        """Write the dead letters of anchors at which rules failed or exceeded a limit."""
         for dead_letter in self.engine.failed:
             self._write_dead_letter(dead_letter)
         self.engine.failed.clear()
 
     def sourced(self, now: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
-        """The elements with their records. Files are read a second time for records, up to this
-        instant.
+        """The elements with their records. Where they have none, the files are read a second time, up to
+        this instant.
         """
         if isinstance(elements, LiveElements):
             return elements.sourced()
         if not all(isinstance(element, SourcedElement) for element in elements):
             if self._second_pass is None:
                 self._second_pass = merged(self._pipeline.inputs, lambda letter: None, trace=True)
-            elements = next(again for time, again in self._second_pass if time == now)
+            elements = next(read_again for time, read_again in self._second_pass if time == now)
         return [element for element in elements if isinstance(element, SourcedElement)]
 
     def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
@@ -301,14 +300,14 @@ class _LocalRun:
             self._write_refused()
 
     def _write_refused(self) -> None:
-        """Write the dead letters of events that a sink cannot take."""
+        """Write the dead letters of events that a sink cannot accept."""
         for letter in self._refused:
             self._write_dead_letter(letter)
         self._refused.clear()
 
     def _write_sorted(self, firings: list[Firing]) -> None:
-        """Write and count the firings of an instant that has many: all of them, or none where a
-        signal comes.
+        """Write and count the firings of an instant that has many. On a signal none of them stays
+        written, where all sinks can be truncated.
         """
         runs, stop = self._sorted_runs, self._stop
         runs.add(firings, len(firings))
@@ -333,7 +332,7 @@ class _LocalRun:
         self.remove_temporary_files()
 
     def _buffer(self, firings: list[Firing]) -> None:
-        """Buffer firings of an instant that has many, in memory or as sorted runs on disk."""
+        """Buffer firings of an instant with many, in memory or as sorted runs on disk."""
         try:
             self._sorted_runs.add(firings, len(firings))
         except OSError as error:
@@ -365,7 +364,7 @@ class _LocalRun:
     def reject_elements(
         self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection], facts: InstantFacts
     ) -> list[Element]:
-        """Write the dead letters of elements left out of an instant; returns all of its elements,
+        """Write the dead letters of elements rejected from an instant; returns all of its elements,
         with their records.
         """
         sourced: list[Element] = [*self.sourced(now, elements)]
@@ -394,8 +393,8 @@ class _LocalRun:
             self._dead_letter_sink.write_items([letter])
 
     def report_progress(self) -> None:
-        """Report the progress of the run. Complete files are read no further than needed, so all of
-        them have the same progress.
+        """Report the progress of the run. Complete files are read up to the closed time, so all have the
+        same progress.
         """
         self._progress_reported_at = time.monotonic()
         if self._report_progress is ignore_progress:
@@ -433,8 +432,8 @@ class _LocalRun:
         )
 
     def _rule_counts(self, *, latest: bool) -> Mapping[str, RuleCounts]:
-        """The counts of rules; unless `latest`, at times so far apart that they cost no more than a
-        hundredth of the run: they take 10 ms for 10,000 rules.
+        """The counts of rules. Collecting them takes 10 ms for 10,000 rules, so unless `latest` they are
+        collected at intervals that bound the cost to a hundredth of the run.
         """
         start = time.monotonic()
         if latest or start >= self._rules_due:

@@ -1,4 +1,4 @@
-"""Sources of messages in a configuration: what receives them from a broker, or as a server."""
+"""Sources of messages in a configuration: subscriptions at a broker, and servers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dotr.sources.records import InputFile
 
 
 def message_source(config: Config, number: int, like: InputFile) -> MessageSource | None:
-    """The source of input `number`, whose messages are read like a file; None where its elements are
-    not received.
+    """The source of input `number`, whose messages are read like the file `like`; None where the input
+    is read, not received.
 
     Raises `Refused` with every problem of its section that is found without a connection.
     """

@@ -17,7 +17,7 @@ from dotr.sources.mqtt_messages import MqttSource
 from dotr.sources.times import parse_delay
 
 _LONGEST_SESSION: Final = 0xFFFF_FFFF
-"""Seconds; a broker keeps such a session for ever."""
+"""Seconds of a session without expiry (MQTT 5)."""
 
 
 def mqtt_source(config: Config, number: int) -> MqttSource:
@@ -39,7 +39,7 @@ def mqtt_destination(config: Config, number: int) -> MqttDestination:
 
 
 def _broker(config: Config, at: tuple[str | int, ...], section: MqttSection, name: str) -> MqttBroker:
-    """The broker of a section; `name` is that of the input or output, for the name of the session."""
+    """The broker of a section; `name` is that of the input or output, and part of the client ID."""
     parts = urlsplit(section.url)
     problems: list[Diagnostic] = []
 
@@ -86,5 +86,6 @@ def _unreadable(path: str, config: Config, location: tuple[str | int, ...]) -> l
 
 
 def _credentials(username: str | None, password: Secret | None) -> Callable[[], Credentials]:
-    """A function that reads the password from the environment at each call."""
+    """A function that returns the credentials, with the password as it is in the environment at the
+    call."""
     return lambda: Credentials(username, None if password is None else password.reveal())

@@ -1,10 +1,10 @@
 """Locks of a run on its outputs: no other run writes or removes them before this one ends.
 
 Idea: beside each output, the dead letters and the checkpoint is a hidden file, `.fire.ndjson.lock`,
-locked with flock(2) and naming its holder. The kernel releases a lock when its process ends, so the
-lock file of a killed run locks nothing. On a shared disk a lock reaches as far as the disk's flock.
-Where no lock file can be made, an existing output is locked itself; where no lock is possible, the
-run goes on without one.
+which is locked with flock(2) and names its holder. The kernel releases a lock when its process
+ends, so the lock file of a killed run locks nothing. On a shared disk the lock holds for the
+machines among which the disk supports flock. Where no lock file can be made, an existing output is
+locked itself; where no lock is possible, the run continues without one.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def _try_lock(number: int) -> bool:
 
 
 def _has_name(number: int, path: Path) -> bool:
-    """True where `path` is still the open file; its holder removes the name before it releases the
-    lock."""
+    """True if `path` is still the name of the open file; a holder removes the name before it releases
+    the lock."""
     try:
         named = os.stat(path)
     except FileNotFoundError:

@@ -30,8 +30,8 @@ class Outputs:
 
 
 def read_outputs(config: Config, problems: list[Diagnostic], *, on_spark: bool) -> Outputs:
-    """Read the outputs of a configuration. Problems are added to `problems`, and their outputs left
-    out. `on_spark` is the runtime.
+    """Read the outputs of a configuration. Problems are added to `problems`, and outputs with problems
+    are left out. `on_spark` is the runtime.
     """
     events: list[Output] = []
     dead_letters: Destination | None = None
@@ -102,7 +102,7 @@ def targets_of(config: Config) -> tuple[Target, ...]:
     """Paths that a pipeline writes to: outputs in order, dead letters if configured, the checkpoint
     last.
 
-    The checkpoint is beside the first of these where no place is named, and beside the
+    Without `spark.checkpoint` the checkpoint is beside the first of these, or beside the
     configuration where there is none.
     """
     targets = [*_paths(config)]

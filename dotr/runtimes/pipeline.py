@@ -44,11 +44,13 @@ from dotr.sources.watched_folders import GrowingInput
 class SparkSettings:
     """Settings of a run on Spark.
 
-    `master`: None leaves it to spark-submit; `batch`: approximate number of elements of a batch;
-    `restarts`: restarts of a failed query without a batch in between; `trigger`: least time in µs
-    between the starts of two batches of growing inputs; `archive`: the archive of Spark's classes
-    is used; `buckets`: the number of buckets of the state, None: that of the cores; `groups`: that
-    of groups of rules.
+    - `master`: None leaves it to spark-submit.
+    - `batch_elements`: approximate number of elements of a batch.
+    - `restarts`: restarts of a failed query without a batch in between.
+    - `trigger_interval`: least time in µs between the starts of two batches of growing inputs.
+    - `archive`: True if the archive of Spark's classes is used.
+    - `buckets`: the number of buckets of the state; None: that of the cores.
+    - `groups`: the number of groups of rules.
     """
 
     master: str | None
@@ -64,7 +66,7 @@ class SparkSettings:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Compiled program with inputs and outputs.
+    """A compiled program with its inputs and outputs.
 
     `inputs`: existing files; `growing`: watched folders and standard input; `rates`: greatest
     number of records a second, and `paces`: of seconds of event time, by name of input; `topics`:
@@ -167,9 +169,10 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
 
 
 def with_clock(pipeline: Pipeline, received: FirstHasDates) -> Pipeline:
-    """A pipeline with the format of times of its first record, for which the call waits.
+    """The pipeline with the format of times of its first record, for which the call waits.
 
-    `received` looks at the messages received so far, as `clock_of_inputs` calls it.
+    `received` returns the format of times of the messages received so far, as for
+    `clock_of_inputs`.
     """
     notices: list[Diagnostic] = []
     clock = clock_of_inputs(Inputs(pipeline.inputs, pipeline.growing), pipeline.clock.unit, notices, pipeline.topics, received)

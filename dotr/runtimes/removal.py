@@ -1,8 +1,8 @@
 """Removal of outputs and checkpoint for `--fresh`, after a check that a run made them.
 
 A path in a configuration may be wrong, such as `.` for `out`. So a path is removed only by its
-content: a file that begins like an output or a dead letter; a folder of nothing but batches; a
-checkpoint with dotr.json and nothing but a run's entries.
+content: a file with the beginning of an output or of dead letters, a folder that has batches only,
+or a checkpoint that has dotr.json and entries of a run only.
 Invariant: all targets are checked before the first is removed.
 """
 
@@ -41,10 +41,10 @@ _PARQUET_END: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Path that a pipeline writes to.
+    """A path that a pipeline writes to.
 
-    `what` names its purpose in messages, `place` is its span in the configuration; `checkpoint`:
-    the path is the checkpoint.
+    `purpose` names it in messages, `span` is its place in the configuration; `checkpoint`: the path
+    is the checkpoint.
     """
 
     purpose: str

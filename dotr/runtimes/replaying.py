@@ -1,8 +1,8 @@
 """Replay of the inputs of a configuration, as they are now.
 
-Idea: the files are merged as a run merges them, without locks, rate limits and outputs. An input
-that grows has not ended: its files so far bound what is closed, and being idle lets nothing pass,
-since no wall clock is replayed. Standard input is read from its copy in the checkpoint.
+Idea: the files are merged as a run merges them, without locks, rate limits and outputs. A growing
+input has not ended, so only instants up to its watermark are closed. It is never idle, since no
+wall clock is replayed. Standard input is read from its copy in the checkpoint.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, n
 
 
 def _copied_input(config: Config, like: InputFile, spool: Path) -> tuple[InputFile, ...]:
-    """Segments of the copy of standard input; raises `Refused` where its beginning is missing."""
+    """The segments of the copy of standard input; raises `Refused` (C217) where its beginning is
+    missing."""
     copy = Spooled(like, spool)
     files: list[InputFile] = []
     if spool.is_dir():
@@ -99,7 +100,8 @@ def _copied_input(config: Config, like: InputFile, spool: Path) -> tuple[InputFi
 
 
 def _copied_messages(config: Config, growing: GrowingInput, checkpoint: Path) -> tuple[InputFile, ...]:
-    """Segments of the copy of received messages; raises `Refused` where their beginning is missing."""
+    """The segments of the copy of received messages; raises `Refused` (C217) where their beginning is
+    missing."""
     name = growing.like.input
     folder = spool_folder(checkpoint, name)
     files = Segments(growing.like, folder).complete()
@@ -139,7 +141,7 @@ class _Sequence:
         return Lateness(self.files[0].delay, single=self.files[0].single)
 
     def place(self, file: InputFile, line: int) -> ElementPlace:
-        """The place of a line as the user knows it."""
+        """The place of a line in the file or input that the user has named."""
         segment = SEGMENT.fullmatch(os.path.basename(file.path)) if self.spool else None
         if segment is None:
             return ElementPlace(self.address or file.path, line)
@@ -165,15 +167,13 @@ class _InputReplay:
         self.progress = []
         latest: list[Record] = []
 
-        def remembered(records: Iterator[Record]) -> Iterator[Record]:
+        def noted(records: Iterator[Record]) -> Iterator[Record]:
             for record in records:
                 latest[:] = [record]
                 yield record
 
         with ExitStack() as stack:
-            sources = [
-                RecordSource(sequence.files[0], remembered(sequence.records(stack)), sequence.lateness()) for sequence in self.sequences
-            ]
+            sources = [RecordSource(sequence.files[0], noted(sequence.records(stack)), sequence.lateness()) for sequence in self.sequences]
             places = {id(file): sequence for sequence in self.sequences for file in sequence.files}
 
             def reject(dead_letter: DeadLetter) -> None:
@@ -214,8 +214,8 @@ class _InputReplay:
             name = source.file.input
             if name not in passed:
                 greatest[name] = max(greatest.get(name, -LAST_MICRO), source.lateness.passed)
-        return [InputProgress(name, None if time <= _NOTHING else time, name not in passed) for name, time in greatest.items()]
+        return [InputProgress(name, None if time <= _NO_ELEMENT else time, name not in passed) for name, time in greatest.items()]
 
 
-_NOTHING: Final = -LAST_MICRO // 2
-"""A watermark before all times: its input has no element."""
+_NO_ELEMENT: Final = -LAST_MICRO // 2
+"""The bound of watermarks before all times, of inputs without elements."""

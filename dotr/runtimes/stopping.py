@@ -28,13 +28,13 @@ class Stop:
         self.requested = False
 
     def end_write(self) -> None:
-        """Allow interrupts again; raises KeyboardInterrupt where a signal came during the write."""
+        """Allow interrupts again; raises KeyboardInterrupt where a signal arrived during the write."""
         self.is_writing = False
         if self.requested:
             raise KeyboardInterrupt
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt where a signal came."""
+        """Raise KeyboardInterrupt where a signal has arrived."""
         if self.requested:
             raise KeyboardInterrupt
 

@@ -31,10 +31,11 @@ from dotr.state.spill_db import SpillDatabase
 from dotr.state.state_log import Consumption, Manifest, added_since, live_consumption, live_events, track_consumption
 
 _PARTITIONS: Final = 1 << 24
-"""Buckets times pages stay below it: the ordinals of composite events have so many bits for them."""
+"""Bound of the product of buckets and pages: the ordinals of composite events have 24 bits for it."""
 
 SMALL: Final = 2_000
-"""Most events of a bucket retention as one text. Logs become one text again below a quarter of it."""
+"""Most events of a bucket that is stored as one text. Logs become one text again below a quarter of
+it."""
 
 
 @dataclass(slots=True)
@@ -66,8 +67,8 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class BucketContext:
-    """The layer of a bucket and the number of buckets. `timed`: the layer has timers, so that time
-    alone may touch any partition."""
+    """The layer of a bucket and the number of buckets. `timed`: the layer has timers, so that any
+    partition may change without an arrival."""
 
     stage: StageTwo
     layer: Layer
@@ -75,17 +76,17 @@ class BucketContext:
     timed: bool
 
     def pages_for(self, pages: PagedState) -> int:
-        """The number of pages that a bucket is to have. A layer with timers has one."""
+        """The required number of pages of a bucket. A layer with timers has one."""
         if self.timed:
             return 1
         return min(pages_for(self.paged_events(pages), pages.page_count), 1 << (_PARTITIONS // self.buckets).bit_length() - 1)
 
     def empty_pages(self, pages: int = 1) -> PagedState:
-        """An empty bucket of so many pages."""
+        """An empty bucket of `pages` pages."""
         return PagedState(self.layer, self.stage.start, self.buckets, pages, spill_database)
 
     def paged_events(self, pages: PagedState) -> int:
-        """The number of events that pages divide: all but those at replicated ports."""
+        """The number of events that are divided over pages: all but those at replicated ports."""
         replicated = replicated_ports(self.layer)
         return sum(count for port, count in enumerate(pages.event_counts) if port not in replicated)
 

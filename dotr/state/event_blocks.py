@@ -44,11 +44,11 @@ class EventBlock(NamedTuple):
         EventBlock(terms=['<a>', '<b>'], times=[5, 7], ordinals=[0, 1], columns=[[0, 1]])
         """
         terms, arity, times, ordinals, numbers = json.loads(line)
-        return EventBlock(terms, times, ordinals, [numbers[place::arity] for place in range(arity)])
+        return EventBlock(terms, times, ordinals, [numbers[column::arity] for column in range(arity)])
 
     @staticmethod
     def of_events(events: Sequence[StoredEvent]) -> EventBlock:
-        """The block of some events of one length."""
+        """The block of events whose rows have the same length."""
         numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
         columns = [list(map(numbers.__getitem__, column)) for column in zip(*[event[2] for event in events], strict=True)]
         return EventBlock(list(numbers), [event[0] for event in events], [event[1] for event in events], columns)
@@ -70,15 +70,15 @@ class EventBlock(NamedTuple):
         term = self.terms.__getitem__
         return zip(*[map(term, column) for column in self.columns], strict=True) if self.columns else repeat((), len(self.times))
 
-    def chosen(self, places: Sequence[int]) -> EventBlock:
-        """The events at some places, in their order.
+    def chosen(self, positions: Sequence[int]) -> EventBlock:
+        """The events at `positions`, in that order.
 
         >>> EventBlock(["<a>", "<b>"], [5, 7, 9], [0, 1, 2], [[0, 1, 0]]).chosen([0, 2])
         EventBlock(terms=['<a>', '<b>'], times=[5, 9], ordinals=[0, 2], columns=[[0, 0]])
         """
 
         def of(column: Sequence[int]) -> list[int]:
-            return list(map(column.__getitem__, places))
+            return list(map(column.__getitem__, positions))
 
         return EventBlock(self.terms, of(self.times), of(self.ordinals), [of(column) for column in self.columns])
 
@@ -90,7 +90,7 @@ class EventBlock(NamedTuple):
         return EventBlock(self.terms, self.times[first:], self.ordinals[first:], [column[first:] for column in self.columns])
 
     def buckets_by(self, key: int, bucket_of: Callable[[Term | None], int]) -> Sequence[int]:
-        """The bucket of each event, by the bucket of the term at a place.
+        """The bucket of each event, which is that of its term in the column `key`.
 
         >>> EventBlock(["<a>", "<b>"], [5, 7, 9], [0, 0, 0], [[0, 1, 0]]).buckets_by(0, lambda term: 4 if term == "<b>" else 3)
         [3, 4, 3]
@@ -100,10 +100,10 @@ class EventBlock(NamedTuple):
         return list(map(found.__getitem__, column))
 
 
-def joined(blocks: Sequence[EventBlock]) -> EventBlock:
-    """Blocks one behind the other as one, whose times may be in any order.
+def concatenated(blocks: Sequence[EventBlock]) -> EventBlock:
+    """The concatenation of blocks, whose times may be in any order.
 
-    >>> joined([EventBlock(["<a>"], [5], [0], [[0]]), EventBlock(["<b>", "<a>"], [3, 7], [0, 0], [[0, 1]])])
+    >>> concatenated([EventBlock(["<a>"], [5], [0], [[0]]), EventBlock(["<b>", "<a>"], [3, 7], [0, 0], [[0, 1]])])
     EventBlock(terms=['<a>', '<b>'], times=[5, 3, 7], ordinals=[0, 0, 0], columns=[[0, 1, 0]])
     """
     if len(blocks) == 1:
@@ -119,7 +119,7 @@ def joined(blocks: Sequence[EventBlock]) -> EventBlock:
 
 
 def united(blocks: Sequence[EventBlock], tie_order: Callable[[AttributeValues], object] | None, *, overlap: bool = True) -> EventBlock:
-    """The events of blocks in the order of time, each once: equal time and ordinal are one event.
+    """The union of blocks in the order of time; equal time and ordinal are one event.
 
     Args:
         blocks: blocks of one log, each in order of time, so that sorting merges them.
@@ -132,23 +132,23 @@ def united(blocks: Sequence[EventBlock], tie_order: Callable[[AttributeValues], 
     >>> united([one, other], None, overlap=False).times
     [5, 5, 7, 9]
     """
-    whole = joined([block for block in blocks if block.times])
+    whole = concatenated([block for block in blocks if block.times])
     if not whole.times:
         return whole
     order = sorted(range(len(whole.times)), key=whole.times.__getitem__)
     if overlap:
         first: dict[tuple[Micros, int], int] = {}
         times, ordinals = map(whole.times.__getitem__, order), map(whole.ordinals.__getitem__, order)
-        for place, moment in zip(order, zip(times, ordinals, strict=True), strict=True):
-            first.setdefault(moment, place)
+        for position, moment in zip(order, zip(times, ordinals, strict=True), strict=True):
+            first.setdefault(moment, position)
         order = list(first.values())
     whole = whole.chosen(order)
     return whole if tie_order is None else whole.chosen(_in_tie_order(whole, tie_order))
 
 
 def _in_tie_order(block: EventBlock, tie_order: Callable[[AttributeValues], object]) -> list[int]:
-    """The places of a block's events in order of time and ties."""
-    places: list[int] = []
+    """The positions of a block's events in order of time and ties."""
+    positions: list[int] = []
     rows, times, end = list(block.rows()), block.times, len(block.times)
     start = 0
     while start < end:
@@ -156,11 +156,11 @@ def _in_tie_order(block: EventBlock, tie_order: Callable[[AttributeValues], obje
         while after < end and times[after] == times[start]:
             after += 1
         if after - start == 1:
-            places.append(start)
+            positions.append(start)
         else:
-            places += sorted(range(start, after), key=lambda place: (tie_order(rows[place]), block.ordinals[place]))
+            positions += sorted(range(start, after), key=lambda position: (tie_order(rows[position]), block.ordinals[position]))
         start = after
-    return places
+    return positions
 
 
 def lines_of(block: EventBlock) -> Iterator[bytes]:

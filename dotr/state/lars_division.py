@@ -1,10 +1,10 @@
 """Division of the state of a LARS file over buckets, and its union, where their number changes.
 
-Idea: an atom belongs to the bucket of the term at its predicate's key (`dotr.layout.lars_keys`):
-atoms that windows reach, runs, counted pairs, and what waits for its point. Times of points belong
-to all buckets; one engine has those of all. A bucket of a file may have atoms of other keys, from a
-division that left them there; only its own are taken.
-Example: of `Hot(?x) :- :temp(?x, ?v) IN [4 s] .` each triple of :temp goes to the bucket of its
+Idea: an atom belongs to the bucket of the term at its predicate's key (`dotr.layout.lars_keys`).
+This holds for atoms in windows, runs, counted pairs, and input whose point is not evaluated yet.
+The times of points are copied to every bucket, and a union has those of all. A bucket may also have
+atoms of other keys that an earlier division has left there; these are dropped.
+Example: of `Hot(?x) :- :temp(?x, ?v) IN [4 s] .` each triple of :temp belongs to the bucket of its
 subject.
 """
 
@@ -33,7 +33,7 @@ IsOwn: TypeAlias = Callable[[Term | None], bool]
 
 
 class LarsDivision:
-    """The division of a file's state."""
+    """Divides the states of one LARS file."""
 
     def __init__(self, unit: LarsUnit, context: UnitContext) -> None:
         key = lars_key(unit.file)
@@ -51,10 +51,10 @@ class LarsDivision:
         Args:
             state: that of the whole file, or of a bucket.
             buckets: the number of parts.
-            bucket_before: the bucket, and the number of buckets, of which it is the state.
+            bucket_before: the old bucket and the old number of buckets; None for a whole file.
 
         Raises:
-            StateError: it is of another form.
+            StateError: the state is of another form.
         """
 
         def part(number: int) -> UnitSnapshot:
@@ -104,7 +104,7 @@ class LarsDivision:
 
     def _is_own_row(self, rows: AtomRows, row: Sequence[Term | None], is_own: IsOwn) -> bool:
         """True for the row of an atom of the part's keys, or of a predicate without a key; a time may
-        stand behind the atom's terms."""
+        follow the atom's terms."""
         match rows.predicate:
             case PropertyName(None):
                 return is_own(self._key_of_triple(row))
@@ -126,15 +126,15 @@ class LarsDivision:
         return obj if predicate in self._objects and predicate != RDF_TYPE else subject
 
     def _key_of_event(self, label: str, event: Sequence[Term]) -> Term | None:
-        """The key of an event, in which each name stands before its term."""
+        """The key of an event, which lists each name before its term."""
         place = self._places.get(EventName(label))
         names = list(event[::2])
         return event[2 * names.index(str(place)) + 1] if place in names else None
 
 
 def united_lars(parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-    """The state of a bucket of a file as that of its parts, which have different keys. A part may have
-    come to an earlier point than another: nothing has changed in it since."""
+    """The state of a bucket of a file, united from its parts, which have different keys. A part at an
+    earlier point than another has not changed since that point."""
     rests = [json.loads(part.rest) for part in parts]
     first = min((rest[0] for rest in rests if rest[0] is not None), default=None)
     last, passed, point = (max((rest[place] for rest in rests if rest[place] is not None), default=None) for place in (1, 2, 3))

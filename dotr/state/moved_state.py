@@ -1,6 +1,6 @@
-"""State of a bucket of rules on its way to another place, and the form in which it waits there.
+"""State of a bucket of rules while it is moved, and the file that holds it until the bucket starts.
 
-Idea: a bucket that has no stored value yet starts from a file. Its first line tells the number of
+Idea: a bucket that has no stored value yet starts from a file. Its first line has the number of
 lines of each store and queue, and the consumed events; each further line is a block of events, as
 in a segment.
 """
@@ -35,7 +35,7 @@ class MovedState(NamedTuple):
 
     @staticmethod
     def of_snapshot(state: StateSnapshot) -> MovedState:
-        """The same state."""
+        """The state of a snapshot as blocks."""
 
         def blocks(logs: Sequence[Sequence[StoredEvent]]) -> list[list[EventBlock]]:
             return [[EventBlock.of_events(log)] if log else [] for log in logs]
@@ -44,7 +44,7 @@ class MovedState(NamedTuple):
 
     @property
     def snapshot(self) -> StateSnapshot:
-        """The same state, event by event."""
+        """The state as lists of events."""
 
         def events(logs: Sequence[Sequence[EventBlock]]) -> list[list[StoredEvent]]:
             return [[event for block in log for event in block.events()] for log in logs]
@@ -62,7 +62,7 @@ class MovedState(NamedTuple):
         head = {
             "moved": FORM,
             "passed": self.passed,
-            "consumed": [sorted(used) for used in self.consumed],
+            "consumed": [sorted(pairs) for pairs in self.consumed],
             "lines": [[len(log) for log in logs] for logs in lines],
         }
         first = json.dumps(head, separators=(",", ":")).encode() + b"\n"
@@ -84,13 +84,13 @@ class MovedState(NamedTuple):
             if head["moved"] != FORM:
                 raise StateError(f"its form is {head['moved']}, this release reads {FORM}")
             events, waiting = ([blocks_of(islice(lines, number)) for number in numbers] for numbers in head["lines"])
-            return MovedState(events, [[(time, ordinal) for time, ordinal in used] for used in head["consumed"]], waiting, head["passed"])
+            return MovedState(events, [[(time, ordinal) for time, ordinal in pairs] for pairs in head["consumed"]], waiting, head["passed"])
         except (IndexError, KeyError, TypeError, ValueError) as error:
             raise error if isinstance(error, StateError) else StateError(f"it cannot be read ({error})") from error
 
 
 def is_moved(written: bytes) -> bool:
-    """True for the form in which moved state waits.
+    """True for the text of a file of moved state.
 
     >>> is_moved(MovedState([], [], [], None).encode()), is_moved(b"")
     (True, False)
@@ -102,8 +102,8 @@ def blocks_of_state(written: bytes, segments: Iterable[tuple[int, bytes]]) -> Mo
     """The state of a bucket of rules from its stored value.
 
     Args:
-        written: the value: a text, a manifest, or what was moved there.
-        segments: of a manifest, each with the number of its log, in the order of their positions.
+        written: the value: a text, a manifest, or the text of a file of moved state.
+        segments: those of a manifest, each with the number of its log, in the order of positions.
 
     Raises:
         StateError: the value cannot be read.
@@ -131,17 +131,18 @@ def blocks_of_state(written: bytes, segments: Iterable[tuple[int, bytes]]) -> Mo
 
 
 def restore_moved(state: State, written: bytes) -> State:
-    """A fresh state, filled with moved state. Raises StateError where it is that of another layer."""
+    """Fill the empty `state` with moved state, and return it. Raises StateError where the moved state is
+    that of another layer."""
     moved = MovedState.decode(written)
-    assert moved is not None, "the state waits in this form"
+    assert moved is not None, "the text is that of a file of moved state"
     counts = (moved.events, state.stores), (moved.consumed, state.consumed), (moved.waiting, state.waiting)
-    if any(len(there) != len(places) for there, places in counts):
+    if any(len(moved_slots) != len(slots) for moved_slots, slots in counts):
         raise StateError("it belongs to another program")
     for store, blocks in zip(state.stores, moved.events, strict=True):
         if events := list(_events(blocks)):
             store.extend(events)
-    for used, pairs in zip(state.consumed, moved.consumed, strict=True):
-        used.update(pairs)
+    for consumed, pairs in zip(state.consumed, moved.consumed, strict=True):
+        consumed.update(pairs)
     for waiting, blocks in zip(state.waiting, moved.waiting, strict=True):
         waiting.extend(_events(blocks))
     state.passed = moved.passed

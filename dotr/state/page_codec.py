@@ -33,7 +33,7 @@ def encode_part(events: Mapping[int, Sequence[StoredEvent]], pairs: Sequence[Con
 
 
 def decode_parts(bodies: Iterable[bytes]) -> PagePart:
-    """The union of parts of one page, which come in order of time.
+    """The union of parts of one page, which are in order of time.
 
     >>> first, second = (5, 0, ('"a"', None)), (7, 1, ('"a"', '"b"'))
     >>> bodies = encode_part({0: [first], 1: [first]}, [(0, 5, 0, 3)]), encode_part({}, []), encode_part({0: [second] * 2}, [(1, 7, 1, 3)])

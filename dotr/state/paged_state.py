@@ -1,17 +1,18 @@
 """State of a bucket in a worker: one partition, or many small pages of which the recent ones are
 decoded.
 
-Idea: partition keys never meet in a rule, so that a large bucket is cut into *pages*, each the
-whole state of some keys. A batch visits the pages that it touches, one after the other. The most
-recently used pages stay decoded, up to a bound for the worker; the others are texts in its
-temporary database (`spill_db`). The texts stay when a page is decoded. When the page is spilled
-again, its additions become one more text, and now and then all texts of a page are replaced by one.
-A layer with timers, where time alone touches every partition, has one page.
+Idea: in a layer, a match has events of one partition key, beside those of replicated ports. So a
+large bucket is cut into *pages*, each the whole state of some keys. A batch visits the pages that
+it touches, one after the other. The most recently used pages stay decoded, up to a bound for the
+worker; the others are texts in its temporary database (`spill_db`). The texts stay when a page is
+decoded. When the page is spilled again, its additions become one more text; at `MAX_TEXTS` texts a
+page gets one text instead. A layer with timers, where every partition may change without an
+arrival, has one page.
 Invariant: pages are a function of the logs and of the number of pages; nothing that is written
 depends on which of them are decoded. The texts of a page hold all its events up to some time and
 none later, without those that were expired at the last `SpilledText.closed`.
 Cost: the pages that a batch touches, and their events. Memory: the bound, plus any single page
-above a quarter of it, and what is at replicated ports (`shared_stores`).
+above a quarter of it, and the events of replicated ports (`shared_stores`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ MAX_PAGES: Final = 1 << 16
 """Most pages of a bucket."""
 
 PAGE_EVENTS: Final = 32
-"""Intended events per page; a bucket is divided anew at four times as many."""
+"""Intended events per page; a bucket gets another number of pages at four times as many."""
 
 MAX_UNPAGED: Final = 65_536
 """Most events of a bucket of one page."""
@@ -64,7 +65,7 @@ PageOf: TypeAlias = Callable[[int, AttributeValues], int]
 
 
 def pages_for(events: int, page_count: int) -> int:
-    """The number of pages for so many events, given the number of pages now.
+    """The number of pages for a number of events, given the present number of pages.
 
     >>> pages_for(65_536, 1), pages_for(65_537, 1), pages_for(260_000, 2048), pages_for(300_000, 2048), pages_for(100, 2048)
     (1, 4096, 2048, 16384, 1)
@@ -105,8 +106,8 @@ class _DecodedPage:
 
 
 class PagedState:
-    """The pages of one bucket. `start` makes the empty state of a page, of which some stores may be
-    borrowed: those of replicated ports, which are there once."""
+    """The pages of one bucket. `start` makes the empty state of a page, with the given stores in the
+    place of new ones: those of replicated ports, which all pages share."""
 
     def __init__(
         self,
@@ -155,11 +156,11 @@ class PagedState:
         return self._shared is not None
 
     def share(self, port: int, time: Micros, arrivals: Sequence[tuple[int, AttributeValues]], after: Micros) -> bool:
-        """Store what arrives at a replicated port in a batch of times later than `after` (µs), if
-        the port is one; False: it is for a page."""
+        """Store the arrivals at a replicated port, in a batch of times later than `after` (µs). False
+        for any other port, whose arrivals belong to pages."""
         if self._shared is None or port not in self._shared:
             return False
-        self._added[port].append((0, self._shared.arrive(port, time, arrivals, after)))
+        self._added[port].append((0, self._shared.add_arrivals(port, time, arrivals, after)))
         return True
 
     def set_single(self, state: State) -> None:
@@ -200,7 +201,7 @@ class PagedState:
         return delta
 
     def load(self, log: Iterable[tuple[int, StoredEvent]], consumed: Iterable[Consumption]) -> None:
-        """Fill an empty bucket from its logs; each event comes with its port."""
+        """Fill an empty bucket from its logs: pairs of port and event, in the order of each log."""
         sets_of: dict[int, dict[tuple[Micros, int], list[int]]] = defaultdict(dict)
         for number, time, ordinal, _ in consumed:
             sets_of[self._consumed_at[number]].setdefault((time, ordinal), []).append(number)
@@ -285,10 +286,10 @@ class PagedState:
         events of each port."""
         each.state.expire(closed + 1)
         each.closed = closed
-        held = self._event_counts
+        counts = self._event_counts
         for port, (old, new) in enumerate(zip(before, each.state.event_counts, strict=True)):
             if old != new:
-                held[port] += new - old
+                counts[port] += new - old
                 self.decoded_events += new - old
 
     def _gather(self, each: _DecodedPage, page: int, after: Micros) -> None:

@@ -1,7 +1,10 @@
-"""Rules that have another name than in an older program, and the same meaning.
+"""Renamed rules: rules with the meaning of a rule of an older program, under another name.
 
-Idea: a schema holds only digests of the older rules. So a new rule is given the name of each rule
-that is gone, with its event where it has the rule's name, and the digests are compared.
+Idea: a schema has only digests of the older rules. So each new rule is digested under the name of
+each removed rule, once with its event renamed likewise and once without, and the digests are
+compared.
+Example: `rule Jam define Jam = …` is now `rule Wave define Wave = …`. Digested under the name Jam,
+with its event as Jam, the rule Wave has the digest of the old rule, so it means what Jam meant.
 """
 
 from __future__ import annotations

@@ -45,8 +45,11 @@ _UNKNOWN: Final = "unknown"
 
 
 class Continuation(NamedTuple):
-    """A program that continues saved states: itself, with the starts of its rules; the encoded
-    state of each of its layers; and the change from the program that saved them.
+    """A program that continues a saved session.
+
+    - `program`: the program, with the starts of its rules (`ProgramSpec.since`).
+    - `states`: the encoded state of each of its layers.
+    - `change`: the change from the program that saved the session.
     """
 
     program: CompiledProgram
@@ -55,17 +58,18 @@ class Continuation(NamedTuple):
 
     @property
     def knowledge_warning(self) -> str | None:
-        """The warning that the background has changed, as far as it is known; else None."""
+        """The warning that the background has changed; None where it has not, or its files could not
+        be read."""
         known = _UNKNOWN not in (self.change.before.knowledge, self.change.after.knowledge)
         return self.change.knowledge_warning if known else None
 
 
 @dataclass(frozen=True, slots=True)
 class SavedSession:
-    """A session that has processed an instant, or that time has passed in.
+    """The state of a session that has been advanced to a time.
 
-    `unit` is what its integer times count, `dated` is true where its times are date-times, `last`
-    is the last time advanced to (µs since 1970), `schema` the meaning of the states, and `states`
+    `unit` is the unit of its integer times, `dated` is true where its times are date-times, `last`
+    is the last time advanced to (µs since 1970), `schema` the schema of the states, and `states`
     the encoded state of each layer.
     """
 
@@ -115,9 +119,9 @@ class SavedSession:
         return Clock(self.unit, self.dated)
 
     def continued_by(self, program: CompiledProgram) -> Continuation:
-        """The states where rules of a program find them: an unchanged rule keeps its state, any
-        other starts empty after the last time. Raises `ArgumentRefused` (C501) where the program's
-        times are of another kind.
+        """The states in the layout of a program: an unchanged rule keeps its state, any other starts
+        empty after the last time. Raises `ArgumentRefused` (C501) where the program counts times in
+        another unit.
         """
         if not self.dated and self.unit is not program.spec.unit:
             here, there = _word(program.spec.unit), _word(self.unit)
@@ -159,8 +163,8 @@ def _written_units(states: Mapping[str, WrittenUnit]) -> bytes:
 
 
 def session_schema(program: CompiledProgram) -> StateSchema:
-    """The schema of the states of a program, also where files of its background are gone. Reads
-    these files.
+    """The schema of the states of a program. Reads the files of its background for their digest, which
+    is unknown where one is missing.
     """
     return state_schema(program, knowledge=_knowledge_of(program).meaning)
 
@@ -202,7 +206,7 @@ def _verified(saved: bytes) -> bytes:
 _INTACT: Final = f"Restore an intact copy, or {_ANEW}"
 
 NEVER_ADVANCED: Final = _signed(b"")
-"""The bytes of a session whose time has not begun: it has no state and no kind of times."""
+"""The bytes of a session that was never advanced: it has neither state nor a form of times."""
 
 
 def _damaged() -> ArgumentRefused:
@@ -214,5 +218,5 @@ def _refused(why: str, hint: str) -> ArgumentRefused:
 
 
 def _word(unit: Unit) -> str:
-    """The unit as `Program.load` takes it."""
+    """The unit as an argument of `Program.load`."""
     return next(word for word, each in UNITS.items() if each is unit)

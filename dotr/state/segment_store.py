@@ -18,7 +18,7 @@ from dotr.patterns.state import StateError
 from dotr.state.state_log import LogDelta, LogSegment, Manifest, encode_consumption, encode_events, state_digest
 
 RECENT_BATCHES: Final = 16
-"""Segments of so many last batches are not merged."""
+"""The number of last batches whose segments are not merged."""
 
 MAX_SEGMENT_BYTES: Final = 2 << 20
 """Most bytes of a merged segment."""
@@ -68,7 +68,7 @@ def append_batch(
     *,
     ragged: bool = False,
 ) -> tuple[bytes, Manifest]:
-    """Append the additions of a batch, remove expired segments, and merge small ones; the new
+    """Append the additions of a batch, remove expired segments, and merge small ones; returns the new
     digest and manifest.
 
     `before` and `digest` are those of the batch before (None and b"" at first); `closed`, `passed`

@@ -1,9 +1,9 @@
 """Events of replicated ports in a bucket of many pages: stored once, and read by every page.
 
-Idea: each page goes through the whole batch, one behind the other. So the events of a batch at a
-replicated port are stored before the first page begins, and nothing expires until the last one has
-ended; matchers look no further than the present (`PositionalStage.replicated`).
-Invariant: what is written is what a bucket of one page would write: a log for the port.
+Idea: the pages are stepped through the whole batch one after the other. So the events of a batch at
+a replicated port are stored before the first page is stepped, and expire after the last one.
+Matchers read no event later than the present (`PositionalStage.replicated`).
+Invariant: the written log of a port is that of a bucket of one page.
 Cost: the events are in memory once a bucket, whatever the number of pages.
 """
 
@@ -19,13 +19,13 @@ from dotr.patterns.events import StoredEvent
 
 
 def replicated_ports(layer: Layer) -> frozenset[int]:
-    """The numbers of the ports whose events go to every bucket, and are in no page."""
+    """The numbers of the ports whose events are in every bucket, and in no page."""
     return frozenset(number for number, port in enumerate(layer.ports) if port.is_replicated)
 
 
 class SharedStores:
-    """The stores of a bucket's replicated ports. `stores` are those of a partition of the layer, of
-    which the others are not used."""
+    """The stores of a bucket's replicated ports, taken from `stores`, those of an empty partition of
+    the layer."""
 
     def __init__(self, layer: Layer, stores: Sequence[PortStore]) -> None:
         self._stores = {number: stores[number] for number in sorted(replicated_ports(layer))}
@@ -39,7 +39,7 @@ class SharedStores:
 
     @property
     def borrowed(self) -> Mapping[int, PortStore]:
-        """The stores as a page has them, which neither adds nor expires events."""
+        """The stores as stores of a page, which neither adds nor expires events."""
         return {number: BorrowedStore(store) for number, store in self._stores.items()}
 
     @property
@@ -47,9 +47,9 @@ class SharedStores:
         """The number of events of each replicated port."""
         return {number: len(store) for number, store in self._stores.items()}
 
-    def arrive(self, port: int, time: Micros, arrivals: Sequence[tuple[int, AttributeValues]], after: Micros) -> list[StoredEvent]:
-        """Store what arrives at a time (µs) of a batch of times later than `after`; returns the
-        events in their order."""
+    def add_arrivals(self, port: int, time: Micros, arrivals: Sequence[tuple[int, AttributeValues]], after: Micros) -> list[StoredEvent]:
+        """Store the arrivals at a port at `time`, in a batch of times later than `after` (both µs);
+        returns the events in tie order."""
         stored = [(time, ordinal, values) for ordinal, values in arrivals]
         if len(stored) > 1 and isinstance(self._layer.ports[port].stream, str):
             names = self._layer.ports[port].attributes
@@ -58,10 +58,10 @@ class SharedStores:
         return stored
 
     def load(self, port: int, event: StoredEvent) -> None:
-        """Store an event that was written, in the order of the log."""
+        """Store an event of the written log; calls are in the order of the log."""
         self._stores[port].add((event,))
 
     def expire(self, closed: Micros) -> None:
-        """Remove what no moment later than `closed` (µs) can read."""
+        """Remove the events that no moment later than `closed` (µs) can read."""
         for store in self._stores.values():
             store.expire(closed + 1)

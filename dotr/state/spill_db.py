@@ -47,10 +47,10 @@ class SpillDatabase:
     def __init__(self) -> None:
         import sqlite3  # imported here, since some builds of Python lack it
 
-        places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+        folders = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
         with suppress(OSError):
-            if places[0] and os.access(places[0], os.W_OK):
-                os.environ.setdefault("SQLITE_TMPDIR", places[0])
+            if folders[0] and os.access(folders[0], os.W_OK):
+                os.environ.setdefault("SQLITE_TMPDIR", folders[0])
         self._database = sqlite3.connect("", isolation_level=None)
         for setting in ("journal_mode = OFF", "synchronous = OFF", f"page_size = {_BLOCK}", f"cache_size = -{_KIBIBYTES}"):
             self._database.execute(f"PRAGMA {setting}")

@@ -4,8 +4,8 @@ Idea: stored events arrive in order of time and expire in order of time. So each
 and the consumed events are an append-only log, cut into segments; a segment is removed when all its
 events are expired, and one time for each log (`Manifest.oldest`) separates the live events from
 expired ones.
-Invariant: the live events of a log are those not older than its `oldest`. An event is consumed once
-by a set, so that the log of consumption has no order.
+Invariant: the live events of a log are those not older than its `oldest`. A set consumes an event
+at most once, so the order of the log of consumption has no meaning.
 Cost: reading and writing are proportional to the events read and written.
 Source: segments and manifest as in a log-structured merge tree (O'Neil et al. 1996), without
 sorting.
@@ -140,18 +140,18 @@ def added_since(state: State, after: Micros | None, page: int = 0) -> LogDelta:
     logs = [*(store.log for store in state.stores), *state.waiting]
     events = [list(log) if after is None else _events_after(log, after) if log and log[-1][0] > after else [] for log in logs]
     pairs: list[Consumption] = []
-    for number, used in enumerate(state.consumed):
-        fresh: Iterable[tuple[Micros, int]] = used
-        if isinstance(used, TrackedSet):
-            fresh, used.unwritten = used if after is None else used.unwritten, []
+    for number, consumed in enumerate(state.consumed):
+        additions: Iterable[tuple[Micros, int]] = consumed
+        if isinstance(consumed, TrackedSet):
+            additions, consumed.unwritten = consumed if after is None else consumed.unwritten, []
         elif after is not None:
             continue
-        pairs += [(number, time, ordinal, page) for time, ordinal in fresh]
+        pairs += [(number, time, ordinal, page) for time, ordinal in additions]
     return LogDelta(events, pairs)
 
 
 def track_consumption(state: State) -> State:
-    """The same state, with consumption recorded from now on."""
+    """Record the consumption of a state from now on; returns the state."""
     state.consumed = tuple(map(TrackedSet, state.consumed))
     return state
 

@@ -1,14 +1,14 @@
 """Migration of state from one program to another: the fate of each rule's state, and its places in
 the new layout.
 
-Meaning: an unchanged rule keeps its state; a changed or new rule starts empty and sees no event
+Meaning: an unchanged rule keeps its state; a changed or new rule starts empty and reads no event
 before the change; the state of a removed rule is dropped. So unchanged rules produce the output of
 the old program, uninterrupted, and the others that of the new program started at the change.
 Changed background knowledge changes no rule: stored events were extracted at their instants and
-stay.
+are kept.
 
 Invariant: a store shared by unchanged and other rules is split (`Port.since`), so that no new rule
-sees an old event. The stores are merged again at the first change after the windows of the new
+reads an old event. The stores are merged again at the first change after the windows of the new
 rules have passed.
 Cost: once per change, proportional to the state.
 """
@@ -132,18 +132,19 @@ def state_change(before: StateSchema, program: CompiledProgram, now: Micros, kno
     unchanged = {name for name, meaning in required.meanings.items() if meanings.get(name) == meaning}
     since = _since(plain, unchanged, before.since, now)
     after = state_schema(program, lay_out(rules, since, program.units, cut=cut, groups=groups), required.knowledge)
-    verdicts = [_verdict(each, before, after, unchanged) for each in after.every]
-    now_there = {each.name for each in after.every}
+    verdicts = [_verdict(each, before, after, unchanged) for each in after.states]
+    new_names = {each.name for each in after.states}
     dropped = [
         RuleVerdict(each.name, StateFate.DROPPED, f"the program no longer has the {_kind(each)}", kind=_kind(each))
-        for each in before.every
-        if each.name not in now_there
+        for each in before.states
+        if each.name not in new_names
     ]
     return StateChange(tuple(sorted([*verdicts, *dropped], key=lambda verdict: verdict.rule)), since, before, after)
 
 
 def _since(layout: Layout, unchanged: set[str], before: Mapping[str, Micros], now: Micros) -> dict[str, Micros]:
-    """The start of each rule younger than its lookback that shares a store with older rules."""
+    """The start (µs) of each rule that is younger than its lookback and shares a store with older
+    rules."""
     found: dict[str, Micros] = {}
     places: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for layer in layout.layers:
@@ -179,9 +180,9 @@ def _kind(state: RuleState | StateOfUnit) -> str:
 
 
 def _verdict(state: RuleState | StateOfUnit, before: StateSchema, after: StateSchema, unchanged: set[str]) -> RuleVerdict:
-    olds: dict[str, RuleState | StateOfUnit] = {each.name: each for each in before.every}
-    nows: dict[str, RuleState | StateOfUnit] = {each.name: each for each in after.every}
-    name, kind, old = state.name, _kind(state), olds.get(state.name)
+    old_states: dict[str, RuleState | StateOfUnit] = {each.name: each for each in before.states}
+    new_states: dict[str, RuleState | StateOfUnit] = {each.name: each for each in after.states}
+    name, kind, old = state.name, _kind(state), old_states.get(state.name)
     if old is None or type(old) is not type(state):
         return RuleVerdict(name, StateFate.EMPTY, _NEW, kind=kind)
     if name in unchanged:
@@ -189,12 +190,12 @@ def _verdict(state: RuleState | StateOfUnit, before: StateSchema, after: StateSc
     if old.digest != state.digest:
         return RuleVerdict(name, StateFate.EMPTY, "it has changed", kind=kind)
     for other in sorted({*old.reads, *state.reads}):
-        if other not in nows:
-            why = f"it reads what {_kind(olds[other])} {other} made, which was removed"
-        elif other not in olds:
-            why = f"it reads what {_kind(nows[other])} {other} makes, which is new"
-        elif olds[other].digest != nows[other].digest:
-            why = f"it reads what {_kind(nows[other])} {other} makes, which has changed"
+        if other not in new_states:
+            why = f"it reads what {_kind(old_states[other])} {other} made, which was removed"
+        elif other not in old_states:
+            why = f"it reads what {_kind(new_states[other])} {other} makes, which is new"
+        elif old_states[other].digest != new_states[other].digest:
+            why = f"it reads what {_kind(new_states[other])} {other} makes, which has changed"
         else:
             continue
         return RuleVerdict(name, StateFate.EMPTY, why, kind=kind)
@@ -244,10 +245,10 @@ class StateMigrator:
         self._buckets = buckets
         self._old_buckets = old_buckets or buckets
         self._keys = before.keys, after.keys
-        meant, means = before.meanings, after.meanings
+        old_meanings, new_meanings = before.meanings, after.meanings
         self._clock, self._program = clock, program
         self._old_keys = {unit.name: unit.key for unit in before.units}
-        self._units = {unit.name: unit for unit in after.units if meant.get(unit.name) == means[unit.name]}
+        self._units = {unit.name: unit for unit in after.units if old_meanings.get(unit.name) == new_meanings[unit.name]}
         self._placed_units = {placed.unit.name: placed.unit for placed in program.layout.units}
         self._consuming: dict[int, list[tuple[RuleState, PlacedRule, Layer, int]]] = defaultdict(list)
         self._stores: dict[tuple[int, int], dict[tuple[int, int], _Target]] = defaultdict(dict)
@@ -255,23 +256,23 @@ class StateMigrator:
         self._sources: dict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
         written = {rule.name: rule for rule in program.rules.rules}
         places = {placed.rule.name: placed for layer in self._layers for placed in layer.rules if placed.stage.is_first}
-        old_rules = {rule.name: rule for rule in before.rules if meant[rule.name] == means.get(rule.name)}
+        old_rules = {rule.name: rule for rule in before.rules if old_meanings[rule.name] == new_meanings.get(rule.name)}
         for rule in after.rules:
             if rule.name in old_rules:
                 self._find_places(old_rules[rule.name], rule, places[rule.name], roles(written[rule.name]))
 
     def _find_places(self, old: RuleState, rule: RuleState, placed: PlacedRule, written: Sequence[Role]) -> None:
-        """Note the places of an unchanged rule's state."""
+        """Note the old and the new places of an unchanged rule's state."""
         if placed.rule.consuming:
             self._consuming[old.layer].append((old, placed, self._layers[rule.layer], rule.first_consumed))
         for number, (role, shared) in enumerate(zip(written, roles(placed.rule), strict=True)):
             test = _role_test(role, shared, self._clock)
-            (before, here), (now, there) = old.places[number], rule.places[number]
+            (old_layer, old_port), (new_layer, new_port) = old.places[number], rule.places[number]
             if number:
-                self._stores[before, here][now, there] = _Target(now, there, there, test)
-                self._sources[now, there].add((before, here))
+                self._stores[old_layer, old_port][new_layer, new_port] = _Target(new_layer, new_port, new_port, test)
+                self._sources[new_layer, new_port].add((old_layer, old_port))
             elif old.queue is not None and rule.queue is not None:
-                self._queues[before, old.queue][now, rule.queue] = _Target(now, rule.queue, there, test)
+                self._queues[old_layer, old.queue][new_layer, rule.queue] = _Target(new_layer, rule.queue, new_port, test)
 
     @cached_property
     def _context(self) -> UnitContext:
@@ -302,9 +303,9 @@ class StateMigrator:
         return found
 
     def _parts_of_unit(self, name: str, bucket: int, snapshot: UnitSnapshot) -> Mapping[int, UnitSnapshot]:
-        """The state of a unit in an old bucket, by new bucket. One that was spread over as many
-        buckets stays in its bucket; one that is spread from now on, or over another number, is
-        divided by its key.
+        """The state of a unit in an old bucket, by new bucket. The state stays in its bucket where
+        the unit is spread over the same number of buckets as before, and is divided by the unit's
+        key where the unit is newly spread, or over another number.
         """
         before, now = self._old_keys[name], self._units[name]
         if not now.key and not before:
@@ -323,25 +324,26 @@ class StateMigrator:
         return {place: part.snapshot for place, part in self.divide(layer, bucket, MovedState.of_snapshot(state)).items()}
 
     def divide(self, layer: int, bucket: int, state: MovedState) -> dict[tuple[int, int], MovedState]:
-        """The same for state as blocks. Of events that every bucket has, the first one's are taken."""
+        """The state of a bucket of an old layer, as blocks, as parts by (new layer, new bucket). Events
+        that every bucket has are moved from bucket 0."""
         found: dict[tuple[int, int], _PartialState] = {}
 
         def part_at(number: int, target: int) -> _PartialState:
             if (number, target) not in found:
-                there = self._layers[number]
-                sets = there.first_consumed[-1]
-                found[number, target] = _PartialState([[] for _ in there.ports], [[] for _ in range(sets)], [[] for _ in there.queues])
+                new = self._layers[number]
+                sets = new.first_consumed[-1]
+                found[number, target] = _PartialState([[] for _ in new.ports], [[] for _ in range(sets)], [[] for _ in new.queues])
             return found[number, target]
 
-        for here, blocks in enumerate(state.events):
-            if bucket and self._keys[0][layer][here] == EVERY_PARTITION:
+        for store, blocks in enumerate(state.events):
+            if bucket and self._keys[0][layer][store] == EVERY_PARTITION:
                 continue
-            for target in self._stores[layer, here].values():
+            for target in self._stores[layer, store].values():
                 for block in blocks:
                     for place, part in self._parts_of(block, target):
                         part_at(target.layer, place).events[target.slot].append(part)
-        for here, blocks in enumerate(state.waiting):
-            for target in self._queues[layer, here].values():
+        for queue, blocks in enumerate(state.waiting):
+            for target in self._queues[layer, queue].values():
                 for block in blocks:
                     for place, part in self._parts_of(block, target):
                         part_at(target.layer, place).waiting[target.slot].append(part)
@@ -349,10 +351,10 @@ class StateMigrator:
             labels = [role.label for role in roles(placed.rule)]
             places = sorted({place for label in placed.rule.consuming if (place := labels.index(label))})
             for number, place in enumerate(places):
-                used = set(state.consumed[old.first_consumed + number])
-                for block in state.events[old.ports[place]] if used else ():
-                    eaten = [at for at, event in enumerate(zip(block.times, block.ordinals, strict=True)) if event in used]
-                    for target_bucket, part in self._parts_of(block.chosen(eaten), _Target(new.number, 0, placed.ports[place], None)):
+                consumed = set(state.consumed[old.first_consumed + number])
+                for block in state.events[old.ports[place]] if consumed else ():
+                    consumed_at = [at for at, event in enumerate(zip(block.times, block.ordinals, strict=True)) if event in consumed]
+                    for target_bucket, part in self._parts_of(block.chosen(consumed_at), _Target(new.number, 0, placed.ports[place], None)):
                         part_at(new.number, target_bucket).consumed[first + number] += zip(part.times, part.ordinals, strict=True)
         return {place: MovedState(part.events, part.consumed, part.waiting, state.passed) for place, part in found.items()}
 
@@ -391,8 +393,8 @@ class StateMigrator:
 
 
 def merge_units(parts: Iterable[UnitsValue], passed: Micros | None, units_of: Iterable[StreamUnit] = ()) -> UnitsValue:
-    """The state of a bucket of units as its parts, after the instant `passed` (µs). The parts of one
-    unit are those of different keys; `units_of` has these units."""
+    """The state of a bucket of units, united from its parts, after the instant `passed` (µs). The parts
+    of one unit are those of different keys; `units_of` has these units."""
     by_name = {unit.name: unit for unit in units_of}
     found: dict[str, list[UnitSnapshot]] = {}
     for part in parts:
@@ -436,7 +438,7 @@ def merge_blocks(layer: Layer, parts: Iterable[MovedState], passed: Micros | Non
     Args:
         layer: that of the partition.
         parts: the parts, whose blocks are in order of time.
-        passed: the last time of the ticks that have reached it (µs).
+        passed: the last time up to which ticks have fired in it (µs).
         kept_order: the ports at which events of one time are in order already, and in one part each
             (`StateMigrator.kept_order`).
     """

@@ -1,7 +1,7 @@
 """Schema of the state of stage two: the rule behind each store, set and queue, and the meaning of
 that rule.
 
-Slots of the state are positional: so many stores, sets and queues in a layer. The schema records
+Slots of the state are positional: numbered stores, sets and queues of a layer. The schema records
 which rule and role uses each slot, so that the layout of another program can be filled from it
 (`state_migration`). It is data, stored beside the state.
 
@@ -55,7 +55,7 @@ EVERY_PARTITION: Final = -2
 """In the place of the key of a port: an event is in every partition."""
 
 NOTHING_KEPT: Final = -3
-"""In the place of the key of a port at which bindings arrive: none of them is kept."""
+"""In the place of the key of a port at which bindings arrive: none of them is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ class RuleState:
 
 @dataclass(frozen=True, slots=True)
 class StateOfUnit:
-    """The place of a unit of another language than that of rules: its layer, and the number of its
-    partition there.
+    """The place of the state of a unit (a continuous query, a LARS file, an EP-SPARQL unit): its layer,
+    and the number of its partition there.
 
     `kind` is its noun in messages. `digest` is that of its meaning and of its streams, `reads`
     names the rules and units that it reads from, directly or not. `key` has the variables that key
@@ -153,8 +153,8 @@ class StateSchema:
     """The schema of a program's state. `knowledge` is the digest of the background and of the
     settings that apply to all rules. `keys` gives for each port of each layer the attribute that
     keys it (None: one partition; `ANY_PARTITION`, `EVERY_PARTITION`; `NOTHING_KEPT`). `units` are
-    those of other languages than that of rules. `groups` has `Port.group` of each port; empty where
-    there is one group."""
+    the continuous queries, LARS files and EP-SPARQL units. `groups` has `Port.group` of each port;
+    empty where there is one group."""
 
     knowledge: str
     rules: tuple[RuleState, ...]
@@ -165,18 +165,18 @@ class StateSchema:
     @property
     def meanings(self) -> dict[str, tuple[str, ...]]:
         """The digests of each rule or unit and of all those that it reads from."""
-        texts = {each.name: each.digest for each in self.every}
-        return {each.name: (each.digest, *sorted(texts[other] for other in each.reads)) for each in self.every}
+        texts = {each.name: each.digest for each in self.states}
+        return {each.name: (each.digest, *sorted(texts[other] for other in each.reads)) for each in self.states}
 
     @property
-    def every(self) -> tuple[RuleState | StateOfUnit, ...]:
+    def states(self) -> tuple[RuleState | StateOfUnit, ...]:
         """The states of all rules and units."""
         return (*self.rules, *self.units)
 
     @property
     def is_of_whole_programs(self) -> bool:
-        """True for the schema of a program with queries whose state was kept as one value, which
-        lists no units: some port is of no rule."""
+        """True for a schema of an earlier release that stored the state of a program with queries as
+        one value. It lists no units, so some port belongs to no rule."""
         of_rules = {place for rule in self.rules for place in rule.places}
         return not self.units and len(of_rules) < sum(key != NOTHING_KEPT for keys in self.keys for key in keys)
 
@@ -263,7 +263,7 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
         )
         for layer in layout.layers
         for placed in layer.units
-        if not isinstance(placed.unit, MergedGraphs)  # it keeps nothing
+        if not isinstance(placed.unit, MergedGraphs)  # which has no state
     ]
     groups = tuple(tuple(port.group for port in layer.ports) for layer in layout.layers)
     has_groups = any(number for ports in groups for number, _ in ports)
@@ -330,8 +330,8 @@ def _all_sources(name: str, needs: Mapping[str, set[str]]) -> set[str]:
 class KnowledgeDigests(NamedTuple):
     """Digests of a program's background and of the settings that apply to all rules.
 
-    - `meaning`: wherever the files are.
-    - `with_places`: that of checkpoints of earlier releases, with the file and line of each Datalog
+    - `meaning`: independent of the paths of the files.
+    - `with_places`: that in checkpoints of earlier releases, with the file and line of each Datalog
       rule.
     """
 
@@ -358,30 +358,31 @@ def knowledge_digests(program: CompiledProgram) -> KnowledgeDigests:
 
 
 def digest_of(parts: Iterable[object]) -> str:
+    """The digest of plain data, in hexadecimal."""
     return blake2b(json.dumps(list(parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def plain_data(noun: object) -> object:
+def plain_data(value: object) -> object:
     """A rule as plain data under written names: without places and documentation, and with
     variables that a query does not project renamed canonically."""
-    match noun:
+    match value:
         case None | bool() | int() | str():
-            return noun
+            return value
         case Enum():
-            return MEMBERS[noun] if noun in MEMBERS else _unit_members()[noun]
+            return MEMBERS[value] if value in MEMBERS else _unit_members()[value]
         case Span():
             return None
         case FactSource():
-            return [FACTS.name, plain_data(canonical(noun.query)), list(noun.attributes), list(noun.reported), noun.period]
+            return [FACTS.name, plain_data(canonical(value.query)), list(value.attributes), list(value.reported), value.period]
         case tuple() | list():
-            return [plain_data(each) for each in noun]
+            return [plain_data(each) for each in value]
         case frozenset() | set():
-            return sorted(json.dumps(plain_data(each)) for each in noun)
+            return sorted(json.dumps(plain_data(each)) for each in value)
         case Mapping():
-            return sorted(json.dumps([plain_data(key), plain_data(value)]) for key, value in noun.items())
-        case _ if form := FORMS.get(type(noun)) or _unit_forms().get(type(noun)):
-            return [form.name, *_members(noun, form)]
-    raise TypeError(f"{type(noun).__name__} has no digest")
+            return sorted(json.dumps([plain_data(key), plain_data(entry)]) for key, entry in value.items())
+        case _ if form := FORMS.get(type(value)) or _unit_forms().get(type(value)):
+            return [form.name, *_members(value, form)]
+    raise TypeError(f"{type(value).__name__} has no digest")
 
 
 def _unit_forms() -> Mapping[type, WrittenForm]:
@@ -396,11 +397,11 @@ def _unit_members() -> Mapping[Enum, str]:
     return UNIT_MEMBERS
 
 
-def _members(noun: object, form: WrittenForm) -> Iterator[list[object]]:
+def _members(value: object, form: WrittenForm) -> Iterator[list[object]]:
     """The fields under their written names, without those that have the default of `Unless`."""
     for field, written in form.fields:
-        value = getattr(noun, field)
+        member = getattr(value, field)
         if isinstance(written, str):
-            yield [written, plain_data(value)]
-        elif value != written.value:
-            yield [written.written, plain_data(value)]
+            yield [written, plain_data(member)]
+        elif member != written.value:
+            yield [written.written, plain_data(member)]

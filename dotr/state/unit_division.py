@@ -1,7 +1,7 @@
-"""Division of the state of an EP-SPARQL unit over buckets, where it was that of one partition.
+"""Division of the state of a unit over buckets, and its union; that of EP-SPARQL units is here.
 
-Example: the unit `{ ?c :price ?p } SEQ { ?c :price ?q }` keeps the solutions of its left operand;
-each goes to the bucket of its ?c.
+Example: the unit `{ ?c :price ?p } SEQ { ?c :price ?q }` stores the solutions of its left operand;
+each belongs to the bucket of its ?c.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def divided_unit(
         state: that of the whole unit, or of a bucket.
         context: that of the program's units.
         buckets: the number of buckets.
-        bucket_before: the bucket, and the number of buckets, of which it is the state.
+        bucket_before: the old bucket and the old number of buckets; None for the whole unit.
 
     Raises:
-        StateError: the state is of another form, or that of such a unit cannot be divided.
+        StateError: the state is of another form, or a unit of this kind cannot be divided.
     """
     match unit:
         case IntervalUnit():
-            return divided(unit, state, context.clock, context.limits, buckets)
+            return divided_intervals(unit, state, context.clock, context.limits, buckets)
         case StreamQuery() | ConstructSolutions():
             return divided_query(state, buckets)
         case LarsUnit():
@@ -54,24 +54,24 @@ def divided_unit(
 
 
 def united_unit(unit: StreamUnit, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-    """The state of a bucket of a unit as that of its parts, which have different keys."""
+    """The state of a bucket of a unit, united from its parts, which have different keys."""
     match unit:
         case StreamQuery() | ConstructSolutions():
             return united_query(parts)
         case LarsUnit():
             return united_lars(parts)
         case _:
-            return united(parts)
+            return united_intervals(parts)
 
 
-def united(parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-    """The state of a bucket of an EP-SPARQL unit as that of its parts, which have different keys.
+def united_intervals(parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
+    """The state of a bucket of an EP-SPARQL unit, united from its parts, which have different keys.
 
     >>> one = UnitSnapshot('[[[5,1,["<a>"]]]]', [[(5, 0, ("1", "<a>"))]])
     >>> other = UnitSnapshot('[[[4,1,["<b>"]]]]', [[(4, 0, ("1", "<b>"))]])
-    >>> united([one, other]).rest
+    >>> united_intervals([one, other]).rest
     '[[[5, 1, ["<a>"]], [4, 1, ["<b>"]]]]'
-    >>> [time for time, _, _ in united([one, other]).entries[0]]
+    >>> [time for time, _, _ in united_intervals([one, other]).entries[0]]
     [4, 5]
     """
     rests = zip(*[json.loads(part.rest) for part in parts], strict=True)
@@ -82,8 +82,8 @@ def united(parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
     )
 
 
-def divided(unit: IntervalUnit, state: UnitSnapshot, clock: Clock, limits: Limits, buckets: int) -> Sequence[UnitSnapshot]:
-    """The parts of the state of a whole unit that has a key, by bucket.
+def divided_intervals(unit: IntervalUnit, state: UnitSnapshot, clock: Clock, limits: Limits, buckets: int) -> Sequence[UnitSnapshot]:
+    """The parts of the state of a whole EP-SPARQL unit that has a key, by bucket.
 
     Args:
         unit: the unit, whose run wrote the state.
@@ -102,13 +102,13 @@ def divided(unit: IntervalUnit, state: UnitSnapshot, clock: Clock, limits: Limit
     # The logs are those of the stores that have one; the rest lists the solutions of the others.
     of_logs = [place for place, store in zip(places, tree.stores, strict=True) if store.log is not None]
     try:
-        kept = json.loads(state.rest)
+        stored = json.loads(state.rest)
         return [
             UnitSnapshot(
                 json.dumps(
                     [
                         [each for each in solutions if bucket(each[2][place], buckets) == number]
-                        for place, solutions in zip(places, kept, strict=True)
+                        for place, solutions in zip(places, stored, strict=True)
                     ]
                 ),
                 [_own(log, 1 + place, number, buckets) for place, log in zip(of_logs, state.entries, strict=True)],
@@ -120,5 +120,5 @@ def divided(unit: IntervalUnit, state: UnitSnapshot, clock: Clock, limits: Limit
 
 
 def _own(log: Sequence[StoredEvent], place: int, number: int, buckets: int) -> list[StoredEvent]:
-    """The entries of a log whose key, at a place of their rows, is one of a bucket's."""
+    """The entries of a log whose key, at a position of their rows, belongs to a bucket."""
     return [entry for entry in log if bucket(entry[2][place], buckets) == number]

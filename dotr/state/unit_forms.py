@@ -1,7 +1,7 @@
 """Written names of continuous queries, LARS files and EP-SPARQL units in digests, independent of the
 names in the code.
 
-They are those of `written_forms` for parts that rules do not have; strings here never change.
+They extend `written_forms` by the classes that rules do not have. Strings here never change.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ UNIT_FORMS: Final[Mapping[type, WrittenForm]] = dict(
         ),
     ]
 )
-"""The forms of all classes of units that rules have not. The stream of a window is written as what
-its name means."""
+"""The forms of all classes of units that rules do not have. The stream of a window is omitted: its
+meaning is digested beside the query (`state_schema.unit_digest`)."""
 
 UNIT_MEMBERS: Final[Mapping[Enum, str]] = {
     continuous.RelationToStream.RSTREAM: "RSTREAM",

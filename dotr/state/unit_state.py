@@ -1,11 +1,11 @@
-"""State of the units of one bucket, of other languages than that of rules, as it is stored.
+"""Stored state of the units of one bucket: continuous queries, LARS files and EP-SPARQL units.
 
-Idea: a unit keeps logs, whose entries come and go in the order of time, and the rest, which is
-small. Few entries are written inside the value, with the rest; of many, a batch appends what has
-come to segments, as for rules (`segment_store`), and the value names the segments.
-Invariant: the value and its segments hold all of the state of every unit, by name; nothing of it
-depends on the number of batches but the cut into segments.
-Cost: what came since the batch before, and the rest.
+Idea: the state of a unit consists of logs, whose entries are added and expire in the order of time,
+and a small rest. Few entries are written inside the value, with the rest. Of many, a batch appends
+its new entries to segments, as for rules (`segment_store`), and the value lists the segments.
+Invariant: the value and its segments have the whole state of every unit, by name; only the division
+into segments depends on the batches.
+Cost: proportional to the new entries of a batch, and to the rest.
 """
 
 from __future__ import annotations
@@ -26,22 +26,23 @@ FORM: Final = 1
 """Version of the value's form."""
 
 INSIDE: Final = 2_000
-"""Most entries that are written inside the value. Logs become a value again below a quarter of it."""
+"""Most entries that are written inside the value. Segments are replaced by entries inside below a
+quarter of it."""
 
 
 class NoSegments:
     """The segments of a value that has all entries inside."""
 
     def read(self, log: int, position: int) -> bytes | None:
-        """None."""
+        """Always None."""
         return None
 
     def write(self, log: int, position: int, lines: bytes) -> None:
-        """Nothing is written."""
+        """Not supported."""
         raise AssertionError("a value with all entries inside has no segments")
 
     def remove(self, log: int, position: int) -> None:
-        """Nothing is removed."""
+        """Not supported."""
         raise AssertionError("a value with all entries inside has no segments")
 
 
@@ -121,8 +122,8 @@ class WrittenUnits(NamedTuple):
 
 
 class UnitPart(NamedTuple):
-    """A unit as it is written after a batch: its name, its rest, the time of the first entry of each
-    log (None: it is empty), and the entries of each log that came with the batch, or all."""
+    """A unit to be written after a batch: its name, its rest, the time of the first entry of each log
+    (None: it is empty), and the entries of each log that are new since the batch before, or all."""
 
     name: str
     rest: str
@@ -130,13 +131,13 @@ class UnitPart(NamedTuple):
     entries: Sequence[Sequence[StoredEvent]]
 
 
-def has_segments(before: UnitsValue | None, held: int) -> bool:
-    """True if so many entries are to be written as segments.
+def has_segments(before: UnitsValue | None, entries: int) -> bool:
+    """True if a number of entries is to be written as segments, after the value `before`.
 
     >>> has_segments(None, 2_000), has_segments(None, 2_001)
     (False, True)
     """
-    return held > (INSIDE if before is None or before.manifest is None else INSIDE // 4)
+    return entries > (INSIDE if before is None or before.manifest is None else INSIDE // 4)
 
 
 def write_units(
@@ -152,10 +153,10 @@ def write_units(
 
     Args:
         before: the value before, with its `digest`.
-        parts: all units. With `inside`, or where `before` has no segments, their entries are all
-            that they keep; else those that came after `before.passed`.
+        parts: all units. With `inside`, or where `before` has no segments, with all their entries;
+            else with those later than `before.passed`.
         segments: those of the bucket.
-        inside: all entries go into the value.
+        inside: all entries are written inside the value.
     """
     start = digest
     rests = [(part.name, part.rest, len(part.oldest)) for part in parts]

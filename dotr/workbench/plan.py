@@ -7,7 +7,7 @@ from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, required_layout
 from dotr.runtimes.spark.planner import BEGINNING
-from dotr.runtimes.spark.width import buckets_at_start, cores_of_master, width_line
+from dotr.runtimes.spark.width import buckets_at_start, buckets_line, cores_of_master
 from dotr.state.renamed_rules import renamed_rules
 from dotr.state.state_migration import StateFate
 
@@ -36,15 +36,15 @@ def plan(pipeline: Pipeline) -> list[str]:
     if (
         kept
         and required.layers
-        and (width := width_line(buckets, cores := cores_of_master(settings.master, settings.conf), settings.buckets))
+        and (line := buckets_line(buckets, cores := cores_of_master(settings.master, settings.conf), settings.buckets))
     ):
-        lines.append(width)
+        lines.append(line)
         if not found.moves and buckets_at_start(buckets, cores, settings.buckets) != buckets:
             return lines
     if not found.moves:
         return [*lines, "The run goes on as it is."]
     needs = f"The program needs another layout ({_operators(required.layers)}, not {kept or 'none'}). " if kept != required.layers else ""
-    kept_state = sum(verdict.fate is StateFate.KEPT for verdict in found.verdicts), len(found.after.every)
+    kept_state = sum(verdict.fate is StateFate.KEPT for verdict in found.verdicts), len(found.after.states)
     if not required.layers:
         moves = "Its rules keep no state: nothing moves, and what there was goes." if kept else "No rule keeps any state: nothing moves."
     elif not kept:

@@ -38,7 +38,7 @@ ELEMENTS: Final = int(os.environ.get("DOTR_ELEMENTS", "70000"))
 
 
 class Counted(Batched):
-    """Two buckets that count, by rule and stage, the anchors and bindings that come to each."""
+    """Two buckets that count, by rule and stage, the anchors and bindings that each receives."""
 
     def __init__(self, program: CompiledProgram) -> None:
         super().__init__(program, Clock(), 2)
@@ -47,12 +47,12 @@ class Counted(Batched):
         self.copies: dict[tuple[int, int], dict[int, list[object]]] = {}
 
     def stepped(self, layer: int, bucket: int, moment: Moment, result: LayerResult) -> None:
-        """Counts the bindings that come to later stages, also by key, and notes the events that come to replicated ports."""
+        """Counts the bindings that later stages receive, also by key, and notes the events at replicated ports."""
         here = self.program.layout.layers[layer]
         for number, each in enumerate(here.ports):
             if each.is_replicated:
-                held = self.copies.setdefault((layer, number), {}).setdefault(bucket, [])
-                held += [(moment.time, *arrival) for arrival in moment.arrivals.get(number, ())]
+                copies = self.copies.setdefault((layer, number), {}).setdefault(bucket, [])
+                copies += [(moment.time, *arrival) for arrival in moment.arrivals.get(number, ())]
         for placed in here.rules:
             if placed.stage.enters is not None:
                 port = here.ports[placed.ports[0]]
@@ -96,14 +96,14 @@ def share(counts: Counter[int]) -> float:
     return max(counts.values()) / counts.total()
 
 
-def test_no_rule_is_on_one_core_and_nothing_is_warned_of(counted: Counted) -> None:
+def test_no_rule_is_on_one_core_and_there_are_no_warnings(counted: Counted) -> None:
     placed = [placed for layer in counted.program.layout.layers for placed in layer.rules]
     assert {each.rule.name for each in placed if not each.stage.is_whole} == {"SlowNearFullCarPark"}
     assert not any(isinstance(each.split, SinglePartition) for each in placed)
     assert not counted.program.warnings
 
 
-def test_the_busier_bucket_has_what_hashing_gives(counted: Counted) -> None:
+def test_busier_bucket_has_the_share_expected_of_hashing(counted: Counted) -> None:
     shares = {which: share(counts) for which, counts in counted.lookups.items()}
     assert {name for name, _ in shares} == {rule.name for rule in counted.program.rules.rules}
     assert shares["SuddenSlowDown", 0] <= 0.56
@@ -117,11 +117,11 @@ def test_the_busier_bucket_has_what_hashing_gives(counted: Counted) -> None:
     assert counted.lookups["SlowNearFullCarPark", 1] == hashed
 
 
-def test_copies_are_those_of_replicated_events_alone(counted: Counted) -> None:
+def test_only_replicated_events_are_copied(counted: Counted) -> None:
     """Each bucket has each strong wind once, with one ordinal, and no other wind."""
     layers = counted.program.layout.layers
     (which,) = counted.copies
     assert layers[which[0]].ports[which[1]].attributes == ("wind",)
-    held = counted.copies[which]
-    assert held[0] == held[1]
-    assert len(held[0]) == 5
+    copies = counted.copies[which]
+    assert copies[0] == copies[1]
+    assert len(copies[0]) == 5

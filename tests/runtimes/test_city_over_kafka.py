@@ -38,7 +38,7 @@ def test_events_are_those_of_the_files(engine: str, kafka: Broker, tmp_path: Pat
     assert rejected == 4
 
 
-def test_ctrl_c_ends_all_of_it(tmp_path: Path) -> None:
+def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "data.city.over_kafka", "--engine", "local", "--speed", "1440"]
     environment = {**os.environ, "HOME": os.environ.get("HOME", str(tmp_path))}
     process = subprocess.Popen(
@@ -48,7 +48,7 @@ def test_ctrl_c_ends_all_of_it(tmp_path: Path) -> None:
     assert "2024-05-14T" in process.stdout.readline()  # the first event
     time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == 0, told
-    assert "Traceback" not in told
-    assert "reports sent" in told
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    assert "Traceback" not in stderr
+    assert "reports sent" in stderr

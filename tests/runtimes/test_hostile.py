@@ -29,7 +29,7 @@ def test_hostile_elements_do_not_stop_a_local_run(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("spark", "no_spark")  # its workers are other ones; what a JVM is started with stays for all that follow
+@pytest.mark.usefixtures("spark", "no_spark")  # a JVM of its own, since the environment of its workers stays as it was at the start
 def test_hostile_elements_do_not_stop_a_spark_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dotr.runtimes.spark.run import run_spark
 

@@ -50,7 +50,7 @@ def running(project: Project, *options: str, **variables: str) -> Iterator[subpr
 
 
 def ended(run: subprocess.Popen[str], *signals: signal.Signals) -> tuple[int, str]:
-    """Exit code and text of a run, which signals end."""
+    """Exit code and text of a run after the given signals."""
     for each in signals:
         run.send_signal(each)
         time.sleep(0.3)
@@ -84,7 +84,7 @@ def until_lines(path: Path, count: int) -> list[str]:
     return lines
 
 
-def test_what_is_sent_gives_the_output_of_the_same_file(project: Project) -> None:
+def test_sent_elements_give_the_output_of_the_same_file(project: Project) -> None:
     lines = [element(at, f"x{at}") for at in range(1, 30)]
     project.write("a.ndjson", "\n".join(lines) + "\nbroken\n")
     assert project.dotr("run", "c.yaml", "--quiet").code == 0
@@ -229,7 +229,7 @@ class TestOutput:
         assert answer.code == 1
         assert f"The run failed: {server.url}/out does not accept batch 1000000: it answers 422: no such room" in answer.err
 
-    def test_server_that_fails_for_a_while_gets_all_in_order(self, project: Project) -> None:
+    def test_server_that_fails_for_a_while_receives_all_events_in_order(self, project: Project) -> None:
         project.write("a.ndjson", "\n".join(map(element, range(4))) + "\n")
         with post_server(lambda number, request: 503 if number == 1 else None if number == 3 else 202) as server:
             project.change("c.yaml", OUTPUT, f"- {{ format: trig, http: {{ url: '{server.url}/out' }} }}")
@@ -238,7 +238,7 @@ class TestOutput:
             keys = [each.key for each in server.accepted]
             assert keys == [f"small/0/{at * 1_000_000}" for at in range(4)]
 
-    def test_stop_while_the_server_is_away(self, project: Project) -> None:
+    def test_run_stops_while_the_server_is_down(self, project: Project) -> None:
         project.change("c.yaml", OUTPUT, f"- {{ http: {{ url: 'http://127.0.0.1:{free_port()}/out' }} }}")
         with running(project) as run:
             assert run.stderr is not None
@@ -299,13 +299,13 @@ def test_input_and_output_are_one_chain(project: Project) -> None:
         assert [each.key for each in server.accepted] == [f"small/0/{at}000000" for at in range(1, 40)]
 
 
-def test_input_that_may_hold_up_all_others_is_warned_of(project: Project) -> None:
+def test_check_warns_of_an_input_that_is_never_idle(project: Project) -> None:
     project.change("c.yaml", "path: a.ndjson }", "http: { listen: 8081 } }")
     answer = project.dotr("check", "c.yaml")
     assert "I113 warning: no instant closes while input a is silent" in answer.err
 
 
-def test_messages_are_no_longer_than_the_input_says(project: Project) -> None:
+def test_message_longer_than_max_bytes_is_refused(project: Project) -> None:
     port = listening(project)
     project.change("c.yaml", "format: ndjson,", "format: ndjson, max_bytes: 100,")
     with running(project) as run:
@@ -315,8 +315,8 @@ def test_messages_are_no_longer_than_the_input_says(project: Project) -> None:
         assert ended(run, signal.SIGINT)[0] == 0
 
 
-def test_input_that_is_held_up_by_another_takes_no_more_than_it_can_hold(project: Project) -> None:
-    """The file of the other input never comes, so that no instant closes."""
+def test_input_that_waits_for_another_accepts_a_bounded_number_of_messages(project: Project) -> None:
+    """The other input has no file, so that no instant closes until one appears."""
     port = free_port()
     watched = "- { name: b, format: ndjson, path: 'd/*.ndjson', watch: true }"
     project.change("c.yaml", FILE, f"- {{ name: a, format: ndjson, http: {{ listen: '{port}' }} }}\n  {watched}")

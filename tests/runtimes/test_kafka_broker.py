@@ -1,4 +1,4 @@
-"""The broker that tests start keeps what it acknowledged when it is killed, and shows readers what is committed."""
+"""The broker of the tests keeps acknowledged records when it is killed, and shows committed records to readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kafka
 
 
-def test_what_is_committed_outlives_a_kill(kafka: Broker) -> None:
+def test_committed_records_survive_a_kill(kafka: Broker) -> None:
     topic = kafka.topic("kept", partitions=2)
     kafka.produce(topic, [Sent(b"a", b"key", 0, 1_700_000_000_000, (("h", b"v"),)), Sent(None, partition=1)])
     with kafka.transaction(topic, [Sent(b"aborted")], commit=False):
@@ -33,10 +33,10 @@ def test_what_is_committed_outlives_a_kill(kafka: Broker) -> None:
     assert kafka.values(topic) == []
 
 
-def test_times_that_a_broker_knows_are_not_those_of_its_readers(kafka: Broker) -> None:
-    """Why the planner of growing topics reads the records' times, and does not ask the broker for them. The broker is right
-    where times are out of order alone; but it counts aborted records, marks of transactions (by its own clock) and records
-    without a value, and of a greatest time in an open transaction it says nothing."""
+def test_times_listed_by_a_broker_differ_from_those_that_readers_receive(kafka: Broker) -> None:
+    """The reason for which the planner of growing topics reads the records' times, and does not query the broker for them. The broker's
+    times are right where times are merely out of order. But they include aborted records, marks of transactions (with the broker's clock)
+    and records without a value, and there is none while the greatest time is in an open transaction."""
     from confluent_kafka import IsolationLevel, TopicPartition
     from confluent_kafka.admin._listoffsets import OffsetSpec
 
@@ -64,7 +64,7 @@ def test_times_that_a_broker_knows_are_not_those_of_its_readers(kafka: Broker) -
     aborted = kafka.topic()
     kafka.produce(aborted, sent(1_000))
     with kafka.transaction(aborted, sent(9_000), commit=False):
-        assert last(aborted) == (-1, -1), "the record before is committed, and not told"
+        assert last(aborted) == (-1, -1), "the record before it is committed, and not listed"
     kafka.produce(aborted, sent(2_000))
     assert [(each.offset, each.timestamp) for each in kafka.consume(aborted)] == [(0, 1_000), (3, 2_000)]
     assert beyond(aborted, 1_000) == 1, "a reader has offset 3 there; and the broker finds nothing behind a given offset"

@@ -53,8 +53,8 @@ def test_partitions_are_inputs_of_their_own(kafka: Broker, tmp_path: Path) -> No
 
 
 def test_marks_aborted_records_and_tombstones(kafka: Broker, tmp_path: Path) -> None:
-    """Gaps are nothing: what was aborted is not read, and marks at the end of a partition end it. A
-    record without a value is unreadable."""
+    """Gaps in the offsets are ignored: aborted records are not read, and marks at the end of a partition end it. A record without a value
+    is unreadable."""
     topic = kafka.topic()
     with kafka.transaction(topic, [Sent(line(1, 0, 1).encode())]):
         pass
@@ -90,7 +90,7 @@ def _number(value: int) -> str:
         ("startingTimestamp: 1800000000000", 6),
     ],
 )
-def test_where_reading_begins(kafka: Broker, tmp_path: Path, setting: str, first: int) -> None:
+def test_starting_setting_selects_the_first_record(kafka: Broker, tmp_path: Path, setting: str, first: int) -> None:
     topic = kafka.topic(retention_ms="-1")  # the times of the records are of the past
     kafka.produce(topic, [Sent(line(n, 0, n).encode(), timestamp=1_700_000_000_000 + n) for n in range(6)])
     section = kafka_section(kafka, topic, f"{setting.replace('TOPIC', topic)}, {BOUNDED}")
@@ -99,8 +99,8 @@ def test_where_reading_begins(kafka: Broker, tmp_path: Path, setting: str, first
     assert [json.loads(text)["time"] for text in written(tmp_path / "out/events.ndjson")] == list(range(first + 1, 6))
 
 
-def test_what_the_broker_says_of_a_record(kafka: Broker, tmp_path: Path) -> None:
-    """Its time, key, headers and place are there for `time` and `map`."""
+def test_metadata_of_a_record_is_available_to_time_and_map(kafka: Broker, tmp_path: Path) -> None:
+    """Its time, key, headers, partition and offset."""
     topic = kafka.topic(retention_ms="-1")
     records = [Sent(b'{"v": 1}', b"k%d" % n, timestamp=1_700_000_000_000 + n, headers=(("unit", b"C"),)) for n in range(2)]
     kafka.produce(topic, records)
@@ -119,7 +119,7 @@ rule one define One = [ [] :of ?s ; :v ?v ] from Now = [ SELECT ?s ?v WHERE { ?s
 
 
 def test_pattern_and_assigned_partitions(kafka: Broker, tmp_path: Path) -> None:
-    """A pattern matches whole names; `assign` reads these partitions alone."""
+    """A pattern matches whole names; `assign` reads the given partitions only."""
     topic = kafka.topic("pick", 3)
     kafka.create(f"{topic}-other", 1)
     send(kafka, topic, [[line(1, n, 1), line(2, n, 2)] for n in range(3)])
@@ -140,8 +140,8 @@ def _event_times(config: Path) -> list[int]:
 
 
 def test_growing_with_new_and_empty_partitions(kafka: Broker, tmp_path: Path) -> None:
-    """An empty partition holds up the others until it is idle; a new one joins, and what it holds
-    for instants that have closed is idle."""
+    """An empty partition delays the others until it is idle. A new partition is added, and its records for closed instants are rejected as
+    idle."""
     topic = kafka.topic(partitions=2)
     config = write_config(tmp_path, f"{{ name: a, format: ndjson, idle: 1 s, {kafka_section(kafka, topic)} }}")
     kafka.produce_values(topic, [line(n, 0, n) for n in range(1, 5)])
@@ -156,8 +156,8 @@ def test_growing_with_new_and_empty_partitions(kafka: Broker, tmp_path: Path) ->
     assert (dead["reason"], dead["file"], dead["line"]) == ("idle", f"{topic}/2", 0)
 
 
-def test_records_deleted_unread(kafka: Broker, tmp_path: Path) -> None:
-    """What retention has removed ends the run with its range; or it is one dead letter."""
+def test_records_deleted_unread_end_the_run_or_are_a_dead_letter(kafka: Broker, tmp_path: Path) -> None:
+    """The range removed by retention ends the run, or is one dead letter with failOnDataLoss: false."""
     topic = kafka.topic()
     kafka.produce_values(topic, [line(n, 0, n) for n in range(20)])
     kafka.delete_records(topic, 12)
@@ -178,7 +178,7 @@ def test_records_deleted_unread(kafka: Broker, tmp_path: Path) -> None:
     assert "5 to 11" in str(dead["error"])
 
 
-def test_topic_made_again_while_it_is_read(kafka: Broker, tmp_path: Path) -> None:
+def test_topic_replaced_while_it_is_read_ends_the_run(kafka: Broker, tmp_path: Path) -> None:
     """Another topic under the name ends the run."""
     topic = kafka.topic()
     kafka.produce_values(topic, [line(n, 0, n) for n in range(1, 4)])
@@ -193,7 +193,7 @@ def test_topic_made_again_while_it_is_read(kafka: Broker, tmp_path: Path) -> Non
         assert _event_times(config) == [2]
 
 
-def test_offset_beyond_the_end(kafka: Broker, tmp_path: Path) -> None:
+def test_starting_offset_beyond_the_end_is_refused(kafka: Broker, tmp_path: Path) -> None:
     topic = kafka.topic()
     kafka.produce_values(topic, [line(1, 0, 1)])
     section = kafka_section(kafka, topic, f'startingOffsets: {{ {topic}: {{ "0": 7 }} }}')
@@ -202,8 +202,8 @@ def test_offset_beyond_the_end(kafka: Broker, tmp_path: Path) -> None:
     assert "S121" in ended.stderr
 
 
-def test_broker_killed_while_it_is_read(kafka: Broker, tmp_path: Path) -> None:
-    """A run goes on when the broker comes back; meanwhile the metric tells that it is away."""
+def test_run_continues_after_the_broker_is_killed_and_restarted(kafka: Broker, tmp_path: Path) -> None:
+    """Meanwhile the metric of the connection is 0."""
     topic = kafka.topic()
     kafka.produce_values(topic, [line(n, 0, n) for n in range(1, 5)])
     port = free_port()
@@ -223,8 +223,8 @@ def test_broker_killed_while_it_is_read(kafka: Broker, tmp_path: Path) -> None:
         assert running.stop() == 0
 
 
-def test_what_cannot_succeed_ends_at_the_start(kafka: Broker, tmp_path: Path) -> None:
-    """Wrong credentials, an unknown topic, a secret that is not there; no output has the value."""
+def test_lasting_errors_end_the_run_at_its_start(kafka: Broker, tmp_path: Path) -> None:
+    """Wrong credentials, an unknown topic, a missing secret; no output has the secret's value."""
     topic = kafka.topic("sensors")
     kafka.produce_values(topic, [line(n, 0, n) for n in range(1, 5)])
     login = (
@@ -251,8 +251,8 @@ def test_what_cannot_succeed_ends_at_the_start(kafka: Broker, tmp_path: Path) ->
     assert f"Did you mean {topic}?" in unknown.stderr
 
 
-def test_no_broker_is_waited_for(tmp_path: Path) -> None:
-    """Nobody answers: the run says so, and goes on trying until it is stopped."""
+def test_run_waits_for_an_unreachable_broker(tmp_path: Path) -> None:
+    """The run prints a warning, and tries again until it is stopped."""
     config = write_config(tmp_path, '{ name: a, format: ndjson, kafka: { bootstrap.servers: "127.0.0.1:1", subscribe: a } }')
     with Running(config, "--engine", "local") as running:
         running.wait_until(lambda: "no answer from 127.0.0.1:1" in running.said, 20)

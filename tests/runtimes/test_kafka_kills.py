@@ -13,10 +13,10 @@ from tests.support.kafka_broker import Broker
 pytestmark = pytest.mark.kafka
 
 
-def test_the_sink_alone_killed_14_times(kafka: Broker, tmp_path: Path) -> None:
+def test_sink_killed_14_times_writes_each_record_once(kafka: Broker, tmp_path: Path) -> None:
     assert kill_sink(kafka, tmp_path, moments_of(14, random.Random(7), brokers=0.0)) == []
 
 
 @pytest.mark.spark
-def test_a_run_on_spark_killed_6_times(kafka: Broker, tmp_path: Path) -> None:
+def test_run_on_spark_killed_6_times_writes_each_record_once(kafka: Broker, tmp_path: Path) -> None:
     assert kill_spark(kafka, tmp_path, ["in", "before", "committing", "broker", "after", "broker"]) == []

@@ -1,4 +1,4 @@
-"""Topics as outputs: what is written, what is refused, and batches that are there once."""
+"""Topics as outputs: written events, refused settings, and batches that are written once."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def connection(kafka: Broker, topic: str) -> str:
     return f'bootstrap.servers: "{kafka.servers}", topic: {topic}'
 
 
-def test_events_go_to_the_partitions_of_their_keys_in_order(project: Project, kafka: Broker) -> None:
+def test_events_are_written_to_the_partitions_of_their_keys_in_order(project: Project, kafka: Broker) -> None:
     topic, rejected = kafka.topic("fires", partitions=3), kafka.topic("rejected", partitions=2)
     dead = f"{{ kafka: {{ {connection(kafka, rejected)} }} }}"
     configure(project, f"{connection(kafka, topic)}, key: room", dead=dead)
@@ -88,10 +88,10 @@ def test_trig_can_be_read_as_an_input_and_events_have_their_time(project: Projec
     assert "5 events" in project.dotr("run", "again.yaml").err
 
 
-def test_what_is_wrong_is_found_before_a_broker_is_asked(project: Project) -> None:
+def test_mistakes_are_refused_without_a_broker(project: Project) -> None:
     configure(project, 'bootstrap.servers: "127.0.0.1:1", topic: t, transactional.id: x, request.required.acks: 1, delivery: exactly_once')
-    told = project.refused("run", "c.yaml")
-    assert told.count("C204") == 3
+    message = project.refused("run", "c.yaml")
+    assert message.count("C204") == 3
     project.change("c.yaml", "transactional.id: x, request.required.acks: 1, delivery: exactly_once", "lingr.ms: 3")
     assert "C227" in project.refused("check", "c.yaml")
     project.change("c.yaml", "lingr.ms: 3", "key: rom")
@@ -113,9 +113,9 @@ def test_unknown_topic_and_wrong_credentials_end_the_run_at_its_start(
     login = f"security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: {USER}, sasl.password: '${{PASSWORD}}'"
     topic = kafka.topic("fires")
     project.change("c.yaml", connection(kafka, "nowhere"), f'bootstrap.servers: "{kafka.login_servers}", topic: {topic}, {login}')
-    told = project.refused("run", "c.yaml")
-    assert "S125" in told
-    assert SECRET not in told + "".join(project.read(name) for name in project.files())
+    message = project.refused("run", "c.yaml")
+    assert "S125" in message
+    assert SECRET not in message + "".join(project.read(name) for name in project.files())
 
 
 # Batches in transactions
@@ -134,7 +134,7 @@ def sink(kafka: Broker, topic: str, history: BatchHistory, **properties: str) ->
     return TransactionBatches(destination, f"dotr-p-0-{topic}-{history.identity}", encoder, history)
 
 
-def test_a_batch_that_is_there_is_not_written_again(kafka: Broker) -> None:
+def test_written_batch_is_not_written_again(kafka: Broker) -> None:
     topic = kafka.topic("once")
     first = sink(kafka, topic, BatchHistory("a"))
     assert first.open(check_nothing) is None
@@ -150,7 +150,7 @@ def test_a_batch_that_is_there_is_not_written_again(kafka: Broker) -> None:
     assert len(kafka.consume(topic)) == 12
 
 
-def test_a_broker_that_has_forgotten_the_batch_in_doubt_asks_the_user(kafka: Broker) -> None:
+def test_batch_in_doubt_that_the_broker_has_lost_is_refused_without_last_written(kafka: Broker) -> None:
     topic = kafka.topic("forgotten")
     with pytest.raises(Refused, match="S122"):
         sink(kafka, topic, BatchHistory("a", written=7, planned=8)).open(check_nothing)
@@ -161,7 +161,7 @@ def test_a_broker_that_has_forgotten_the_batch_in_doubt_asks_the_user(kafka: Bro
     assert sink(kafka, topic, BatchHistory("b", written=7, planned=7)).open(check_nothing) == 6  # nothing is in doubt
 
 
-def test_a_batch_that_takes_too_long_is_aborted(kafka: Broker) -> None:
+def test_batch_beyond_the_transaction_timeout_is_aborted(kafka: Broker) -> None:
     topic = kafka.topic("slow")
     slow = sink(kafka, topic, BatchHistory("a"), transaction_timeout_ms="1500")
     slow.open(check_nothing)
@@ -177,7 +177,7 @@ def test_a_batch_that_takes_too_long_is_aborted(kafka: Broker) -> None:
     assert kafka.consume(topic) == []
 
 
-def test_a_message_that_is_too_long_is_a_dead_letter_each_time(kafka: Broker) -> None:
+def test_too_long_message_is_a_dead_letter_in_each_repetition(kafka: Broker) -> None:
     topic = kafka.topic("long", max_message_bytes="20000")
     long = Firing(5, "R", "E", (), (("<http://e/a>", "<http://e/n>", f'"{"x" * 30_000}"'),), 0)
     blocks = [[*firings(0, 200)[0], long]]
@@ -189,7 +189,7 @@ def test_a_message_that_is_too_long_is_a_dead_letter_each_time(kafka: Broker) ->
     assert first.write_batch(0, blocks, check_nothing) == [letter]
 
 
-def test_a_run_that_is_stopped_leaves_nothing_of_its_batch(kafka: Broker) -> None:
+def test_stopped_run_leaves_nothing_of_its_batch(kafka: Broker) -> None:
     topic = kafka.topic("stopped")
     stopped = sink(kafka, topic, BatchHistory("a"))
     stopped.open(check_nothing)
@@ -205,9 +205,7 @@ def test_a_run_that_is_stopped_leaves_nothing_of_its_batch(kafka: Broker) -> Non
 
 
 @pytest.mark.spark
-def test_on_spark_the_topic_holds_what_the_files_hold(
-    project: Project, kafka: Broker, spark: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_topic_on_spark_has_the_events_of_the_files(project: Project, kafka: Broker, spark: None, monkeypatch: pytest.MonkeyPatch) -> None:
     topic, rejected = kafka.topic("fires", partitions=2), kafka.topic("rejected")
     configure(project, f"{connection(kafka, topic)}, key: room", dead=f"{{ kafka: {{ {connection(kafka, rejected)} }} }}")
     project.change("c.yaml", "out.ndjson", "out")
@@ -230,10 +228,10 @@ def test_on_spark_the_topic_holds_what_the_files_hold(
         f'bootstrap.servers: "{kafka.servers}", topic: {topic}',
         f'bootstrap.servers: "{kafka.login_servers}", topic: {topic}, {login}',
     )
-    told = project.refused("run", "c.yaml")
-    assert "S125" in told
+    message = project.refused("run", "c.yaml")
+    assert "S125" in message
     held = "".join(path.read_bytes().decode(errors="replace") for path in Path().rglob("*") if path.is_file())
-    assert SECRET not in told + held
+    assert SECRET not in message + held
 
 
 def test_at_least_once_writes_a_batch_again(kafka: Broker) -> None:
@@ -248,7 +246,7 @@ def test_at_least_once_writes_a_batch_again(kafka: Broker) -> None:
     assert (len(found), len(set(found))) == (9, 6)  # readers drop the others by their ID
 
 
-def test_a_run_in_process_goes_on_when_the_broker_was_killed(kafka: Broker) -> None:
+def test_run_in_process_continues_after_the_broker_is_killed(kafka: Broker) -> None:
     topic = kafka.topic("killed")
     encoder = partial(event_encoder, MessageFormat(StreamFormat.NDJSON, OutputTerms(Clock(), pipeline="p")))
     rejected: list[DeadLetter] = []

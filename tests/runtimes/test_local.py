@@ -29,7 +29,7 @@ def many(elements: int) -> str:
     return "".join(f'{{"time": {number}, "graph": ":a{number} a :A ."}}\n' for number in range(elements))
 
 
-# --- what is reported ---
+# --- reports ---
 
 
 def test_run_prints_its_summary_on_stderr(project: Project) -> None:
@@ -197,7 +197,7 @@ def test_python_m_dotr_runs(project: Project) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", SUMMARY)
 
 
-# --- what is left ---
+# --- outputs ---
 
 
 def test_compressed_output_is_deterministic(project: Project) -> None:
@@ -251,7 +251,7 @@ def test_option_paths_are_relative_to_the_working_directory(project: Project) ->
     assert {"here.ndjson", "deep/dead.ndjson"} <= project.files()
 
 
-# --- how it stops ---
+# --- stops ---
 
 
 def command(*arguments: str) -> list[str]:
@@ -362,7 +362,7 @@ def test_progress_is_one_rewritten_line_on_a_terminal(long: Project) -> None:
     assert lines[-2:] == ["Dead letters: 1 unreadable -> dead.ndjson", ""]
 
 
-# --- instants that take long ---
+# --- long instants ---
 
 TRIPLES = """PREFIX : <http://e/>
 query A = [ SELECT ?x WHERE { ?x a :A } ]

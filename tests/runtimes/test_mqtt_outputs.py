@@ -54,7 +54,7 @@ def test_every_message_is_complete_in_itself(project: Project, form: str) -> Non
         assert texts[0].startswith("1,R,Out,")
 
 
-def test_messages_become_messages(project: Project) -> None:
+def test_events_of_received_messages_are_published(project: Project) -> None:
     with broker_of(project) as broker, broker.subscribed("events/#") as received:
         configure(project, broker, given=f'mqtt: {{ url: "{broker.url}", topics: ["site/#"] }}')
         with running(project) as run:
@@ -65,14 +65,14 @@ def test_messages_become_messages(project: Project) -> None:
     assert json.loads(received[0].payload)["time"] == 1
 
 
-def test_a_table_is_no_message(project: Project) -> None:
+def test_parquet_messages_are_refused(project: Project) -> None:
     with broker_of(project) as broker:
         configure(project, broker, "parquet")
         assert "C204" in project.refused("run", "c.yaml")
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ('url: "http://b", topics: [a]', "mqtt.url cannot be used: the URL of a broker is mqtt://HOST:PORT"),
         ('url: "mqtt://b", topics: [a], password: abc', "C225"),
@@ -87,16 +87,16 @@ def test_a_table_is_no_message(project: Project) -> None:
         ('url: "mqtt://b", topics: [a], clean: true', "C201 unknown key clean"),
     ],
 )
-def test_mistakes_are_found_without_a_broker(project: Project, settings: str, told: str) -> None:
+def test_mistakes_are_reported_without_a_broker(project: Project, settings: str, message: str) -> None:
     project.write("c.yaml", CONFIG.format(input=f"mqtt: {{ {settings} }}", format="ndjson", url="mqtt://b"))
     project.write("r.dotr", RULES)
     answer = project.dotr("check", "c.yaml")
     assert answer.code == 2, answer
-    assert told in answer.out + answer.err
+    assert message in answer.out + answer.err
     assert "abc" not in answer.out + answer.err
 
 
-def test_check_warns_of_what_promises_less_than_meant(project: Project) -> None:
+def test_check_warns_of_qos_0_and_of_wide_and_overlapping_topics(project: Project) -> None:
     project.write("r.dotr", RULES)
     topics = 'url: "mqtt://b", topics: ["#"], qos: 0'
     project.write("c.yaml", CONFIG.format(input=f"mqtt: {{ {topics} }}", format="ndjson", url="mqtt://b"))

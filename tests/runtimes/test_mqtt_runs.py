@@ -43,7 +43,8 @@ def line(time: int) -> str:
 
 
 def stream(count: int, seed: int = 1) -> list[str]:
-    """Elements of about so many seconds, out of order by 3 s at most, some twice, some unreadable; the last closes all before it."""
+    """Elements of about `count` seconds, out of order by 3 s at most, some twice, some unreadable; the last one closes all instants before
+    it."""
     choose = random.Random(seed)
     times = sorted(number + choose.random() * 3 for number in range(count))
     lines = [line(int(each * 2) // 2) for each in times]
@@ -59,23 +60,23 @@ class Command:
 
     def __init__(self, project: Project, *options: str, environment: dict[str, str] | None = None) -> None:
         self.folder = project.folder
-        self._said = (project.folder / "said").open("w")
+        self._log = (project.folder / "run.log").open("w")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "dotr", "run", "c.yaml", *options],
             cwd=project.folder,
             env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
-            stdout=self._said,
-            stderr=self._said,
+            stdout=self._log,
+            stderr=self._log,
             start_new_session=True,
         )
 
     @property
-    def said(self) -> str:
-        return (self.folder / "said").read_text()
+    def output(self) -> str:
+        return (self.folder / "run.log").read_text()
 
     def wait(self) -> int:
         code = self.process.wait(60)
-        self._said.close()
+        self._log.close()
         return code
 
     def stop(self) -> int:
@@ -105,7 +106,7 @@ def configure(project: Project, text: str, idle: str = "") -> None:
 
 
 def of_files(project: Project, lines: list[str]) -> list[str]:
-    """The events where the same elements are in a file."""
+    """The events of a run over a file with the same elements."""
     project.write("all.ndjson", "\n".join(lines) + "\n")
     project.write("f.yaml", CONFIG.format(input="path: all.ndjson").replace("name: site", "name: files"))
     answer = project.dotr("run", "f.yaml", "--set", "output.0.path=files.ndjson", "--set", "dead_letter=files-dead.ndjson")
@@ -117,7 +118,7 @@ def broker_of(project: Project, *, keeps: bool = False) -> Mosquitto:
     return Mosquitto(project.folder / "mosquitto", keeps=keeps)
 
 
-def test_messages_are_the_stream_that_a_file_of_them_is(project: Project) -> None:
+def test_messages_give_the_output_of_the_same_elements_in_a_file(project: Project) -> None:
     lines = stream(150)
     with broker_of(project) as broker:
         configure(project, f'mqtt: {{ url: "{broker.url}", topics: ["site/#"] }}')
@@ -139,7 +140,7 @@ def test_messages_are_the_stream_that_a_file_of_them_is(project: Project) -> Non
     assert {(each["reason"], each["input"], each["file"], each["text"]) for each in letters} == {("unreadable", "a", broker.url, "broken")}
 
 
-def test_a_run_goes_on_after_its_broker_was_killed(project: Project) -> None:
+def test_run_continues_after_its_broker_is_killed(project: Project) -> None:
     lines = [*(line(number) for number in range(60)), line(10_000)]
     with broker_of(project, keeps=True) as broker:
         configure(project, f'mqtt: {{ url: "{broker.url}", topics: ["site/#"], client_id: one }}')
@@ -147,9 +148,9 @@ def test_a_run_goes_on_after_its_broker_was_killed(project: Project) -> None:
             broker.wait_for_subscription("one")
             broker.publish(*[("site/a", each) for each in lines[:30]])
             broker.kill()
-            wait_until(lambda: "It is tried again." in run.said)
+            wait_until(lambda: "It is tried again." in run.output)
             broker.start()
-            wait_until(lambda: "answers again" in run.said)
+            wait_until(lambda: "answers again" in run.output)
             broker.publish(*[("site/a", each) for each in lines[30:]])
             expected = of_files(project, lines)
             wait_until(lambda: len(written(project)) >= len(expected))
@@ -157,7 +158,7 @@ def test_a_run_goes_on_after_its_broker_was_killed(project: Project) -> None:
     assert written(project) == expected
 
 
-def test_idle_runs_while_the_broker_is_away(project: Project) -> None:
+def test_input_becomes_idle_while_the_broker_is_down(project: Project) -> None:
     with broker_of(project) as broker:
         configure(project, f'mqtt: {{ url: "{broker.url}", topics: ["site/#"], client_id: one }}', idle="1 s")
         with running(project) as run:
@@ -173,11 +174,11 @@ def test_wrong_credentials_end_the_run_with_2_and_are_not_shown(project: Project
         configure(project, f'mqtt: {{ url: "{broker.url}", topics: ["a"], username: dotr, password: "${{MQTT_WORD}}" }}')
         with running(project, environment={"MQTT_WORD": "wrong-word"}) as run:
             assert run.wait() == 2
-            assert "S128 input a: mqtt://localhost:" in run.said
-            assert "the user is not authorized" in run.said
+            assert "S128 input a: mqtt://localhost:" in run.output
+            assert "the user is not authorized" in run.output
         with running(project) as run:
             assert run.wait() == 2
-            assert "S124 the environment of this process has no variable MQTT_WORD" in run.said
+            assert "S124 the environment of this process has no variable MQTT_WORD" in run.output
         with running(project, "--progress", "json", environment={"MQTT_WORD": "right-word"}) as run:
             broker.wait_for_subscription("dotr-site-a")
             broker.publish(("a", "broken"), *[("a", line(number)) for number in range(9)])
@@ -186,7 +187,7 @@ def test_wrong_credentials_end_the_run_with_2_and_are_not_shown(project: Project
         assert "-word" not in "".join(path.read_text() for path in project.folder.glob("*") if path.is_file())
 
 
-def test_the_password_of_a_url_is_a_variable(project: Project) -> None:
+def test_password_in_a_url_may_be_a_variable(project: Project) -> None:
     with Mosquitto(project.folder / "mosquitto", users={"dotr": "right-word"}) as broker:
         url = broker.url.replace("mqtt://", "mqtt://dotr:${MQTT_WORD}@")
         configure(project, f'mqtt: {{ url: "{url}", topics: ["a"] }}')
@@ -198,7 +199,7 @@ def test_the_password_of_a_url_is_a_variable(project: Project) -> None:
         assert json.loads(written(project, "dead.ndjson")[0])["file"] == broker.url
 
 
-def test_credentials_that_end_during_a_run_end_it_with_1(project: Project) -> None:
+def test_credentials_revoked_during_a_run_end_it_with_1(project: Project) -> None:
     with Mosquitto(project.folder / "mosquitto", users={"dotr": "right"}) as broker:
         configure(project, f'mqtt: {{ url: "{broker.url}", topics: ["a"], username: dotr, password: "${{MQTT_WORD}}" }}')
         with running(project, environment={"MQTT_WORD": "right"}) as run:
@@ -209,4 +210,4 @@ def test_credentials_that_end_during_a_run_end_it_with_1(project: Project) -> No
             broker.set_users({"dotr": "other"})
             broker.start()
             assert run.wait() == 1
-            assert "The run failed: input a: mqtt://localhost:" in run.said
+            assert "The run failed: input a: mqtt://localhost:" in run.output

@@ -1,4 +1,4 @@
-"""Parquet outputs in process: columns, bytes, whole or absent."""
+"""Parquet outputs in process: columns, bytes, and files that are complete or absent."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.conftest import Project
 pytestmark = pytest.mark.core
 
 
-def test_instants_have_places_and_come_again(project: Project) -> None:
+def test_instants_have_places_and_can_be_replayed_again(project: Project) -> None:
     project.write("b.ndjson", '{"time": 1, "graph": ":b a :A ."}\n{"time": 3, "graph": ""}\n')
     project.write("c.yaml", project.read("c.yaml").replace("path: a.ndjson", 'path: "[ab].ndjson"'))
     [replay] = open_replays("c.yaml")
@@ -35,7 +35,7 @@ def test_late_element_is_rejected_with_its_triples(project: Project) -> None:
     assert (broken.dead_letter.line, broken.triples) == (3, None)
 
 
-def test_growing_inputs_have_not_ended_and_bound_what_is_closed(project: Project) -> None:
+def test_growing_inputs_bound_the_closed_instants(project: Project) -> None:
     growing = "{ name: a, format: ndjson, path: 'a*.ndjson', watch: true }"
     both = growing + "\n  - " + growing.replace("name: a", "name: b").replace("'a*", "'b*")
     project.write("c.yaml", project.read("c.yaml").replace("{ name: a, format: ndjson, path: a.ndjson }", both))

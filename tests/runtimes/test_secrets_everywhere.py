@@ -1,4 +1,4 @@
-"""Values of passwords and tokens are nowhere: not in what a run says and writes, its checkpoint, command lines, or Spark's pages."""
+"""Values of passwords and tokens are in no output of a run, its checkpoint, command lines, metrics, or Spark's pages."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SASL = 'security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username:
 
 
 class Site:
-    """The configuration of a run with each kind of credentials, and what its processes show while it runs."""
+    """The configuration of a run with each kind of credentials, and the texts that its processes show while it runs."""
 
     def __init__(self, project: Project, kafka: Broker, mosquitto: Mosquitto, post: str) -> None:
         self.project, self.kafka, self.mosquitto = project, kafka, mosquitto
@@ -76,7 +76,7 @@ class Site:
         project.write("r.dotr", RULES)
 
     def send(self) -> None:
-        """An element and a dead letter over each input."""
+        """Send an element and an unreadable record over each input."""
         headers = {"Authorization": f"Bearer {SECRETS['IN_WORD']}", "Content-Type": "application/x-ndjson"}
         body = f"{line(3)}\nbroken\n".encode()
         urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{self.listen}/in", body, headers), timeout=60).close()
@@ -102,12 +102,12 @@ def site(project: Project, kafka: Broker, tmp_path_factory: pytest.TempPathFacto
 
 
 def forms(value: str) -> list[bytes]:
-    """A value as it stands, and as Base64 of it alone or behind the user name."""
+    """A value, and the Base64 of it alone and of it behind the user name."""
     return [value.encode(), base64.b64encode(value.encode()), base64.b64encode(f"dotr:{value}".encode())]
 
 
 def check_nowhere(found: Iterator[tuple[str, bytes]]) -> int:
-    """Fail where one of the values is; the number of places looked at."""
+    """Fail where a text contains one of the values; returns the number of texts."""
     number = 0
     for place, content in found:
         number += 1
@@ -124,7 +124,7 @@ def files(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def is_done(site: Site) -> bool:
-    """Test for an event, and a dead letter of each input. On a busy machine an element may be a dead letter, too: its input was idle."""
+    """True once there is an event, and a dead letter of each input. On a busy machine an element may be a dead letter too (idle)."""
     written = b"".join(content for path, content in files(site.project.folder / "out") if "checkpoint" not in path)
     return b'"event": "Out"' in written and all(b'"reason": "unreadable", "input": "%s"' % name in written for name in (b"k", b"m", b"h"))
 
@@ -141,12 +141,12 @@ def run_and_look(site: Site, engine: str) -> None:
             except HTTPError:
                 raise
             except URLError:  # it does not listen yet
-                assert time.monotonic() < deadline, run.said
+                assert time.monotonic() < deadline, run.output
                 time.sleep(0.2)
-        wait_until(lambda: is_done(site), run.said, 120)
+        wait_until(lambda: is_done(site), run.output, 120)
         pages = PAGES if engine == "spark" else ()
         assert check_nowhere(site.shown(run, *pages)) >= 2 + len(pages)
-        assert run.stop() == 0, run.said
+        assert run.stop() == 0, run.output
     finally:
         if run.process.poll() is None:
             os.killpg(run.process.pid, signal.SIGKILL)
@@ -155,38 +155,38 @@ def run_and_look(site: Site, engine: str) -> None:
     assert "${MQTT_WORD}" in site.project.read("c.yaml")
 
 
-def test_values_are_nowhere_in_process(site: Site) -> None:
+def test_secrets_are_in_no_output_of_a_run_in_process(site: Site) -> None:
     run_and_look(site, "local")
 
 
 @pytest.mark.spark
-def test_values_are_nowhere_on_spark(site: Site) -> None:
+def test_secrets_are_in_no_output_of_a_run_on_spark(site: Site) -> None:
     run_and_look(site, "spark")
     assert any("eventlog" in path or "app-" in path or "local-" in path for path, _ in files(site.project.folder / "log"))
 
 
 @pytest.mark.parametrize("name", ["KAFKA_WORD", "MQTT_WORD"])
-def test_wrong_values_are_refused_without_showing_them(site: Site, name: str) -> None:
+def test_wrong_secrets_are_refused_without_being_shown(site: Site, name: str) -> None:
     run = Command(site.project, "--engine", "local", "--progress", "json", environment={**SECRETS, name: "wr0ng-s3cret-44"})
     try:
-        assert run.wait() == 2, run.said
+        assert run.wait() == 2, run.output
     finally:
         if run.process.poll() is None:
             os.killpg(run.process.pid, signal.SIGKILL)
             run.wait()
-    assert re.search(r"S12[58]", run.said), run.said
+    assert re.search(r"S12[58]", run.output), run.output
     assert not any(b"s3cret" in content for _, content in files(site.project.folder))
     check_nowhere(files(site.project.folder))
 
 
 @pytest.mark.parametrize("name", sorted(SECRETS))
-def test_a_missing_value_is_named(site: Site, name: str) -> None:
+def test_missing_secret_is_named(site: Site, name: str) -> None:
     environment = {each: value for each, value in SECRETS.items() if each != name}
     run = Command(site.project, "--engine", "local", environment=environment)
     try:
-        assert run.wait() == 2, run.said
+        assert run.wait() == 2, run.output
     finally:
         if run.process.poll() is None:
             os.killpg(run.process.pid, signal.SIGKILL)
             run.wait()
-    assert f"S124 the environment of this process has no variable {name}" in run.said
+    assert f"S124 the environment of this process has no variable {name}" in run.output

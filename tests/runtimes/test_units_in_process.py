@@ -81,7 +81,7 @@ def test_rule_test_names_streams(project: Path, capsys: pytest.CaptureFixture[st
     assert "C237 an element that names no stream, where units read several" in capsys.readouterr().err
 
 
-def test_check_takes_files_named_together_as_one_program(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reads_files_named_together_as_one_program(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(project / "q.rspql"), str(project / "r.dotr")]) == 0, capsys.readouterr()
     (project / "r.dotr").write_text(RULES.replace("Hot.?most", "Hot.?least"))
     assert main(["check", str(project / "q.rspql"), str(project / "r.dotr")]) == 2
@@ -120,7 +120,7 @@ def test_graph_without_a_name_is_on_the_only_stream(project: Path) -> None:
     assert [event.time for event in program.session().advance(1, ":a :v 70 .")] == [1]
 
 
-def test_explain_tells_streams_windows_and_layers(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_shows_streams_windows_and_layers(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", str(project / "c.yaml")]) == 0
     text = capsys.readouterr().out
     assert "Continuous query Hot: RSTREAM of ?most, ?x, without a graph\n" in text
@@ -140,7 +140,7 @@ def test_explain_tells_streams_windows_and_layers(project: Path, capsys: pytest.
         (["facts"], 0),
     ],
 )
-def test_commands_of_the_workbench_know_queries(
+def test_commands_of_the_workbench_accept_queries(
     project: Path, command: list[str], code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project)
@@ -161,7 +161,7 @@ def test_check_of_data_compares_windows_with_their_streams(project: Path, capsys
     assert "They bring :v." in shown
 
 
-def test_commands_of_the_workbench_know_units_of_other_languages(
+def test_commands_of_the_workbench_accept_lars_and_epsparql(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project)
@@ -191,7 +191,7 @@ def test_coverage_counts_reports(project: Path, capsys: pytest.CaptureFixture[st
     assert "Hot: 2 reports, 2 events; never: a report without an event\n" in capsys.readouterr().out
 
 
-def test_check_warns_of_what_the_background_says_and_of_one_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_warns_of_blocks_over_the_background_and_of_one_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "k.ttl").write_text("@prefix : <http://example.org/> . :hall :floor 1 .")
     (tmp_path / "q.rspql").write_text(
         "PREFIX : <http://example.org/>\n"
@@ -210,7 +210,7 @@ def test_check_warns_of_what_the_background_says_and_of_one_partition(tmp_path: 
     shown = capsys.readouterr().err
     found = [line.partition("q.rspql:")[2].split(" warning")[0] for line in shown.splitlines() if "q.rspql:" in line]
     assert sorted(line.split(": ")[::-1][0] + line.split(":")[0] for line in found) == ["W4053", "W4064", "W4073", "W4074"]
-    # Where a known stream has the predicate, the block may well see it.
+    # The predicate is on a known stream, so the block may match it.
     cases = 'cases: [{ name: a, stream: [{ at: 1, graph: "<x:a> <http://example.org/floor> 1 ." }], expect: [] }]'
     (tmp_path / "t.yaml").write_text("rules: [q.rspql]\nknowledge: { graphs: [k.ttl] }\n" + cases)
     assert main(["check", str(tmp_path / "t.yaml")]) == 0
@@ -219,7 +219,7 @@ def test_check_warns_of_what_the_background_says_and_of_one_partition(tmp_path: 
     assert "W406" in shown
 
 
-def test_contradictions_of_windows_are_told_and_counted(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_contradictions_of_windows_are_reported_and_counted(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "kb.ttl").write_text(
         "@prefix : <http://example.org/> . @prefix owl: <http://www.w3.org/2002/07/owl#> . :A owl:disjointWith :B ."
     )

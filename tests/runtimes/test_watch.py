@@ -73,7 +73,7 @@ def test_watched_folder_runs_until_stopped(project: Project) -> None:
     project.write("d/b.ndjson", element(2) + element(4))
     project.write("d/c.ndjson", element(1) + element(5))
     run = start(project, "input.0.path=d/*.ndjson", "input.0.watch=true", "input.0.settle=0.2 s", "input.0.idle=1 s")
-    wait_for(project, [1, 2, 4, 5])  # the folder is idle: what is there closes
+    wait_for(project, [1, 2, 4, 5])  # the folder is idle: all instants so far close
     project.write("d/e.ndjson", element(3) + element(7) + element(9))
     project.write("d/d.ndjson", element(6) + element(8) + "broken\n" + element(7))
     wait_for(project, [1, 2, 4, 5, 6, 8, 9])
@@ -107,7 +107,7 @@ def test_standard_input_is_streamed(project: Project) -> None:
     assert run.stdin is not None
     run.stdin.write(element("2014-08-01T00:00:01"))
     run.stdin.flush()
-    wait_for(project, ["2014-08-01T00:00:01Z"])  # at once: nothing else can come at that time
+    wait_for(project, ["2014-08-01T00:00:01Z"])  # at once: no other element can have that time
     run.stdin.write(element("2014-08-01T00:00:01") + element("2014-08-01T00:00:00") + element("2014-08-01T00:00:02")[:-1])
     run.communicate(timeout=60)
     assert run.returncode == 0

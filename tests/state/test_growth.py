@@ -1,4 +1,4 @@
-"""A run that moves to other numbers of buckets goes on as if it had always had them."""
+"""A run whose state moves between numbers of buckets has the output of one engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dotr.state import bucket_state, paged_state
 from tests.runtimes.spark.test_lars_buckets import instants_of as lars_instants
 from tests.runtimes.spark.test_lars_buckets import lars_spec
 from tests.runtimes.spark.test_query_buckets import query_spec
-from tests.runtimes.spark.test_unit_steps import in_one_piece
+from tests.runtimes.spark.test_unit_steps import by_one_engine
 from tests.state.test_state_migration import HEADER, RULES, streams, with_clock
 from tests.state.test_unit_division import SPEC as UNITS
 from tests.state.test_unit_division import instants as unit_instants
@@ -43,7 +43,7 @@ def expected(spec: ProgramSpec, instants: Instants) -> list[Firing]:
 def through(
     spec: ProgramSpec, instants: Instants, cuts: list[int], widths: list[int], seed: int = 0, groups: Sequence[int] = ()
 ) -> list[Firing]:
-    """The firings where each batch has its own number of buckets, and, where they are given, of groups."""
+    """The firings of a run in which each batch has its own number of buckets (`widths`) and of groups."""
     specs = [replace(spec, groups=number) for number in groups] or [spec] * len(widths)
     run, firings, start = LayeredRun(specs[0], widths[0], seed), list[Firing](), 0
     for number, (end, width) in enumerate(zip([*cuts, len(instants)], widths, strict=True)):
@@ -61,10 +61,10 @@ def by_time(elements: list[Element]) -> list[tuple[Micros, list[tuple[Triple, ..
 @pytest.mark.parametrize("small", [2_000, 3])
 @examples(15)
 @given(st.lists(st.sampled_from(sorted({*RULES} - {"Pair"})), min_size=1, unique=True), streams(), st.data())
-def test_output_is_that_of_one_engine_whatever_the_buckets(
+def test_output_equals_one_engine_for_any_numbers_of_buckets(
     small: int, names: list[str], elements: list[Element], data: st.DataObject
 ) -> None:
-    """`small` events of a bucket stay one text; of more there are logs."""
+    """A bucket of at most `small` events is one text; a larger one has logs."""
     rules = with_clock([RULES[name][0] for name in [*names, *(["Pair"] if "Jump" in names else [])]])
     spec = ProgramSpec((Document("rules.dotr", HEADER + "\n".join(rules)),))
     instants = by_time(elements)
@@ -86,7 +86,7 @@ with Later.?room = Eaten.?room, Later.?v = Before.?v
 """
 
 
-def test_pages_move(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_in_pages_moves_between_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_state, "SMALL", 8)
     monkeypatch.setattr(paged_state, "MAX_UNPAGED", 64)
     integer = "<http://www.w3.org/2001/XMLSchema#integer>"
@@ -99,15 +99,15 @@ def test_pages_move(monkeypatch: pytest.MonkeyPatch) -> None:
     assert through(spec, instants, [100, 110, 200, 250], [1, 3, 1, 2, 5]) == expected(spec, instants)
 
 
-def test_units_move() -> None:
+def test_state_of_epsparql_units_moves_between_buckets() -> None:
     instants = unit_instants()
     for cuts, widths in (([10, 20], [1, 3, 1]), ([3, 12, 13, 25], [2, 5, 1, 4, 2])):
         assert through(UNITS, instants, cuts, widths) == expected(UNITS, instants), widths
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_files_with_a_key_move(seed: int, tmp_path: Path) -> None:
-    """Runs, counts, windows of points and what waits for its point; a relation of facts is in the first bucket."""
+def test_state_of_lars_files_moves_between_buckets(seed: int, tmp_path: Path) -> None:
+    """Runs, counts, windows of points, and input whose point is not evaluated yet; a relation of facts is in the first bucket."""
     spec, instants = lars_spec(tmp_path), lars_instants(seed)
     whole = expected(spec, instants)
     for cuts, widths in (([20, 21, 40], [1, 3, 2, 1]), ([1, 15, 33, 59], [2, 5, 1, 4, 3])):
@@ -115,8 +115,8 @@ def test_files_with_a_key_move(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_queries_with_a_key_move(seed: int, tmp_path: Path) -> None:
+def test_state_of_queries_moves_between_buckets(seed: int, tmp_path: Path) -> None:
     spec, instants = query_spec(seed, str(tmp_path / "kb.ttl"))
-    whole = sorted(in_one_piece(spec, instants), key=output_order)
+    whole = sorted(by_one_engine(spec, instants), key=output_order)
     for cuts, widths in (([8, 9, 16], [1, 3, 2, 1]), ([3, 12, 20], [2, 5, 1, 4])):
         assert through(spec, instants, cuts, widths, seed) == whole, (cuts, widths, spec.rules[0].text)

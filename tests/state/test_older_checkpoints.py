@@ -1,4 +1,4 @@
-"""Checkpoints of forms that are not read any more: they are refused with a reason and a way out, and stay as they are."""
+"""Checkpoints in forms that are no longer read: they are refused with a reason and a way out, and left unchanged."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.support.kept import FOLDER
 pytestmark = pytest.mark.core
 
 
-def test_a_program_with_queries_as_one_value_is_refused(tmp_path: Path) -> None:
-    """The folder holds a finished run of a continuous query, its state one value of the whole program."""
+def test_checkpoint_with_queries_stored_as_one_value_is_refused(tmp_path: Path) -> None:
+    """The folder has a finished run of a continuous query, whose state is one value of the whole program."""
     with tarfile.open(FOLDER / "older" / "queries-as-one-value.tar.xz") as packed:
         packed.extractall(tmp_path, filter="data")
     before = {path: path.read_bytes() for path in (tmp_path / "ck").rglob("*") if path.is_file()}

@@ -1,4 +1,4 @@
-"""Rules that have only been renamed: found by their digests, named by `dotr plan`."""
+"""Renamed rules: found by their digests, and printed by `dotr plan`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def stored(*rules: str) -> StateSchema:
         (AGAIN, AGAIN.replace("Again", "Repeated"), {"Repeated": "Again"}),
     ],
 )
-def test_rule_under_another_name(before: str, after: str, found: dict[str, str]) -> None:
+def test_renamed_rules_are_found_by_their_digests(before: str, after: str, found: dict[str, str]) -> None:
     assert renamed_rules(compiled(after), stored(before)) == found
 
 
@@ -80,8 +80,8 @@ def test_plan_names_the_rules_that_are_only_renamed(
     text = rules.read_text(encoding="utf-8")
     rules.write_text(re.sub(r"\bQuiet\b", "Still", text).replace("rule Keyed", "rule Found"), encoding="utf-8")
     assert main(["plan", os.path.relpath("whole.yaml")]) == 0
-    said = capsys.readouterr().out
-    assert "rule Quiet is dropped: the program no longer has the rule\n" in said
-    assert "rule Still starts empty: it is new\n" in said
-    assert "\nFound means what Keyed meant: under its old name it keeps its state.\n" in said
-    assert "\nStill means what Quiet meant: under its old name it keeps its state.\n" in said
+    output = capsys.readouterr().out
+    assert "rule Quiet is dropped: the program no longer has the rule\n" in output
+    assert "rule Still starts empty: it is new\n" in output
+    assert "\nFound means what Keyed meant: under its old name it keeps its state.\n" in output
+    assert "\nStill means what Quiet meant: under its old name it keeps its state.\n" in output

@@ -41,7 +41,7 @@ def background(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def moved_through(seed: int, background: str) -> str:
-    """Compares a cut program whose buckets and groups change between batches with one engine. Returns what was compared."""
+    """Compares a cut program whose buckets and groups change between batches with one engine. Returns the kind of the program."""
     made = (varied_program if seed % 3 == 2 else random_program)(seed)
     spec = ProgramSpec((Document("r.dotr", made.rules),), graphs=(background,))
     try:
@@ -64,8 +64,8 @@ def moved_through(seed: int, background: str) -> str:
 
 
 @pytest.mark.parametrize("part", range(3))
-def test_output_is_that_of_one_engine(part: int, background: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`DOTR_EXAMPLES=2000` tries that many programs. One third keeps each bucket as one text, one as logs, one in pages where it can."""
+def test_output_of_staged_programs_equals_one_engine(part: int, background: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`DOTR_EXAMPLES=2000` tries that many programs. Buckets are one text in a third of them, logs in another, and pages in the last."""
     if part:
         monkeypatch.setattr(bucket_state, "SMALL", 3)
     if part == 2:
@@ -75,8 +75,8 @@ def test_output_is_that_of_one_engine(part: int, background: str, monkeypatch: p
     assert found["staged"] > sum(found.values()) / 5, found
 
 
-def test_a_rule_in_one_partition_keeps_its_state_in_stages(background: str) -> None:
-    """The checkpoint of a release without stages: rules in one layer each, then cut."""
+def test_state_of_a_rule_in_one_partition_moves_to_its_stages(background: str) -> None:
+    """The checkpoint of a release without stages has each rule in one layer; then the rules are cut."""
     compared = 0
     for seed in range(FIRST, FIRST + PROGRAMS // 2):
         made = random_program(seed)
@@ -102,7 +102,7 @@ def test_a_rule_in_one_partition_keeps_its_state_in_stages(background: str) -> N
 
 
 @pytest.mark.core
-def test_a_cut_program_in_one_piece_moves_nothing(background: str) -> None:
+def test_cut_program_in_one_piece_moves_no_state(background: str) -> None:
     """A batch that an earlier release has written to an output is finished in its layout."""
     rules = (
         "PREFIX : <http://e/>\nrule R define E = [ [] :k ?k ] from A = [ SELECT ?k ?v WHERE { ?x a :A ; :k ?k ; :v ?v } ]\n"

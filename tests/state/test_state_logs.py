@@ -60,15 +60,15 @@ class StoreInMemory:
     """A bucket's entries in memory, with counts of reads and writes."""
 
     def __init__(self) -> None:
-        self.kept: tuple[bytes, bytes] | None = None
+        self.stored: tuple[bytes, bytes] | None = None
         self.entries: dict[tuple[int, int], bytes] = {}
         self.reads = self.writes = self.bytes = 0
 
     def value(self) -> tuple[bytes, bytes] | None:
-        return self.kept
+        return self.stored
 
     def set_value(self, digest: bytes, written: bytes) -> None:
-        self.kept = digest, written
+        self.stored = digest, written
         self.writes += 1
         self.bytes += len(written)
 
@@ -127,9 +127,9 @@ class SimulatedRun:
         own = [line for line in lines if line.key == key]
         self._random.shuffle(own)
         if self._twice or (len(self.workers) > 1 and self._random.random() < 0.1):  # the task fails at its end
-            kept, entries = store.kept, dict(store.entries)
+            stored, entries = store.stored, dict(store.entries)
             process_batch(self.job, layer, bucket, own, store, self._random.choice(self.workers), self._decoded)
-            store.kept, store.entries = kept, entries
+            store.stored, store.entries = stored, entries
         if len(self.workers) > 1 and self._random.random() < 0.05:
             self._random.choice(self.workers).clear()
         return process_batch(self.job, layer, bucket, own, store, self._random.choice(self.workers), self._decoded)
@@ -189,9 +189,9 @@ def test_output_is_independent_of_workers_pages_and_retries(rules: str, seed: in
     simulated = SimulatedRun(made, (5, 11, 40)[seed % 3], workers=3, seed=seed, decoded=(0, 12, 1 << 60)[seed // 2])
     paged = logged = 0
     for _ in simulated.batches():
-        kept = [each for live in simulated.workers for each in live.values()]
-        paged += any(each.pages.page_count > 1 for each in kept)
-        logged += any(each.manifest is not None for each in kept)
+        loaded = [each for live in simulated.workers for each in live.values()]
+        paged += any(each.pages.page_count > 1 for each in loaded)
+        logged += any(each.manifest is not None for each in loaded)
     assert sorted(simulated.fired) == expected
     assert logged > 5
     assert (paged > 3) == (rules is UNTIMED)
@@ -208,11 +208,11 @@ with Answer.?room = Asked.?room, Answer.?was = Old.?v, Answer.?times = ?times
 @pytest.mark.usefixtures("_tiny")
 @pytest.mark.parametrize("alone", [12, 1 << 20], ids=["pages", "one page"])
 def test_batch_without_additions_is_replayed_by_the_same_worker(alone: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readings, then questions alone: events expired by a batch of questions are needed when it is replayed."""
+    """Readings, then anchors that store nothing: events that expire in a batch of anchors are needed when it is replayed."""
     monkeypatch.setattr(paged_state, "MAX_UNPAGED", alone)
     chosen = random.Random(1)
-    asked = [(200 + number // 4, f"[] :ask :r{chosen.randrange(40)} .") for number in range(160)]
-    made = prepared(tmp_path, ASKED, readings(1, 200) + asked, monkeypatch)
+    anchors = [(200 + number // 4, f"[] :ask :r{chosen.randrange(40)} .") for number in range(160)]
+    made = prepared(tmp_path, ASKED, readings(1, 200) + anchors, monkeypatch)
     expected = run_locally(made)
     assert len(expected) > 30
     simulated = SimulatedRun(made, 20, twice=True)
@@ -233,7 +233,7 @@ def test_every_batch_is_replayed_by_the_same_worker(rules: str, tmp_path: Path, 
 
 
 def manifests(simulated: SimulatedRun) -> list[Manifest]:
-    return [head for store in simulated.all_stores if store.kept and (head := Manifest.decode(store.kept[1]))]
+    return [head for store in simulated.all_stores if store.stored and (head := Manifest.decode(store.stored[1]))]
 
 
 def written_by_a_batch(folder: Path, live: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
@@ -269,20 +269,20 @@ def test_batch_decodes_only_touched_pages(tmp_path: Path, monkeypatch: pytest.Mo
     elements = [(number // 50, f":k{number} :value 1 .") for number in range(20_000)]
     elements += [(400 + number, f":k{number} :value 2 .") for number in range(400)]
     simulated = SimulatedRun(prepared(tmp_path, AGAIN, elements, monkeypatch), 100, decoded=2_000)
-    warmed: list[int] = []
-    warm = PagedState._load_page
+    loaded: list[int] = []
+    load = PagedState._load_page
 
     def counted(self: PagedState, page: int) -> object:
-        warmed.append(page)
-        return warm(self, page)
+        loaded.append(page)
+        return load(self, page)
 
     monkeypatch.setattr(PagedState, "_load_page", counted)
     for number in simulated.batches():
-        held = sum(each.pages.decoded_events for each in simulated.workers[0].values())
-        assert held <= 2_000 + 400
+        decoded = sum(each.pages.decoded_events for each in simulated.workers[0].values())
+        assert decoded <= 2_000 + 400
         if number > 200:
-            assert len(warmed) <= 100
-        warmed.clear()
+            assert len(loaded) <= 100
+        loaded.clear()
     assert len(simulated.fired) == 400
 
 
@@ -295,11 +295,13 @@ def test_state_of_idle_keys_expires(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     simulated = SimulatedRun(prepared(tmp_path, AGAIN, elements, monkeypatch), 10)
     most = 0
     for number in simulated.batches():
-        kept = list(simulated.workers[0].values())
-        most = max(most, sum(sum(each.pages.event_counts) for each in kept))
+        loaded = list(simulated.workers[0].values())
+        most = max(most, sum(sum(each.pages.event_counts) for each in loaded))
         if number == 803:
-            assert sum(sum(each.pages.event_counts) for each in kept) <= 40
-            assert sum(len(store.kept[1]) + sum(map(len, store.entries.values())) for store in simulated.all_stores if store.kept) < 6_000
+            assert sum(sum(each.pages.event_counts) for each in loaded) <= 40
+            assert (
+                sum(len(store.stored[1]) + sum(map(len, store.entries.values())) for store in simulated.all_stores if store.stored) < 6_000
+            )
     assert most == 8_000
 
 
@@ -313,61 +315,61 @@ def test_segments_stay_few_and_bounded(tmp_path: Path, monkeypatch: pytest.Monke
             assert max(sum(piece.size for piece in head.segments) for head in there) < 3 * 180 * 100
 
 
-def held_events(held: PagedState, layer: Layer) -> list[int]:
+def event_counts(pages: PagedState, layer: Layer) -> list[int]:
     """Unexpired events of each port, in decoded pages and in spilled texts."""
     found = [0] * len(layer.ports)
-    for page in range(held.page_count):
-        if page in held._decoded:
-            some = held._decoded[page].state.event_counts
+    for page in range(pages.page_count):
+        if page in pages._decoded:
+            some = pages._decoded[page].state.event_counts
         else:
-            texts = held._spilled.read(page)
+            texts = pages._spilled.read(page)
             closed = max((closed for closed, _ in texts), default=0)
             events, _ = decode_parts([body for _, body in texts])
             times = [[event[0] for event in events.get(port, ())] for port in range(len(found))]
-            some = [sum(time > closed - (kept or 0) for time in each) for each, kept in zip(times, layer.retention, strict=True)]
+            some = [sum(time > closed - (retention or 0) for time in each) for each, retention in zip(times, layer.retention, strict=True)]
         found = [a + b for a, b in zip(found, some, strict=True)]
     return found
 
 
-def contents(held: PagedState, layer: Layer, closed: int) -> list[tuple[list[StoredEvent], list[list[tuple[int, int]]]]]:
+def contents(pages: PagedState, layer: Layer, closed: int) -> list[tuple[list[StoredEvent], list[list[tuple[int, int]]]]]:
     """Unexpired events of each page by port, and the consumed ones of each set."""
     found = []
-    for page in range(held.page_count):
-        each = held._decoded.get(page) or held._decode(page, 0)
+    for page in range(pages.page_count):
+        each = pages._decoded.get(page) or pages._decode(page, 0)
         ports = [[event for event in store.log if event[0] > closed - store.retention] for store in each.state.stores]
         sets = zip(layer.consumed_ports, each.state.consumed, strict=True)
-        used = [sorted(event[:2] for event in ports[port] if event[:2] in pairs) for port, pairs in sets]
-        found.append(([event for events in ports for event in events], used))
+        consumed = [sorted(event[:2] for event in ports[port] if event[:2] in pairs) for port, pairs in sets]
+        found.append(([event for events in ports for event in events], consumed))
     return found
 
 
 @pytest.mark.usefixtures("_tiny")
 @pytest.mark.parametrize("seed", range(4))
 def test_spilled_texts_equal_the_logs(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker's texts, which grow and are merged, hold the events of the store; event counts agree."""
+    """The spilled texts of a worker, which are appended to and merged, have the events of the store; event counts agree."""
     monkeypatch.setattr(paged_state, "MAX_TEXTS", (2, 8)[seed % 2])
     made = prepared(tmp_path, UNTIMED, readings(seed, 600), monkeypatch)
     simulated = SimulatedRun(made, 11, workers=2, seed=seed, decoded=(24, 60)[seed // 2])
-    compared = used = joined = 0
+    compared = consumed = joined = 0
     for _ in simulated.batches():
         for live in simulated.workers:
-            for (_, number), kept in live.items():
-                held = kept.pages
-                if held.page_count == 1 or kept.manifest is None:
+            for (_, number), loaded in live.items():
+                pages = loaded.pages
+                if pages.page_count == 1 or loaded.manifest is None:
                     continue
                 layer, bucket = divmod(number, 2)
                 place, store = bucket_context(simulated.job, layer), simulated.stores[layer][bucket]
-                assert held.event_counts == held_events(held, place.layer)
-                assert held.decoded_events == sum(len(each.state) for each in held._decoded.values())
-                joined += sum(each.text_count == 1 and each.text_events > 2 for each in held._decoded.values())
-                if store.kept and store.kept[0] == kept.digest:
-                    closed = kept.manifest.closed
-                    found = contents(held, place.layer, closed)
-                    assert found == contents(load_bucket(place, *store.kept, store, None).pages, place.layer, closed)
+                assert pages.event_counts == event_counts(pages, place.layer)
+                assert pages.decoded_events == sum(len(each.state) for each in pages._decoded.values())
+                joined += sum(each.text_count == 1 and each.text_events > 2 for each in pages._decoded.values())
+                if store.stored and store.stored[0] == loaded.digest:
+                    closed = loaded.manifest.closed
+                    found = contents(pages, place.layer, closed)
+                    assert found == contents(load_bucket(place, *store.stored, store, None).pages, place.layer, closed)
                     compared += 1
-                    used += any(any(sets) for _, sets in found)
+                    consumed += any(any(sets) for _, sets in found)
     assert compared > 20
-    assert used > 10
+    assert consumed > 10
     assert joined > 5
     assert sorted(simulated.fired) == run_locally(made)
 

@@ -1,5 +1,4 @@
-"""Changed rules amid the stream: unchanged rules continue as before, the others as if started
-there."""
+"""Rules changed during a stream: unchanged rules continue, the others behave as if started there."""
 
 from __future__ import annotations
 
@@ -128,27 +127,27 @@ def streams(draw: st.DrawFn) -> list[Element]:
     return found
 
 
-def taken_over(
-    run: Batched, before: StateSchema, wanted: CompiledProgram, now: Micros
+def continued(
+    run: Batched, before: StateSchema, changed: CompiledProgram, now: Micros
 ) -> tuple[Batched, StateSchema, dict[str, StateFate]]:
-    """The run continued by another program."""
-    found = state_change(before, wanted, now)
-    wanted = compile_program(replace(wanted.spec, since=found.since))
-    assert state_schema(wanted) == found.after == StateSchema.of_json(found.after.to_json())
-    mover = StateMigrator(before, found.after, wanted, run.clock, run.buckets)
-    taken = Batched(wanted, run.clock, run.buckets)
-    pieces: dict[tuple[int, int], list[StateSnapshot]] = {}
+    """The run as another program continues it, the schema of its state, and the fate of each rule."""
+    found = state_change(before, changed, now)
+    changed = compile_program(replace(changed.spec, since=found.since))
+    assert state_schema(changed) == found.after == StateSchema.of_json(found.after.to_json())
+    migrator = StateMigrator(before, found.after, changed, run.clock, run.buckets)
+    following = Batched(changed, run.clock, run.buckets)
+    parts: dict[tuple[int, int], list[StateSnapshot]] = {}
     passed = None
     for layer, states in enumerate(run.states):
         for bucket, text in enumerate(states):
             state = StateSnapshot.decode(text)
             passed = state.passed
-            for place, piece in mover.redistribute(layer, bucket, state).items():
-                pieces.setdefault(place, []).append(StateSnapshot.decode(piece.encode()))
-    for number, of in enumerate(wanted.layout.layers):
+            for place, part in migrator.redistribute(layer, bucket, state).items():
+                parts.setdefault(place, []).append(StateSnapshot.decode(part.encode()))
+    for number, of in enumerate(changed.layout.layers):
         for bucket in range(run.buckets):
-            taken.states[number][bucket] = merge_parts(of, pieces.get((number, bucket), ()), passed).encode()
-    return taken, found.after, {verdict.rule: verdict.fate for verdict in found.verdicts}
+            following.states[number][bucket] = merge_parts(of, parts.get((number, bucket), ()), passed).encode()
+    return following, found.after, {verdict.rule: verdict.fate for verdict in found.verdicts}
 
 
 def firings_of(firings: list[Firing], rules: set[str]) -> list[Firing]:
@@ -160,9 +159,9 @@ def with_clock(rules: list[str]) -> list[str]:
     return [*rules, "rule Clock define Clock = [ [] :now ?t ] from every 7 s as Tick with Clock.?t = time(Tick)"]
 
 
-def started(wanted: CompiledProgram, clock: Clock, buckets: int, now: Micros) -> Batched:
-    """A run that begins amid the stream."""
-    run = Batched(wanted, clock, buckets)
+def started(program: CompiledProgram, clock: Clock, buckets: int, now: Micros) -> Batched:
+    """A run that starts at the time `now` (µs)."""
+    run = Batched(program, clock, buckets)
     run.states = [[StateSnapshot.decode(text)._replace(passed=now).encode() for text in states] for states in run.states]
     return run
 
@@ -180,12 +179,12 @@ def test_unchanged_rules_continue_and_changed_rules_start_empty(
 
     run = Batched(made[0], clock, buckets)
     run.batch(spans[0], ends[0])
-    taken = state_schema(made[0])
+    schema = state_schema(made[0])
     since = dict.fromkeys((rule.name for rule in made[0].rules.rules), 0)
     mixed: set[str] = set()
     for number in (1, 2):
-        run, taken, fates = taken_over(run, taken, made[number], ends[number - 1])
-        reads = {held.name: set(held.reads) for held in taken.rules}
+        run, schema, fates = continued(run, schema, made[number], ends[number - 1])
+        reads = {rule.name: set(rule.reads) for rule in schema.rules}
         kept = {name for name, fate in fates.items() if fate is StateFate.KEPT}
         empty = {name for name, fate in fates.items() if fate is StateFate.EMPTY}
         since = {name: number if name in empty else since[name] for name in kept | empty}
@@ -197,7 +196,7 @@ def test_unchanged_rules_continue_and_changed_rules_start_empty(
         assert same - kept <= {"Pair", "Run"}
         got = run.batch(spans[number], ends[number])
         for start in range(number + 1):
-            rules = {name for name, begun in since.items() if begun == start} - mixed
+            rules = {name for name, added_with in since.items() if added_with == start} - mixed
             other = started(made[start], clock, buckets, ends[start - 1]) if start else Batched(made[0], clock, buckets)
             for span, end in zip(spans[start:number], ends[start:number], strict=True):
                 other.batch(span, end)
@@ -239,7 +238,7 @@ def zoned(zone: str, folder: Path) -> CompiledProgram:
 
 
 def test_changed_knowledge_keeps_stored_events(tmp_path: Path) -> None:
-    """Stored events were extracted with the knowledge of their instants, and stay."""
+    """Stored events were extracted with the knowledge of their instants, and are kept."""
     first, then = zoned("A", tmp_path), zoned("B", tmp_path)
     run = Batched(first, Clock(), 2)
     seen = [Element(time * S, (("_:r", "<http://e/room>", "<http://e/r1>"),)) for time in (1, 2, 5)]
@@ -249,11 +248,10 @@ def test_changed_knowledge_keeps_stored_events(tmp_path: Path) -> None:
     assert not found.moves
     why = "The background knowledge, or a setting of it, has changed"
     assert found.knowledge_warning == f"{why}: events that are kept were extracted with the old one, and stay as they are."
-    taken = Batched(then, Clock(), 2)
-    taken.states = run.states
-    after = taken.batch(seen[2:], LAST_MICRO)
-    said = [(firing.time // S, dict(firing.attributes)) for firing in (*before, *after)]
-    assert said == [
+    following = Batched(then, Clock(), 2)
+    following.states = run.states
+    after = following.batch(seen[2:], LAST_MICRO)
+    assert [(firing.time // S, dict(firing.attributes)) for firing in (*before, *after)] == [
         (2, {"zone": "<http://e/A>", "before": "<http://e/A>"}),
         (5, {"zone": "<http://e/B>", "before": "<http://e/A>"}),
         (5, {"zone": "<http://e/B>", "before": "<http://e/A>"}),
@@ -261,7 +259,7 @@ def test_changed_knowledge_keeps_stored_events(tmp_path: Path) -> None:
     assert state_change(found.after, then, 5 * S).knowledge_warning is None
 
 
-def test_background_rules_are_known_by_meaning_wherever_they_stand() -> None:
+def test_background_rules_are_compared_by_meaning_not_by_place() -> None:
     """Another folder, comments, and a checkpoint whose digest has the file and line of each rule."""
     rules = "<http://e/p>(?x, ?y) :- <http://e/q>(?x, ?y) .\n<http://e/q>(?x, ?y) :- <http://e/r>(?x, ?y) .\n"
 

@@ -41,7 +41,7 @@ def fates(before: CompiledProgram, after: CompiledProgram) -> dict[str, str]:
 KEPT = "keeps its state"
 
 
-def test_comments_order_and_spaces_change_nothing() -> None:
+def test_comments_order_and_spaces_keep_the_state() -> None:
     queries = "# counted\n".join(reversed(FILES["q.rspql"].splitlines(keepends=True)))
     lars = "# hot\n" + FILES["a.lars"].replace(" IN ", "\n  IN ").replace("REPORT Hot(?x)", "REPORT  NEW Hot(?x)")
     units = "# up\n" + FILES["e.epsparql"].replace("FILTER(?w > ?v)", "FILTER( ?w  >  ?v )")
@@ -50,7 +50,7 @@ def test_comments_order_and_spaces_change_nothing() -> None:
     assert not state_change(state_schema(before, knowledge="k"), after, 100, KNOWN).moves
 
 
-def test_a_unit_and_those_that_it_feeds_start_empty_when_it_has_changed() -> None:
+def test_changed_unit_and_its_readers_start_empty() -> None:
     queries = FILES["q.rspql"].replace("CONSTRUCT { ?x a :Seen }", "CONSTRUCT { ?x a :Seen ; :again true }")
     found = fates(program(), program(q_rspql=queries))
     assert found.pop("Seen") == "starts empty: it has changed"
@@ -58,14 +58,14 @@ def test_a_unit_and_those_that_it_feeds_start_empty_when_it_has_changed() -> Non
     assert set(found.values()) == {KEPT}
 
 
-def test_a_rule_that_has_changed_empties_the_query_that_reads_its_graphs() -> None:
+def test_query_that_reads_a_changed_rule_starts_empty() -> None:
     found = fates(program(), program(r_dotr=FILES["r.dotr"].replace("within 9 s", "within 8 s")))
     assert found.pop("Pair") == "starts empty: it has changed"
     assert found.pop("Odd") == "starts empty: it reads what rule Pair makes, which has changed"
     assert set(found.values()) == {KEPT}
 
 
-def test_lars_files_and_units_of_ep_sparql_are_told_of() -> None:
+def test_lars_files_and_epsparql_units_have_verdicts() -> None:
     changed = program(a_lars=FILES["a.lars"].replace("9 s", "8 s"), e_epsparql=FILES["e.epsparql"].partition("REGISTER QUERY Twice")[0])
     found = fates(program(), changed)
     assert found.pop("a.lars") == "starts empty: it has changed"
@@ -73,7 +73,7 @@ def test_lars_files_and_units_of_ep_sparql_are_told_of() -> None:
     assert set(found.values()) == {KEPT}
 
 
-def test_schema_is_read_as_it_was_written_and_tells_a_program_kept_as_one_value() -> None:
+def test_schema_is_read_as_written_and_detects_state_stored_as_one_value() -> None:
     schema = state_schema(program(), knowledge="k")
     assert StateSchema.of_json(schema.to_json()) == schema
     assert not schema.is_of_whole_programs

@@ -1,4 +1,4 @@
-"""The state of a unit in one partition, as it was kept before units had parts in all buckets, moves to the buckets of its keys."""
+"""The state of a unit in one partition, as earlier releases stored it, is divided over the buckets of the unit's keys."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def in_one_partition(schema: StateSchema) -> StateSchema:
     return StateSchema.of_json(data)
 
 
-def test_old_state_moves_to_the_buckets_of_its_keys() -> None:
+def test_state_of_one_partition_moves_to_the_buckets_of_its_keys() -> None:
     program = compile_program(replace(SPEC, cut=True))
     assert sorted(placed.unit.name for placed in program.layout.units if placed.is_spread) == SPREAD
     stream, cut = instants(), 15
@@ -105,7 +105,7 @@ def test_old_state_moves_to_the_buckets_of_its_keys() -> None:
     }
     migrator = StateMigrator(before, change.after, program, Clock(), BUCKETS)
     parts: dict[tuple[int, int], list[UnitsValue]] = {}
-    for unit in before.units:  # each stood in the bucket of its number
+    for unit in before.units:  # each was in the bucket of its partition
         rest, logs = states[unit.name]
         entries = [[(time, ordinal, tuple(row)) for time, ordinal, row in log] for log in logs]
         value = UnitsValue(stream[cut - 1][0], [(unit.name, rest, len(entries))], entries, None)

@@ -1,5 +1,5 @@
-"""Stage two of one bucket over one batch: arrivals in the order of time go through the engine's
-step.
+"""Stage two of one bucket over one batch: its arrivals are passed to the engine's step in the order
+of time.
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ def chunk_payload(instants: TimedArrivals, graph_ports: Set[int] = frozenset()) 
     """A chunk of arrivals as JSON: each term once, then for each instant and port the number of
     attributes, the ordinals and the numbers of the terms; at `graph_ports`, of which rows differ in
     length, the number of terms of each row.
+
+    Port 3 receives two rows of two attributes at the time 5, with the ordinals 0 and 7:
+
+    >>> chunk_payload([(5, {3: [(0, ("<a>", None)), (7, ("<a>", "<b>"))]})])
+    b'[["<a>",null,"<b>"],[[5,[[3,2,[0,7],[0,1,0,2]]]]]]'
     """
     numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
     number = numbers.__getitem__
@@ -82,7 +87,7 @@ def instants_of(payload: bytes) -> TimedArrivals:
 
 
 def in_order(chunks: Iterable[TimedArrivals]) -> Iterator[tuple[Micros, dict[int, list[Arrival]]]]:
-    """The instants of several chunks in the order of time, those of one time as one.
+    """The instants of several chunks in the order of time, those of the same time merged.
 
     >>> list(in_order([[(9, {0: [(0, ())]})], [(5, {}), (9, {0: [(1, ())]})]]))
     [(5, {}), (9, {0: [(0, ()), (1, ())]})]
@@ -122,11 +127,11 @@ def closed_by(lines: Iterable[SparkRow]) -> Micros:
 
 
 def passed_by(job: Job, lines: Iterable[SparkRow]) -> Micros | None:
-    """The time up to which a batch brings events to a layer that time alone cannot fire, in µs;
-    None: it brings none.
+    """The time (µs) up to which a layer without timers has received all its events at the end of a
+    batch; None where the batch has no instant.
 
-    Lower layers that time fires are stepped up to the last instant and no further, so what they
-    make between that and the end of the batch comes with a later batch.
+    A lower layer with timers (ticks, delayed anchors) is stepped up to the last instant only, so
+    its events between that and the end of the batch arrive with a later batch.
     """
     closed = closed_by(lines)
     if closed == LAST_MICRO or not program_of(job).timed:
@@ -168,7 +173,7 @@ def step_bucket(
 def _moments_by_page(
     pages: PagedState, instants: Iterable[tuple[Micros, PortArrivals]], after: Micros
 ) -> Mapping[int, list[tuple[Micros, PortArrivals, bool]]]:
-    """The arrivals by page; those at replicated ports, which all pages read, are stored at once."""
+    """The arrivals by page. Those at replicated ports, which all pages read, are stored immediately."""
     moments_by_page: dict[int, list[tuple[Micros, PortArrivals, bool]]] = {}
     page_of, shares = pages.page_of, pages.has_shared_ports
     for time, arrivals in instants:
@@ -235,7 +240,7 @@ class BucketResults:
 
 
 class _BucketRun:
-    """A bucket of rules on its way through a batch."""
+    """The steps of a bucket of rules through one batch, and their results."""
 
     def __init__(self, job: Job, layer: int, bucket: int) -> None:
         self._job, self._number, self._bucket = job, layer, bucket
@@ -259,8 +264,8 @@ class _BucketRun:
         self.step(state, self._with_ends(state, moments), self._bucket)
 
     def _with_ends(self, state: State, moments: Iterable[tuple[Micros, PortArrivals, bool]]) -> Iterator[tuple[Micros, PortArrivals, bool]]:
-        """The moments; before the first one after the last instant, the ends of what waits are
-        noted for units above."""
+        """The moments, unchanged. Before the first one after the last instant, the rows are made that
+        give units above the times of the delayed anchors."""
         is_over = False
         for moment in moments:
             if moment[2] and not is_over:

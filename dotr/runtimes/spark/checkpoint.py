@@ -32,8 +32,8 @@ from dotr.state.state_schema import StateSchema, state_schema
 
 FORMAT: Final = 2
 PLACES_FORMAT: Final = 3
-"""The format where the roles of a rule are in several layers: a place for each role in the place of
-one layer a rule (`StateSchema.has_places`)."""
+"""The format where a rule may have roles in several layers: the schema has a layer and a port for each
+role, not one layer for each rule (`StateSchema.has_places`)."""
 READABLE_FORMATS: Final = (1, FORMAT, PLACES_FORMAT)
 """Readable formats. Format 1 has no state schema, so that only the unchanged program can use its
 state."""
@@ -186,7 +186,8 @@ class Checkpoint:
     def batch_history(self, identity: str, last_written: int | None = None) -> BatchHistory:
         """The batches written and planned so far, numbered over all generations.
 
-        `identity` is the checkpoint's ID, `last_written` the user's word on the last batch written.
+        `identity` is the checkpoint's ID, `last_written` the number of the last written batch where
+        the user has given it (`--last-written`).
         """
         if self.layout is None:
             return BatchHistory(identity, last_written=last_written)
@@ -225,7 +226,7 @@ class Checkpoint:
         return change
 
     def next_generation(self, layout: CheckpointLayout, layers: int) -> CheckpointLayout:
-        """The layout of the next generation, with so many layers, which starts at the query's
+        """The layout of the next generation, with `layers` layers, which starts at the query's
         position."""
         last, offset = self.committed_batch(), self.offset()
         return replace(

@@ -28,8 +28,7 @@ from dotr.runtimes.spark.totals_file import StoredTotals, read_totals
 from dotr.sources.kafka.journal import PartitionJournal
 from dotr.sources.message_segments import RECEIVED, last_place, spool_folder
 from dotr.state.moved_state import blocks_of_state
-from dotr.state.state_log import Manifest
-from dotr.state.state_log import live_events as events_that_count
+from dotr.state.state_log import Manifest, live_events
 from dotr.state.unit_state import UnitsValue
 
 
@@ -214,15 +213,15 @@ class _StateCounter:
         self._ports = status.totals.ports if status.totals is not None else ()
         units = status.layout.holdings.units if status.layout.holdings is not None else ()
         self._units = {unit.name: f"{unit.kind} {unit.name}" for unit in units}
-        self._held: dict[tuple[int, str], int] = {}
-        self._logs: dict[Manifest, list[str]] = {}
+        self._unit_entries: dict[tuple[int, str], int] = {}
+        self._unit_of_log: dict[Manifest, list[str]] = {}
         self._events: dict[tuple[int, int], int] = {}
         self._keys: dict[tuple[int, int], set[str | None]] = {}
         self._buckets = status.layout.buckets
         self._values = self._written = 0
 
     def add_value(self, layer: int, written: bytes) -> Manifest | None:
-        """Count the value of a bucket; its manifest where the bucket has logs."""
+        """Count the value of a bucket; returns its manifest where the bucket has logs."""
         self._values += 1
         self._written += len(written)
         units = UnitsValue.decode(written)
@@ -235,24 +234,24 @@ class _StateCounter:
         return manifest
 
     def _add_units(self, layer: int, value: UnitsValue) -> Manifest | None:
-        """Count the entries of units, and remember whose logs the segments are."""
+        """Count the entries of units, and note the unit of each log."""
         names = [self._units.get(name, name) for name, _, logs in value.units for _ in range(logs)]
         for name, log in zip(names, value.inside, strict=False):
-            self._held[layer, name] = self._held.get((layer, name), 0) + len(log)
+            self._unit_entries[layer, name] = self._unit_entries.get((layer, name), 0) + len(log)
         if value.manifest is not None:
-            self._logs[value.manifest] = names
+            self._unit_of_log[value.manifest] = names
         return value.manifest
 
     def add_segment(self, layer: int, manifest: Manifest, log: int, lines: bytes) -> None:
         """Count a segment of a log."""
         self._values += 1
         self._written += len(lines)
-        if manifest in self._logs:
-            name = self._logs[manifest][log]
-            held = sum(1 for _ in events_that_count(manifest, [(log, lines)]))
-            self._held[layer, name] = self._held.get((layer, name), 0) + held
+        if manifest in self._unit_of_log:
+            name = self._unit_of_log[manifest][log]
+            entries = sum(1 for _ in live_events(manifest, [(log, lines)]))
+            self._unit_entries[layer, name] = self._unit_entries.get((layer, name), 0) + entries
         elif log < len(manifest.event_counts):
-            self._count(layer, log, (event for _, event in events_that_count(manifest, [(log, lines)])))
+            self._count(layer, log, (event for _, event in live_events(manifest, [(log, lines)])))
 
     def _count(self, layer: int, index: int, events: Iterable[StoredEvent]) -> None:
         port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
@@ -264,7 +263,8 @@ class _StateCounter:
 
     def summary(self) -> StoredSummary:
         """The counts, by layer and label."""
-        counts: dict[tuple[int, str], tuple[int, int | None, int]] = {place: (held, None, 0) for place, held in self._held.items() if held}
+        counts: dict[tuple[int, str], tuple[int, int | None, int]]
+        counts = {place: (entries, None, 0) for place, entries in self._unit_entries.items() if entries}
         for (layer, index), events in self._events.items():
             port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
             name = (layer, f"port {index}" if port is None else port.label)

@@ -153,7 +153,7 @@ def _used(path: Path) -> float:
 
 def is_open(path: Path) -> bool:
     """True if a process may have the file open for writing: by the open files of processes where
-    the system tells them (Linux), else by the age of the file.
+    the system lists them (Linux), else by the age of the file.
     """
     target = str(path.resolve())
     processes = Path("/proc")

@@ -14,7 +14,7 @@ from dotr.sources.records import Format
 
 
 class DisplayPaths:
-    """Maps absolute paths, and segments of what was copied, to names in the configuration."""
+    """Maps absolute paths, and segments of spools, to names of the configuration."""
 
     def __init__(self, pipeline: Pipeline, checkpoint: Path) -> None:
         self._files = {os.path.abspath(file.path): file.path for file in pipeline.inputs}
@@ -30,7 +30,7 @@ class DisplayPaths:
         self._headers = {like.input for like in likes if like.format is Format.CSV and not (like.map and like.map.columns)}
 
     def __call__(self, dead_letter: DeadLetter) -> DeadLetter:
-        """The dead letter with the file and line as the user knows them."""
+        """The dead letter with the user's file and line."""
         path = dead_letter.file
         if path in self._files:
             return dead_letter._replace(file=self._files[path])

@@ -1,14 +1,19 @@
 """A sparse index of an input: granules of consecutive records, found by ranges of a file.
 
 Idea: the next record of ndjson, csv and N-Quads is a function of the place where one starts. So a
-range is scanned from its first line end on, though that may be inside of a record; the scan of the
-range before goes on beyond its end until it meets a start of a granule of this one. From there both
-are the same, and what was found here before that start is left out. TriG, whose prefixes are
-declared before, and compressed files are scanned from their start, in parts.
+range is scanned from its first line end on, though that may be inside of a record. The scan of the
+previous range continues beyond its end until it finds a record where a granule of this range
+starts. From there on both scans agree, and granules of this range before that record are discarded.
+TriG, whose prefixes are declared earlier in the file, and compressed files are scanned from their
+start, in parts.
+Example: a range starts at the offset 100, inside of a quoted field of several lines. Its scan takes
+a line of the field, at 105, for a record, and later finds the record at 150. The scan of the
+previous range reads the whole record from 80 to 150. If the range has a granule at 150, it is valid
+from there on, and its granule at 105 is discarded.
 Invariant: the granules of the pieces, each from its link on, are those of one scan of the file from
 the base on, whatever the ranges are.
-Cost: one scan of times for each record, and of the records between the end of a range and a start
-that the next one has found, which mostly is one.
+Cost: one scan of times for each record, and a second one for those between the end of a range and
+the first agreed start, which is mostly one record.
 """
 
 from __future__ import annotations
@@ -50,8 +55,8 @@ class Granule(NamedTuple):
 
 
 class PieceLink(NamedTuple):
-    """The piece that goes on behind one: its number, and offset and line of the record from which
-    on it holds. The line is counted as in the piece before."""
+    """The continuation of a piece: the number of the next piece, and offset and line of the record
+    from which on that piece is valid. The line is counted as in the piece before."""
 
     piece: int
     offset: int
@@ -60,7 +65,7 @@ class PieceLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A range of an input, scanned. `link` is None where the input ends with it."""
+    """A scanned range of an input. `link` is None where the input ends with it."""
 
     granules: tuple[Granule, ...]
     link: PieceLink | None
@@ -82,7 +87,7 @@ class Piece:
 
 
 def records_of_granule(batch: int, tasks: int, inputs: int) -> int:
-    """Records of a granule: a quarter of an input's share of a cut.
+    """The number of records of a granule: a quarter of an input's share of one task's part of a batch.
 
     >>> [records_of_granule(200_000, 16, inputs) for inputs in (1, 10, 100, 10_000)]
     [3125, 312, 31, 1]
@@ -90,19 +95,19 @@ def records_of_granule(batch: int, tasks: int, inputs: int) -> int:
     return max(1, min(MOST_RECORDS, batch // (4 * tasks * max(1, inputs))))
 
 
-def begins_of_ranges(start: int, size: int, first: int) -> tuple[int, ...]:
+def range_starts(start: int, size: int, first: int) -> tuple[int, ...]:
     """The offsets at which the ranges of a file begin, from an offset on: ranges of 1, 2, 4 … 32, 32
     times `first` bytes.
 
-    >>> begins_of_ranges(10, 100, 4)
+    >>> range_starts(10, 100, 4)
     (10, 14, 22, 38, 70)
     """
-    begins = [start]
+    starts = [start]
     length = first
-    while begins[-1] + length < size:
-        begins.append(begins[-1] + length)
+    while starts[-1] + length < size:
+        starts.append(starts[-1] + length)
         length = min(2 * length, _LARGEST * first)
-    return tuple(begins)
+    return tuple(starts)
 
 
 def has_ranges(file: InputFile) -> bool:
@@ -112,13 +117,13 @@ def has_ranges(file: InputFile) -> bool:
     try:
         with open(file.path, "rb") as start:
             compressed = start.read(len(MAGIC)) == MAGIC
-    except OSError:  # told by the reader
+    except OSError:  # reported by the reader
         return False
     return not compressed and not (file.format is Format.NQUADS and is_log(file))
 
 
 class _Granules:
-    """The granules of records, as they come."""
+    """Divides consecutive records into granules; `found` are the complete ones."""
 
     __slots__ = ("_greatest", "_offset_and_line", "_size", "_weight", "found")
 
@@ -130,7 +135,7 @@ class _Granules:
         self.found: list[Granule] = []
 
     def extend(self, records: Iterator[Record], until: int) -> Record | None:
-        """Add the records before an offset; the first one behind it, if there is one."""
+        """Add the records before the offset `until`; returns the first record from there on, if any."""
         size, weight, greatest = self._size, self._weight, self._greatest
         for record in records:
             offset, end, line, time, _, _, _, stamp, _ = record
@@ -176,20 +181,20 @@ class _Granules:
         return tuple(self.found)
 
 
-def scan_range(file: InputFile, start: Position, begins: Sequence[int], piece: int, size: int) -> Piece:
+def scan_range(file: InputFile, start: Position, starts: Sequence[int], piece: int, size: int) -> Piece:
     """The piece of one range.
 
-    `start` is the start of a record, from which on the file is indexed, `begins` are the offsets of
+    `start` is the start of a record, from which on the file is indexed, `starts` are the offsets of
     all ranges from there on, and `size` is the number of records of a granule. Lines are counted
     from the range's first record on, those of the first range from `start`. Raises `Refused` where
     the file cannot be opened.
     """
     granules = _Granules(size)
-    with closing(_records_of_range(file, start, begins, piece)) as records:
-        behind = granules.extend(records, _end_of_range(begins, piece))
+    with closing(_records_of_range(file, start, starts, piece)) as records:
+        behind = granules.extend(records, _end_of_range(starts, piece))
         if behind is None:
             return Piece(granules.all(), None)
-        with closing(_Following(file, start, begins, piece + 1, size)) as following:
+        with closing(_Following(file, start, starts, piece + 1, size)) as following:
             for record in chain((behind,), records):
                 number = following.begins_with(record.offset)
                 if number is not None:
@@ -199,7 +204,8 @@ def scan_range(file: InputFile, start: Position, begins: Sequence[int], piece: i
 
 
 def scan_parts(file: InputFile, start: Position, size: int, first: int) -> Iterator[Piece]:
-    """The pieces of a file that is scanned from a record on to its end, as far apart as ranges.
+    """The pieces of a file that is scanned from a record on to its end; they grow in length as ranges
+    do.
 
     `size` is the number of records of a granule, `first` are the bytes of the first piece. Lines
     are the file's. Raises `Refused` where the file cannot be opened.
@@ -226,23 +232,24 @@ def scan_parts(file: InputFile, start: Position, size: int, first: int) -> Itera
     yield Piece(granules.all(), None)
 
 
-def _end_of_range(begins: Sequence[int], piece: int) -> int:
-    return begins[piece + 1] if piece + 1 < len(begins) else _NO_END
+def _end_of_range(starts: Sequence[int], piece: int) -> int:
+    return starts[piece + 1] if piece + 1 < len(starts) else _NO_END
 
 
-def _records_of_range(file: InputFile, start: Position, begins: Sequence[int], piece: int) -> Generator[Record, None, None]:
-    """The records from the first line end in a range on, or from the start; without an end."""
+def _records_of_range(file: InputFile, start: Position, starts: Sequence[int], piece: int) -> Generator[Record, None, None]:
+    """The records from the first line end in a range on (the first range: from `start`), to the end of
+    the file."""
     position: Position | None = start
     if piece:
-        position = _behind_line_end(file.path, begins[piece], _end_of_range(begins, piece))
+        position = _behind_line_end(file.path, starts[piece], _end_of_range(starts, piece))
     if position is not None:
         with Reader(file, position, elements=False) as reader:
             yield from reader.records()
 
 
 def _behind_line_end(path: str, offset: int, until: int) -> Position | None:
-    """The place behind the first line end from an offset on, with the line 1; None where there is
-    none before another offset."""
+    """The position behind the first line end from `offset` on, with line number 1; None where there is
+    no line end before `until`."""
     try:
         with open(path, "rb") as file:
             file.seek(offset)
@@ -250,27 +257,28 @@ def _behind_line_end(path: str, offset: int, until: int) -> Position | None:
                 offset += len(piece)
                 if piece.endswith(b"\n"):
                     return Position(offset, 1) if offset < until else None
-    except DAMAGED:  # told by the reader of the range before
+    except DAMAGED:  # reported by the reader of the range before
         pass
     return None
 
 
 class _Following:
-    """The starts of granules of the ranges behind one, as far as they are needed."""
+    """The starts of the granules of the ranges from `piece` on, scanned as they are needed."""
 
-    def __init__(self, file: InputFile, start: Position, begins: Sequence[int], piece: int, size: int) -> None:
-        self._file, self._start, self._begins, self._size = file, start, begins, size
+    def __init__(self, file: InputFile, start: Position, starts: Sequence[int], piece: int, size: int) -> None:
+        self._file, self._start, self._starts, self._size = file, start, starts, size
         self._piece = piece
-        self._starts: Generator[int, None, None] | None = None
+        self._granule_starts: Generator[int, None, None] | None = None
         self._next = BEGINNING
 
     def begins_with(self, offset: int) -> int | None:
-        """The range that has found the start of a granule at an offset; offsets ascend."""
-        while self._piece < len(self._begins):
-            if self._starts is None:
-                self._starts = self._starts_of(self._piece)
+        """The number of the range that has a granule starting at an offset; None without one. Offsets
+        ascend from call to call."""
+        while self._piece < len(self._starts):
+            if self._granule_starts is None:
+                self._granule_starts = self._starts_of(self._piece)
             while self._next < offset:
-                found = next(self._starts, None)
+                found = next(self._granule_starts, None)
                 if found is None:
                     break
                 self._next = found
@@ -282,8 +290,8 @@ class _Following:
 
     def _starts_of(self, piece: int) -> Generator[int, None, None]:
         granules = _Granules(self._size)
-        until = _end_of_range(self._begins, piece)
-        with closing(_records_of_range(self._file, self._start, self._begins, piece)) as records:
+        until = _end_of_range(self._starts, piece)
+        with closing(_records_of_range(self._file, self._start, self._starts, piece)) as records:
             for record in records:
                 if record.offset >= until:
                     return
@@ -292,6 +300,6 @@ class _Following:
 
     def close(self) -> None:
         """Close the open file."""
-        if self._starts is not None:
-            self._starts.close()
-            self._starts = None
+        if self._granule_starts is not None:
+            self._granule_starts.close()
+            self._granule_starts = None

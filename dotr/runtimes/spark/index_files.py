@@ -1,8 +1,8 @@
-"""Files of the index of the inputs, beside the checkpoint: the driver's process lets tasks write
-them, and the planner waits for what it needs.
+"""Files of the index of the inputs, in the checkpoint: tasks of the driver's process write them, and
+the planner waits for the pieces that it needs.
 
-Invariant: a file is there whole or not at all. An index belongs to one start of the query: its base
-is the offset from which on the inputs are indexed, and it is made anew with the next start.
+Invariant: a file is complete or absent. An index belongs to one start of the query: its base is the
+offset from which on the inputs are indexed, and the next start makes a new one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOLDER: Final = "index"
 """The folder of the index, inside the checkpoint."""
 
 BEAT_SECONDS: Final = 2.0
-"""The driver's process shows so often that it is there."""
+"""Interval between heartbeats of the driver's process, in seconds."""
 
 _AWAITED: Final = "awaited"
 _SILENCE_SECONDS: Final = 120.0
@@ -34,7 +34,7 @@ _POLL_SECONDS: Final = 0.02
 
 
 class PlanStopped(DotrError):
-    """Signal that a plan is not wanted any more."""
+    """Raised by a wait of a plan that is cancelled."""
 
 
 def index_folder(job: Job) -> Path:
@@ -53,7 +53,7 @@ class IndexFiles:
         self._is_stopped = is_stopped
 
     def begin(self, base: Offset) -> None:
-        """Begin an index anew."""
+        """Start a new index, whose inputs are indexed from the offset `base` on."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True, exist_ok=True)
         self.beat()
@@ -64,7 +64,7 @@ class IndexFiles:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def beat(self) -> None:
-        """Show that the process that lets tasks scan is there."""
+        """Write a heartbeat of the process that starts the scans."""
         (self._folder / "beat").touch()
 
     def base(self) -> Offset:
@@ -76,12 +76,12 @@ class IndexFiles:
         self._write(f"{number}-{piece}.json", found.to_json())
 
     def read(self, number: int, piece: int) -> Piece:
-        """A piece of an input; waits for it. Raises `CarriedDiagnostics` where scanning has failed
-        (S150), or nobody scans (S151)."""
+        """A piece of an input; waits for it. Raises `CarriedDiagnostics` where scanning has failed, and
+        Refused (S151) without a heartbeat."""
         return Piece.of_json(self._wait_for(f"{number}-{piece}.json"))
 
     def read_now(self, number: int, piece: int) -> Piece | None:
-        """A piece of an input; None where it is not there yet."""
+        """A piece of an input; None where it is not written yet."""
         try:
             return Piece.of_json((self._folder / f"{number}-{piece}.json").read_text())
         except FileNotFoundError:
@@ -92,7 +92,7 @@ class IndexFiles:
         (self._folder / f"{number}-{piece}.json").unlink(missing_ok=True)
 
     def fail(self, diagnostics: str) -> None:
-        """Tell whoever waits that scanning has failed; `diagnostics` are encoded."""
+        """End all waits with the (encoded) `diagnostics` of scans that have failed."""
         self._write("failed", diagnostics)
 
     def _write(self, name: str, text: str) -> None:
@@ -116,12 +116,12 @@ class IndexFiles:
         try:
             with suppress(OSError):  # the wait is bounded all the same
                 awaited.touch()
-            return self._appeared(name)
+            return self._wait_until_written(name)
         finally:
             with suppress(OSError):
                 awaited.unlink()
 
-    def _appeared(self, name: str) -> str:
+    def _wait_until_written(self, name: str) -> str:
         path = self._folder / name
         silent_since = time.monotonic()
         beat = 0.0

@@ -1,11 +1,12 @@
 """Scans of bounded inputs by tasks, started by the driver's process ahead of the planner.
 
 Idea: the planner has no SparkContext, so a thread of the driver's process runs scans as Spark jobs,
-the input first that has come least far, up to a few batches ahead of the last planned one. What a
-task finds is a file of the index (`index_files`), which the planner waits for. Ranges of plain
-files are scanned in jobs of a few seconds; files that have to be scanned from their start by one
-job beside them, on all cores but one.
-Invariant: a piece is removed when the last written batch has passed it.
+up to a few batches ahead of the last planned one. The next range is always one of the input whose
+greatest scanned time is least. A task writes each piece that it has scanned as a file of the index
+(`index_files`), which the planner waits for. Ranges of plain files are scanned in jobs of a few
+seconds. Files that have to be scanned from their start are scanned by one parallel job, on all
+cores but one.
+Invariant: a piece is removed when the last written batch ends behind it.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from dotr.errors.fallbacks import error_line
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.totals import InputLost, RunFailed
 from dotr.runtimes.spark.checkpoint import last_number
-from dotr.runtimes.spark.granules import Piece, begins_of_ranges, has_ranges, records_of_granule, scan_parts, scan_range
+from dotr.runtimes.spark.granules import Piece, has_ranges, range_starts, records_of_granule, scan_parts, scan_range
 from dotr.runtimes.spark.index_files import BEAT_SECONDS, IndexFiles, index_folder
-from dotr.runtimes.spark.indexed_topics import IndexedTopics, begins_of_offsets, end_of_range, piece_of_partition
+from dotr.runtimes.spark.indexed_topics import IndexedTopics, end_of_range, offset_range_starts, piece_of_partition
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.planner import BEGINNING, END, ORDINARY_BYTES, InputPosition, Offset
@@ -56,8 +57,8 @@ _LOG: Final = logging.getLogger("dotr")
 
 
 def granule_of(inputs: Sequence[InputFile], job: Job, folder: Path) -> int:
-    """Records of a granule of the index of a job's inputs; 0 where the planner scans them: they grow,
-    are small, or there is one core. `folder` is the checkpoint's."""
+    """The number of records of a granule in the index of a job's inputs. It is 0 where the planner
+    scans the inputs: they grow, are small, or there is one core. `folder` is the checkpoint's."""
     if job.growing or job.rates or job.paces or job.tasks <= 1:
         return 0
     topics = IndexedTopics(job, folder)
@@ -65,16 +66,18 @@ def granule_of(inputs: Sequence[InputFile], job: Job, folder: Path) -> int:
         return 0
     size = sum(topics.records) * ORDINARY_BYTES
     for file in inputs:
-        with suppress(OSError):  # told by the reader
+        with suppress(OSError):  # reported by the reader
             size += os.path.getsize(file.path)
     return records_of_granule(job.batch, job.tasks, len(inputs) + len(topics.records)) if size > INDEXED_BYTES else 0
 
 
 class ScanTask:
-    """The function of tasks that scan. The job travels as text, and so does the work of each task: for
-    a range the number of the input, its base, the begins of its ranges, the piece, and the
-    partition that it is; for a file that is scanned in parts the number, the base and the bytes of
-    the first part.
+    """The function that Spark's tasks run to scan inputs.
+
+    The job and the work of each task are JSON text. For a range, the work has the number of the
+    input, its base, the starts of its ranges, the number of the piece, and the partition (None for
+    a file). For a file that is scanned in parts, it has the number, the base and the bytes of the
+    first part.
     """
 
     def __init__(self, job: str, work: Sequence[str], folder: str) -> None:
@@ -100,19 +103,19 @@ class ScanTask:
 
 
 def _scan(job: Job, files: IndexFiles, work: dict[str, Any]) -> int:
-    """Write the pieces of one task; their number."""
-    for number, base, begins, piece, partition in work["ranges"]:
+    """Scan and write the pieces of one task; returns their number."""
+    for number, base, starts, piece, partition in work["ranges"]:
         if partition is None:
-            files.write(number, piece, scan_range(input_of(job, number), Position(*base), begins, piece, job.granule))
+            files.write(number, piece, scan_range(input_of(job, number), Position(*base), starts, piece, job.granule))
         else:
-            files.write(number, piece, _scan_offsets(job, RangePartition(*partition[:4]), begins, piece))
+            files.write(number, piece, _scan_offsets(job, RangePartition(*partition[:4]), starts, piece))
     parts = [
         (BEGINNING, number, 0, scan_parts(input_of(job, number), Position(*base), job.granule, first))
         for number, base, first in work["parts"]
     ]
     heapify(parts)
     scanned = len(work["ranges"])
-    while parts:  # the file that has come least far goes on
+    while parts:  # the file whose greatest scanned time is least is scanned next
         greatest, number, piece, found = heappop(parts)
         with suppress(StopIteration):
             part = next(found)
@@ -122,18 +125,19 @@ def _scan(job: Job, files: IndexFiles, work: dict[str, Any]) -> int:
     return scanned
 
 
-def _scan_offsets(job: Job, partition: RangePartition, begins: Sequence[int], piece: int) -> Piece:
+def _scan_offsets(job: Job, partition: RangePartition, starts: Sequence[int], piece: int) -> Piece:
     from dotr.runtimes.spark.kafka_ranges import scanned_records  # where there is a topic
 
-    with closing(scanned_records(job, partition, begins[piece], end_of_range(partition, begins, piece))) as records:
-        return piece_of_partition(records, begins, piece, job.granule)
+    with closing(scanned_records(job, partition, starts[piece], end_of_range(partition, starts, piece))) as records:
+        return piece_of_partition(records, starts, piece, job.granule)
 
 
 class _IndexedFile:
-    """One input, as far as it is indexed.
+    """The indexed part of one input.
 
-    `begins` are the offsets of its ranges; none where it is scanned from its start, in parts.
-    `is_complete`: it is indexed to its end. `partition` says which one it is, if it is one.
+    `starts` are the offsets of its ranges; empty where it is scanned from its start, in parts.
+    `is_complete`: it is indexed to its end. `partition` is the partition of a topic; None for a
+    file.
     """
 
     def __init__(self, number: int, file: InputFile | RangePartition, base: InputPosition, delay: Micros) -> None:
@@ -141,7 +145,7 @@ class _IndexedFile:
         self.partition = file if isinstance(file, RangePartition) else None
         self.base = base
         self.delay = delay
-        self.begins: tuple[int, ...] = ()
+        self.starts: tuple[int, ...] = ()
         self.next_range = 0
         self.greatest = base.greatest
         self.is_complete = base.offset == END
@@ -151,12 +155,12 @@ class _IndexedFile:
         self._released = 0
         self._ends: deque[tuple[int, int]] = deque()
         if isinstance(file, RangePartition):
-            self.begins = () if self.is_complete else begins_of_offsets(file, base.offset, FIRST_RANGE)
+            self.starts = () if self.is_complete else offset_range_starts(file, base.offset, FIRST_RANGE)
         elif not self.is_complete and has_ranges(file):
-            self.begins = begins_of_ranges(base.offset, os.path.getsize(file.path), FIRST_RANGE)
+            self.starts = range_starts(base.offset, os.path.getsize(file.path), FIRST_RANGE)
 
     def load(self, files: IndexFiles) -> bool:
-        """Read the pieces that are there; True if one was."""
+        """Read the pieces that have been written since; True if there was one."""
         loaded = False
         while not self.is_complete and (piece := files.read_now(self.number, self._piece)) is not None:
             loaded = True
@@ -174,16 +178,16 @@ class _IndexedFile:
         return loaded
 
     def next_estimate(self, estimate: Micros, piece: int) -> Micros:
-        """The time (µs) up to which the input will have come, about, with a further range, from where it
-        has come to."""
-        if piece + 1 >= len(self.begins) or self._first is None or not self.next_range:
+        """The estimated greatest time (µs) after the range `piece` is scanned too, where `estimate` is
+        that before it. LAST_MICRO after the last range, or before any time is known."""
+        if piece + 1 >= len(self.starts) or self._first is None or not self.next_range:
             return LAST_MICRO
-        scanned = self.begins[min(self.next_range, len(self.begins) - 1)] - self.begins[0]
-        length = self.begins[piece + 1] - self.begins[piece]
+        scanned = self.starts[min(self.next_range, len(self.starts) - 1)] - self.starts[0]
+        length = self.starts[piece + 1] - self.starts[piece]
         return estimate + 1 + (self.greatest - self._first) * length // max(1, scanned)
 
     def release(self, files: IndexFiles, written: InputPosition) -> None:
-        """Remove the pieces that lie before the position of the last written batch."""
+        """Remove the pieces before `written`, the position of the last written batch."""
         while self._ends and (written.offset == END or self._ends[0][1] <= written.offset):
             piece, _ = self._ends.popleft()
             for passed in range(self._released, piece + 1):
@@ -192,7 +196,7 @@ class _IndexedFile:
 
 
 class _IndexScans:
-    """The thread that has the inputs of a job scanned from an offset on."""
+    """The threads that start the scans of a job's inputs, from an offset on."""
 
     def __init__(self, session: SparkSession, job: Job, base: Offset, log: Path) -> None:
         self._session = session
@@ -200,7 +204,7 @@ class _IndexScans:
         self._text = job.to_json()
         self._log = log
         self._topics = IndexedTopics(job, Path(job.run).parent)
-        self._base = base = self._topics.completed(base)
+        self._base = base = self._topics.padded(base)
         self._stopped = threading.Event()
         self._failing = threading.Lock()
         self._has_failed = False
@@ -212,7 +216,7 @@ class _IndexScans:
         self._threads = [threading.Thread(target=self._guarded, args=(target,), daemon=True) for target in targets]
 
     def start(self) -> None:
-        """Begin to scan."""
+        """Start the scans."""
         delays = (*self._job.delays, *self._topics.delays)
         for number, (position, delay) in enumerate(zip(self._base.positions, delays, strict=True)):
             self._inputs.append(_IndexedFile(number, self._topics.partition(number) or input_of(self._job, number), position, delay))
@@ -220,7 +224,7 @@ class _IndexScans:
             thread.start()
 
     def stop(self) -> None:
-        """Scan no more, and remove the index."""
+        """Stop the scans, and remove the index."""
         with self._failing:
             self._stopped.set()
         with suppress(*JVM_ERRORS):
@@ -244,7 +248,7 @@ class _IndexScans:
         with self._failing:
             if not self._has_failed and not self._stopped.is_set():
                 self._has_failed = True
-                with suppress(OSError):  # the planner hears no beat then
+                with suppress(OSError):  # the planner then misses the heartbeat
                     self.files.fail(diagnostics)
 
     def _beat(self) -> None:
@@ -252,11 +256,11 @@ class _IndexScans:
             self.files.beat()
 
     def _scan_parts(self) -> None:
-        """Scan what has no ranges, to its end."""
-        without_ranges = [each for each in self._inputs if not (each.begins or each.is_complete)]
-        wanted = [[each.number, (each.base.offset, each.base.line), FIRST_RANGE] for each in without_ranges]
+        """Scan the inputs that have no ranges, to their ends."""
+        without_ranges = [each for each in self._inputs if not (each.starts or each.is_complete)]
+        parts = [[each.number, (each.base.offset, each.base.line), FIRST_RANGE] for each in without_ranges]
         tasks = max(1, self._job.tasks - 1)
-        self._run([{"ranges": [], "parts": wanted[number::tasks]} for number in range(min(tasks, len(wanted)))])
+        self._run([{"ranges": [], "parts": parts[number::tasks]} for number in range(min(tasks, len(parts)))])
 
     def _scan_ranges(self) -> None:
         """Scan ranges until all are scanned."""
@@ -273,7 +277,7 @@ class _IndexScans:
                 self._stopped.wait(_PAUSE_SECONDS)
 
     def _chosen(self) -> list[list[object]]:
-        """The ranges to be scanned next; none while enough is indexed."""
+        """The ranges to be scanned next; empty while enough is indexed."""
         planned = self._offset_of("offsets")
         open_ones = [each for each in self._inputs if not each.is_complete]
         closed = min(each.greatest - each.delay for each in open_ones)
@@ -282,15 +286,15 @@ class _IndexScans:
         ahead = sum(weight for each in self._inputs for weight, greatest in each.granules if greatest <= closed)
         if ahead >= _BATCHES_AHEAD * self._job.batch and not self.files.is_awaited():
             return []
-        # Those that nothing is known of come first, all of them; else the least far one, as it is
-        # estimated to have come with what was chosen. An input that is scanned in parts goes on by itself.
+        # All inputs of which no time is known come first, then the one with the least estimated time,
+        # given the ranges chosen so far. Inputs that are scanned in parts have a job of their own.
         waiting = [(each.greatest, each.number) for each in open_ones]
         heapify(waiting)
         chosen: list[list[object]] = []
         while waiting:
             estimate, number = heappop(waiting)
             each = self._inputs[number]
-            if each.next_range >= len(each.begins):
+            if each.next_range >= len(each.starts):
                 if estimate == BEGINNING:
                     continue
                 break
@@ -299,7 +303,7 @@ class _IndexScans:
             piece = each.next_range
             following = each.next_estimate(estimate, piece)
             each.next_range += 1
-            chosen.append([number, (each.base.offset, each.base.line), each.begins, piece, each.partition])
+            chosen.append([number, (each.base.offset, each.base.line), each.starts, piece, each.partition])
             if following < LAST_MICRO:
                 heappush(waiting, (following, number))
         return chosen
@@ -312,10 +316,10 @@ class _IndexScans:
     def _offset_of(self, log: str) -> Offset:
         """The end of the last batch in one of Spark's logs, or the base."""
         last = _last_offset(self._job, log)
-        return self._base if last is None else self._topics.completed(last)
+        return self._base if last is None else self._topics.padded(last)
 
     def _run(self, work: list[dict[str, object]]) -> None:
-        """Run tasks; tries again where Spark has lost a worker."""
+        """Run tasks, repeated where Spark itself has failed, for example has lost a worker."""
         if not work:
             return
         task = ScanTask(self._text, [json.dumps(each) for each in work], str(index_folder(self._job)))
@@ -329,8 +333,8 @@ class _IndexScans:
                     return
                 text = error_text(error)
                 failure = failure_of(text, self._log)
-                if (told := decode_diagnostics(text)) is not None:
-                    raise CarriedDiagnostics(encode_diagnostics(told, lasting=isinstance(failure, InputLost))) from None
+                if (diagnostics := decode_diagnostics(text)) is not None:
+                    raise CarriedDiagnostics(encode_diagnostics(diagnostics, lasting=isinstance(failure, InputLost))) from None
                 if tries == _TRIES:
                     raise Refused([_failed_scan(str(failure))]) from None
                 _LOG.warning("The times of the inputs could not be read: %s. It is tried again (try %d of %d).", failure, tries, _TRIES)
@@ -355,13 +359,14 @@ def _last_offset(job: Job, log: str) -> Offset | None:
 
 
 def _started(job: Job) -> Offset | None:
-    """The offset at which the query of a job began, behind another one; None from the beginning."""
+    """The offset at which the query of a job continues an earlier query; None for a first query."""
     return Offset.of_json(json.loads(job.start)) if job.start else None
 
 
 @contextmanager
 def indexing(session: SparkSession, job: Job) -> Iterator[None]:
-    """Have the inputs of a job indexed while its query runs, if they are to be."""
+    """Index the inputs of a job by tasks while the context is open, if the job has a granule. Raises
+    RunFailed where the checkpoint cannot be written."""
     if not job.granule:
         yield
         return

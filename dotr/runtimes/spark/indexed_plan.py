@@ -1,11 +1,12 @@
 """Ends of batches from an index of granules: no record is read.
 
 Idea: the greatest time before a granule is the running maximum of those before it. A cut at T needs
-no exact place: reading goes on at the first granule that has a time beyond T, and may stop at the
-first one before which a time beyond T + delay stands, since what comes behind with times up to T is
-late. A task judges what it reads, and skips what is not in its range of time.
-Invariant: no position lies before that of the cut before. All records before a position have times
-up to the cut's, and its greatest time is exact, so that a task judges as one reader of all would.
+no exact position. Reading for the next cut continues at the first granule that has a time beyond T.
+Reading for this one may stop at the first granule that follows a time beyond T + delay, since all
+later records with times up to T are late. A task judges lateness itself, and skips records outside
+of its range of time.
+Invariant: positions never decrease from cut to cut. All records before a position have times up to
+the cut's, and its greatest time is exact, so that a task judges as one reader of the whole would.
 Cost: a heap operation a granule.
 """
 
@@ -21,7 +22,7 @@ from dotr.runtimes.spark.granules import Piece
 from dotr.runtimes.spark.planner import END, Cut, InputPosition, Offset
 
 ReadPiece: TypeAlias = Callable[[int, int], Piece]
-"""`read(input, piece)`: a piece of an input, once it is there."""
+"""`read(input, piece)`: a piece of an input; waits until it is written."""
 
 _PASSED: Final = 4_096
 """Passed granules of an input that are kept, at most."""
@@ -49,9 +50,9 @@ class _IndexedInput:
         if self._piece is None:
             return False
         piece, first = self._read(self._piece), self._link
-        # Of a range that follows another what stands before the link is left out: it may have begun
-        # inside of a record. Its lines are its own: with line 3 at the link, which is line 90 of the
-        # file, line 5 is 92.
+        # Granules before the link are left out: the scan of a range may have started inside of a
+        # record. Lines are counted from the start of the range: if its line 3, at the link, is line
+        # 90 of the file, its line 5 is line 92.
         found = [each for each in piece.granules if each.offset >= first]
         shift = self._line - found[0].line if found and self._piece else 0
         start, known = self._start, self._known
@@ -62,7 +63,7 @@ class _IndexedInput:
                 continue
             if greatest > known:
                 known = greatest
-            if offset < start.offset:  # the start is inside of it
+            if offset < start.offset:  # the granule contains the start
                 self._granules.append((start.offset, start.line, weight, known))
             else:
                 self._granules.append((offset, line + shift, weight, known))
@@ -82,7 +83,7 @@ class _IndexedInput:
         return self._granules[self._at][3]
 
     def pass_one(self) -> int:
-        """Pass a granule; its weight."""
+        """Pass a granule; returns its weight."""
         _, _, weight, self._before = self._granules[self._at]
         self._at += 1
         return weight
@@ -159,8 +160,8 @@ def indexed_plan(
 
 
 def ending_at(cuts: Iterable[Cut], end: Offset) -> list[Cut]:
-    """The cuts of a batch that was planned before, with its end positions: those of the log, not of a
-    plan that has been made anew, and none before the end behind them.
+    """The cuts of a batch that is planned again, with the end positions `end` of the log in the place of
+    those of the new plan; no position of a cut lies beyond them.
 
     >>> def cut(time, offset): return Cut(time, (InputPosition(offset, offset, 0),), (90,), 1)
     >>> found = ending_at([cut(3, 20), cut(5, 60), cut(7, 70)], Offset(7, (InputPosition(50, 50, 0),)))

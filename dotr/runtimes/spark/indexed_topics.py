@@ -1,9 +1,9 @@
 """Partitions of bounded topics as inputs of an index that tasks make: their numbers, ranges of
 offsets and first positions, from the journal alone.
 
-Idea: a partition that ends is a file whose records have known places, so that any offset begins a
-range. What the planner of growing inputs alone can do needs that planner: floors of idle inputs,
-ranges that the broker has lost, and partitions that appear when instants have closed.
+Idea: a partition with an end is a file whose records have known positions, so that a range may
+start at any offset. Floors of idle inputs, ranges that the broker has lost, and partitions that
+appear after instants have closed are left to the planner of growing inputs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dotr.model.time import Micros
-from dotr.runtimes.spark.granules import Granule, Piece, PieceLink, begins_of_ranges
+from dotr.runtimes.spark.granules import Granule, Piece, PieceLink, range_starts
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import BEGINNING, ORDINARY_BYTES, InputPosition, Offset
 from dotr.runtimes.spark.task import RangePartition
@@ -23,8 +23,7 @@ from dotr.sources.records import Record
 
 
 class IndexedTopics:
-    """The partitions of a job's topics, numbered behind its other inputs. Nothing is asked of a
-    broker.
+    """The partitions of a job's topics, numbered behind its other inputs, without a call to the broker.
 
     `folder` is the checkpoint's. Raises `Refused` (S114) where the journal is damaged.
     """
@@ -55,40 +54,41 @@ class IndexedTopics:
         return all(self._is_plain(offset) for offset in offsets)
 
     def _is_plain(self, offset: Offset) -> bool:
-        """True if no record of an offset's inputs is idle."""
+        """True if an offset has no floors and, unless it is before all instants, a position in each
+        partition."""
         if any(position.floors for position in offset.positions):
             return False
         return offset.time == BEGINNING or len(offset.positions) >= self._first + len(self._entries)
 
-    def completed(self, offset: Offset) -> Offset:
-        """The offset with the positions of all inputs."""
+    def padded(self, offset: Offset) -> Offset:
+        """The offset with first positions for the inputs and partitions that it lacks."""
         offset = offset.padded(self._first)
         new = [each for _, each in self._entries][len(offset.positions) - self._first :]
         return Offset(offset.time, (*offset.positions, *[InputPosition(each.first, each.first, BEGINNING) for each in new]))
 
     def partition(self, number: int) -> RangePartition | None:
-        """The partition that an input is; None for files."""
+        """The partition with the number of an input; None for files."""
         if number < self._first:
             return None
         name, each = self._entries[number - self._first]
         return RangePartition(name, each.topic, each.number, each.end)
 
 
-def begins_of_offsets(partition: RangePartition, start: int, first_bytes: int) -> tuple[int, ...]:
-    """The offsets at which the ranges of a partition begin, from an offset on: as long as those of a
-    file whose records are of ordinary length.
+def offset_range_starts(partition: RangePartition, start: int, first_bytes: int) -> tuple[int, ...]:
+    """The offsets at which the ranges of a partition start, from an offset on. They have the lengths
+    of those of a file whose records are of ordinary length.
 
-    >>> begins_of_offsets(RangePartition("k", "t", 0, 100), 10, 4 * 512)
+    >>> offset_range_starts(RangePartition("k", "t", 0, 100), 10, 4 * 512)
     (10, 14, 22, 38, 70)
     """
-    return begins_of_ranges(start, partition.end or 0, max(1, first_bytes // ORDINARY_BYTES))
+    return range_starts(start, partition.end or 0, max(1, first_bytes // ORDINARY_BYTES))
 
 
-def piece_of_partition(records: Iterator[Record], begins: Sequence[int], piece: int, size: int) -> Piece:
+def piece_of_partition(records: Iterator[Record], starts: Sequence[int], piece: int, size: int) -> Piece:
     """The piece of a range of offsets, whose records are given; granules have about `size` records.
 
-    A granule begins with a message. The first one begins with the range, whose first offset may be
-    no record, such as a mark of a transaction:
+    A granule starts with a message. The first one starts with the range, whose first offset may
+    have no record, but the mark of a transaction:
 
     >>> records = [Record(offset, offset + 1, offset, 10 * offset, None, b"") for offset in (4, 5, 5, 7)]
     >>> piece_of_partition(iter(records), (3, 8), 0, 2)
@@ -96,7 +96,7 @@ def piece_of_partition(records: Iterator[Record], begins: Sequence[int], piece: 
 link=PieceLink(piece=1, offset=8, line=8))
     """
     found: list[Granule] = []
-    begin = last = begins[piece]
+    begin = last = starts[piece]
     weight, greatest = 0, BEGINNING
     for record in records:
         if weight >= size and record.offset > last:
@@ -108,11 +108,11 @@ link=PieceLink(piece=1, offset=8, line=8))
             greatest = time
         weight += 1 + len(record.raw) // ORDINARY_BYTES
     found.append(Granule(begin, begin, weight, greatest))
-    if piece + 1 == len(begins):
+    if piece + 1 == len(starts):
         return Piece(tuple(found), None)
-    return Piece(tuple(found), PieceLink(piece + 1, begins[piece + 1], begins[piece + 1]))
+    return Piece(tuple(found), PieceLink(piece + 1, starts[piece + 1], starts[piece + 1]))
 
 
-def end_of_range(partition: RangePartition, begins: Sequence[int], piece: int) -> int:
+def end_of_range(partition: RangePartition, starts: Sequence[int], piece: int) -> int:
     """The offset before which a range ends."""
-    return begins[piece + 1] if piece + 1 < len(begins) else max(partition.end or 0, begins[piece])
+    return starts[piece + 1] if piece + 1 < len(starts) else max(partition.end or 0, starts[piece])

@@ -85,31 +85,31 @@ FileRecords: TypeAlias = Iterator[tuple[int, InputFile, Iterator[Record]]]
 
 
 class TaskInputs:
-    """The inputs of a task. What it needs of Kafka is fetched at once, from all partitions, and kept
+    """The inputs of a task. Its messages of Kafka are fetched from all partitions together, and kept
     while the task runs."""
 
     def __init__(self, job: Job, task: Task) -> None:
         self._job = job
         self._fetched: Mapping[int, FetchedRange] = {}
-        if any(stretch.partition is not None for stretch in task.ranges):
+        if any(input_range.partition is not None for input_range in task.ranges):
             from dotr.runtimes.spark.kafka_ranges import fetched_ranges
 
             self._fetched = fetched_ranges(job, task.ranges)
 
-    def files(self, stretch: InputRange, *, trace: bool, times: tuple[Micros, Micros] | None = None) -> FileRecords:
+    def files(self, input_range: InputRange, *, trace: bool, times: tuple[Micros, Micros] | None = None) -> FileRecords:
         """The files of a range, a partition among them. `trace`: elements are `SourcedElement`.
-        `times`: graphs of elements in this range (after, until] (µs) alone are wanted."""
-        fetched = self._fetched.get(stretch.input)
-        wanted = WantedTimes(stretch.greatest, *times) if times is not None else ALL_TIMES
+        `times`: only the graphs of elements with times in (after, until] (µs) are parsed."""
+        fetched = self._fetched.get(input_range.input)
+        wanted = WantedTimes(input_range.greatest, *times) if times is not None else ALL_TIMES
         if fetched is None:
-            return range_files(input_of(self._job, stretch.input), stretch, trace=trace, wanted=wanted)
+            return range_files(input_of(self._job, input_range.input), input_range, trace=trace, wanted=wanted)
         records = fetched.records(wanted)
         return iter([(0, fetched.file, with_sources(fetched.file, records) if trace else records)])
 
 
 def range_files(like: InputFile, input_range: InputRange, *, trace: bool, wanted: WantedTimes = ALL_TIMES) -> FileRecords:
     """The files of a range. A file that cannot be opened is one unreadable record. `trace`:
-    elements are `SourcedElement`; `wanted`: of other times graphs need not be parsed."""
+    elements are `SourcedElement`; `wanted`: the times whose graphs are parsed."""
     for number, file, records in _range_files(like, input_range, wanted):
         yield number, file, with_sources(file, records) if trace else records
 
@@ -149,8 +149,11 @@ def admit(
     files: FileRecords, input_range: InputRange, after: Micros, until: Micros, elements: list[Element], dead_letters: DeadLetterBuffer
 ) -> None:
     """Append the admitted elements with times in (after, until] (µs) to `elements`, and the dead
-    letters that the range owns to `dead_letters`: by its time what has one and is not late, though
-    its graph cannot be read, and by its place anything else."""
+    letters that the range owns to `dead_letters`.
+
+    A record with a readable time that is not late, but an unreadable graph, belongs to the range of
+    its time. Any other rejected record belongs to the range of its position.
+    """
     lateness: Lateness | None = None
     for number, file, records in files:
         if lateness is None:
@@ -178,5 +181,6 @@ def admit(
 
 
 def _closed_before(floors: Sequence[Floor], number: int, offset: int) -> Micros:
-    """The last instant closed before the record at an offset of a file was there, by floors."""
+    """The last instant (µs) that had closed before the record at an offset of a file arrived, from the
+    floors."""
     return max([floor.until for floor in floors if (floor.file, floor.offset) <= (number, offset)], default=BEGINNING)

@@ -20,15 +20,15 @@ class Job:
     """The description of a run for workers.
 
     - `program`, `inputs`: specifications as JSON.
-    - `parsed`: what the texts of the program say (`engine.parsed_program`), so that workers import
-      no parser; empty: they parse the texts.
-    - `maps`: what the maps of the inputs, then of `topics`, say (`engine.parsed_program`), so that
+    - `parsed`: the parsed texts of the program (`engine.parsed_program`), so that workers import no
+      parser; empty: workers parse the texts.
+    - `maps`: the parsed maps of the inputs, then of `topics` (`engine.parsed_program`), so that
       workers import no parser; empty: none has a map, or workers parse the texts.
     - `delays`: the delays of the inputs, in µs.
     - `unit`, `dated`: the format of times.
     - `layers`, `buckets`, `partitions`: the layout of the state. Without layers there is no state,
       and the reading task runs all rules of an instant.
-    - `batch`, `tasks`: elements per batch, about, and reading tasks per batch.
+    - `batch`, `tasks`: approximate elements per batch, and reading tasks per batch.
     - `run`: the folder of the query, which identifies the checkpoint.
     - `store`, `key`: path of the compiled background and its hash in hexadecimal; without them each
       worker closes the background itself.

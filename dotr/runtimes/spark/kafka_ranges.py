@@ -1,9 +1,9 @@
-"""Ranges of offsets in a worker: what a task needs of a topic is fetched again from the broker.
+"""Ranges of offsets in a worker: a task fetches the messages of its ranges from the broker.
 
 A worker keeps its client, made after the fork, and assigns the partitions of all ranges at once, so
-that the broker is waited for once a task. A range is whole, or the task fails: what retention has
-removed since the plan is data loss (S120), whatever is configured, since a batch that was planned
-is never done again smaller.
+that a task waits once for the broker. A range is complete, or the task fails. Messages that
+retention has removed since the plan are data loss (S120), whatever is configured, since a planned
+batch is never repeated with fewer messages.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _WAIT_SECONDS: Final = 0.1
 _SHORT_SECONDS: Final = 15.0
-"""A partition that ends before a planned range for so long is another one. A broker that has just
-been started may not know its own end yet."""
+"""Seconds after which a partition that ends before a planned range is taken for another one. A broker
+that has just started may report an earlier end for a while."""
 
 _CHUNK: Final = 1_000
 _ALL: Final = 1 << 40
@@ -52,7 +52,7 @@ class FetchedRange:
     lost: Sequence[LostRange]
 
     def records(self, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
-        """The records of the range, with their elements, as far as these are wanted."""
+        """The records of the range, with elements for the `wanted` times."""
         records = self._decoded(wanted)
         return with_lost(records, self.start, self.stop, self.lost) if self.lost else records
 
@@ -63,7 +63,7 @@ class FetchedRange:
 
 
 def fetched_ranges(job: Job, ranges: Sequence[InputRange]) -> dict[int, FetchedRange]:
-    """The ranges of partitions by number of input. Raises `InputFailed` where one is not whole."""
+    """The ranges of partitions by number of input. Raises `InputFailed` where one is incomplete."""
     found: dict[int, FetchedRange] = {}
     for topics, text in zip(topics_of(job), job.topics, strict=True):
         own = [(each, each.partition) for each in ranges if each.partition is not None and each.partition.name == topics.name]
@@ -73,8 +73,8 @@ def fetched_ranges(job: Job, ranges: Sequence[InputRange]) -> dict[int, FetchedR
 
 
 def scanned_records(job: Job, partition: RangePartition, start: int, stop: int) -> Generator[Record]:
-    """The records of a partition between two offsets, as a scan needs them: times and places alone.
-    Raises `InputFailed` where they are not all there."""
+    """The records of a partition between two offsets without elements, for a scan of their times.
+    Raises `InputFailed` where some are missing."""
     topics, text = next(each for each in zip(topics_of(job), job.topics, strict=True) if each[0].name == partition.name)
     reader = _reader(topics, text, MOST_WAITING)
     feed = KafkaFeed(reader, Partition(partition.topic, partition.number, "", start, stop), start, elements=False)
@@ -128,7 +128,8 @@ def _fetched(reader: TopicReader, topics: KafkaInput, ranges: Sequence[tuple[Inp
 
 
 def _wait_for(reader: TopicReader, topics: KafkaInput, queues: Sequence[tuple[InputRange, PartitionQueue, list[KafkaMessage]]]) -> None:
-    """Fetch until all queues are full; raises `InputFailed` where one cannot be."""
+    """Fetch until all queues are complete; raises `InputFailed` where the partition of one is too
+    short."""
     quiet_since: float | None = None
     while missing := [queue for _, queue, _ in queues if queue.fetched < (queue.partition.end or 0)]:
         if reader.fetch(_WAIT_SECONDS):

@@ -5,8 +5,8 @@ Idea: an instant closes when every input has passed it, has ended, or is idle (t
 `dotr.sources.live_merge`). Idleness depends on the clock, so that its effect is written into the
 offset: a floor marks the records of an idle input, from a position on, as too late for instants up
 to a time. With the floors a batch can be replayed from its offsets alone.
-Invariant: as in `planner`; a record is late, second, idle, or an element of exactly one cut, as a
-function of the offsets.
+Invariant: as in `planner`. Each record is either rejected (late, a second one of its time, or of an
+idle input) or an element of exactly one cut, as a function of the offsets.
 Cost: one scan of each record. Memory: the pending elements.
 """
 
@@ -59,8 +59,8 @@ class ScannedInput:
         name: str = "",
         partition: KafkaFeed | None = None,
     ) -> ScannedInput:
-        """An input that is read from a position on; `partition` is the feed of a topic's, without its
-        pace.
+        """An input that is read from a position on; `partition` is the feed of a topic's partition
+        itself, where `feed` limits its pace.
         """
         lateness = Lateness(delay, position.greatest, single=single)
         is_behind = None if partition is None else partition.is_behind
@@ -68,8 +68,8 @@ class ScannedInput:
         return ScannedInput(channel, bounded, floors=position.floors, partition=partition)
 
     def await_records(self, now: float, closed: Micros) -> bool:
-        """Scan what was there before, as far as it is read again; False where nothing is left. A
-        partition is waited for until its end."""
+        """Scan records again that were there before; False where none is left. For a partition, the
+        call waits until its end."""
         while not self.scan(_CHUNK, now, closed):
             if self.partition is None or self.partition.is_at_end:
                 return False
@@ -77,7 +77,8 @@ class ScannedInput:
         return True
 
     def scan(self, max_records: int, now: float, closed: Micros) -> bool:
-        """Scan up to `most` records; False where none is available now."""
+        """Scan about `max_records` records; False where none is available now. `now` is the clock in
+        seconds, `closed` the last closed time (µs)."""
         chunk = self.channel.read(max_records, now)
         if chunk is None:
             return self.channel.feed.ended
@@ -158,9 +159,9 @@ class GrowingPlan:
 
     def scan(self, *, full: bool = False) -> bool:
         """Scan the inputs that others wait for, and the growing ones; False where nothing is
-        available now. `full`: enough elements are pending, so only the inputs that others wait for
-        are scanned, and they only while nothing pending can close; else an input that comes late
-        would never be read.
+        available now. `full`: enough elements are pending, so that only the inputs that others wait
+        for are scanned, and only while no pending element can close. Without these the pending
+        elements might never close.
         """
         now, closed = self._clock(), self.offset.time
         slowest = closing_bound([each.channel for each in self.inputs], now, LAST_MICRO)
@@ -221,7 +222,8 @@ class GrowingPlan:
         return [cut]
 
     def _cut_times(self, times: Sequence[Micros], after: Micros, *, ended: bool) -> list[Micros]:
-        """The times of the cuts."""
+        """The times of at most `tasks` cuts, with about equal numbers of elements. Of the times 1, 2, 2,
+        3 and 4, two cuts end at 2 and 4."""
         times = times[: self._size]
         if not times:
             return [LAST_MICRO if ended else after]
@@ -247,7 +249,7 @@ class GrowingPlan:
                 stops.append(max((floor.file, floor.offset), position.point))
                 continue
             channel = each.channel
-            with channel.unlimited():  # what was planned before waits for nothing
+            with channel.unlimited():  # a planned batch is repeated without limits of rate or pace
                 while not channel.feed.ended and (channel.lateness.passed < until.time or channel.feed.end[:2] < position.point):
                     if not each.await_records(self._clock(), until.time):
                         break

@@ -36,11 +36,12 @@ _TIMEOUT_SECONDS: Final = 0.1
 class GrowingInputs:
     """The inputs of a job, some of them growing, from an offset on."""
 
-    def __init__(self, job: Job, start: Offset, *, again: int | None = None) -> None:
-        """`again`: a batch is planned again, whose offsets name so many inputs."""
+    def __init__(self, job: Job, start: Offset, *, replanned: int | None = None) -> None:
+        """`replanned`: the number of inputs in the offsets of a batch that is planned again; None for a
+        new batch."""
         self._job = job
         folder = Path(job.run).parent
-        self.topics = PlannedTopics(job, folder, start, again=again)
+        self.topics = PlannedTopics(job, folder, start, replanned=replanned)
         singles = len(job.inputs) - len(job.growing)
         start = start.padded(len(job.inputs))
         files = [input_of(job, number) for number in range(len(job.inputs))]
@@ -81,20 +82,20 @@ class GrowingInputs:
                     position, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded, name=file.input
                 )
             )
-        start = self.topics.completed(start)
+        start = self.topics.padded(start)
         partitions = range(len(job.inputs), len(start.positions))
         self._paces, self._clocks = paces, clocks
         scanned += [self.topics.scanned(number, start.positions[number], paces, clocks) for number in partitions]
         self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
 
     def add_appeared(self) -> None:
-        """Add the partitions that have appeared, which the journal names first."""
+        """Add the partitions that have appeared, after they are noted in the journal."""
         for number, position in self.topics.appeared(self.plan.offset.time):
             self.plan.add(self.topics.scanned(number, position, self._paces, self._clocks), position)
 
-    def completed(self, offset: Offset, count: int | None = None) -> Offset:
-        """The offset with the positions of inputs that have come since: all, or up to `count`."""
-        return self.topics.completed(offset.padded(len(self._job.inputs)), count)
+    def padded(self, offset: Offset, count: int | None = None) -> Offset:
+        """The offset with first positions for inputs that it lacks: for all, or up to `count` inputs."""
+        return self.topics.padded(offset.padded(len(self._job.inputs)), count)
 
     @property
     def paths(self) -> PathsOfInput:
@@ -106,7 +107,7 @@ class GrowingInputs:
         return paths
 
     def release(self, before: Offset) -> None:
-        """Release what was copied before an offset; no earlier batch is planned again."""
+        """Remove copied input before an offset, before which no batch is planned again."""
         for number, source in self._growing.items():
             if isinstance(source, Spooled | Segments) and number < len(before.positions):
                 source.remove(before.positions[number].file)
@@ -119,7 +120,7 @@ class GrowingInputs:
 
 
 class Scanner:
-    """Scans in a thread, and yields batches as instants close."""
+    """Scans the inputs of a job in a thread, and returns batches as instants close."""
 
     def __init__(self, job: Job, start: Offset) -> None:
         self.inputs = GrowingInputs(job, start)
@@ -139,9 +140,9 @@ class Scanner:
         return self._plan.offset
 
     def is_at(self, offset: Offset) -> bool:
-        """Test for the end of the last batch; partitions may have come since."""
+        """True if the last batch ends at an offset, which may lack partitions that are new since."""
         with self._changed:
-            return self._plan.offset == self.inputs.completed(offset)
+            return self._plan.offset == self.inputs.padded(offset)
 
     def _scan(self) -> None:
         try:
@@ -152,7 +153,7 @@ class Scanner:
             while True:
                 self._write_watermarks()
                 with self._changed:
-                    if self._stopped:  # within the lock: behind a stop, another scanner writes the journal
+                    if self._stopped:  # within the lock, since after a stop another scanner writes the journal
                         return
                     self.inputs.add_appeared()
                     read = self._plan.scan(full=self._plan.pending >= self._max_pending)
@@ -173,7 +174,7 @@ class Scanner:
             write_watermarks(self._folder, watermarks, self.inputs.topics.connections())
 
     def batch(self) -> list[Cut]:
-        """The cuts of the next batch; empty where nothing closes for a while."""
+        """The cuts of the next batch; empty where no instant closes within 0.1 s."""
         with self._changed:
             deadline = time.monotonic() + _TIMEOUT_SECONDS
             while not (cuts := self._cuts()) and (left := deadline - time.monotonic()) > 0:

@@ -1,11 +1,11 @@
-"""Spool of messages in the checkpoint: what cannot be received twice is on the disk before it is
-acknowledged.
+"""Spool of messages in the checkpoint: a message is durable before it is acknowledged, since it
+cannot be received twice.
 
-Idea: one thread appends whatever has been offered meanwhile to the last segment, makes it durable
-once for all of them (fsync), publishes the new length to the planner, and then tells the receivers.
-So a single sender waits for one fsync a message, and many senders share it.
-Invariant: what is published is durable. A frame behind the published length, which a crash may have
-torn, is either whole and becomes part of the stream at the next start, or is cut off.
+Idea: one thread appends all messages offered meanwhile to the last segment, makes them durable with
+one fsync, publishes the new length to the planner, and then notifies the receivers. So a single
+sender waits for one fsync a message, and many senders share it.
+Invariant: published messages are durable. A frame behind the published length, which a crash may
+have torn, is either whole and becomes part of the stream at the next start, or is cut off.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class MessageSpool:
         self._thread.start()
 
     def offer(self, messages: Sequence[Message], kept: Callable[[], None]) -> bool:
-        """Take all of some messages, or none; `kept` is called once they are on the disk."""
+        """Accept all of the messages, or none; True if they are accepted. `kept` is called by the
+        spool's thread once they are durable."""
         with self._changed:
             if self._closed or self.failure is not None:
                 return False
@@ -98,7 +99,7 @@ class MessageSpool:
         return few or not self._waiting
 
     def wait_for_room(self, seconds: float, size: int = 0) -> bool:
-        """Wait until a message of `size` bytes would be taken, at most so many seconds."""
+        """Wait until a message of `size` bytes would be accepted, at most `seconds`; True if it would."""
         with self._changed:
             return self._changed.wait_for(lambda: self._closed or self._has_room(1, size), seconds) and not self._closed
 
@@ -113,7 +114,7 @@ class MessageSpool:
         return None
 
     def close(self) -> None:
-        """Write what has been taken, and end."""
+        """Write the accepted messages, and end the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -124,14 +125,14 @@ class MessageSpool:
             while True:
                 with self._changed:
                     self._changed.wait_for(lambda: self._waiting or self._closed, _LOOK_SECONDS)
-                    taken, self._waiting = self._waiting, []
+                    accepted, self._waiting = self._waiting, []
                     self._waiting_messages = 0
-                    if not taken and self._closed:
+                    if not accepted and self._closed:
                         return
-                if taken:
-                    self._write([frame for frames, _ in taken for frame in frames])
-                    for _, kept in taken:
-                        with suppress(Exception):  # a sender that is gone cannot be told
+                if accepted:
+                    self._write([frame for frames, _ in accepted for frame in frames])
+                    for _, kept in accepted:
+                        with suppress(Exception):  # the sender may have disconnected
                             kept()
                     continue
                 if self._used * 2 > self._limit:
@@ -143,7 +144,7 @@ class MessageSpool:
                 os.close(self._file)
 
     def _count_again(self) -> None:
-        """Count the bytes of the segments, where there is hope for room: the planner removes segments."""
+        """Count the bytes of the segments again, of which the planner may have removed some."""
         used = _size(self._folder)
         with self._changed:
             self._used = used
@@ -182,10 +183,11 @@ class MessageSpool:
 
 
 def _recover(folder: Path) -> tuple[int, int, int]:
-    """Number of the last segment, and place and time of reception of its last message, all of which
-    are made durable and published; what a crash has torn is cut off. (-1, 0, 0) for a new folder.
+    """Make the last segment durable and publish its length; a frame that a crash has torn is cut
+    off. Returns the number of the segment, and place and time of reception of its last message;
+    (-1, 0, 0) for a new folder.
 
-    Raises Refused (S114) where a message is damaged that was published.
+    Raises Refused (S114) where a published message is damaged.
     """
     names = segment_names(folder)
     if not names:
@@ -214,7 +216,8 @@ def _cut_off(file: int, end: int) -> None:
 
 
 def _publish(folder: Path, number: int, length: int) -> None:
-    """Tell readers how far they may read; this is no promise of its own, so it need not be durable."""
+    """Publish the length up to which readers may read. The file need not be durable, since the segment
+    is, and `_recover` writes it anew."""
     new = folder / f".{PUBLISHED}.new"
     new.write_text(f"{number} {length}")
     new.replace(folder / PUBLISHED)
@@ -245,7 +248,7 @@ class Reception:
     receivers: dict[str, Receiver] = field(default_factory=dict)
 
     def connections(self) -> dict[str, bool]:
-        """Whether messages can arrive, by name of input."""
+        """The state of each receiver by name of input: True if messages can arrive."""
         return {name: receiver.connected for name, receiver in self.receivers.items()}
 
     @property

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 from dotr.errors.diagnostics import Refused
 from dotr.runtimes.spark import stored_names
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.pandas_probe import answer_probe
+from dotr.runtimes.spark.pandas_probe import suppress_pandas_probe
 from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class _SparkStore:
 
 
 class LayerProcessor(StatefulProcessor):
-    """The operator of layer number `layer`; the job travels as text."""
+    """The operator of the layer with number `layer`; `job` is its JSON text."""
 
     def __init__(self, job: str, layer: int) -> None:
         self._text = job
@@ -60,7 +60,7 @@ class LayerProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state variables and read the job."""
-        answer_probe()
+        suppress_pandas_probe()
         value = handle.getValueState(stored_names.BUCKET, stored_names.BUCKET_VALUE)
         self._store = _SparkStore(value, handle.getMapState(stored_names.LOG, stored_names.LOG_KEY, stored_names.LOG_VALUE))
         self._job = Job.from_json(self._text)
@@ -68,7 +68,7 @@ class LayerProcessor(StatefulProcessor):
         self._bucket = {key: bucket for bucket, key in enumerate(keys)}
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
-        """Process the rows of one key; rows that are no bucket's pass unchanged."""
+        """Process the rows of one key; rows of keys that are no bucket of this layer pass unchanged."""
         bucket = self._bucket.get(key[0])
         if bucket is None:
             yield from rows

@@ -1,7 +1,7 @@
-"""Arrow's search for pandas, answered in the workers of a JVM that dotr has started.
+"""Suppression of Arrow's import of pandas, in the workers of a JVM that dotr has started.
 
-Arrow imports pandas when it makes its first array of Python values, only to see whether one of them
-is pandas'. That is 0.4 s of CPU a worker, and workers of dotr have no such values.
+Arrow imports pandas when it makes its first array of Python values, to test whether one of them is
+of a type of pandas. This takes 0.4 s of CPU a worker, and workers of dotr have no such values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PANDAS: Final = "pandas"
 
 
 class _NoPandas:
-    """A finder of modules by which there is no pandas."""
+    """A module finder that reports pandas as missing."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Raise ModuleNotFoundError for pandas; leave other modules to other finders."""
@@ -26,8 +26,8 @@ class _NoPandas:
         return None
 
 
-def answer_probe() -> None:
-    """Let Arrow find no pandas, in dotr's own workers; elsewhere nothing is done."""
+def suppress_pandas_probe() -> None:
+    """Make Arrow's import of pandas fail, in dotr's own workers only."""
     if not OWN_WORKERS or _PANDAS in sys.modules:
         return
     import pyarrow as pa
@@ -35,6 +35,6 @@ def answer_probe() -> None:
     finder = _NoPandas()
     sys.meta_path.insert(0, finder)
     try:
-        pa.array([0])  # Arrow looks once, and remembers
+        pa.array([0])  # Arrow tries the import once, and caches the result
     finally:
         sys.meta_path.remove(finder)

@@ -1,9 +1,9 @@
 """Kafka inputs in the planner: their partitions, numbered by the journal behind the other inputs.
 
-A partition that appears is noted in the journal before an offset names it. What it holds for
-instants that have closed by then is idle: its first position has a floor at its first offset, up to
-the time at which the batch begins that names it first. So its position follows from the journal and
-the offset before, and a batch can be planned again.
+A new partition is noted in the journal before it is part of an offset. Its records for instants
+that have closed by then are rejected as idle: its first position has a floor at its first offset,
+up to the time at which its first batch starts. So this position is a function of the journal and
+the previous offset, and a batch can be planned again.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from dotr.sources.rate_limits import NoRateLimit, RateLimit
 class PlannedTopics:
     """The partitions of a job's Kafka inputs.
 
-    `again`: a batch is planned again, whose offsets name so many inputs; what the broker has lost
-    since ends the run. Making one connects to nothing; raises `Refused` where a client cannot be
-    made.
+    `replanned`: the number of inputs in the offsets of a batch that is planned again, where
+    messages that the broker has lost since end the run; None for a new batch, where nothing
+    connects before `watch`. The constructor raises `Refused` where a client cannot be made.
     """
 
-    def __init__(self, job: Job, folder: Path, start: Offset, *, again: int | None = None) -> None:
+    def __init__(self, job: Job, folder: Path, start: Offset, *, replanned: int | None = None) -> None:
         self._first = len(job.inputs)
-        self._again = again
+        self._replanned = replanned
         self._inputs: dict[str, _PlannedInput] = {}
         if not job.topics:
             self._journal: PartitionJournal | None = None
             return
         self._journal = PartitionJournal(folder)
         for topics in topics_of(job):
-            self._inputs[topics.name] = _PlannedInput(topics, self._journal, again=again is not None)
+            self._inputs[topics.name] = _PlannedInput(topics, self._journal, replanned=replanned is not None)
 
-    def completed(self, offset: Offset, count: int | None = None) -> Offset:
-        """The offset with the first positions of partitions that it does not name, up to `count`
-        inputs in all (None: those of the journal, or those of the batch that is planned again)."""
-        count = self._again if count is None else count
+    def padded(self, offset: Offset, count: int | None = None) -> Offset:
+        """The offset with first positions for partitions that it lacks, up to `count` inputs in all
+        (None: those of the journal, or those of the batch that is planned again)."""
+        count = self._replanned if count is None else count
         if self._journal is None:
             return offset
         known = [partition for _, partition in self._journal.entries]
@@ -85,8 +85,8 @@ class PlannedTopics:
         )
 
     def watch(self) -> None:
-        """Begin to ask for new partitions. First check that topics are those that they were; waits
-        until a broker answers, and raises `InputFailed` (S121)."""
+        """Start to poll for new partitions, after a check of the topics' identities. Waits until a
+        broker answers, and raises `InputFailed` (S121) where a topic was replaced."""
         for each in self._inputs.values():
             each.check()
             each.watch()
@@ -103,23 +103,23 @@ class PlannedTopics:
                     yield number + further, _first_position(each, closed)
 
     def partition(self, number: int) -> RangePartition | None:
-        """The partition that an input is; None for files."""
+        """The partition with the number of an input; None for files."""
         if self._journal is None or number < self._first:
             return None
         name, partition = self._journal.entries[number - self._first]
         return RangePartition(name, partition.topic, partition.number, partition.end, self._journal.lost(number - self._first))
 
     def connections(self) -> dict[str, bool]:
-        """Whether a broker answers, by name of input."""
+        """The connections by name of input: True if a broker answers."""
         return {name: planned.events.is_connected for name, planned in self._inputs.items()}
 
     def check_failures(self) -> None:
-        """Raise `InputFailed` where a watch has found an error that stays."""
+        """Raise `InputFailed` where a watch has found a lasting error."""
         for each in self._inputs.values():
             each.events.check()
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop polling."""
         for each in self._inputs.values():
             each.stop()
 
@@ -144,18 +144,18 @@ def _first_position(partition: Partition, closed: Micros) -> InputPosition:
 class _PlannedInput:
     """One Kafka input in the planner: its client, and the watch over its topics."""
 
-    def __init__(self, topics: KafkaInput, journal: PartitionJournal, *, again: bool) -> None:
+    def __init__(self, topics: KafkaInput, journal: PartitionJournal, *, replanned: bool) -> None:
         self.topics = topics
         self.events = ClientEvents(topics)
         self._journal = journal
-        self._again = again
+        self._replanned = replanned
         self.reader = TopicReader(topics, self.events, self._on_loss)
         self._watch: TopicWatch | None = None
-        if again:
+        if replanned:
             self.check()
 
     def _on_loss(self, partition: Partition, lost: LostRange) -> None:
-        if self._again:
+        if self._replanned:
             raise data_lost(self.topics, partition, *lost)
         self._journal.add_lost(self._journal.number(self.topics.name, partition), lost)
 
@@ -164,13 +164,13 @@ class _PlannedInput:
         return [each for name, each in self._journal.entries if name == self.topics.name]
 
     def check(self) -> None:
-        """Check that the topics are those that they were."""
+        """Check that no topic was replaced by another one of its name."""
         cluster = Cluster(self.topics, self.events)
         found = cluster.request(cluster.partitions)
         check_identities(cluster, self._partitions, {each.key: each.identity for each in found})
 
     def watch(self) -> None:
-        """Begin to ask for new partitions."""
+        """Start to poll for new partitions."""
         self._watch = TopicWatch(Cluster(self.topics, self.events), self._partitions)
 
     def appeared(self) -> list[Partition]:
@@ -178,6 +178,6 @@ class _PlannedInput:
         return [] if self._watch is None else self._watch.appeared()
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop polling."""
         if self._watch is not None:
             self._watch.stop()

@@ -31,8 +31,8 @@ END: Final = -1
 """The offset behind the last record."""
 
 ORDINARY_BYTES: Final = 512
-"""Bytes of an ordinary element; one n times as long counts n more. In memory an ordinary element
-takes some 8 KB."""
+"""Bytes of an ordinary element; one n times as long counts as n further elements. In memory an
+ordinary element takes some 8 KB."""
 
 BEGINNING: Final[Micros] = -LAST_MICRO
 """A time before any instant."""
@@ -83,9 +83,9 @@ START: Final = InputPosition(0, 1, BEGINNING)
 class Cut(NamedTuple):
     """All elements up to `time` (µs).
 
-    `places` are the positions where each input continues, `stops` the offsets where reading for
-    this cut may stop (END: at the end), and `elements` the number of elements that it adds, in
-    units of ordinary length.
+    `positions` are where each input continues, `stops` the offsets where reading for this cut may
+    stop (END: at the end), and `elements` the number of elements that it adds, in units of ordinary
+    length.
     """
 
     time: Micros

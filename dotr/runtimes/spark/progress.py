@@ -50,7 +50,7 @@ from dotr.sources.kafka.journal import PartitionJournal
 class SparkProgress:
     """Reports progress after each batch and on request. `layers` are those of the job, in which
     rules added amid the stream have their own stores; `on_progress` receives the reports;
-    `connections` tells whether messages can arrive, by name of the input that receives them."""
+    `connections` returns the state of receivers by name of input: True if messages can arrive."""
 
     def __init__(
         self,
@@ -113,9 +113,9 @@ def _frozen(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ..
 def progress_of(
     folder: Path, layout: CheckpointLayout, offset: Offset | None, connections: Mapping[str, bool] | None = None
 ) -> tuple[Micros | None, tuple[InputProgress, ...]]:
-    """The last closed time (µs; None: none yet) and the progress of the inputs, at an offset, or as
-    far as the planner of growing inputs has read. `connections`: those that the planner does not
-    know."""
+    """The last closed time (µs; None: none yet) at an offset, and the progress of the inputs there, or
+    where the planner of growing inputs has scanned to. `connections`: those of receivers, which the
+    planner does not have."""
     connections = {**read_connections(folder), **(connections or {})}
     ahead = read_watermarks(folder) if layout.growing or layout.topics else []
     closed = None if offset is None or offset.time == -LAST_MICRO else offset.time

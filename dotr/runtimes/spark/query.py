@@ -134,8 +134,8 @@ def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> Stre
 
 
 def _finish_batch(query: StreamingQuery, checkpoint: Path, interrupted: _Interrupts, timeout: float = _STOP_TIMEOUT_SECONDS) -> bool:
-    """Wait until the last planned batch is written; whether it is. A second signal or the timeout
-    (an instant may have very many matches) ends the wait."""
+    """Wait until the last planned batch is written; returns True if it is. A second signal or the
+    timeout (an instant may have very many matches) ends the wait."""
     planned = last_number(checkpoint / "offsets")
     if planned is None or planned == last_number(checkpoint / "commits"):
         return True
@@ -156,13 +156,13 @@ class _Interrupts:
         self.count = 0
 
     def wait_for(self, seconds: float, count: int = 1) -> bool:
-        """True if so many signals were received; sleeps `seconds` before if not."""
+        """True if at least `count` signals were received, before or after a sleep of `seconds`."""
         if self.count < count:
             time.sleep(seconds)
         return self.count >= count
 
     def interrupts_within(self, seconds: float) -> bool:
-        """True if a signal is received within so many seconds."""
+        """True if a signal was or is received within `seconds`."""
         deadline = time.monotonic() + seconds
         while not self.count and time.monotonic() < deadline:
             time.sleep(0.05)

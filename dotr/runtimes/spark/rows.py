@@ -1,4 +1,4 @@
-"""Rows that Spark sees: four columns, few and large rows.
+"""Rows that pass through Spark: four columns, few and large rows.
 
 | kind | key | time | payload |
 | --- | --- | --- | --- |
@@ -14,7 +14,7 @@
 | COUNTS | below 0 | 0 | totals |
 | ENDED | below 0 | 0 | none: the stream has ended |
 | STATE | below 0 | its bytes | size of a bucket |
-| UNDER_WAY | bucket | end | who of a lower layer is under way before that time (`under_way`) |
+| UNDER_WAY | bucket | end | a unit or queue of a lower layer, active before that time (`under_way`) |
 
 Rows with keys below 0 pass every operator unchanged. Payloads are JSON, or a path: data, never
 code.
@@ -187,7 +187,7 @@ def encode_totals(totals: Totals) -> bytes:
     if totals.rules or totals.terms:
         rules = {name: [each.anchors, each.events, each.furthest] for name, each in totals.rules.items()}
         counts += [rules, sorted(totals.terms)]
-    return _json_bytes(counts)  # without fallbacks, rules and terms the form of releases that counted none
+    return _json_bytes(counts)  # without fallbacks, rules and terms in the form of earlier releases
 
 
 def decode_totals(payload: bytes) -> Totals:

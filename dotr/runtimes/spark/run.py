@@ -1,5 +1,5 @@
-"""A pipeline on Spark: refusals come before a JVM starts; then one query runs to the end of the
-input."""
+"""A pipeline on Spark: settings and checkpoint are checked before a JVM starts; then one query runs to
+the end of the input."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def run_spark(
     """Run a pipeline to the end of its input, from its checkpoint on.
 
     `progress` receives the totals after each batch, `on_progress` the progress of the run, and
-    `show` the activity before the first batch. `last_written` is the last batch that is in an
-    output whose broker has forgotten it, where the user says so. Returns the totals of this run.
+    `show` the activity before the first batch. `last_written` is the number of the last batch in an
+    output whose broker no longer has it (`--last-written`). Returns the totals of this run.
     Raises Refused for errors of the user, RunFailed for failures of Spark, and KeyboardInterrupt
     after a stop.
     """
@@ -103,7 +103,7 @@ def run_spark(
             last = sinks.open(check_nothing)
             unfinished = last if last is not None and last >= history.written else None
             if change is not None and change.moves and unfinished is not None:
-                # The batch of rules that an earlier release did not spread is finished as that did.
+                # An earlier release did not spread the rules: the unfinished batch is repeated so.
                 pipeline = replace(pipeline, program=pipeline.program.in_one_piece)
                 checkpoint, change = Checkpoint(pipeline.spark.checkpoint), checkpoint.state_change(pipeline.program)
                 if change.moves:
@@ -139,7 +139,7 @@ def _run_on_spark(
     unfinished: int | None,
 ) -> Totals:
     """Start Spark, and run the query into sinks that are open. `unfinished` is the number of a batch
-    that an output has, and the checkpoint not yet: the next one is to be the same."""
+    that is in an output but not yet in the checkpoint, so that the next batch must repeat it."""
     progress, on_progress, show = reports
     settings, before = pipeline.spark, SparkContext._active_spark_context
     show("starting Spark")
@@ -150,10 +150,11 @@ def _run_on_spark(
     try:
         tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
-            width = settings.buckets or tasks
-            layout = checkpoint.claim(replace(layout, buckets=width, partitions=width, holdings=state_schema(pipeline.program)))
+            buckets = settings.buckets or tasks
+            layout = checkpoint.claim(replace(layout, buckets=buckets, partitions=buckets, holdings=state_schema(pipeline.program)))
         else:
-            layout = _at_width(checkpoint, layout, Cores(tasks, is_dynamic=is_dynamic(session.sparkContext)), settings.buckets, unfinished)
+            cores_now = Cores(tasks, is_dynamic=is_dynamic(session.sparkContext))
+            layout = _with_buckets(checkpoint, layout, cores_now, settings.buckets, unfinished)
         moves = change is not None and checkpoint.layout is not None and layout.generation != checkpoint.layout.generation
         if not moves:
             checkpoint.remove_leftovers()
@@ -222,10 +223,10 @@ def _run_on_spark(
                 session.stop()
 
 
-def _at_width(
+def _with_buckets(
     checkpoint: Checkpoint, layout: CheckpointLayout, cores: Cores, fixed: int | None, unfinished: int | None
 ) -> CheckpointLayout:
-    """The layout with the number of buckets of this start; a line says so where it is another one."""
+    """The layout with the number of buckets of this start; a change is logged."""
     stored = checkpoint.layout
     assert stored is not None
     if not layout.layers:
@@ -245,7 +246,7 @@ def _at_width(
 
 
 def _move_state(session: SparkSession, checkpoint: Checkpoint, change: StateChange, layout: CheckpointLayout, job: Job) -> list[BucketSize]:
-    """Move the state to the query of the changed program; the sizes of its buckets."""
+    """Move the state to the query of the changed program; returns the sizes of its buckets."""
     stored = checkpoint.layout
     assert stored is not None
     sizes: list[BucketSize] = []
@@ -310,14 +311,14 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
 
 
 def _maps(files: Sequence[InputFile]) -> str:
-    """What the maps of inputs say, as text."""
+    """The parsed maps of inputs as JSON text."""
     return maps_to_json([None if file.map is None else parsed_map(file) for file in files])
 
 
 def _journal_partitions(pipeline: Pipeline, folder: Path) -> None:
-    """Number the partitions of Kafka inputs that the checkpoint does not know; those of the others
-    that have appeared since are found by the planner. Raises `Refused` (S121) where a topic is not
-    the one that it was."""
+    """Number the partitions of Kafka inputs that are new to the checkpoint; the planner finds the new
+    partitions of the others. Raises `Refused` (S121) where a topic was replaced by another of its
+    name."""
     if not pipeline.topics:
         return
     journal = PartitionJournal(folder)
@@ -341,7 +342,7 @@ def _ship_background(store: CompiledStore, context: SparkContext) -> None:
 
 
 class _BatchSinks:
-    """The sinks of all outputs and of dead letters, written one behind the other."""
+    """The sinks of all outputs and of dead letters, written one after the other."""
 
     def __init__(self, pipeline: Pipeline, history: BatchHistory) -> None:
         terms = pipeline.output_terms
@@ -357,8 +358,8 @@ class _BatchSinks:
         return max((number for number in last if number is not None), default=None)
 
     def write(self, number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter], check: Check) -> Sequence[DeadLetter]:
-        """Write a batch to all sinks; returns the dead letters of firings that one of them cannot take,
-        which are written behind the others.
+        """Write a batch to all sinks; returns the dead letters of firings that a sink cannot accept,
+        which are written after the other dead letters.
         """
         refused: list[DeadLetter] = []
         for sink in self._events:

@@ -1,8 +1,8 @@
 """The Spark session: defaults below the settings of the user and of spark-submit, and a JVM that
 writes to a log file.
 
-The standard error of a JVM started here goes to a file in the checkpoint folder. A JVM started by
-spark-submit belongs to the user; only its log level is lowered.
+The standard error of a JVM started here is written to a file in the checkpoint folder. A JVM
+started by spark-submit belongs to the user; only its log level is lowered.
 """
 
 from __future__ import annotations
@@ -98,29 +98,30 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path,
 
 
 def _unpacked_home(master: str | None) -> Path | None:
-    """A folder that stands for Spark's own (`unpacked_python`); None: that itself."""
+    """The unpacked copy of Spark's folder (`unpacked_python`); None where Spark's own folder is used."""
     home = spark_home()
     if home is None or "SPARK_HOME" in os.environ or not starts_locally(master, home):
         return None
     try:
         return unpacked_home(home, archive_folder().parent / "spark")
-    except OSError:  # `archive_options` tells of a cache that cannot be written
+    except OSError:  # `archive_options` warns of a cache that cannot be written
         return None
 
 
 @cache
 def _convert_without_pandas() -> None:
-    """Let PySpark see whether a value is NumPy's without loading NumPy.
+    """Patch PySpark's check for NumPy values so that it loads neither NumPy nor pandas.
 
-    For each argument of a call to the JVM it asks `pyspark.testing.utils`, which loads pandas:
-    0.4 s. Where nobody has imported NumPy no value is NumPy's.
+    For each argument of a call to the JVM, PySpark calls `pyspark.testing.utils`, which loads
+    pandas (0.4 s). Before NumPy is imported no value can be of its types, and the call is not
+    needed.
     """
     for converter, kind in ((types.NumpyScalarConverter, "generic"), (types.NumpyArrayConverter, "ndarray")):
-        asked = converter.can_convert
+        original = converter.can_convert
 
-        def can_convert(self: object, value: object, asked: Callable[..., bool] = asked, kind: str = kind) -> bool:
+        def can_convert(self: object, value: object, original: Callable[..., bool] = original, kind: str = kind) -> bool:
             numpy = sys.modules.get("numpy")
-            return numpy is not None and isinstance(value, getattr(numpy, kind)) and asked(self, value)
+            return numpy is not None and isinstance(value, getattr(numpy, kind)) and original(self, value)
 
         setattr(converter, "can_convert", can_convert)  # noqa: B010 - mypy takes no assignment to a method
 
@@ -141,8 +142,9 @@ def archive_options() -> str:
 def cores(context: SparkContext) -> int:
     """The number of tasks that run at a time.
 
-    The executors of a cluster register one by one after the session is there: this waits until none
-    has registered for a while, unless `spark.default.parallelism` is set or allocation is dynamic.
+    The executors of a cluster register one by one after the session has started. The call waits
+    until none has registered for two seconds (at most a minute for the first one), unless
+    `spark.default.parallelism` is set or allocation is dynamic.
     """
     if not (is_local(context) or context.getConf().contains("spark.default.parallelism") or is_dynamic(context)):
         executors, began = 0, time.monotonic()
@@ -157,8 +159,8 @@ def cores(context: SparkContext) -> int:
 
 
 def _task_slots(context: SparkContext) -> int:
-    """The number of tasks that the executors of a cluster run at a time. Spark's default parallelism is
-    never below two, also on one core; where the JVM does not tell more, it is taken."""
+    """The number of tasks that the executors of a cluster run at a time. Spark's default parallelism,
+    which is two even on one core, is returned only where the JVM gives no number."""
     with suppress(*JVM_ERRORS):
         spark = context._jsc.sc()
         slots = int(spark.maxNumConcurrentTasks(spark.resourceProfileManager().defaultResourceProfile()))
@@ -186,12 +188,12 @@ def _check_worker_python(python: str) -> None:
 
 
 def _use_filesystem_manager(session: SparkSession) -> None:
-    """Let Spark write logs and state changes through Hadoop's FileSystem.
+    """Configure Spark to write logs and state changes through Hadoop's FileSystem.
 
     Spark's default, FileContext, runs `readlink` for each name where Hadoop's native library is
     missing, as in pyspark: ten processes per small file instead of two. Either way a file is put in
     place by renaming. The class is in different packages of different releases of Spark; where
-    neither has it, the default stays.
+    neither has it, the default is kept.
     """
     assert SparkContext._jvm is not None
     if session.conf.get(_FILE_MANAGER, None) is None:
@@ -214,7 +216,7 @@ def _export_package_path(context: SparkContext) -> None:
 
 
 def _silence_python() -> None:
-    """Suppress warnings of Spark's Python part, for example about old libraries; errors come as
+    """Suppress warnings of Spark's Python part, for example about old libraries; errors are raised as
     exceptions."""
     for name in ("py4j", "pyspark"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -223,7 +225,7 @@ def _silence_python() -> None:
 
 @contextmanager
 def _stderr_to_log(log: Path, unchanged: bool) -> Iterator[None]:
-    """Let processes started within the context inherit the log file as standard error, unless
+    """Redirect standard error to the log file, also for processes started within the context, unless
     `unchanged`."""
     if unchanged:
         yield

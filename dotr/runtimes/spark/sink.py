@@ -30,9 +30,9 @@ from dotr.runtimes.spark.rows import (
 from dotr.runtimes.spark.spilled_rows import DEAD_LETTERS, FIRINGS, MergedRuns, blocks, remove_runs, run_path
 
 WriteBatch = Callable[[int, Iterable[Sequence[Firing]], Iterable[DeadLetter]], Sequence[DeadLetter] | None]
-"""Writes a batch by number; the firings come in blocks of whole instants. Firings and dead letters
-can be read several times. Idempotent: the number tells whether the batch is there. Returns the dead
-letters of firings that a sink cannot take, which are among those written."""
+"""Writes the batch of a number; the firings are in blocks of whole instants. Firings and dead letters
+can be read several times. Idempotent: a batch whose number is already written is not written again.
+Returns the dead letters of firings that a sink cannot accept; they are among those written."""
 
 OnBatchWritten = Callable[[int, Totals, Sequence[BucketSize]], None]
 """Called after a batch is written, with its number, its totals, and the sizes of the buckets that
@@ -58,8 +58,8 @@ class Sink:
     - `first`: the number of the query's first batch, which Spark numbers 0.
     - `on_written`: receives the figures of each written batch.
     - `warning_limit`: the number of dead letters of a kind that are shown as warnings.
-    - `cut_rules`: the rules whose branches may be in several buckets; their dead letters tell of
-      each anchor once.
+    - `cut_rules`: the rules whose branches may be in several buckets; each anchor of theirs has one
+      dead letter.
 
     `failure` is the error that ended the last batch, `batch_written` whether a batch is written,
     and `last_batch` Spark's number of the batch that ends the stream. Setting `abandoned` ends the
@@ -100,7 +100,8 @@ class Sink:
             raise
 
     def process(self, number: int, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Merge and write the rows of a batch, and report its totals."""
+        """Merge and write the rows of a batch, each as its kind and payload, and report its totals.
+        `number` is Spark's."""
         firings: list[Firing] = []
         dead_letters: list[DeadLetter] = []
         runs: list[Path] = []
@@ -141,7 +142,7 @@ class Sink:
             self._warnings.report_dead_letter(letter)
         if refused:
             counted += Totals(dead_letters=Counter(letter.reason for letter in refused))
-        counted += Totals(dead_letters={reason: -told for reason, told in reported.told_again.items()})
+        counted += Totals(dead_letters={reason: -number for reason, number in reported.duplicates.items()})
         counted += Totals(events=written.events, dropped=written.dropped, fallbacks=sum(each.times for each in fallbacks))
         if self._last is None or self._last[0] != number:
             self._last = number, self.totals
@@ -177,16 +178,16 @@ class _CountedFirings:
         self.events, self.dropped, self._is_counted = events, dropped, True
 
     def count(self) -> None:
-        """Count where nobody has read the firings: all sinks had the batch."""
+        """Count the firings where no sink has read them, since all have the batch already."""
         if not self._is_counted:
             for _ in self:
                 pass
 
 
 class _ReportedLetters:
-    """The dead letters of a batch with display paths, the first of each kind logged as warnings when
-    they are first read. Empty messages are only counted. `told_again` counts, once they are read,
-    those that are left out: of an anchor of a cut rule that another one tells of.
+    """The dead letters of a batch with display paths, the first of each kind logged as warnings
+    when they are first read. Empty messages are only counted. Where several buckets report the same
+    anchor of a cut rule, one dead letter is kept; `duplicates` counts the others once all are read.
     """
 
     def __init__(
@@ -198,7 +199,7 @@ class _ReportedLetters:
     ) -> None:
         self._letters = letters
         self._cut_rules = cut_rules
-        self.told_again: Mapping[Reason, int] = {}
+        self.duplicates: Mapping[Reason, int] = {}
         self._display = display
         self._warnings = warnings
         self._reported = 0
@@ -206,7 +207,7 @@ class _ReportedLetters:
 
     def __iter__(self) -> Iterator[DeadLetter]:
         written: Iterable[DeadLetter] = (letter for letter in self._letters if letter.reason is not Reason.EMPTY)
-        found, told = Counter[Reason](), Counter[Reason]()
+        found, kept = Counter[Reason](), Counter[Reason]()
         if self._cut_rules:
             written = one_an_anchor_of_each(_counted(written, found), self._cut_rules)
         for number, letter in enumerate(map(self._display, written)):
@@ -214,13 +215,13 @@ class _ReportedLetters:
                 self._reported = number + 1
                 self._warnings.report_dead_letter(letter)
             if self._cut_rules:
-                told[letter.reason] += 1
+                kept[letter.reason] += 1
             yield letter
         self._is_read = True
-        self.told_again = found - told
+        self.duplicates = found - kept
 
     def report(self) -> None:
-        """Log the warnings where nobody has read the dead letters."""
+        """Log the warnings where no sink has read the dead letters."""
         if not self._is_read:
             for _ in self:
                 pass

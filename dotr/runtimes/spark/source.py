@@ -3,7 +3,7 @@
 Spark requests the next offset from the planner, in a Python process of its own; a thread of the
 planner scans ahead while executors process the previous batch. A batch is a few consecutive cuts
 (`planner`) with about equal numbers of elements, one per task. A task is text: its cut and its
-start. Spark sees a handful of rows per batch (`rows`).
+start. A batch has a handful of rows (`rows`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _cuts(job: Job, start: Offset, until: Micros, is_stopped: Callable[[], bool]
         from dotr.runtimes.spark.index_files import IndexFiles, index_folder
 
         files, topics = IndexFiles(index_folder(job), is_stopped), IndexedTopics(job, Path(job.run).parent)
-        return indexed_plan(files.read, files.base(), (*job.delays, *topics.delays), topics.completed(start), size, until)
+        return indexed_plan(files.read, files.base(), (*job.delays, *topics.delays), topics.padded(start), size, until)
     from dotr.runtimes.spark.inputs import scan_inputs
 
     return plan(scan_inputs(job), job.delays, start, size, until)
@@ -146,7 +146,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._ahead.offset.to_json()
 
     def _watch_topics(self, offset: Offset) -> None:
-        """Watch over topics that tasks index: one that is made anew ends the run."""
+        """Watch the topics that tasks index; a topic that is replaced ends the run."""
         from dotr.runtimes.spark.planned_topics import PlannedTopics
 
         self._watched = PlannedTopics(self._job, Path(self._job.run).parent, offset)
@@ -181,10 +181,10 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partition: PartitionOfInput = no_partition
         if self._job.granule and self._job.topics:
             topics = IndexedTopics(self._job, Path(self._job.run).parent)
-            first, partition = topics.completed(first), topics.partition
+            first, partition = topics.padded(first), topics.partition
         if self._scanner is not None:
             paths, partition = self._scanner.inputs.paths, self._scanner.inputs.topics.partition
-            first = self._scanner.inputs.completed(first, len(self._planned[1][0].positions))
+            first = self._scanner.inputs.padded(first, len(self._planned[1][0].positions))
         tasks = []
         for cut in self._planned[1]:
             tasks.append(TaskPartition(Task.of_cut(first, cut, last.time, paths, partition).to_json()))
@@ -192,9 +192,9 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return tasks
 
     def _replan(self, start: Offset, end: Offset) -> list[Cut]:
-        """The cuts of a batch that an earlier process planned, whose end is known."""
+        """The cuts of a batch that an earlier process planned, from its start and end."""
         cuts = ending_at(_cuts(self._job, start, end.time), end)
-        # The planner of growing inputs makes batches of dead letters alone, which close nothing.
+        # A batch of the planner of growing inputs may have dead letters alone, and close no instant.
         return cuts or [Cut(end.time, end.positions, tuple(each.offset for each in end.positions), 0)]
 
     def _replan_live(self, start: Offset, end: Offset) -> Cut:
@@ -202,7 +202,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from dotr.runtimes.spark.live_planner import GrowingInputs
 
         end = end.padded(len(self._job.inputs))
-        inputs = GrowingInputs(self._job, start, again=len(end.positions))
+        inputs = GrowingInputs(self._job, start, replanned=len(end.positions))
         cut = inputs.plan.replan(end)
         inputs.close()
         self._scanner_at(end)
@@ -216,7 +216,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(self._job, Task.of_json(partition.text))
 
     def commit(self, end: Json) -> None:
-        """Release copied standard input; files stay."""
+        """Remove copied input before `end`; input files stay."""
         if self._scanner is not None:
             self._scanner.inputs.release(Offset.of_json(end))
 

@@ -1,8 +1,8 @@
-"""Errors of Spark's processes in the words of dotr.
+"""Errors of Spark's processes as errors of dotr.
 
 Spark passes an exception of a Python worker on as text, within traces of two languages. Diagnostics
-of dotr travel in that text between two marks, and are decoded on the driver. The cause of any other
-error is the last line of its innermost trace.
+of dotr are encoded in that text between two marks, and decoded on the driver. The cause of any
+other error is the last line of its innermost trace.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WORKER_LOST: Final = "a Python process that it had started was lost: was it kil
 
 
 class CarriedDiagnostics(DotrError):
-    """Diagnostics on their way through Spark, as text."""
+    """Raised in Spark's processes; its text has encoded diagnostics for the driver."""
 
 
 def carrying_diagnostics(function: Callable[P, R]) -> Callable[P, R]:
@@ -56,7 +56,7 @@ def carrying_diagnostics(function: Callable[P, R]) -> Callable[P, R]:
 
 def encode_diagnostics(refused: Refused, *, lasting: bool = False) -> str:
     """Diagnostics as ASCII text between marks; the inverse of `decode_diagnostics`. `lasting`: they
-    are of an input that has failed, not errors of the user's."""
+    report the failure of an input, not an error of the user."""
     listed = [
         [
             d.code,

@@ -3,8 +3,8 @@
 Idea: a thread writes records as numbered segments, each complete or absent; a file `end` marks the
 end of the input. Records copied before a crash are part of the stream, and the input of the next
 start follows them. The name of a segment has its number and its line range in the whole input; the
-file `next` keeps both for after the removal of segments. Copying pauses while the query is far
-behind.
+file `next` has the next number and line, also after segments are removed. Copying pauses while the
+query is far behind.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
 
 
 def _one_a_line(records: Iterable[Record]) -> Iterator[Record]:
-    """The first of the records that are of one line."""
+    """The first record of each line."""
     line = 0
     for record in records:
         if record.line > line:
@@ -158,7 +158,8 @@ _BLANKS: Final = b" " * (1 << 16)
 
 
 def _header(limit: int) -> bytes:
-    """The first line of standard input, left unread; at most the beginning up to `limit` bytes."""
+    """The first line of standard input, which is not consumed; of a longer line than `limit` bytes, its
+    beginning."""
     standard_input = standard_bytes()
     while (
         b"\n" not in (text := decompressed_prefix(standard_input.buffered, limit + 1))

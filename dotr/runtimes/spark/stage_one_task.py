@@ -2,9 +2,9 @@
 queried.
 
 Each input is read from the task's start to its stop, and lateness is decided again, as in the plan.
-Elements of the range are used; late and unreadable records are reported by the task whose range of
-the file holds them. The output is, for each bucket, the arrivals of all instants in a few rows; or
-the firings, where a program without state has no buckets.
+Elements of the range are used; a rejected record is reported by the one task that owns it
+(`inputs.admit`). The output is, for each bucket, the arrivals of all instants in a few rows; or the
+firings, where a program without state has no buckets.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
     dead_letters = SpilledDeadLetters(job)
     program = program_of(job)
     opened = TaskInputs(job, task)
-    for stretch in task.ranges:
-        files = opened.files(stretch, trace=program.stage_one.may_reject or bool(program.units), times=(task.after, task.until))
-        admit(files, stretch, task.after, task.until, elements, dead_letters)
+    for input_range in task.ranges:
+        files = opened.files(input_range, trace=program.stage_one.may_reject or bool(program.units), times=(task.after, task.until))
+        admit(files, input_range, task.after, task.until, elements, dead_letters)
     elements.sort(key=itemgetter(0))
     fed = program.layout.fed_streams
     stage_two = ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead_letters)
@@ -126,10 +126,10 @@ def _sourced(opened: TaskInputs, task: Task, time: Micros, elements: Sequence[El
     sourced = [element for element in elements if isinstance(element, SourcedElement)]
     if sourced:
         return sourced
-    again: list[Element] = []
-    for stretch in task.ranges:
-        admit(opened.files(stretch, trace=True), stretch, time - 1, time, again, [])
-    return [element for element in again if isinstance(element, SourcedElement)]
+    read_again: list[Element] = []
+    for input_range in task.ranges:
+        admit(opened.files(input_range, trace=True), input_range, time - 1, time, read_again, [])
+    return [element for element in read_again if isinstance(element, SourcedElement)]
 
 
 class ChunkRouter:
@@ -142,7 +142,7 @@ class ChunkRouter:
         self._arrivals: list[dict[int, TimedArrivals]] = [{} for _ in self._keys]
 
     def add(self, time: Micros, facts: InstantFacts, items: StreamItems) -> None:
-        """Route the facts of an instant, and what it brings to units."""
+        """Route the facts of an instant, and its items for units."""
         every = with_items(facts.facts, items) if items else facts.facts
         for buckets, deliveries in zip(self._arrivals, self._deliver(every, time), strict=True):
             for bucket, ports in deliveries.items():
@@ -150,7 +150,7 @@ class ChunkRouter:
 
     @property
     def rule_counts(self) -> dict[str, RuleCounts]:
-        """None: the operators count."""
+        """An empty mapping: the operators count."""
         return {}
 
     def lines(self) -> list[SparkRow]:

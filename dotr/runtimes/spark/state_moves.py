@@ -79,10 +79,10 @@ class StoredSegment(NamedTuple):
     lines: bytes
 
 
-class MoveTask:
-    """The function of a task that divides old state. The new job and the schemas before and after
-    travel as text. Rows are those of `StoredState.rows`, or numbers of buckets whose state was
-    moved to the folder `moved` and is there still."""
+class DivideTask:
+    """The function of a task that divides old state. The new job and the schemas before and after are
+    JSON text. Rows are those of `StoredState.rows`, or the numbers of buckets that have no stored
+    state, but still their initial one in the folder `moved`."""
 
     def __init__(self, job: str, schemas: str, old: OldQuery) -> None:
         self._job = job
@@ -94,9 +94,9 @@ class MoveTask:
 
         job, migrator = Job.from_json(self._job), _migrator(self._job, self._schemas, self._old.buckets)
         places = self._old.layer_and_bucket
-        for key, written, pieces in self._buckets(batches):
+        for key, written, segments in self._buckets(batches):
             try:
-                passed = _write_parts(migrator, job.moved, places[key], written, pieces)
+                passed = _write_parts(migrator, job.moved, places[key], written, segments)
             except Refused as refused:
                 raise CarriedDiagnostics(encode_diagnostics(refused)) from None
             yield RecordBatch.from_arrays([array([key], "int64"), array([passed], "int64")], ["key", "passed"])
@@ -149,14 +149,14 @@ def _migrator(job: str, schemas: str, old_buckets: int) -> StateMigrator:
 def _write_parts(
     migrator: StateMigrator, folder: str, source: tuple[int, int], written: bytes, segments: Sequence[StoredSegment]
 ) -> Micros | None:
-    """Write the parts of a bucket's old state; its last time passed (µs)."""
+    """Write the parts of a bucket's old state; returns its last time passed (µs)."""
     try:
         units = UnitsValue.decode(written)
         if units is not None:
-            for (layer, bucket), moved in migrator.redistribute_units(source[1], units, _Pieces(segments)).items():
+            for (layer, bucket), moved in migrator.redistribute_units(source[1], units, _ReadOnlySegments(segments)).items():
                 _write(_part(folder, layer, bucket, source), moved.encode())
             return units.passed
-        state = blocks_of_state(written, ((piece.log, piece.lines) for piece in segments))
+        state = blocks_of_state(written, ((segment.log, segment.lines) for segment in segments))
     except StateError as error:
         raise unreadable_state(error) from None
     for (layer, bucket), part in migrator.divide(*source, state).items():
@@ -165,7 +165,7 @@ def _write_parts(
 
 
 def _join_parts(layer: Layer, bucket: int, folder: str, migrator: StateMigrator, until: Micros | None) -> BucketSize:
-    """Write the initial state of a new bucket from its parts; its size."""
+    """Write the initial state of a new bucket from its parts; returns its size."""
     whole = _file(folder, layer.number, bucket)
     parts = whole.with_suffix("")
     texts = (part.read_bytes() for part in sorted(parts.glob("*.json")))
@@ -182,8 +182,8 @@ def _join_parts(layer: Layer, bucket: int, folder: str, migrator: StateMigrator,
     return BucketSize(layer.number, bucket, counts, len(text))
 
 
-class _Pieces:
-    """The segments of a bucket as they are read from the state of a stopped query."""
+class _ReadOnlySegments:
+    """The segments of a bucket in the state of a stopped query, as a `SegmentMap`."""
 
     def __init__(self, segments: Sequence[StoredSegment]) -> None:
         self._lines = {(each.log, each.place): each.lines for each in segments}
@@ -208,8 +208,8 @@ def unreadable_state(error: StateError) -> Refused:
 
 
 def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: Job, log: Path) -> list[BucketSize]:
-    """Write the initial states of the new job's buckets; their sizes. Leftovers of an earlier
-    attempt are removed. A job without state has no buckets."""
+    """Write the initial states of the new job's buckets; returns their sizes, sorted. Leftovers of an
+    earlier attempt are removed. A job without state has no buckets."""
     folder = Path(job.moved)
     for leftover in (folder, Path(job.run)):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -224,10 +224,10 @@ def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: J
         stored = StoredState(session, old.query) if old.has_batches and old.layers else None
         for operator in stored.operators if stored else ():
             assert stored is not None
-            divided += stored.rows(operator, max(1, old.buckets)).mapInArrow(MoveTask(text, schemas, old), _DIVIDED).collect()
+            divided += stored.rows(operator, max(1, old.buckets)).mapInArrow(DivideTask(text, schemas, old), _DIVIDED).collect()
         of_batches = {row.key for row in divided}
         waiting = [number for number, key in enumerate(old.keys) if key not in of_batches] if old.moved else []
-        divided += _numbers(session, waiting, job).mapInArrow(MoveTask(text, schemas, old), _DIVIDED).collect() if waiting else []
+        divided += _numbers(session, waiting, job).mapInArrow(DivideTask(text, schemas, old), _DIVIDED).collect() if waiting else []
         until = max((row.passed for row in divided if row.passed is not None), default=None)
         joined = _numbers(session, range(job.layers * job.buckets), job).mapInArrow(JoinTask(text, schemas, old.buckets, until), _JOINED)
         sizes = [decode_size(bytes(row.size)) for row in joined.collect()]
@@ -239,14 +239,14 @@ def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: J
 
 
 def _numbers(session: SparkSession, numbers: Sequence[int], job: Job) -> DataFrame:
-    """Rows of one number, each in a task of its own."""
+    """A row for each number, in a task of its own."""
     rows = session.range(0, len(numbers), 1, max(1, len(numbers)))
     return rows.selectExpr(f"element_at(array({','.join(map(str, numbers))}), CAST(id AS INT) + 1) AS number")
 
 
 def unit_counts(layer: Layer, value: UnitsValue) -> tuple[int, ...]:
-    """The entries of logs at each port of a layer of units; a unit with a log for each of its reads
-    has them at the ports of these."""
+    """The number of log entries at each port of a layer of units. Only the logs of a unit that has one
+    for each of its ports are counted."""
     counts = [0] * len(layer.ports)
     placed = {each.unit.name: each for each in layer.units}
     first = 0

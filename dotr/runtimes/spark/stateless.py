@@ -2,8 +2,8 @@
 instant and writes their firings.
 
 Invariant: a task has whole instants in order, and no firing at an instant uses events of another
-(`Layout.operators`), so the output is that of one engine over the whole stream. Each task begins
-with an empty engine, so a repeated task gives the same output.
+(`Layout.stateful_operators`), so the output is that of one engine over the whole stream. Each task
+starts with an empty engine, so a repeated task gives the same output.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dotr.runtimes.spark.worker_cache import layers_of, program_of
 
 
 class StatelessStageTwo:
-    """The firings of a task's instants. Dead letters of anchors at which a rule fails or goes over
-    a limit go to `dead_letters`.
+    """The firings of a task's instants. The dead letters of anchors at which a rule fails or exceeds a
+    limit are added to `dead_letters`.
     """
 
     def __init__(self, job: Job, dead_letters: SpilledDeadLetters) -> None:

@@ -45,13 +45,13 @@ class StoredState:
     def rows(self, operator: int, tasks: int) -> DataFrame:
         """All rows of the state of the buckets: `key`, `log`, `place` and `lines`.
 
-        The rows of a bucket are in one of so many tasks, one behind the other: first its value, as
-        that of the log `OF_VALUE`, then its segments in order.
+        The rows of a bucket are consecutive, in one of `tasks` partitions: first its value, as that
+        of the log `OF_VALUE`, then its segments in order.
         """
         found = self.values(operator).selectExpr("key", f"{OF_VALUE} AS log", "CAST(0 AS BIGINT) AS place", "written AS lines")
-        pieces = self.segments(operator)
-        if pieces is not None:
-            found = found.union(pieces)
+        segments = self.segments(operator)
+        if segments is not None:
+            found = found.union(segments)
         return found.repartition(tasks, "key").sortWithinPartitions("key", "log", "place")
 
     def _read(self, operator: int, variable: str) -> DataFrame:

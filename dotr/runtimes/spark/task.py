@@ -22,8 +22,8 @@ def single_files(number: int, first: int, last: int) -> tuple[str, ...]:
 
 
 class RangePartition(NamedTuple):
-    """The partition of a range: the input's name, the topic and number, the first offset that a
-    bounded one does not have (None: it grows), and what is known to be lost."""
+    """The partition of a range: the input's name, the topic and number, the offset behind its last one
+    (None: it grows), and the ranges known to be lost."""
 
     name: str
     topic: str
@@ -33,7 +33,7 @@ class RangePartition(NamedTuple):
 
 
 PartitionOfInput: TypeAlias = Callable[[int], RangePartition | None]
-"""`partition(input)`: the partition that an input is; None for files."""
+"""`partition(input)`: the partition with the number of an input; None for files."""
 
 
 def no_partition(number: int) -> RangePartition | None:
@@ -48,8 +48,8 @@ class InputRange:
     `greatest` is the greatest time before the range (µs). The task reports rejected records before
     `own` only (END: all), so that each is reported once. For growing inputs, `paths` are the files
     from number `file` on, `stop_file` and `own_file` are the files of `stop` and `own`, and
-    `floors` are those of the start offset. For a partition, whose lines are offsets, `partition`
-    says which.
+    `floors` are those of the start offset. `partition` is that of a topic, whose lines are offsets;
+    None for files.
     """
 
     input: int
@@ -132,8 +132,8 @@ class Task:
         >>> Task.of_json(task.to_json()) == task
         True
         """
-        after, until, closed, stretches = json.loads(text)
-        return Task(after, until, closed, tuple(map(_range_from_json, stretches)))
+        after, until, closed, ranges = json.loads(text)
+        return Task(after, until, closed, tuple(map(_range_from_json, ranges)))
 
 
 def _range_from_json(listed: list[object]) -> InputRange:

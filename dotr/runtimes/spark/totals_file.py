@@ -40,7 +40,7 @@ class PortTotals:
         return events - events // buckets if self.is_replicated else 0
 
     def to_json(self) -> list[object]:
-        """JSON, without what most ports are not."""
+        """JSON data; `is_replicated` is left out where it is false."""
         return [self.label, self.key, True] if self.is_replicated else [self.label, self.key]
 
 
@@ -89,7 +89,7 @@ def read_totals(folder: Path) -> StoredTotals | None:
     """The totals of a checkpoint; None where they are missing or unreadable."""
     try:
         data = json.loads((folder / NAME).read_bytes())
-        sizes = [BucketSize(layer, bucket, tuple(held), size) for layer, bucket, held, size in data["sizes"]]
+        sizes = [BucketSize(layer, bucket, tuple(event_counts), size) for layer, bucket, event_counts, size in data["sizes"]]
         before, last = (decode_totals(json.dumps(data[name]).encode()) for name in ("before", "last"))
         ports = tuple(tuple(PortTotals(str(label), *rest) for label, *rest in layer) for layer in data["ports"])
         return StoredTotals(data["batch"], before, last, {(size.layer, size.bucket): size for size in sizes}, ports)

@@ -1,11 +1,12 @@
-"""Rows in which a lower layer says how long, after the last instant, it may still make something for a
+"""Rows with the time up to which, after the last instant, a lower layer may still produce events for a
 unit (semantics.md, 8, "First and last").
 
-Idea: after the last instant nothing waits anew, so at the end of the stream a bucket knows when its
-last anchor fires, or its unit is done; a unit above is fed at all times before that. Rows go to the
-buckets of those units alone that it feeds, directly or not.
+Idea: after the last instant no further anchor is delayed. So at the end of the stream a bucket can
+compute when its last delayed anchor fires, or its unit is done; before that time a unit above may
+still receive events. A row is sent to the buckets of the units that are fed, directly or through
+other units.
 Example: the last anchor in queue 0 of layer 1 fires at 40 s: the row's time is 40 s and its payload
-`[1, 0]`. Before that time, something may still come.
+`[1, 0]`. Before that time, an event may still arrive.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def feeders_of(job: Job) -> Mapping[str, tuple[Feeder, ...]]:
 
 
 @lru_cache(maxsize=4)
-def _listeners(job: Job) -> Mapping[Feeder, tuple[int, ...]]:
-    """The keys of the buckets whose units a feeder feeds, directly or through others."""
+def _fed_buckets(job: Job) -> Mapping[Feeder, tuple[int, ...]]:
+    """The keys of the buckets whose units a feeder feeds, directly or through other units."""
     direct, found = feeders_of(job), dict[Feeder, dict[int, None]]()
     for layer in program_of(job).layout.layers:
         for placed in layer.units:
@@ -47,25 +48,26 @@ def _listeners(job: Job) -> Mapping[Feeder, tuple[int, ...]]:
 
 
 def waiting_rows(job: Job, layer: int, state: State) -> list[SparkRow]:
-    """The rows of a bucket of rules, of which `state` is that after the last instant."""
-    listeners = _listeners(job)
+    """The rows of a bucket of rules at the end of the stream; `state` is its state after the last
+    instant."""
+    fed_buckets = _fed_buckets(job)
     rows = []
     for (_, delay), queue in program_of(job).layout.layers[layer].queues.items():
         if state.waiting[queue]:
             end, payload = state.waiting[queue][-1][0] + delay, json.dumps([layer, queue]).encode()
-            rows += [SparkRow(key, RowKind.UNDER_WAY, end, payload) for key in listeners.get(DelayedAnchors(layer, queue), ())]
+            rows += [SparkRow(key, RowKind.UNDER_WAY, end, payload) for key in fed_buckets.get(DelayedAnchors(layer, queue), ())]
     return rows
 
 
 def unit_rows(job: Job, unit: str, end: Micros, over: Micros | None) -> list[SparkRow]:
-    """The rows of a unit that is under way before the time `end`, and makes nothing whatever
-    arrives from the time `over` on (None: it may always), both in µs."""
+    """The rows of a unit at the end of the stream. The unit may produce events before the time `end`;
+    from the time `over` on it produces none, whatever arrives (None: it always may). Both are µs."""
     payload = json.dumps([unit, over]).encode()
-    return [SparkRow(key, RowKind.UNDER_WAY, end, payload) for key in _listeners(job).get(unit, ())]
+    return [SparkRow(key, RowKind.UNDER_WAY, end, payload) for key in _fed_buckets(job).get(unit, ())]
 
 
 class UnderWay:
-    """What lower layers say to the units of a bucket."""
+    """The times up to which lower layers may still feed the units of a bucket, from its rows."""
 
     def __init__(self, job: Job, rows: Iterable[SparkRow]) -> None:
         self._feeders = feeders_of(job)
@@ -77,7 +79,7 @@ class UnderWay:
                 first, second = json.loads(row.payload)
                 feeder: Feeder = first if isinstance(first, str) else DelayedAnchors(first, second)
                 self._ends[feeder] = max(row.time, self._ends.get(feeder, row.time))
-                if isinstance(first, str):  # all buckets of a unit that is spread say so
+                if isinstance(first, str):  # a unit that is spread sends a row from each of its buckets
                     if second is None:
                         is_never_over.add(first)
                     else:
@@ -86,8 +88,8 @@ class UnderWay:
             del self._over[unit]
 
     def is_fed(self, unit: str, time: Micros) -> bool:
-        """True if something may come to a unit later than a time, which is not before the last
-        instant."""
+        """True if a unit may receive an item later than `time` (µs), which is the last instant or
+        later."""
 
         def is_under_way(feeder: Feeder) -> bool:
             return feeder in self._ends and time < self._ends[feeder]

@@ -1,11 +1,12 @@
-"""Units of other languages than that of rules on Spark: a bucket's batch, from its rows to its state.
+"""Units of continuous queries, LARS and EP-SPARQL on Spark: a bucket's batch, from its rows to its
+state.
 
-Idea: a unit has one partition, or, with a key, a part in every bucket; units of a layer do not read
-each other, so a bucket steps its units one behind the other through the whole batch. What a unit
-makes goes to the buckets that read it as composite events do; at the end of the stream it says how
-long it was under way.
-Cost: what arrives, and the reports and points of the batch; the state is written as `unit_state`
-says.
+Idea: a unit has one partition, or, with a key, a part in every bucket. Units of a layer do not read
+each other, so a bucket steps its units one after the other through the whole batch. The events of a
+unit are sent to the buckets that read them, as composite events are. At the end of the stream the
+rows of `under_way` follow.
+Cost: proportional to the arrivals, reports and points of the batch, and to what `unit_state`
+writes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _MAX_CONTRADICTED_SHOWN = 3
 
 @dataclass(slots=True)
 class LoadedUnits:
-    """The units of a bucket in a worker, as the value under `digest` has them."""
+    """The units of a bucket in a worker, with the state that is stored as `value` under `digest`."""
 
     units: list[UnitPort]
     digest: bytes
@@ -43,12 +44,13 @@ class LoadedUnits:
 
 
 _CACHE: dict[tuple[Job, int, int], LoadedUnits] = {}
-"""The units of a worker, by job, layer and bucket. Those that a batch has changed have another
-digest, so a batch that is repeated reads the stored state again."""
+"""The units of a worker, by job, layer and bucket. A batch that changes them changes their digest too,
+so a repeated batch finds another digest than the stored one, and reads the stored state again."""
 
 
 def units_of(job: Job, layer: int, bucket: int) -> list[PlacedUnit]:
-    """The units of a layer that a bucket has."""
+    """The units of a layer with a partition in a bucket: all that are spread, and its share of the
+    others."""
     return [placed for placed in program_of(job).layout.layers[layer].units if placed.is_spread or placed.partition % job.buckets == bucket]
 
 
@@ -58,10 +60,13 @@ def _context(job: Job) -> UnitContext:
 
 
 def process_units(job: Job, layer: int, bucket: int, rows: Sequence[SparkRow], store: BucketStore, initial: bytes) -> list[SparkRow]:
-    """Run a batch's rows for a bucket of units, and write their state; `initial` is the state of a
-    bucket without a stored one.
+    """Process a batch's rows in a bucket of units, and write the state of the units to `store`.
 
-    Raises StateError where the stored state is unreadable.
+    Args:
+        initial: the encoded state for a bucket without a stored one; empty: the units start anew.
+
+    Returns the rows for the sink and for the layers above. Raises StateError where the stored state
+    is unreadable.
     """
     placed = units_of(job, layer, bucket)
     if not placed:
@@ -70,25 +75,25 @@ def process_units(job: Job, layer: int, bucket: int, rows: Sequence[SparkRow], s
         loaded = _load(job, layer, bucket, placed, store, initial)
         results = BucketResults(job, layer, bucket)
         contradicted: list[tuple[Micros, str]] = []
-        under_way: list[SparkRow] = []
+        under_way_rows: list[SparkRow] = []
         passed = None if loaded.value is None else loaded.value.passed
-        spans, closed, says = spans_of(rows), closed_by(rows), UnderWay(job, rows)
+        spans, closed, under_way = spans_of(rows), closed_by(rows), UnderWay(job, rows)
         arrived = list(in_order(instants_of(line.payload) for line in rows if line.kind == RowKind.CHUNK))
         for unit in loaded.units:
             end = UnitEnd()
-            for time, step in unit_steps(unit, passed, arrived, spans, closed, partial(says.is_fed, unit.unit.name), end):
+            for time, step in unit_steps(unit, passed, arrived, spans, closed, partial(under_way.is_fed, unit.unit.name), end):
                 results.add(time, step.firings, step.events, step.failed)
                 if step.contradicted is not None:
                     contradicted.append(step.contradicted)
             if closed == LAST_MICRO:
-                under_way += unit_rows(job, unit.unit.name, end.under_way, end.over)
+                under_way_rows += unit_rows(job, unit.unit.name, end.under_way, end.over)
         last = max([*([passed] if passed is not None else []), *(each for _, each in spans)], default=None)
         size = _write(loaded, last, store)
         _CACHE[job, layer, bucket] = loaded
     counts_of_units: dict[str, RuleCounts] = {}
     for unit in loaded.units:
         counts_of_units = added_counts(counts_of_units, unit.take_counts())
-    out = [*results.lines(counts_of_units, len(contradicted)), *under_way]
+    out = [*results.lines(counts_of_units, len(contradicted)), *under_way_rows]
     if contradicted:
         shown = contradicted[:_MAX_CONTRADICTED_SHOWN]
         out.append(SparkRow(-1 - bucket, RowKind.INCONSISTENT, 0, encode_inconsistencies(shown)))
@@ -134,7 +139,7 @@ def _port(job: Job, layer: int, bucket: int, placed: PlacedUnit, above: Set[Made
 
 
 def _write(loaded: LoadedUnits, passed: Micros | None, store: BucketStore) -> int | None:
-    """Write the units; the stored bytes, None where nothing has changed."""
+    """Write the units; returns the number of stored bytes, None where nothing has changed."""
     before = loaded.value
     inside = not has_segments(before, sum(unit.run.entry_count for unit in loaded.units))
     appends = not inside and before is not None and before.manifest is not None

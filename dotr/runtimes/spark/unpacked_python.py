@@ -30,11 +30,12 @@ _HOME: Final = "SPARK_HOME"
 
 
 def unpacked_home(home: Path, folder: Path) -> Path | None:
-    """The folder that stands for Spark's own; None where that has no zips of installed packages.
+    """The unpacked copy of Spark's folder, which is made where it is missing; None where Spark's folder
+    has no zips of installed packages.
 
     Args:
         home: the folder of Spark, with `bin`, `jars` and `python`.
-        folder: the folder for such folders, which need not exist.
+        folder: the folder of the copies, which need not exist.
 
     Raises:
         OSError: the folder cannot be written.
@@ -52,7 +53,7 @@ def unpacked_home(home: Path, folder: Path) -> Path | None:
     new = Path(tempfile.mkdtemp(dir=folder, suffix=".part"))
     try:
         _fill(new, home, packages)
-        shutil.rmtree(made, ignore_errors=True)  # one whose links lead nowhere
+        shutil.rmtree(made, ignore_errors=True)  # a copy with broken links
         with suppress(FileExistsError):  # another run has made it in the meantime
             new.rename(made)
     finally:
@@ -89,8 +90,8 @@ def _package(name: str) -> Path | None:
 
 
 def starts_locally(master: str | None, home: Path) -> bool:
-    """True if executors are sure to run in the driver's process: by the master, or, where none is
-    named, if there is no configuration of Spark's that may name one.
+    """True if executors are sure to run in the driver's process: the master is local, or none is given
+    and no configuration of Spark can give another one.
 
     >>> starts_locally("local[2]", Path("/opt/spark")), starts_locally("yarn", Path("/opt/spark"))
     (True, False)
@@ -102,7 +103,7 @@ def starts_locally(master: str | None, home: Path) -> bool:
 
 @contextmanager
 def spark_home_at(home: Path | None) -> Iterator[None]:
-    """Let a JVM that is started within the context take a folder as Spark's; None: Spark's own."""
+    """Set SPARK_HOME to a folder while the context is open; None: leave it as it is."""
     if home is None:
         yield
         return

@@ -22,8 +22,8 @@ EVERY_SECONDS: Final = 1.0
 
 
 def write_watermarks(folder: Path, found: Sequence[tuple[str, Micros, bool]], connections: Mapping[str, bool] | None = None) -> None:
-    """Write name, watermark (µs) and whether it has ended of each input, and whether the brokers of
-    inputs answer; errors of writing are ignored."""
+    """Write the inputs `found`, each as its name, its watermark (µs) and True if it has ended, and the
+    `connections` by name, True if the broker answers. Errors of writing are ignored."""
     written: list[object] = [*found, dict(connections)] if connections else [*found]
     with suppress(OSError):
         (folder / _NEW).write_text(json.dumps(written))
@@ -40,7 +40,7 @@ def read_watermarks(folder: Path) -> list[tuple[str, Micros, bool]]:
 
 
 def read_connections(folder: Path) -> dict[str, bool]:
-    """Whether the brokers of inputs answered when the watermarks were written, by name."""
+    """The connections by name as written last: True if the broker of the input answered."""
     try:
         written = json.loads((folder / NAME).read_bytes())
         return {str(name): bool(value) for each in written if isinstance(each, dict) for name, value in each.items()}

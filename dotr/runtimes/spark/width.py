@@ -17,8 +17,8 @@ from dataclasses import dataclass
 class Cores:
     """The cores of a start.
 
-    - `number`: of tasks that run at a time; None: unknown before the start.
-    - `place`: the place where they are, for messages.
+    - `number`: the number of tasks that run at a time; None: unknown before the start.
+    - `place`: the master, as messages name it.
     - `is_dynamic`: executors come and go while the query runs.
     """
 
@@ -28,11 +28,11 @@ class Cores:
 
 
 def buckets_at_start(buckets: int, cores: Cores, fixed: int | None) -> int:
-    """The number of buckets with which a query goes on whose state is in so many `buckets`.
+    """The number of buckets with which a query continues from a checkpoint.
 
     Args:
-        buckets: those of the checkpoint.
-        cores: those of the start.
+        buckets: the number of buckets of the checkpoint.
+        cores: the cores of this start.
         fixed: `spark.buckets` of the configuration.
 
     >>> [buckets_at_start(4, Cores(number), None) for number in (1, 2, 3, 4, 5)]
@@ -49,7 +49,7 @@ def buckets_at_start(buckets: int, cores: Cores, fixed: int | None) -> int:
 
 
 def move_line(buckets: int, moved: int, cores: Cores, fixed: int | None) -> str:
-    """The line that says of a move to another number of buckets what it is and why.
+    """The line of output for a move to another number of buckets, with the reason.
 
     >>> move_line(2, 4, Cores(4), None), move_line(4, 1, Cores(1, "local[1]"), None)
     ('The state moves from 2 to 4 buckets: there are 4 cores.', 'The state moves from 4 to 1 bucket: local[1] has 1 core.')
@@ -62,18 +62,19 @@ def move_line(buckets: int, moved: int, cores: Cores, fixed: int | None) -> str:
     return f"The state moves from {buckets} to {moved} bucket{'' if moved == 1 else 's'}: {why}."
 
 
-def width_line(buckets: int, cores: Cores, fixed: int | None) -> str:
-    """The line of `dotr plan` on the number of buckets; empty where nothing is to be said.
+def buckets_line(buckets: int, cores: Cores, fixed: int | None) -> str:
+    """The line of `dotr plan` on the number of buckets; empty where it stays and equals that of the
+    cores, or is fixed.
 
-    >>> width_line(2, Cores(2, "local[2]"), None)
+    >>> buckets_line(2, Cores(2, "local[2]"), None)
     ''
-    >>> width_line(4, Cores(3, "local[3]"), None)
+    >>> buckets_line(4, Cores(3, "local[3]"), None)
     'The state stays in 4 buckets: local[3] has 3 cores, and it moves to more than 4 cores, or to at most 2.'
-    >>> width_line(1, Cores(None, "spark://host:7077"), None)
+    >>> buckets_line(1, Cores(None, "spark://host:7077"), None)
     'The state stays in 1 bucket unless there are more than 1 cores at the start; then it moves to as many buckets as cores.'
-    >>> width_line(4, Cores(None), None)
+    >>> buckets_line(4, Cores(None), None)
     'The state stays in 4 buckets unless there are more than 4 cores at the start, or at most 2; then it moves to as many buckets as cores.'
-    >>> width_line(4, Cores(None, is_dynamic=True), None)
+    >>> buckets_line(4, Cores(None, is_dynamic=True), None)
     'The state stays in 4 buckets: the cores are allocated dynamically.'
     """
     moved = buckets_at_start(buckets, cores, fixed)
@@ -96,7 +97,7 @@ def is_allocated_dynamically(conf: Mapping[str, str]) -> bool:
 
 
 def cores_of_master(master: str | None, conf: Mapping[str, str]) -> Cores:
-    """The cores that a master has, as far as its name tells.
+    """The cores of a master, as far as its name gives their number.
 
     >>> cores_of_master("local[3]", {}), cores_of_master("local", {}).number, cores_of_master("local[4,2]", {}).number
     (Cores(number=3, place='local[3]', is_dynamic=False), 1, 4)

@@ -24,9 +24,9 @@ BucketCache: TypeAlias = MutableMapping[tuple[Job, int], LoadedBucket]
 def process_batch(
     job: Job, layer: int, bucket: int, rows: Sequence[SparkRow], store: BucketStore, cache: BucketCache, max_decoded: int = MAX_DECODED
 ) -> list[SparkRow]:
-    """Run a batch's rows for one bucket, and write its state.
+    """Process a batch's rows in one bucket, and write its state.
 
-    `lines` are the rows of the bucket, `store` its stored state, and `cache` this worker's loaded
+    `rows` are the rows of the bucket, `store` its stored state, and `cache` this worker's loaded
     buckets, of which at most `max_decoded` events stay decoded. Returns firings, totals, bucket
     size and fallbacks as rows. Raises Refused where the stored state is unreadable.
     """

@@ -24,7 +24,7 @@ from dotr.sources.records import InputFile
 
 
 def input_of(job: Job, number: int) -> InputFile:
-    """The specification of an input, with what its map says."""
+    """The specification of an input, with its parsed map."""
     return _input(job.inputs[number], job.maps, number)
 
 
@@ -34,7 +34,7 @@ def _input(text: str, maps: str, number: int) -> InputFile:
 
 
 def topics_of(job: Job) -> Sequence[KafkaInput]:
-    """The specifications of the Kafka inputs, with what their maps say."""
+    """The specifications of the Kafka inputs, with their parsed maps."""
     return [_topic(text, job.maps, len(job.inputs) + number) for number, text in enumerate(job.topics)]
 
 
@@ -45,7 +45,7 @@ def _topic(text: str, maps: str, number: int) -> KafkaInput:
 
 
 def _with_map(file: InputFile, maps: str, number: int) -> InputFile:
-    """The specification with what the driver has parsed, where that travelled."""
+    """The specification with the map that the driver has parsed, where the job has one."""
     if file.map is None or not maps:
         return file
     return replace(file, map=replace(file.map, parsed=_maps(maps)[number]))
@@ -58,7 +58,8 @@ def _maps(text: str) -> Sequence[ParsedMap | None]:
 
 @lru_cache(maxsize=1)
 def program_of(job: Job) -> CompiledProgram:
-    """The compiled program of the job: generated from what the driver has parsed."""
+    """The compiled program of the job, from the text that the driver has parsed where the job has
+    it."""
     spec = ProgramSpec.from_json(job.program)
     if job.parsed:
         program = compile_parsed(spec, ParsedProgram.from_json(job.parsed, spec), _background_policy(job))
@@ -88,12 +89,12 @@ def layers_of(job: Job) -> tuple[StageTwo, ...]:
 
 
 def terms_of(job: Job) -> StreamTerms:
-    """A new recorder of the terms that the anchors of the job's rules wait for."""
-    return StreamTerms(_wanted_terms(job))
+    """A new recorder of the terms that the anchors of the job's rules require."""
+    return StreamTerms(_required_terms(job))
 
 
 @lru_cache(maxsize=1)
-def _wanted_terms(job: Job) -> frozenset[Term]:
+def _required_terms(job: Job) -> frozenset[Term]:
     return frozenset(stream_terms(program_of(job)).wanted)
 
 

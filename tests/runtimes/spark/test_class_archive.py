@@ -26,7 +26,7 @@ def archive(tmp_path: Path) -> ClassArchive:
 
 
 def java(options: str) -> int:
-    """Spark's JVM with the options, which says its version and ends."""
+    """Exit code of Spark's JVM with the options, which prints its version and ends."""
     home = spark_home()
     assert home is not None
     command = [str(home / "bin" / "spark-submit"), "--driver-java-options", f"{JVM} {options}", "--version"]
@@ -44,7 +44,7 @@ def made(archive: ClassArchive) -> str:
     return using
 
 
-def test_the_third_run_uses_what_the_second_has_written_and_damage_harms_none(archive: ClassArchive) -> None:
+def test_third_run_uses_the_archive_and_a_damaged_one_is_ignored(archive: ClassArchive) -> None:
     using = made(archive)
     assert sorted(path.suffix for path in archive.file.parent.iterdir()) == [".jsa", ".length", ".mark"]
     assert java(f"{using} -Xshare:on") == 0
@@ -88,9 +88,7 @@ def test_archives_that_are_no_longer_used_are_removed(archive: ClassArchive) -> 
     assert sorted(path.name for path in folder.glob("*.jsa")) == sorted([archive.file.name, "new.jsa"])
 
 
-def test_a_folder_that_cannot_be_written_costs_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unwritable_folder_gives_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "cache").write_text("no folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert archive_options() == ""

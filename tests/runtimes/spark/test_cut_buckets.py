@@ -1,4 +1,4 @@
-"""Rules cut into stages, in buckets of logs and pages as Spark keeps them, without Spark: replicated events are in no page."""
+"""Rules cut into stages, in buckets of logs and pages as Spark stores them, without Spark: replicated events are in no page."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def cuts_of(maker: ChainMaker, elements: Sequence[Element]) -> list[int]:
-    """Where batches end, in numbers of instants."""
+    """The ends of batches, as numbers of instants."""
     number = len({element.time for element in elements})
     return sorted(maker.random.sample(range(1, number), min(8, number - 1)))
 
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("seed", seeds(8))
-def test_logs_and_pages_change_nothing(seed: int) -> None:
+def test_output_is_independent_of_logs_and_pages(seed: int) -> None:
     maker, whole, cut, elements = example(seed + 2_000_000)
     if not cut.layout.stateful_operators:
         pytest.skip("no state")
@@ -62,20 +62,20 @@ def letter(anchor: str, clause: str) -> DeadLetter:
     return DeadLetter(Reason.LIMIT, "rule R", "r.dotr", 6, 3, "R", why)
 
 
-def test_the_sink_tells_of_an_anchor_once() -> None:
-    """At the clause that stands first in the rule, in whichever buckets its branches were; so it is counted."""
+def test_sink_writes_one_dead_letter_for_an_anchor() -> None:
+    """The dead letter of the clause that is first in the rule is written and counted, whichever buckets the branches were in."""
     text = """rule R define E = [ :one :v ?v ] from A as One and each B as Two [ FILTER(?k = One.?k) ] within 9 s from One
     and each C as Three [ FILTER(?w = Two.?v) ] within 9 s from Two with E.?v = Three.?v"""
     rules = cut_rules(compile_program(ProgramSpec((Document("r.dotr", HEADER + text),), cut=True)).layout)
     assert [rule.name for rule in rules] == ["R"]
-    here = [letter("{1}", "each Three"), letter("{2}", "each Three")]
-    there = [letter("{1}", "each Two"), letter("{2}", "each Three"), DeadLetter(Reason.LATE, "in", "a.csv", 1, 2, "x", "late")]
+    first = [letter("{1}", "each Three"), letter("{2}", "each Three")]
+    second = [letter("{1}", "each Two"), letter("{2}", "each Three"), DeadLetter(Reason.LATE, "in", "a.csv", 1, 2, "x", "late")]
     written: list[DeadLetter] = []
     sink = Sink(lambda number, firings, letters: written.extend(letters), lambda totals: None, lambda each: each, Clock(), cut_rules=rules)
-    rows = [(RowKind.DEAD, encode_dead_letters(letters)) for letters in (here, there)]
+    rows = [(RowKind.DEAD, encode_dead_letters(letters)) for letters in (first, second)]
     rows.append((RowKind.COUNTS, encode_totals(Totals(dead_letters={Reason.LIMIT: 4, Reason.LATE: 1}))))
     sink.process(0, rows)
-    assert Counter(written) == Counter([letter("{1}", "each Two"), letter("{2}", "each Three"), there[-1]])
+    assert Counter(written) == Counter([letter("{1}", "each Two"), letter("{2}", "each Three"), second[-1]])
     assert sink.totals.dead_letters == {Reason.LIMIT: 2, Reason.LATE: 1}
 
 
@@ -86,8 +86,8 @@ with E.?v = Three.?v"""
 
 
 @pytest.mark.usefixtures("small")
-def test_replicated_events_are_once_in_a_bucket_of_pages() -> None:
-    """All copies together are B times the events of the clause, whatever the number of pages, and only those that pass its filter."""
+def test_replicated_events_are_stored_once_in_a_bucket_of_pages() -> None:
+    """Each bucket has one copy of each event that passes the clause's filter, whatever the number of pages."""
     spec = ProgramSpec((Document("r.dotr", HEADER + REPLICATED),), cut=True)
     run = LayeredRun(spec, 2)
     (layer,) = run.program.layout.layers
@@ -101,8 +101,7 @@ def test_replicated_events_are_once_in_a_bucket_of_pages() -> None:
         caches: list[BucketCache] = run.caches
         run.batch([(time, graphs)], following - 1)
         for bucket in range(2):
-            held = [cache[run.job, bucket].pages for cache in caches if (run.job, bucket) in cache]
-            for pages in held:
+            for pages in [cache[run.job, bucket].pages for cache in caches if (run.job, bucket) in cache]:
                 most_pages = max(most_pages, pages.page_count)
                 stores = [pages.single.stores] if pages.page_count == 1 else [each.state.stores for each in pages._decoded.values()]
                 if pages.page_count > 1:

@@ -13,7 +13,7 @@ import pytest
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.granules import Granule, Piece, begins_of_ranges, has_ranges, records_of_granule, scan_parts, scan_range
+from dotr.runtimes.spark.granules import Granule, Piece, has_ranges, range_starts, records_of_granule, scan_parts, scan_range
 from dotr.runtimes.spark.indexed_plan import ending_at, indexed_plan
 from dotr.runtimes.spark.inputs import admit, range_files
 from dotr.runtimes.spark.planner import END, Cut, InputPosition, Offset, plan
@@ -37,8 +37,8 @@ def pieces_of(file: InputFile, position: InputPosition, first: int, size: int) -
     start = Position(position.offset, position.line)
     if not has_ranges(file):
         return list(scan_parts(file, start, size, first))
-    begins = begins_of_ranges(start.offset, Path(file.path).stat().st_size, first)
-    return [scan_range(file, start, begins, piece, size) for piece in range(len(begins))]
+    starts = range_starts(start.offset, Path(file.path).stat().st_size, first)
+    return [scan_range(file, start, starts, piece, size) for piece in range(len(starts))]
 
 
 class Index:
@@ -55,9 +55,16 @@ class Index:
 
 def run_task(files: list[InputFile], task: Task, elements: list[Element], dead: list[DeadLetter]) -> None:
     task = Task.of_json(task.to_json())
-    for stretch in task.ranges:
-        wanted = WantedTimes(stretch.greatest, task.after, task.until)
-        admit(range_files(files[stretch.input], stretch, trace=False, wanted=wanted), stretch, task.after, task.until, elements, dead)
+    for input_range in task.ranges:
+        wanted = WantedTimes(input_range.greatest, task.after, task.until)
+        admit(
+            range_files(files[input_range.input], input_range, trace=False, wanted=wanted),
+            input_range,
+            task.after,
+            task.until,
+            elements,
+            dead,
+        )
 
 
 def in_one_process(files: list[InputFile]) -> tuple[Counter[Element], Counter[DeadLetter]]:
@@ -92,7 +99,7 @@ def test_a_new_index_at_every_cut_gives_each_element_and_each_dead_letter_once(s
             index = Index(files, offset, chance.choice((1, 7, 40, 200)), chance.choice((1, 2, 5)))
             batch = index.cuts(files, offset, chance.choice((1, 4, 9)))[: chance.randint(1, 3)]
             end = Offset(batch[-1].time, batch[-1].positions)
-            if chance.random() < 0.3:  # planned again: by another index, or by one that reads
+            if chance.random() < 0.3:  # planned again, from another index or by the planner that reads records
                 again = Index(files, offset, chance.choice((1, 60)), chance.choice((1, 3)))
                 size = chance.choice((1, 5))
                 cuts = again.cuts(files, offset, size, end.time) if chance.random() < 0.7 else read_plan(files, offset, size, end.time)
@@ -119,7 +126,7 @@ def read_plan(files: list[InputFile], start: Offset, size: int, until: Micros) -
 
 
 def test_the_planner_reads_each_piece_once_and_no_record(tmp_path: Path) -> None:
-    """Ten inputs of 500 records: the files are gone before batches are planned."""
+    """Ten inputs of 500 records, whose files are removed before batches are planned."""
     files = [written(tmp_path, number, Format.NDJSON, 0, False, [(GOOD, at // 7) for at in range(500)]) for number in range(10)]
     size = records_of_granule(400, 4, len(files))
     pieces = {

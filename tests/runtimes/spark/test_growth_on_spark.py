@@ -1,5 +1,5 @@
-"""A program with stages on Spark, whose checkpoint was made before there were stages, and whose buckets change: the output is that of a
-run in process. Once a move is killed with -9."""
+"""A program with stages on Spark has the output of a run in process, where its checkpoint is from a release without stages, and its number
+of buckets changes. One move of the state is killed with -9."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def kill_while_moving(*options: str) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_stages_and_other_buckets_give_what_a_process_gives(
+def test_stages_and_changing_buckets_equal_in_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     from dotr.runtimes.spark.run import run_spark
@@ -142,12 +142,12 @@ def test_stages_and_other_buckets_give_what_a_process_gives(
     assert (first.buckets, json.loads(Path("ck/dotr.json").read_text())["format"]) == (1, 2)
 
     assert main(["plan", "out.yaml", "--set", "spark.buckets=3"]) == 0
-    said = capsys.readouterr().out.splitlines()
+    output = capsys.readouterr().out.splitlines()
     assert {
         "rule Chain keeps its state, in another layer or under another key",
         "rule Everywhere keeps its state, in another layer or under another key",
         "The state moves from 1 to 3 buckets: spark.buckets is 3.",
-    } <= {*said}, said
+    } <= {*output}, output
     kill_while_moving("--set", "spark.buckets=3")
     assert layout() == first
 

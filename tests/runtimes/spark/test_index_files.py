@@ -1,4 +1,4 @@
-"""Files of the index: whole or not at all, waited for, and never without end."""
+"""Files of the index: complete or absent, and waits for them that end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.runtimes.spark import index_files
-from dotr.runtimes.spark.granules import Granule, Piece, PieceLink, begins_of_ranges, has_ranges, scan_range
+from dotr.runtimes.spark.granules import Granule, Piece, PieceLink, has_ranges, range_starts, scan_range
 from dotr.runtimes.spark.index_files import IndexFiles, PlanStopped
 from dotr.runtimes.spark.planner import Offset
 from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, decode_diagnostics, encode_diagnostics
@@ -47,7 +47,7 @@ def test_a_failed_scan_ends_the_wait_with_its_diagnostics(files: IndexFiles) -> 
     assert found.diagnostics[0].message == "no room"
 
 
-def test_silence_ends_the_wait(files: IndexFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_heartbeat_ends_the_wait(files: IndexFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_files, "_SILENCE_SECONDS", 0.2)
     beating = [threading.Timer(0.1 * number, files.beat) for number in range(1, 5)]
     start = time.monotonic()
@@ -66,15 +66,15 @@ def test_a_stop_ends_the_wait(tmp_path: Path) -> None:
         IndexFiles(tmp_path, stopped.is_set).read(0, 0)
 
 
-def test_a_range_that_begins_inside_of_quotes_ends_at_the_next_true_row(tmp_path: Path) -> None:
-    """The second range begins in the quoted field of row 2, and takes its lines for rows; the first one's scan goes on to row 3."""
+def test_range_that_starts_inside_of_quotes_is_valid_from_the_next_row_on(tmp_path: Path) -> None:
+    """The second range starts in the quoted field of row 2, and reads its lines as rows; the first range is scanned up to row 3."""
     head, first = "t,id,v\n", "1,urn:x:1,1\n"
     second, third = '2,urn:x:2,"a\n99,urn:no:1,1\n98,urn:no:2,1\nb"\n', "3,urn:x:3,3\n"
     path = tmp_path / "a.csv"
     path.write_text(head + first + second + third)
     file = InputFile("a", str(path), Format.CSV, prefixes=(("", "http://e/"),), map=MAP)
-    begins = (0, len(head + first) + 12, len(head + first + second) - 3)
-    pieces = [scan_range(file, START, begins, piece, 1) for piece in range(3)]
+    starts = (0, len(head + first) + 12, len(head + first + second) - 3)
+    pieces = [scan_range(file, START, starts, piece, 1) for piece in range(3)]
     at = len(head + first + second)
     assert pieces[0] == Piece((Granule(len(head), 2, 1, 1_000_000), Granule(len(head + first), 3, 1, 2_000_000)), PieceLink(2, at, 7))
     assert pieces[1].granules[0].greatest == 99_000_000, "it is left out, being before the link"
@@ -85,8 +85,8 @@ def test_a_range_without_a_line_end_has_no_record(tmp_path: Path) -> None:
     long = '{"time": 1, "graph": "", "more": "' + "x" * 100 + '"}\n'
     path.write_text(long + '{"time": 2, "graph": ""}\n')
     file = InputFile("a", str(path), Format.NDJSON)
-    begins = begins_of_ranges(0, path.stat().st_size, 10)
-    pieces = [scan_range(file, START, begins, piece, 1) for piece in range(len(begins))]
+    starts = range_starts(0, path.stat().st_size, 10)
+    pieces = [scan_range(file, START, starts, piece, 1) for piece in range(len(starts))]
     assert pieces[1] == Piece((), None)
     link = pieces[0].link
     assert link is not None

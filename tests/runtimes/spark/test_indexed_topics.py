@@ -13,7 +13,7 @@ import pytest
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.spark.granules import Piece
 from dotr.runtimes.spark.indexed_plan import indexed_plan
-from dotr.runtimes.spark.indexed_topics import IndexedTopics, begins_of_offsets, piece_of_partition
+from dotr.runtimes.spark.indexed_topics import IndexedTopics, offset_range_starts, piece_of_partition
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import BEGINNING, END, Floor, InputPosition, Offset
 from dotr.runtimes.spark.source import InstantsReader
@@ -43,10 +43,10 @@ def test_partitions_follow_the_other_inputs(tmp_path: Path) -> None:
     topics = topics_of(PLAIN, tmp_path)
     assert (topics.delays, topics.records) == ((5, 5), [7, 0])
     assert (topics.partition(0), topics.partition(1)) == (None, RangePartition("k", "t", 0, 10))
-    completed = topics.completed(Offset.start(0))
-    assert completed.positions[1:] == (InputPosition(3, 3, BEGINNING), InputPosition(0, 0, BEGINNING))
-    assert topics.completed(completed) == completed
-    assert topics.can_be_indexed([Offset.start(0), completed])
+    padded = topics.padded(Offset.start(0))
+    assert padded.positions[1:] == (InputPosition(3, 3, BEGINNING), InputPosition(0, 0, BEGINNING))
+    assert topics.padded(padded) == padded
+    assert topics.can_be_indexed([Offset.start(0), padded])
 
 
 CHANGED = {
@@ -57,16 +57,16 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("topics", CHANGED.values(), ids=CHANGED)
-def test_what_the_planner_of_growing_inputs_alone_can_do(topics: KafkaInput, tmp_path: Path) -> None:
+def test_topics_that_need_the_planner_of_growing_inputs_have_no_index(topics: KafkaInput, tmp_path: Path) -> None:
     assert not topics_of(topics, tmp_path).can_be_indexed([])
 
 
-def test_offsets_with_idle_records_and_lost_ranges_are_planned_as_before(tmp_path: Path) -> None:
+def test_offsets_with_floors_or_lost_ranges_have_no_index(tmp_path: Path) -> None:
     topics = topics_of(PLAIN, tmp_path)
-    completed = topics.completed(Offset.start(0))
-    idle = completed.positions[2]._replace(floors=(Floor(0, 0, 7),))
-    assert not topics.can_be_indexed([Offset(9, (*completed.positions[:2], idle))])
-    assert not topics.can_be_indexed([Offset(9, completed.positions[:2])]), "the last partition has come since"
+    padded = topics.padded(Offset.start(0))
+    idle = padded.positions[2]._replace(floors=(Floor(0, 0, 7),))
+    assert not topics.can_be_indexed([Offset(9, (*padded.positions[:2], idle))])
+    assert not topics.can_be_indexed([Offset(9, padded.positions[:2])]), "the last partition is new since"
     PartitionJournal(tmp_path).add_lost(0, LostRange(3, 5))
     assert not IndexedTopics(job_of(PLAIN, tmp_path), tmp_path).can_be_indexed([])
 
@@ -95,11 +95,11 @@ def test_random_partitions_give_each_element_and_each_dead_letter_once() -> None
         found: list[tuple[int, int | None]] = []
         until = BEGINNING
         while until < LAST_MICRO:
-            begins = begins_of_offsets(partition, position.offset, 512 * chance.randint(1, 9))
-            ends = (*begins[1:], length)
+            starts = offset_range_starts(partition, position.offset, 512 * chance.randint(1, 9))
+            ends = (*starts[1:], length)
 
-            def read(_: int, piece: int, begins: tuple[int, ...] = begins, ends: tuple[int, ...] = ends, size: int = size) -> Piece:
-                return piece_of_partition(_records(stream, begins[piece], ends[piece]), begins, piece, size)  # noqa: B023
+            def read(_: int, piece: int, starts: tuple[int, ...] = starts, ends: tuple[int, ...] = ends, size: int = size) -> Piece:
+                return piece_of_partition(_records(stream, starts[piece], ends[piece]), starts, piece, size)  # noqa: B023
 
             cut = next(indexed_plan(read, Offset(after, (position,)), [delay], Offset(after, (position,)), 2 * size))
             until, (own,), (stop,) = cut.time, cut.positions, cut.stops
@@ -120,8 +120,8 @@ def _records_between(stream: list[tuple[int, int | None]], begin: int, end: int)
     return [each for each in stream if begin <= each[0] < end]
 
 
-def test_batch_of_dead_letters_alone_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planner of growing inputs closes no instant for it: its end has the time of its start."""
+def test_batch_of_dead_letters_alone_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planner of growing inputs ends such a batch at the time of its start, since no instant closes."""
     from dotr.runtimes.spark import source
 
     topics_of(PLAIN, tmp_path)

@@ -61,7 +61,7 @@ def instants_of_stream(seed: int) -> list[tuple[Micros, list[tuple[Triple, ...]]
     return [(now * SECOND, [read_graph(text, PREFIXES, 100) for at, text in elements if at == now]) for now in times]
 
 
-def in_one_piece(spec: ProgramSpec, instants: Instants) -> list[Firing]:
+def by_one_engine(spec: ProgramSpec, instants: Instants) -> list[Firing]:
     engine = Engine(compile_program(spec), Clock())
     firings = [firing for time, graphs in instants for firing in engine.step(time, graphs)[0]]
     return firings + [firing for moment in engine.finish() for firing in moment]
@@ -69,9 +69,9 @@ def in_one_piece(spec: ProgramSpec, instants: Instants) -> list[Firing]:
 
 @pytest.mark.core
 @pytest.mark.parametrize("seed", range(3))
-def test_any_batching_in_any_buckets_gives_what_one_engine_gives(seed: int) -> None:
+def test_any_batches_and_buckets_equal_one_engine(seed: int) -> None:
     instants = instants_of_stream(seed)
-    expected = in_one_piece(SPEC, instants)
+    expected = by_one_engine(SPEC, instants)
     assert {firing.rule for firing in expected} == LABELS
     assert {placed.unit.name for placed in compile_program(SPEC).layout.units if placed.is_spread} == {"Alone", "Twice", "Up", "Warned"}
     chance = random.Random(seed)
@@ -81,7 +81,7 @@ def test_any_batching_in_any_buckets_gives_what_one_engine_gives(seed: int) -> N
 
 
 @pytest.mark.core
-def test_kept_solutions_in_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_solutions_are_written_in_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, constant, value in (
         (unit_state, "INSIDE", 3),
         (segment_store, "RECENT_BATCHES", 2),
@@ -91,12 +91,12 @@ def test_kept_solutions_in_segments(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, constant, value)
     instants = instants_of_stream(5)
     cuts = list(range(1, len(instants), 2))
-    assert in_layers(SPEC, instants, cuts, 2, 5) == in_one_piece(SPEC, instants)
+    assert in_layers(SPEC, instants, cuts, 2, 5) == by_one_engine(SPEC, instants)
 
 
 @given(temporal_programs(), st.randoms(use_true_random=False))
 @examples(8)
-def test_random_programs_in_layers_give_what_one_engine_gives(program: TemporalProgram, chance: random.Random) -> None:
+def test_random_programs_in_layers_equal_one_engine(program: TemporalProgram, chance: random.Random) -> None:
     texts = (Document("q.epsparql", program.units), Document("r.dotr", program.rules))
     datalog = (Document("k.dlog", program.datalog),) if program.datalog else ()
     spec = ProgramSpec(texts, datalog, (), Entailment(program.entailment), prefixes=PREFIXES)
@@ -114,7 +114,7 @@ def test_random_programs_in_layers_give_what_one_engine_gives(program: TemporalP
     note(program.rules)
     note(str((cuts, program.elements)))
     seed, buckets = chance.randrange(1 << 30), chance.choice([1, 2, 3])
-    assert in_layers(spec, instants, cuts, buckets, seed) == in_one_piece(spec, instants)
+    assert in_layers(spec, instants, cuts, buckets, seed) == by_one_engine(spec, instants)
 
 
 CONFIG = """\

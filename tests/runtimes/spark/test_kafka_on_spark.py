@@ -38,10 +38,10 @@ def _run(config: Path, *options: str) -> Totals:
 
 
 def _run_with(config: Path, world: Callable[[], None]) -> None:
-    """Run until what happens in the world is over, then stop it."""
+    """Run while `world` acts on the broker, then stop the run."""
     failed: list[BaseException] = []
 
-    def happen() -> None:
+    def act() -> None:
         try:
             world()
         except BaseException as error:
@@ -49,7 +49,7 @@ def _run_with(config: Path, world: Callable[[], None]) -> None:
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 
-    thread = threading.Thread(target=happen)
+    thread = threading.Thread(target=act)
     thread.start()
     with suppress(KeyboardInterrupt):
         _run(config)
@@ -83,9 +83,8 @@ def _texts(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("spark")
-def test_batches_give_what_files_give_and_are_done_again_alike(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last batch is done again from its offsets, as after a crash; not once the broker has
-    deleted what it needs."""
+def test_batches_equal_files_and_are_repeated_identically(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last batch is repeated from its offsets, as after a crash. Once the broker has deleted its messages, the run ends."""
     lines = streams(2, 3, 200)
     topic = kafka.topic(partitions=4)
     send(kafka, topic, lines)
@@ -105,7 +104,7 @@ def test_batches_give_what_files_give_and_are_done_again_alike(kafka: Broker, tm
     _run(config)
     assert (_texts(out / "events"), _texts(out / "dead")) == batches
     monkeypatch.chdir(config.parent)
-    assert main(["plan", config.name]) == 0  # without asking the broker
+    assert main(["plan", config.name]) == 0  # without the broker
     _undo(commits, last)
     for partition in range(3):
         kafka.delete_records(topic, 199, partition)
@@ -118,13 +117,13 @@ def test_batches_give_what_files_give_and_are_done_again_alike(kafka: Broker, tm
 
 
 def _undo(commits: Path, number: int) -> None:
-    """Let a batch be planned, and not yet written."""
+    """Make a batch one that is planned and not yet written."""
     for each in (commits / str(number), commits / f".{number}.crc"):
         each.unlink(missing_ok=True)
 
 
 @pytest.mark.usefixtures("spark")
-def test_growing_through_a_new_partition_a_broker_s_death_and_a_restart(kafka: Broker, tmp_path: Path) -> None:
+def test_growing_topic_continues_after_a_new_partition_a_killed_broker_and_a_restart(kafka: Broker, tmp_path: Path) -> None:
     topic = kafka.topic(partitions=2)  # the second one stays empty
     config = _config(tmp_path, kafka, topic, settings="idle: 2 s, ")
     kafka.produce_values(topic, [line(n, 0, n) for n in range(1, 5)])
@@ -163,9 +162,9 @@ def test_a_lost_range_is_one_dead_letter(kafka: Broker, tmp_path: Path) -> None:
     assert (dead["reason"], dead["file"], dead["line"]) == ("lost", f"{topic}/0", 5)
 
 
-def test_driver_killed_and_no_secret_told(kafka: Broker, tmp_path: Path) -> None:
-    """The processes are killed with -9 where they are; what was written in the end is that of one
-    run. The password, which workers read from their own environment, is in no file."""
+def test_killed_driver_continues_and_shows_no_secret(kafka: Broker, tmp_path: Path) -> None:
+    """The processes are killed with -9; the output in the end is that of one run. The password, which workers read from their own
+    environment, is in no file."""
     topic = kafka.topic(partitions=2)
     section = (
         f'kafka: {{ bootstrap.servers: "{kafka.login_servers}", subscribe: "{topic}", security.protocol: SASL_PLAINTEXT, '
@@ -222,8 +221,8 @@ def test_times_of_the_broker_are_scanned_without_the_messages(kafka: Broker, tmp
 
 @pytest.mark.usefixtures("spark")
 def test_bounded_topic_is_indexed_by_tasks(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planner reads no record; the output is that of files, and a batch is done again alike by either planner,
-    whichever has planned it."""
+    """The planner reads no record; the output is that of files, and a batch is repeated identically by either planner, whichever has
+    planned it first."""
     lines = streams(7, 3, 300)
     topic = kafka.topic(partitions=4)
     send(kafka, topic, [each[:150] for each in lines])
@@ -234,11 +233,11 @@ def test_bounded_topic_is_indexed_by_tasks(kafka: Broker, tmp_path: Path, monkey
     scanned: list[str] = []
     scan = index_scans._IndexScans._run
 
-    def told(self: index_scans._IndexScans, work: list[dict[str, object]]) -> None:
+    def noted(self: index_scans._IndexScans, work: list[dict[str, object]]) -> None:
         scanned.extend(map(json.dumps, work))
         scan(self, work)
 
-    monkeypatch.setattr(index_scans._IndexScans, "_run", told)
+    monkeypatch.setattr(index_scans._IndexScans, "_run", noted)
     monkeypatch.setattr(index_scans, "FIRST_RANGE", 40 * 512)
     for first, again in ((0, (1 << 40, 0)), (1 << 40, (0,))):
         config = _config(tmp_path / f"k{first}", kafka, topic, BOUNDED, settings="lateness: 3 s, ")
@@ -262,9 +261,9 @@ def test_bounded_topic_is_indexed_by_tasks(kafka: Broker, tmp_path: Path, monkey
 
 
 @pytest.mark.usefixtures("spark")
-def test_killed_between_batches_of_an_indexed_topic(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All processes are killed with -9 when some batches are written: the next start, whose planner reads the index that is there or has
-    it made anew, ends with the output of one run, each dead letter once."""
+def test_run_killed_between_batches_of_an_indexed_topic_continues(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All processes are killed with -9 when some batches are written. The next start, whose planner reads the existing index or a new one,
+    ends with the output of one run, each dead letter once."""
     lines = streams(11, 3, 200)
     topic = kafka.topic(partitions=3)
     send(kafka, topic, lines)

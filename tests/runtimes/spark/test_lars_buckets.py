@@ -63,7 +63,7 @@ def instants_of(seed: int) -> Instants:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_files_with_a_key_give_what_one_engine_gives(seed: int, spec: ProgramSpec) -> None:
+def test_keyed_files_in_buckets_equal_one_engine(seed: int, spec: ProgramSpec) -> None:
     program, instants = compile_program(spec), instants_of(seed)
     assert [placed.unit.name for placed in program.layout.units if placed.is_spread] == ["a.lars", "After"]
     engine = Engine(program, Clock())

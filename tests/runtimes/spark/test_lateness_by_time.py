@@ -44,10 +44,10 @@ def in_tasks(files: list[InputFile], size: int) -> tuple[list[Element], list[Dea
     start = Offset.start(len(files))
     for cut in plan(scan, [file.delay for file in files], start, size):
         task = Task.of_json(Task.of_cut(start, cut, cut.time).to_json())
-        for stretch in task.ranges:
-            wanted = WantedTimes(stretch.greatest, task.after, task.until)
-            ranges = range_files(files[stretch.input], stretch, trace=False, wanted=wanted)
-            admit(ranges, stretch, task.after, task.until, elements, dead)
+        for input_range in task.ranges:
+            wanted = WantedTimes(input_range.greatest, task.after, task.until)
+            ranges = range_files(files[input_range.input], input_range, trace=False, wanted=wanted)
+            admit(ranges, input_range, task.after, task.until, elements, dead)
         start = Offset(cut.time, cut.positions)
     return elements, dead
 
@@ -62,7 +62,7 @@ inputs = st.lists(
 
 @given(inputs, st.integers(1, 6))
 @settings(max_examples=60, deadline=None)
-def test_tasks_find_what_one_process_finds(described: list[tuple[Format, int, bool, list[tuple[str, int]]]], size: int) -> None:
+def test_tasks_equal_one_process(described: list[tuple[Format, int, bool, list[tuple[str, int]]]], size: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = [
             written(Path(folder), number, form, delay * 1_000_000, single, records)
@@ -70,8 +70,8 @@ def test_tasks_find_what_one_process_finds(described: list[tuple[Format, int, bo
         ]
         dead: list[DeadLetter] = []
         instants = list(merged(files, dead.append))
-        elements, told = in_tasks(files, size)
-    assert Counter(told) == Counter(dead)
+        elements, rejected = in_tasks(files, size)
+    assert Counter(rejected) == Counter(dead)
     assert Counter(elements) == Counter(element for _, together in instants for element in together)
     for number, (form, delay, single, records) in enumerate(described):
         if form is Format.TRIG:  # a broken graph may take a broken neighbour with it
@@ -81,7 +81,7 @@ def test_tasks_find_what_one_process_finds(described: list[tuple[Format, int, bo
 
 @pytest.mark.parametrize("form", [Format.NDJSON, Format.CSV, Format.JSON])
 @pytest.mark.parametrize("single", [False, True])
-def test_of_late_records_and_other_tasks_graphs_are_not_parsed(
+def test_graphs_of_late_records_and_of_other_tasks_are_not_parsed(
     form: Format, single: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsed = parsed_of(form, monkeypatch)
@@ -89,10 +89,10 @@ def test_of_late_records_and_other_tasks_graphs_are_not_parsed(
     file = written(tmp_path, 0, form, 2_000_000, single, times)
     list(merged([file], lambda letter: None))
     assert parsed() == ([0, 1, 5] if single else [0, 1, 2, 3, 5, 6])
-    stretch = InputRange(0, 0, 1, -LAST_MICRO, END, END)
+    input_range = InputRange(0, 0, 1, -LAST_MICRO, END, END)
     found: list[Element] = []
     wanted = WantedTimes(-LAST_MICRO, 5_000_000, 9_000_000)
-    admit(range_files(file, stretch, trace=False, wanted=wanted), stretch, 5_000_000, 9_000_000, found, [])
+    admit(range_files(file, input_range, trace=False, wanted=wanted), input_range, 5_000_000, 9_000_000, found, [])
     assert parsed() == ([1] if single else [1, 2, 3])
     assert [element.time for element in found] == ([9_000_000] if single else [9_000_000, 9_000_000, 7_000_000])
 
@@ -101,7 +101,7 @@ def parsed_of(form: Format, monkeypatch: pytest.MonkeyPatch) -> Callable[[], lis
     """The numbers of the records whose graphs have been parsed since the last call."""
     found: list[int] = []
 
-    def told() -> list[int]:
+    def drained() -> list[int]:
         numbers = found.copy()
         found.clear()
         return numbers
@@ -138,10 +138,10 @@ def parsed_of(form: Format, monkeypatch: pytest.MonkeyPatch) -> Callable[[], lis
                 return item
 
             monkeypatch.setattr(json_records, "compile_map_of", counting_json)
-    return told
+    return drained
 
 
-def test_a_graph_that_cannot_be_read_makes_no_instant_and_its_time_counts(tmp_path: Path) -> None:
+def test_unreadable_graph_makes_no_instant_but_its_time_counts(tmp_path: Path) -> None:
     file = written(tmp_path, 0, Format.NDJSON, 0, False, [(GOOD, 1), (BROKEN, 9), (GOOD, 5), (BROKEN, 4), (GOOD, 10)])
     dead: list[DeadLetter] = []
     assert [time for time, _ in merged([file], dead.append)] == [1_000_000, 10_000_000]

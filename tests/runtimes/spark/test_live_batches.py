@@ -39,10 +39,14 @@ def paths(number: int, first: int, last: int) -> tuple[str, ...]:
     return tuple(f"{number}/{each}" for each in range(first, last + 1))
 
 
-def files(feed: ScriptedFeed, stretch: InputRange) -> Iterator[tuple[int, InputFile, Iterator[Record]]]:
-    for number, _ in enumerate(stretch.paths, stretch.file):
-        first = number * feed.length + (stretch.offset if number == stretch.file else 0)
-        last = number * feed.length + stretch.stop if number == stretch.stop_file and stretch.stop != END else (number + 1) * feed.length
+def files(feed: ScriptedFeed, input_range: InputRange) -> Iterator[tuple[int, InputFile, Iterator[Record]]]:
+    for number, _ in enumerate(input_range.paths, input_range.file):
+        first = number * feed.length + (input_range.offset if number == input_range.file else 0)
+        last = (
+            number * feed.length + input_range.stop
+            if number == input_range.stop_file and input_range.stop != END
+            else (number + 1) * feed.length
+        )
         places = range(first, min(last, len(feed.times)))
         yield number, feed.spec, iter([record_of(place, feed.times[place], feed.length) for place in places])
 
@@ -54,12 +58,12 @@ def read(world: World, start: Offset, cuts: Sequence[Cut]) -> tuple[list[tuple[i
     for cut in cuts:
         task = Task.of_json(Task.of_cut(start, cut, cuts[-1].time, paths).to_json())
         start = Offset.of_json(Offset(cut.time, cut.positions).to_json())
-        for stretch in task.ranges:
+        for input_range in task.ranges:
             elements: list[Element] = []
             dead: list[DeadLetter] = []
-            admit(files(world.feeds[stretch.input], stretch), stretch, task.after, task.until, elements, dead)
-            found += [(e.time, (stretch.input, int(e.triples[0][0].strip("<x:>")))) for e in elements]
-            rejected += [(stretch.input, int(letter.text), letter.reason.value) for letter in dead]
+            admit(files(world.feeds[input_range.input], input_range), input_range, task.after, task.until, elements, dead)
+            found += [(e.time, (input_range.input, int(e.triples[0][0].strip("<x:>")))) for e in elements]
+            rejected += [(input_range.input, int(letter.text), letter.reason.value) for letter in dead]
     return sorted(found), sorted(rejected)
 
 
@@ -111,7 +115,7 @@ def test_live_batches_agree_with_the_specification(world: tuple[list[Input], lis
     expected = outcome(inputs, script)
     found = on_spark(inputs, script, size, tasks, restarting=restarting)
     assert found.instants == expected.instants
-    # A dead letter is told of when its input's place goes past it: what stands behind an element that is still open may wait.
+    # A dead letter is reported when the position of its input passes it: one behind an element that is still open is reported later.
     assert set(found.dead) <= set(expected.dead)
     assert len(found.dead) == len(set(found.dead))
     if all(Ends(number) in script for number in range(len(inputs))):
@@ -148,7 +152,7 @@ def test_journal_keeps_appeared_files_and_drops_removed_ones(tmp_path: Path) -> 
     again.add("x", [str(tmp_path / "d")])
     for name in ("a", "b", "c"):
         (tmp_path / name).unlink()
-    last = Journal(tmp_path, {"x": 2})  # c is not read to its end: that it is gone will be told
+    last = Journal(tmp_path, {"x": 2})  # c is not read to its end: a reader will report that it is missing
     assert (last.paths, last.next) == ({"x": {2: str(tmp_path / "c"), 3: str(tmp_path / "d")}}, {"x": 4})
     assert len((tmp_path / NAME).read_text().splitlines()) == 2
 
@@ -166,8 +170,8 @@ def test_segments_of_standard_input_have_line_numbers(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [SPOOL_END]
 
 
-def test_plan_that_is_full_reads_what_it_waits_for(tmp_path: Path) -> None:
-    """An input that comes late is read however many elements of the others wait for it, and nothing more once they can close."""
+def test_full_plan_scans_the_inputs_that_it_waits_for(tmp_path: Path) -> None:
+    """An input that starts late is scanned whatever the number of pending elements of the others, until these can close."""
     scanned = []
     for name, times in (("a", range(1, 50)), ("b", range(1, 4))):
         file = InputFile(name, str(tmp_path / name), Format.NDJSON)

@@ -73,7 +73,7 @@ def places(records: list[Record]) -> list[tuple[int, int]]:
     return [(record.line, (record.time or 0) // 1_000_000) for record in records]
 
 
-def test_messages_are_read_while_they_come_and_after_restarts(tmp_path: Path) -> None:
+def test_messages_are_read_while_they_arrive_and_after_restarts(tmp_path: Path) -> None:
     feed = SegmentsFeed(Segments(LIKE, tmp_path))
     assert feed.read(10) is None
     with opened(tmp_path) as spool:
@@ -93,7 +93,7 @@ def test_messages_are_read_while_they_come_and_after_restarts(tmp_path: Path) ->
 
 
 def test_written_form_of_messages() -> None:
-    """What a checkpoint holds goes on being read."""
+    """Messages in checkpoints of earlier releases stay readable."""
     assert (MAGIC, PUBLISHED, RECEIVED, str(spool_folder(Path("cp"), "a b"))) == (b"dotr msg", "published", "received", "cp/spool/of-a%20b")
     plain = "15166e27000000000100000007000000000000000c000000000000000000000000000080" + b"x".hex()
     assert encode_frame(Message(b"x", 7, received=12)).hex() == plain
@@ -104,7 +104,7 @@ def test_written_form_of_messages() -> None:
     assert InputFile.from_json(framed.to_json()) == framed
 
 
-def test_reading_goes_on_at_any_position(tmp_path: Path) -> None:
+def test_reading_continues_at_any_position(tmp_path: Path) -> None:
     with opened(tmp_path) as spool:
         for number in range(8):
             send(spool, number)
@@ -176,7 +176,7 @@ def test_whole_message_that_was_not_published_is_part_of_the_stream(tmp_path: Pa
     assert places(read_all(tmp_path)) == [(1, 1), (2, 2), (3, 3)]
 
 
-def test_damage_of_what_was_acknowledged_is_refused(tmp_path: Path) -> None:
+def test_damaged_acknowledged_message_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path) as spool:
         send(spool, 1, 2)
     path = tmp_path / segment_names(tmp_path)[0]
@@ -189,7 +189,7 @@ def test_damage_of_what_was_acknowledged_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_full_spool_takes_nothing_until_segments_are_released(tmp_path: Path) -> None:
+def test_full_spool_accepts_nothing_until_segments_are_released(tmp_path: Path) -> None:
     with opened(tmp_path, 1 << 20) as spool:
         sent = 0
         while deliver(spool, [message(sent, 10_000)], 10):
@@ -247,4 +247,4 @@ def test_queue_is_bounded_in_process() -> None:
     assert places(chunk.records) == [(1, 1), (2, 2)]
     assert queue.wait_for_room(0)
     assert queue.read(5) is not None
-    assert queue.offer([message(number) for number in range(9)], lambda: None)  # alone, more than the queue holds
+    assert queue.offer([message(number) for number in range(9)], lambda: None)  # more than its bound, into an empty queue

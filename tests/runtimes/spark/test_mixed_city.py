@@ -1,5 +1,5 @@
-"""Four languages that read each other, over hours of the synthetic city: a run on Spark that is killed, and one that
-goes on from its checkpoint, together give what one run in this process gives.
+"""Four languages that read each other, over hours of the synthetic city: a run on Spark that is killed and then continues from
+its checkpoint has the output of one run in process.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def pipeline(folder: Path, out: str, *, on_spark: bool) -> Pipeline:
 
 
 def kill_amid(folder: Path, out: str, batches: int) -> int:
-    """Start the command on Spark, and kill all its processes once it has done some batches; how many it has done."""
+    """Start the command on Spark, and kill all its processes once it has written `batches` batches; returns the number of written ones."""
     command = [sys.executable, "-m", "dotr", "run", CONFIG, "--engine", "spark", "--quiet"]
     options = [word for each in settings(folder, out) for word in ("--set", each)]
     process = subprocess.Popen([*command, *options], start_new_session=True, stderr=subprocess.PIPE, text=True, cwd=ROOT)
@@ -79,13 +79,13 @@ def kill_amid(folder: Path, out: str, batches: int) -> int:
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-    _, said = process.communicate()
-    assert process.returncode == -signal.SIGKILL, said
+    _, stderr = process.communicate()
+    assert process.returncode == -signal.SIGKILL, stderr
     return done
 
 
 @pytest.mark.usefixtures("spark")
-def test_four_languages_on_spark_after_a_kill_give_what_one_process_gives(
+def test_four_languages_on_spark_after_a_kill_equal_in_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from dotr.runtimes.spark.run import run_spark

@@ -74,7 +74,7 @@ def test_every_record_is_owned_once_in_time_order(described: list[tuple[Input, M
     good, dead = [], []
     offset = Offset.start(len(inputs))
     while not offset.ended:
-        # As after a restart each time: nothing but the offset is known.
+        # As after a restart each time: the plan is made from the offset alone.
         first = next(iter(plan(scan_of(inputs), delays, offset, size)))  # type: ignore[arg-type]
         found, rejected = read(inputs, delays, offset, first)
         assert len(found) == first.elements

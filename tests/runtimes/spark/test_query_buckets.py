@@ -25,7 +25,7 @@ from dotr.model.stream import FedGraph, Firing
 from dotr.outputs import output_order
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
-from tests.runtimes.spark.test_unit_steps import in_one_piece
+from tests.runtimes.spark.test_unit_steps import by_one_engine
 from tests.support.layered_batches import Instants, in_layers
 from tests.support.properties import examples
 
@@ -121,13 +121,13 @@ def instants_of(chance: random.Random) -> Instants:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_queries_in_any_buckets_give_what_one_engine_gives(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_keyed_queries_in_buckets_equal_one_engine(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     compare(seed, str(tmp_path_factory.mktemp("kb") / "kb.ttl"))
 
 
 @given(st.integers(0, 1 << 30))
 @examples(6)
-def test_random_queries_in_any_buckets(seed: int) -> None:
+def test_random_keyed_queries_in_buckets_equal_one_engine(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         compare(seed, f"{folder}/kb.ttl")
 
@@ -154,7 +154,7 @@ def compare(seed: int, path: str) -> None:
     spread = {placed.unit.name for placed in compile_program(cut).layout.units if placed.is_spread}
     assert spread == {"Made", "Gone", *(f"Q{number}" for number in range(6))}
     instants = instants_of(chance)
-    expected = in_one_piece(spec, instants)
+    expected = by_one_engine(spec, instants)
     for count, buckets in ((0, 1), (3, 2), (len(instants) - 1, 3), (9, 5)):
         cuts = sorted(chance.sample(range(1, len(instants)), count))
         found = in_layers(cut, instants, cuts, buckets, seed)

@@ -1,6 +1,6 @@
 """The cases on Spark: a choice of case files that leaves no construct out gives, line for line, what it gives in this process.
 
-The cases of a file are run one after the other as one stream, each far enough behind the one before for no window to reach it.
+The cases of a file are run one after the other as one stream, each so much later than the one before that no window reaches it.
 """
 
 from __future__ import annotations

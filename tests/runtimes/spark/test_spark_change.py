@@ -69,12 +69,12 @@ def test_restart_with_changed_rules_keeps_state_of_unchanged_ones(
 
     pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr")
     assert main(["plan", os.path.relpath(tmp_path / "spark.yaml")]) == 0
-    said = capsys.readouterr().out
-    assert "rule Further keeps its state\n" in said
-    assert "rule Flow starts empty: it has changed\n" in said
-    assert "rule Jump starts empty: it is new\n" in said
-    assert "rule Quiet is dropped: the program no longer has the rule\n" in said
-    assert "rule Used starts empty: it reads what rule Quiet made, which was removed\n" in said
+    plan = capsys.readouterr().out
+    assert "rule Further keeps its state\n" in plan
+    assert "rule Flow starts empty: it has changed\n" in plan
+    assert "rule Jump starts empty: it is new\n" in plan
+    assert "rule Quiet is dropped: the program no longer has the rule\n" in plan
+    assert "rule Used starts empty: it reads what rule Quiet made, which was removed\n" in plan
     assert Checkpoint(folder).layout == (before := Checkpoint(folder).layout)
     assert before is not None
     assert before.generation == 0
@@ -82,7 +82,7 @@ def test_restart_with_changed_rules_keeps_state_of_unchanged_ones(
     def crash(*rest: object) -> None:
         raise ZeroDivisionError("enough")
 
-    with monkeypatch.context() as patch:  # all is written, and nothing counts yet
+    with monkeypatch.context() as patch:  # the moved state is written, and not yet the current one
         patch.setattr(Checkpoint, "switch", crash)
         with pytest.raises(ZeroDivisionError, match="enough"):
             run_spark(pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr"), lambda totals: None)
@@ -90,7 +90,7 @@ def test_restart_with_changed_rules_keeps_state_of_unchanged_ones(
     assert Checkpoint(folder).offset() == position
 
     (tmp_path / "meanwhile.dotr").write_text(RULE.join(rule for rule in then.split(RULE) if not rule.startswith("Flow")))
-    with pytest.raises(Exception, match="enough"):  # what has moved moves on, before a batch has been processed with it
+    with pytest.raises(Exception, match="enough"):  # moved state is moved again, before a batch has been processed with it
         run_spark(pipeline(tmp_path, "spark", 120, rules="meanwhile.dotr"), crash)
     assert Checkpoint(folder).offset() == position
     capsys.readouterr()
@@ -103,12 +103,12 @@ def test_restart_with_changed_rules_keeps_state_of_unchanged_ones(
     assert main(["status", folder]) == 0
     assert "Last batch: 2, and the state moved " in capsys.readouterr().out
 
-    told: list[RunProgress] = []
+    reported: list[RunProgress] = []
     with caplog.at_level(logging.WARNING, "dotr"):
         caplog.clear()
-        run_spark(pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr"), lambda totals: None, told.append)
-    assert sum(each.events for each in told[0].stored) > 0
-    assert {standing.batch.number for standing in told if standing.batch} <= set(range(3, 20))
+        run_spark(pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr"), lambda totals: None, reported.append)
+    assert sum(each.events for each in reported[0].stored) > 0
+    assert {progress.batch.number for progress in reported if progress.batch} <= set(range(3, 20))
     assert "rule Flow starts empty: it is new" in caplog.text
     assert "rule Further" not in caplog.text
     layout = Checkpoint(folder).layout
@@ -225,8 +225,7 @@ def test_checkpoint_folder_of_every_release_continues(packed: Path, tmp_path: Pa
     assert {verdict.rule for verdict in found.verdicts} == {rule.name for rule in prepared.program.rules.rules}
     assert not found.moves
     assert found.knowledge_warning is None
-    told: list[RunProgress] = []
-    totals = run_spark(prepared, lambda totals: None, told.append)
+    totals = run_spark(prepared, lambda totals: None, lambda progress: None)
     after = position.time // SECOND
     for kind in ("", "-dead.ndjson"):
         written = [line for path in sorted((tmp_path / f"rest{kind}").iterdir()) for line in path.read_text().splitlines()]

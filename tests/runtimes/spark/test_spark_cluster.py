@@ -34,8 +34,8 @@ def arguments(folder: Path, *further: str) -> list[str]:
 
 
 def environment(folder: Path) -> Path:
-    """An environment packed as the documentation says, but for the packages, of which it has links: half a gigabyte is not copied for a
-    test. Neither pyspark is in it nor this package."""
+    """An environment packed as in the documentation, but with links to the packages, since these are half a gigabyte. It contains neither
+    pyspark nor this package."""
     made, packed = folder / "venv", folder / "env.tar.gz"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True)
     [packages] = made.glob("lib/python3*/site-packages")
@@ -98,8 +98,8 @@ class Submitted:
 def test_job_grows_and_shrinks_with_its_workers_and_survives_the_loss_of_one(tmp_path: Path) -> None:
     """One worker of one core, then three, of which one is lost, then one again, on one checkpoint.
 
-    The driver's cache is under /proc/self/cwd: at its path there is nothing, or something else, for a process in another folder, as
-    for one on another machine. So what workers know of the background has come with Spark.
+    The driver's cache is under /proc/self/cwd, a path that leads elsewhere in a process with another folder, as it would on another
+    machine. So workers can receive the background only from Spark.
     """
     bundle(str(tmp_path / "dist"))
     driver = tmp_path / "driver"
@@ -126,8 +126,8 @@ def test_job_grows_and_shrinks_with_its_workers_and_survives_the_loss_of_one(tmp
     with cluster(tmp_path / "again", (1,)) as made:
         Submitted(tmp_path, made.url).finish()
     assert buckets() == 1
-    said = (driver / "log").read_text()
-    assert "The state moves from 1 to 3 buckets: there are 3 cores." in said
-    assert "The state moves from 3 to 1 bucket: there is 1 core." in said
+    log = (driver / "log").read_text()
+    assert "The state moves from 1 to 3 buckets: there are 3 cores." in log
+    assert "The state moves from 3 to 1 bucket: there is 1 core." in log
     assert written(tmp_path / "spark") == written(tmp_path / "local")
     assert list((driver / "cache").rglob("*"))

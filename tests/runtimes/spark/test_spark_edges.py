@@ -57,20 +57,20 @@ def test_damaged_log_is_named_and_its_repair_works(project: Project) -> None:
     whole = outputs()
     assert len(whole.splitlines()) == 100
     for names in (["offsets"], ["offsets", "commits"], ["commits"], ["metadata"]):
-        if names == ["offsets"]:  # as if it had been stopped before it was written
+        if names == ["offsets"]:  # as if the run had stopped before the batch was written
             for path in (query / f"commits/{last}", query / f"commits/.{last}.crc"):
                 path.unlink()
         damaged = query / "metadata" if names == ["metadata"] else query / names[0] / str(last)
         damaged.write_bytes(damaged.read_bytes()[:20])
-        said = project.refused("run", "c.yaml", *settings)
-        assert f"S114 the checkpoint is damaged: {damaged.absolute()} is cut" in said
-        assert project.refused("plan", "c.yaml", *settings[2:-1]) == said or names == ["metadata"], "there the id is a new one each time"
+        message = project.refused("run", "c.yaml", *settings)
+        assert f"S114 the checkpoint is damaged: {damaged.absolute()} is cut" in message
+        assert project.refused("plan", "c.yaml", *settings[2:-1]) == message or names == ["metadata"], "there the id is a new one each time"
         if names == ["metadata"]:
-            (text,) = re.findall(r"write (\{.*\}) into", said)
+            (text,) = re.findall(r"write (\{.*\}) into", message)
             damaged.write_text(text)
             damaged.with_name(".metadata.crc").unlink()
         else:
-            for removed in re.findall(r"/\S*?/(?:offsets|commits)/\.?[0-9]+(?:\.crc)?", said.splitlines()[-1]):
+            for removed in re.findall(r"/\S*?/(?:offsets|commits)/\.?[0-9]+(?:\.crc)?", message.splitlines()[-1]):
                 Path(removed).unlink()
             if names == ["commits"]:
                 damaged.unlink()
@@ -91,7 +91,7 @@ def test_damaged_state_is_named(project: Project) -> None:
         state.write_bytes(state.read_bytes()[:7])
     for state in Path("ck/query/state").rglob("*.zip"):
         state.write_bytes(b"")
-    said = project.refused("run", "c.yaml", *settings)
-    assert "S114 the checkpoint is damaged: " in said
-    assert "/ck/query/state/" in said
-    assert "Put the folder back from a copy, or start over with --fresh" in said
+    message = project.refused("run", "c.yaml", *settings)
+    assert "S114 the checkpoint is damaged: " in message
+    assert "/ck/query/state/" in message
+    assert "Put the folder back from a copy, or start over with --fresh" in message

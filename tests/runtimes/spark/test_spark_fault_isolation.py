@@ -57,7 +57,7 @@ def lines(out: str, name: str) -> list[str]:
     return [line for file in files for line in file.read_text().splitlines()]
 
 
-@pytest.mark.usefixtures("spark", "no_spark")  # its workers are other ones; what a JVM is started with stays for all that follow
+@pytest.mark.usefixtures("spark", "no_spark")  # a JVM of its own, since the environment of its workers stays as it was at the start
 @pytest.mark.parametrize("rules", [RULES, DIRECT], ids=["with state", "without"])
 def test_failures_become_dead_letters_and_the_run_continues(
     rules: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

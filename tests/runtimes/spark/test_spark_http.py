@@ -1,4 +1,4 @@
-"""HTTP in and out on Spark: all processes killed while messages come, and the same command given again."""
+"""HTTP in and out on Spark: all processes killed while messages arrive, and the same command given again."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def write(folder: Path, name: str, source: str, output: str) -> None:
 def start(folder: Path, name: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "dotr", "run", f"{name}.yaml", "--engine", "spark"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with (folder / "said").open("ab") as said:
-        return subprocess.Popen(command, start_new_session=True, stderr=said, env=environment, cwd=folder)
+    with (folder / "run.log").open("ab") as log:
+        return subprocess.Popen(command, start_new_session=True, stderr=log, env=environment, cwd=folder)
 
 
 def until(condition: Callable[[], bool], folder: Path, seconds: float = 180) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, (folder / "said").read_text()
+        assert time.monotonic() < deadline, (folder / "run.log").read_text()
         time.sleep(0.1)
 
 
@@ -124,11 +124,11 @@ def test_accepted_messages_are_in_the_output_once_whatever_is_killed(tmp_path: P
     assert batches(tmp_path, "http/out") == "".join(expected)
     assert server.text() == "".join(expected)
     by_key: dict[str, set[bytes]] = {}
-    for each in server.requests:  # a batch again is the same bytes
+    for each in server.requests:  # a repeated batch has the same bytes
         by_key.setdefault(each.key, set()).add(each.body)
     assert {len(bodies) for bodies in by_key.values()} == {1}
     assert [key.split("/")[:2] for key in by_key] == [["web", "1"]] * len(by_key)
     sent = letters(batches(tmp_path, "http/dead.ndjson"))
     assert sent == letters((tmp_path / "file/dead.ndjson").read_text())
     spool = tmp_path / "http/checkpoint/spool/of-a"
-    assert len(list(spool.glob("*.messages"))) <= 2  # what is in batches is released
+    assert len(list(spool.glob("*.messages"))) <= 2  # segments of written batches are removed

@@ -38,7 +38,7 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_inputs(project: Project) -> None:
-    """Inputs with late and broken records, and rows that go over several lines."""
+    """Inputs with late and broken records, and rows of several lines."""
     chance = random.Random(5)
 
     def times() -> list[int]:
@@ -79,11 +79,11 @@ def test_output_is_that_of_one_process(project: Project, monkeypatch: pytest.Mon
     scanned: list[str] = []
     run = index_scans._IndexScans._run
 
-    def told(self: index_scans._IndexScans, work: list[dict[str, object]]) -> None:
+    def noted(self: index_scans._IndexScans, work: list[dict[str, object]]) -> None:
         scanned.extend(map(json.dumps, work))
         run(self, work)
 
-    monkeypatch.setattr(index_scans._IndexScans, "_run", told)
+    monkeypatch.setattr(index_scans._IndexScans, "_run", noted)
     answer = project.dotr("run", "c.yaml", *SETTINGS, "--quiet")
     assert answer.code == 0, answer.err
     assert outputs() == expected

@@ -63,7 +63,7 @@ def follow(out: str, run: Callable[[Pipeline], Totals], *, on_spark: bool) -> tu
 
     def extend_inputs() -> None:
         try:
-            until(lambda: 14 in times(out))  # the folder is idle: nobody waits for it any more
+            until(lambda: 14 in times(out))  # the folder is idle: instants close without it
             appears("1.ndjson", 12, 5, None, 15, 16, 13)
             until(lambda: 16 in times(out))
             appears("2.ndjson", 15, 17)
@@ -71,11 +71,11 @@ def follow(out: str, run: Callable[[Pipeline], Totals], *, on_spark: bool) -> tu
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 
-    world = threading.Thread(target=extend_inputs)
-    world.start()
+    thread = threading.Thread(target=extend_inputs)
+    thread.start()
     with suppress(KeyboardInterrupt):
         run(build(read_config(f"{out}.yaml"), fresh=False, on_spark=on_spark))
-    world.join()
+    thread.join()
     letters = [(x["reason"], x["input"], str(x["file"]).partition("/")[2], x["line"], x["time"]) for x in read(out, "dead.ndjson")]
     return read(out, "out.ndjson"), sorted(letters, key=str)
 
@@ -109,7 +109,7 @@ def test_idle_single_and_rate_limited_inputs_equal_in_process(
     ]
     assert len([file for file in Path("spark/out.ndjson").glob("0*") if '"time": 14,' not in file.read_text()]) > 1  # at 6 a second
     assert main(["plan", "spark.yaml"]) == 0
-    said = capsys.readouterr().out
-    assert "The checkpoint spark/checkpoint has come to 17.\n" in said
-    assert "rule R keeps its state\n" in said
-    assert said.endswith("The run goes on as it is.\n")
+    output = capsys.readouterr().out
+    assert "The checkpoint spark/checkpoint has come to 17.\n" in output
+    assert "rule R keeps its state\n" in output
+    assert output.endswith("The run goes on as it is.\n")

@@ -36,14 +36,14 @@ def written(project: Project, name: str = "out.ndjson") -> list[str]:
 
 
 def kill(run: Command) -> None:
-    """End the driver and all that it has started with -9."""
+    """Kill the driver and all processes that it has started with -9."""
     for pid in processes(run.process.pid):
         os.kill(pid, signal.SIGKILL)
     run.wait()
 
 
 def test_no_message_is_lost_where_driver_and_broker_are_killed(project: Project) -> None:
-    """The driver is killed while messages come, more are published while it is down, and the broker is ended under the next run. Every
+    """The driver is killed while messages arrive, more are published while it is down, and the broker is stopped during the next run. Every
     event is in the files once, and published at least once."""
     lines = stream(120)
     published = 0
@@ -61,7 +61,7 @@ def test_no_message_is_lost_where_driver_and_broker_are_killed(project: Project)
         run = Command(project, "--engine", "spark")
         broker.wait_for_subscription("dotr-site-a")
         publish(40)
-        wait_until(lambda: written(project), run.said, SECONDS)
+        wait_until(lambda: written(project), run.output, SECONDS)
         publish(60)
         kill(run)
         publish(80)
@@ -72,12 +72,12 @@ def test_no_message_is_lost_where_driver_and_broker_are_killed(project: Project)
         broker.start()
         publish(len(lines))
         expected = of_files(project, lines)
-        wait_until(lambda: len(written(project)) >= len(expected), run.said, SECONDS)
-        assert run.stop() == 0, run.said
+        wait_until(lambda: len(written(project)) >= len(expected), run.output, SECONDS)
+        assert run.stop() == 0, run.output
         with broker.subscribed("events/#", client_id="reader") as heard:
             wait_until(lambda: {message.payload.decode() for message in heard} == set(expected), "an event was not published")
     assert written(project) == expected
-    assert "Traceback" not in run.said
+    assert "Traceback" not in run.output
     letters = [json.loads(each) for each in written(project, "dead.ndjson")]
     assert {letter["file"] for letter in letters} == {broker.url}
     broken = [letter for letter in letters if letter["reason"] == "unreadable"]

@@ -53,8 +53,8 @@ from pathlib import Path
 from dotr.runtimes.spark.session import start
 session = start("conf", None, {"spark.sql.streaming.numRecentProgressUpdates": "7"}, Path("spark.log"))
 keys = ["numRecentProgressUpdates", "minBatchesToRetain", "stateStore.providerClass", "metricsEnabled"]
-said = [session.conf.get("spark.sql.streaming." + key).split(".")[-1] for key in keys]
-print("told", *said, session.conf.get("spark.sql.adaptive.enabled"))
+values = [session.conf.get("spark.sql.streaming." + key).split(".")[-1] for key in keys]
+print("conf", *values, session.conf.get("spark.sql.adaptive.enabled"))
 """
 
 
@@ -69,23 +69,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Foreign(StreamingQueryListener):
-    """Somebody else's listener."""
+    """A listener of the user's."""
 
     def __init__(self) -> None:
-        self.told: list[StreamingQueryProgress] = []
+        self.received: list[StreamingQueryProgress] = []
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None: ...
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        self.told.append(event.progress)
+        self.received.append(event.progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None: ...
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None: ...
 
     def batches(self) -> list[StreamingQueryProgress]:
-        """What it was told of batches that had something."""
-        return [progress for progress in self.told if progress.numInputRows]
+        """The received progress of batches with input rows."""
+        return [progress for progress in self.received if progress.numInputRows]
 
 
 @pytest.mark.usefixtures("spark")
@@ -93,21 +93,21 @@ def test_progress_of_a_run_and_status_of_its_checkpoint(folder: Path, capsys: py
     from dotr.runtimes.spark.run import run_spark
 
     session = SparkSession.active()
-    told: list[RunProgress] = []
+    reported: list[RunProgress] = []
     counted: list[Totals] = []
     foreign = Foreign()
     session.streams.addListener(foreign)
     try:
-        totals = run_spark(build(read_config("c.yaml"), fresh=False, on_spark=True), counted.append, told.append)
-        last = told[-1]
+        totals = run_spark(build(read_config("c.yaml"), fresh=False, on_spark=True), counted.append, reported.append)
+        last = reported[-1]
         assert [(each.name, each.watermark, each.ended) for each in last.inputs] == [("a", 199_000_000, True)]
-        assert any(standing.closed is not None and standing.closed < 199_000_000 for standing in told)
-        assert any(standing.batch is not None and standing.batch.state_rows == 2 for standing in told)
-        assert any(each.events >= 10 for standing in told for each in standing.stored)
-        assert last.stored == ()  # all of time is closed: no window looks back to anything
+        assert any(progress.closed is not None and progress.closed < 199_000_000 for progress in reported)
+        assert any(progress.batch is not None and progress.batch.state_rows == 2 for progress in reported)
+        assert any(each.events >= 10 for progress in reported for each in progress.stored)
+        assert last.stored == ()  # the stream has ended: all events are expired
         deadline = time.monotonic() + 120
         while not (batches := foreign.batches()) or json.loads(batches[-1].sources[0].endOffset)["time"] != LAST_MICRO:
-            assert time.monotonic() < deadline, "listeners are told in a thread of their own"
+            assert time.monotonic() < deadline, "Spark notifies listeners in a thread of its own"
             time.sleep(0.1)
         observed = [progress.observedMetrics["dotr"].asDict() for progress in batches]
         summed = {name: sum(each[name] for each in observed) for name in observed[0]}
@@ -159,10 +159,10 @@ def test_stop_finishes_the_batch_under_way(folder: Path, by: signal.Signals, cap
         os.killpg(process.pid, by)
     else:
         process.send_signal(by)
-    _, said = process.communicate()
-    assert process.returncode == 0, said
-    assert said.splitlines()[-1].startswith("Stopped: the output holds all batches so far; the same command goes on"), said
-    assert "Traceback" not in said
+    _, stderr = process.communicate()
+    assert process.returncode == 0, stderr
+    assert stderr.splitlines()[-1].startswith("Stopped: the output holds all batches so far; the same command goes on"), stderr
+    assert "Traceback" not in stderr
     assert (query / "commits" / str(under_way)).exists()
     assert last("commits") < 49
     assert main(["status", "out/checkpoint", "--quick", "--format", "json"]) == 0
@@ -193,7 +193,7 @@ def test_configuration_overrides_spark_submit_and_defaults(tmp_path: Path) -> No
         [str(Path(sys.executable).parent / "spark-submit"), *given, "conf.py"],
         cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert "told 7 4 RocksDBStateStoreProvider true false" in done.stdout, done.stderr
+    assert "conf 7 4 RocksDBStateStoreProvider true false" in done.stdout, done.stderr
 
 
 class TestStatusWithoutSpark:
@@ -207,9 +207,9 @@ class TestStatusWithoutSpark:
         (tmp_path / "dotr.json").write_text(json.dumps(layout))
         (tmp_path / "progress.json").write_text("torn")
         assert main(["status", str(tmp_path)]) == 0
-        said = capsys.readouterr().out
-        assert "No batch is written yet." in said
-        assert "Totals: none were kept." in said
+        output = capsys.readouterr().out
+        assert "No batch is written yet." in output
+        assert "Totals: none were kept." in output
 
     def test_missing_worker_python_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from dotr.runtimes.spark.session import start

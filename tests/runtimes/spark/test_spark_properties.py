@@ -62,7 +62,7 @@ def with_own_names(text: ProgramText, number: int) -> ProgramText:
 
 @cache
 def groups(features: Features, runs: int) -> list[tuple[list[ProgramText], list[Element]]]:
-    """For each run some programs and a stream of which each of them has something to say, and not too much; one at least has timers,
+    """For each run some programs and a stream, over which each of them has some output, and not too much; one at least has timers,
     where rules may look beyond their instant."""
     found: list[tuple[list[ProgramText], list[Element]]] = []
     waiting = deque(drawn(24 * runs, 1, features))
@@ -146,7 +146,7 @@ def compare(texts: Sequence[ProgramText], elements: Sequence[Element], run: int,
     there = run_spark(pipeline(tmp_path, "spark"), lambda totals: None)
     for output in ("out.ndjson", "out.nq"):
         assert text(tmp_path / "spark" / output) == text(tmp_path / "local" / output)
-    # In process, letters come in the order in which they were met.
+    # In process, dead letters are in the order of reading.
     letters = [sorted(text(tmp_path / engine / "rejected.ndjson").splitlines()) for engine in ("spark", "local")]
     assert letters[0] == letters[1]
     assert there == here

@@ -65,7 +65,7 @@ class TestFailedQuery:
             def once(*arguments: object) -> Exception | None:
                 found.append(len(list((tmp_path / "commits").iterdir())))
                 end = waiting.pop(0)
-                if isinstance(end, int):  # a batch is written, and then something goes
+                if isinstance(end, int):  # a batch is written, and then a worker is lost
                     offset = json.dumps(Offset(end, ()).to_json())
                     (tmp_path / "offsets" / str(end)).write_text(f"v1\n{{}}\n{offset}")
                     (tmp_path / "commits" / str(end)).write_text("v1\n{}")
@@ -172,7 +172,7 @@ class TestStandardInput:
         line = json.dumps({"time": 1, "graph": ""}).encode() + b"\n"
         assert copied_lines(tmp_path) is None
         assert spooled(line * 3, tmp_path, like) == (1, 4, line * 3)
-        (tmp_path / SPOOL / NEXT).unlink()  # the segment was there, and its number was not
+        (tmp_path / SPOOL / NEXT).unlink()  # the segment was written, its number was not
         assert copied_lines(tmp_path) == 3
         assert spooled(line * 2, tmp_path, like) == (4, 6, line * 2)
 

@@ -1,5 +1,5 @@
-"""Counts of rules and of events of other units on Spark, and what units with a key make: those of a run in process, over buckets, batches
-and restarts."""
+"""Counts of rules and of units, and the output of units with a key, on Spark: equal to those of a run in process, over buckets, batches and
+restarts."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
-    """The lines about rules and labels that a run ends with."""
+def rule_lines(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """The last lines of a run, on rules and labels."""
     assert main(["run", *arguments]) == 0
     lines = [line.replace(arguments[0], "CONFIG") for line in capsys.readouterr().err.splitlines()]
     return [line for line in lines if line.split()[0].rstrip(":") in ("Rule", *LABELS)]
@@ -91,17 +91,17 @@ def test_counts_on_spark_are_those_in_process(rules: str, others: list[str], fol
         ["Nothing", "Rise", "a.lars"] if others else []
     )
     expected = run_local(pipeline, lambda totals: None)
-    lines = said(capsys, "local.yaml", "--fresh", "--rules")
+    lines = rule_lines(capsys, "local.yaml", "--fresh", "--rules")
     assert len(lines) == len(pipeline.program.unit_names)
     assert sum(line.endswith(" events.") for line in lines) >= (6 if others else 1)
-    assert said(capsys, "spark.yaml", "--rules") == lines
+    assert rule_lines(capsys, "spark.yaml", "--rules") == lines
     assert joined(sorted((folder / "out").iterdir())) == (folder / "local.ndjson").read_text()
     stored = read_totals(folder / "ck")
     assert stored is not None
     assert stored.totals == expected
     assert stored.totals.rules == expected.rules != {}
     assert stored.totals.terms == expected.terms
-    assert said(capsys, "spark.yaml", "--rules") == lines, "a run that reads nothing more tells of all runs"
+    assert rule_lines(capsys, "spark.yaml", "--rules") == lines, "a run that reads nothing more reports all runs"
     assert own_counts(capsys) == dict.fromkeys(pipeline.program.unit_names, (0, 0)), "the figures of a run are its own"
 
 

@@ -173,15 +173,15 @@ class TestInOneJvm:
     def test_output_on_spark_equals_output_in_process(self, folder: Path, batch: int) -> None:
         from dotr.runtimes.spark.run import run_spark
 
-        told: list[Totals] = []
-        totals = run_spark(pipeline(folder, f"spark{batch}", batch), told.append)
+        reported: list[Totals] = []
+        totals = run_spark(pipeline(folder, f"spark{batch}", batch), reported.append)
         assert results(folder, f"spark{batch}") == results(folder, "local")
         assert rows(folder, f"spark{batch}") == rows(folder, "local")
         assert [row["graph"] for row in rows(folder, "local")] == [
             json.loads(line)["graph"] for line in results(folder, "local")[0].splitlines()
         ]
-        assert told[-1] == totals
-        assert len(told) == (1 if batch == 100_000 else len(told))
+        assert reported[-1] == totals
+        assert len(reported) == (1 if batch == 100_000 else len(reported))
         local = run_local(pipeline(folder, f"again{batch}", on_spark=False), lambda totals: None)
         assert totals == local
         assert totals.events > 20
@@ -271,9 +271,9 @@ class TestInOneJvm:
         from dotr.runtimes.spark.run import run_spark
 
         def stop(totals: Totals) -> None:
-            raise ZeroDivisionError("nobody can say this")
+            raise ZeroDivisionError("unexpected error")
 
-        with pytest.raises((RunFailed, ZeroDivisionError), match="nobody can say this"):
+        with pytest.raises((RunFailed, ZeroDivisionError), match="unexpected error"):
             run_spark(pipeline(folder, "failed"), stop)
 
 
@@ -322,9 +322,9 @@ def test_killed_and_restarted_run_gives_the_same_output(folder: Path) -> None:
         while process.poll() is None and (not output.exists() or len(list(output.glob("0*"))) < batches):
             time.sleep(0.02)
         os.killpg(process.pid, signal_number) if process.poll() is None else None
-        _, said = process.communicate()
-        assert "Traceback" not in said
-        assert "\tat " not in said
+        _, stderr = process.communicate()
+        assert "Traceback" not in stderr
+        assert "\tat " not in stderr
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert results(folder, "killed") == results(folder, "whole")

@@ -98,9 +98,9 @@ def test_large_output_equals_in_process(tmp_path: Path, monkeypatch: pytest.Monk
     with open("in.ndjson", "w") as file:
         for number in range(2 * count):
             file.write(json.dumps({"time": number // 3, "graph": f":k{number % 2} :value {number % 90} ."}) + "\n")
-    told = run_local(pipeline(PAIRS, "local.ndjson", on_spark=False), lambda totals: None)
-    assert told.events > 2 * RUN_SIZE
-    assert run_spark(pipeline(PAIRS, "out", on_spark=True), lambda totals: None) == told
+    totals = run_local(pipeline(PAIRS, "local.ndjson", on_spark=False), lambda totals: None)
+    assert totals.events > 2 * RUN_SIZE
+    assert run_spark(pipeline(PAIRS, "out", on_spark=True), lambda totals: None) == totals
     written = sorted(Path("out").iterdir())
     assert len(written) == 1
     assert written[0].read_bytes() == Path("local.ndjson").read_bytes()

@@ -76,8 +76,8 @@ def test_stateless_output_is_the_same_after_a_crash(batch: int, tmp_path: Path, 
 
     with pytest.raises(Exception, match="enough"):
         run_spark(pipeline(tmp_path, "spark", batch, rules="direct.dotr"), crash)
-    told: list[RunProgress] = []
-    run_spark(pipeline(tmp_path, "spark", batch, rules="direct.dotr"), lambda totals: None, told.append)
+    progress: list[RunProgress] = []
+    run_spark(pipeline(tmp_path, "spark", batch, rules="direct.dotr"), lambda totals: None, progress.append)
     assert results(tmp_path, "spark") == results(tmp_path, "local")
     checkpoint = tmp_path / "spark" / "checkpoint"
     assert not (checkpoint / "query" / "state").exists()
@@ -86,7 +86,7 @@ def test_stateless_output_is_the_same_after_a_crash(batch: int, tmp_path: Path, 
         "Both",
         "Together",
     }
-    assert (told[-1].stored, told[-1].state_bytes) == ((), 0)
+    assert (progress[-1].stored, progress[-1].state_bytes) == ((), 0)
     capsys.readouterr()
     assert main(["status", str(checkpoint), "--format", "json"]) == 0
     status = json.loads(capsys.readouterr().out)
@@ -98,7 +98,7 @@ def test_stateless_output_is_the_same_after_a_crash(batch: int, tmp_path: Path, 
 
 @pytest.mark.usefixtures("spark")
 def test_large_stateless_output_is_spilled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few hundred elements of one instant are paired with each other."""
+    """350 elements of one instant are paired with each other."""
     from dotr.runtimes.spark.run import run_spark
     from dotr.runtimes.spark.spilled_rows import RUN_SIZE
 
@@ -108,9 +108,9 @@ def test_large_stateless_output_is_spilled(tmp_path: Path, monkeypatch: pytest.M
     with open("in.ndjson", "w") as file:
         for number in range(350):
             file.write(json.dumps({"time": 1, "graph": f"[] :room :r{number % 3} ; :value {number} ."}) + "\n")
-    told = run_local(built("in.ndjson", "local.ndjson", on_spark=False), lambda totals: None)
-    assert told.events > 2 * RUN_SIZE
-    assert run_spark(built("in.ndjson", "out", on_spark=True), lambda totals: None) == told
+    expected = run_local(built("in.ndjson", "local.ndjson", on_spark=False), lambda totals: None)
+    assert expected.events > 2 * RUN_SIZE
+    assert run_spark(built("in.ndjson", "out", on_spark=True), lambda totals: None) == expected
     (written,) = Path("out").iterdir()
     assert written.read_bytes() == Path("local.ndjson").read_bytes()
     assert not Path("ck/waiting").exists()
@@ -152,7 +152,8 @@ def test_rules_change_between_stateless_and_stateful(
     Path("in.ndjson").write_text("".join(elements))
 
     def run(rules: str, batches: int) -> tuple[int, int, int]:
-        """Some batches, of which the last is cut off; the layers and the generation of the query, and how far it came."""
+        """Run a number of batches (0: to the end), of which the last is cut off. Returns the layers and the generation of the query,
+        and the last closed second."""
         seen: list[Totals] = []
 
         def stop(totals: Totals) -> None:
@@ -187,9 +188,9 @@ def test_rules_change_between_stateless_and_stateful(
     assert plan(HIGH + OF).endswith("The run goes on as it is.\n")
     assert run(HIGH + OF, 2)[:2] == (2, 0)
 
-    said = plan(HIGH + OF + BOTH)
-    assert "rule Both starts empty: it is new\n" in said
-    assert "layout (no stateful operator, not 2). Its rules keep no state: nothing moves, and what there was goes.\n" in said
+    without_state = plan(HIGH + OF + BOTH)
+    assert "rule Both starts empty: it is new\n" in without_state
+    assert "layout (no stateful operator, not 2). Its rules keep no state: nothing moves, and what there was goes.\n" in without_state
     layers, generation, first = run(HIGH + OF + BOTH, 2)
     assert (layers, generation) == (0, 1)
     assert main(["status", "ck"]) == 0
@@ -214,9 +215,9 @@ def test_rules_change_between_stateless_and_stateful(
     whole = in_process(HIGH + OF + BOTH, "in.ndjson", "whole.ndjson")
     assert lines_of_rules(got, "High") == lines_of_rules(whole, "High")
     assert lines_of_rules(got, "Together") == lines_of_rules(whole, "Together", until=third)
-    begun = json.loads(lines_of_rules(got, "Both")[0])["time"] - 1
-    assert lines_of_rules(got, "Both") == lines_of_rules(whole, "Both", after=begun)
-    assert begun < first < second < third
+    added_at = json.loads(lines_of_rules(got, "Both")[0])["time"] - 1
+    assert lines_of_rules(got, "Both") == lines_of_rules(whole, "Both", after=added_at)
+    assert added_at < first < second < third
     Path("some.ndjson").write_text("".join(line for line in elements if first < json.loads(line)["time"] <= second))
     rising = in_process(RISE, "some.ndjson", "rising.ndjson")
     assert lines_of_rules(got, "Rise") == rising

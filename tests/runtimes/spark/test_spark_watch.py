@@ -78,7 +78,7 @@ def test_watched_folder_continues_after_a_restart(tmp_path: Path, monkeypatch: p
     (tmp_path / "c.yaml").write_text(CONFIG)
     put(tmp_path, "a.ndjson", 1, 3, 5)
 
-    def happen() -> None:
+    def extend_inputs() -> None:
         try:
             time.sleep(1)
             put(tmp_path, "b.ndjson", 2, 4)
@@ -88,17 +88,17 @@ def test_watched_folder_continues_after_a_restart(tmp_path: Path, monkeypatch: p
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 
-    world = threading.Thread(target=happen)
-    world.start()
+    thread = threading.Thread(target=extend_inputs)
+    thread.start()
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path)
-    world.join()
+    thread.join()
     planned = sorted(json.loads(file.read_text().splitlines()[1])["batchTimestampMs"] for file in batches(tmp_path))
     assert len(planned) > 1
-    # Spark begins a batch at the first multiple of its trigger (1.5 s) behind the beginning of the last one, or later.
+    # Spark starts a batch at the first multiple of its trigger (1.5 s) after the start of the last one, or later.
     assert all(after // 1_500 > before // 1_500 for before, after in pairwise(planned))
     put(tmp_path, "c.ndjson", 8, 10)
-    put(tmp_path, "aa.ndjson", 12)  # its name says that it comes first
+    put(tmp_path, "aa.ndjson", 12)  # first by name, though it appears last
     run(tmp_path, "input.0.watch=false")
     assert [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3, 4, 5]
     letters = {(each["reason"], each["file"], each["line"], each["time"]) for each in read(tmp_path, "dead.ndjson")}

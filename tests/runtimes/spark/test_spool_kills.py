@@ -1,4 +1,4 @@
-"""The server of an input killed with -9 while many clients send: what was answered with 202 is in the spool, once.
+"""The server of an input killed with -9 while many clients send: each message that was answered with 202 is in the spool once.
 
 `DOTR_KILLS=100` kills it that often.
 """
@@ -26,7 +26,7 @@ CLIENTS = 6
 
 
 class Client(threading.Thread):
-    """A client that sends one numbered message after the other, each once; what has no answer is in doubt."""
+    """A client that sends one numbered message after the other, each once; one without an answer is in doubt."""
 
     def __init__(self, name: int, port: int, stop: threading.Event) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def test_accepted_messages_outlive_kills(tmp_path: Path) -> None:
         stop.set()
         for client in clients:
             client.join()
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as server:  # it mends the spool
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as server:  # its start repairs the spool
         assert server.stdout is not None
         server.stdout.readline()
         server.kill()

@@ -1,4 +1,4 @@
-"""Batches over spooled messages of several elements, however they are cut: those of the messages in one piece."""
+"""Batches over spooled messages of several elements have, however they are cut, the elements of the messages in one piece."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ def read_batch(spec: InputFile, folder: Path, start: Offset, cuts: Sequence[Cut]
     for cut in cuts:
         task = Task.of_json(Task.of_cut(start, cut, cuts[-1].time, lambda _, first, last: segments.paths(first, last)).to_json())
         start = Offset.of_json(Offset(cut.time, cut.positions).to_json())
-        for stretch in task.ranges:
+        for input_range in task.ranges:
             elements: list[Element] = []
-            admit(range_files(framed, stretch, trace=False), stretch, task.after, task.until, elements, dead)
+            admit(range_files(framed, input_range, trace=False), input_range, task.after, task.until, elements, dead)
             found += [(each.time, each.triples[0][0]) for each in elements]
     return sorted(found), sorted((letter.line, letter.reason.value, letter.why) for letter in dead)
 
 
 def in_batches(spec: InputFile, folder: Path, parts: Sequence[Sequence[bytes]], size: int, tasks: int) -> Found:
-    """Each part is spooled by a process of its own, and each batch planned by one, once more from its offsets."""
+    """Each part is spooled by a new spool. Each batch is planned by a new plan, and then again from its offsets."""
     found: list[tuple[int, str]] = []
     dead: list[tuple[int, str, str]] = []
     offset = Offset.start(1)

@@ -56,7 +56,7 @@ def has_stages_and_output(rules: str, elements: Sequence[Element], background: P
 
 
 def with_own_names(rules: str, number: int) -> str:
-    """The program with rules and events that no other one of the run has."""
+    """The program with names of rules and events that are unique in the run."""
     return re.sub(r"\b([RE]\d)(Alike\d)?\b", rf"\1\2of{number}", rules)
 
 
@@ -111,7 +111,7 @@ def test_staged_programs_on_spark_equal_in_process(number: int, background: Path
     assert here.events
     for output in ("out.ndjson", "out.nq"):
         assert text(tmp_path / "spark" / output) == text(tmp_path / "local" / output)
-    # In process, letters come in the order in which they were met.
+    # In process, dead letters are in the order of reading.
     letters = [sorted(text(tmp_path / engine / "rejected.ndjson").splitlines()) for engine in ("spark", "local")]
     assert letters[0] == letters[1]
     assert (there.instants, there.events, there.dead_letters) == (here.instants, here.events, here.dead_letters)

@@ -1,4 +1,4 @@
-"""A program with queries goes on after a change: unchanged queries keep their windows, others start empty."""
+"""A program with queries continues after a change: unchanged queries keep their windows, others start empty."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_unchanged_queries_keep_their_state(tmp_path: Path, monkeypatch: pytest.
     changed = pipeline(*new, "out", on_spark=True)
     lines = plan(changed)
     assert lines[-1].endswith("The state of 3 of 6 rules and queries moves to a new folder in the checkpoint."), lines
-    told = [line for line in lines if line.partition(" ")[0] in ("rule", "query")]
-    assert told == [
+    verdicts = [line for line in lines if line.partition(" ")[0] in ("rule", "query")]
+    assert verdicts == [
         "query Fresh starts empty: it is new",
         "rule Low starts empty: it is new",
         "query Many starts empty: it has changed",

@@ -52,8 +52,8 @@ SPEC = ProgramSpec((Document("q.rspql", QUERIES), Document("r.dotr", RULES)))
 PREFIXES = {"": "http://example.org/"}
 RANDOM_PREFIXES = {**PREFIXES, "owl": "http://www.w3.org/2002/07/owl#", "rdfs": "http://www.w3.org/2000/01/rdf-schema#"}
 
-# Rules below a query below rules; CONSTRUCT read by a query; anchors that wait feed queries after the last instant, one of
-# them through a query that reports at content changes alone.
+# Rules below a query below rules; CONSTRUCT read by a query. Delayed anchors feed queries after the last instant, one of them
+# through a query that reports at content changes only.
 MIXED_QUERIES = """\
 PREFIX : <http://example.org/>
 REGISTER RSTREAM Recent AS SELECT ?x (COUNT(*) AS ?n)
@@ -123,7 +123,7 @@ def instants_of_stream(seed: int) -> list[tuple[Micros, list[tuple[Triple, ...]]
     ]
 
 
-def in_one_piece(spec: ProgramSpec, instants: Instants) -> list[Firing]:
+def by_one_engine(spec: ProgramSpec, instants: Instants) -> list[Firing]:
     engine = Engine(compile_program(spec), Clock())
     firings = [firing for time, graphs in instants for firing in engine.step(time, graphs)[0]]
     return firings + [firing for moment in engine.finish() for firing in moment]
@@ -138,10 +138,10 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_any_batching_in_any_buckets_gives_what_one_engine_gives(name: str, seed: int) -> None:
+def test_any_batches_and_buckets_equal_one_engine(name: str, seed: int) -> None:
     spec, rules = PROGRAMS[name]
     instants = instants_of_stream(seed)
-    expected = in_one_piece(spec, instants)
+    expected = by_one_engine(spec, instants)
     assert {firing.rule for firing in expected} == rules
     chance = random.Random(seed)
     for count, buckets in ((0, 1), (3, 2), (len(instants) - 1, 3), (9, 5)):
@@ -150,7 +150,7 @@ def test_any_batching_in_any_buckets_gives_what_one_engine_gives(name: str, seed
 
 
 def compare(spec: ProgramSpec, elements: Sequence[tuple[float, str, str]], chance: random.Random) -> None:
-    """One engine gives what layers in buckets give; elements are seconds, the name of the stream, and Turtle."""
+    """Compare layers in buckets with one engine. Elements are seconds, the name of the stream, and Turtle."""
     try:
         compiled = compile_program(spec)
     except Refused:
@@ -165,7 +165,7 @@ def compare(spec: ProgramSpec, elements: Sequence[tuple[float, str, str]], chanc
         note(f"{document.name}:\n{document.text}")
     note(str((cuts, elements)))
     seed, buckets = chance.randrange(1 << 30), chance.choice([1, 2, 3])
-    assert in_layers(spec, instants, cuts, buckets, seed) == in_one_piece(spec, instants)
+    assert in_layers(spec, instants, cuts, buckets, seed) == by_one_engine(spec, instants)
 
 
 def spec_of(files: Mapping[str, str], datalog: str, entailment: str, origin: int = 0) -> ProgramSpec:
@@ -176,27 +176,27 @@ def spec_of(files: Mapping[str, str], datalog: str, entailment: str, origin: int
 
 @given(continuous_programs(), st.randoms(use_true_random=False))
 @examples(8)
-def test_random_queries_in_layers_give_what_one_engine_gives(program: ContinuousProgram, chance: random.Random) -> None:
+def test_random_queries_in_layers_equal_one_engine(program: ContinuousProgram, chance: random.Random) -> None:
     files = {"q.rspql": program.queries, "r.dotr": program.rules}
     compare(spec_of(files, program.datalog, program.entailment, program.origin * SECOND), program.elements, chance)
 
 
 @given(lars_programs(), st.randoms(use_true_random=False))
 @examples(6)
-def test_random_lars_files_in_layers_give_what_one_engine_gives(program: LarsProgram, chance: random.Random) -> None:
+def test_random_lars_files_in_layers_equal_one_engine(program: LarsProgram, chance: random.Random) -> None:
     files = {"a.lars": program.first, "b.lars": program.later, "r.dotr": program.rules, "q.rspql": program.queries}
     compare(spec_of(files, program.datalog, "none"), [(at, "in", turtle) for at, turtle in program.elements], chance)
 
 
 @given(temporal_programs(), st.randoms(use_true_random=False))
 @examples(6)
-def test_random_units_of_ep_sparql_in_layers_give_what_one_engine_gives(program: TemporalProgram, chance: random.Random) -> None:
+def test_random_epsparql_units_in_layers_equal_one_engine(program: TemporalProgram, chance: random.Random) -> None:
     files = {"q.epsparql": program.units, "r.dotr": program.rules}
     compare(spec_of(files, program.datalog, program.entailment), [(at, "in", turtle) for at, turtle in program.elements], chance)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_elements_of_windows_in_segments(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elements_of_windows_are_written_in_segments(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, constant, value in (
         (unit_state, "INSIDE", 3),
         (segment_store, "RECENT_BATCHES", 2),
@@ -206,11 +206,11 @@ def test_elements_of_windows_in_segments(name: str, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(module, constant, value)
     instants = instants_of_stream(5)
     cuts = list(range(1, len(instants), 2))
-    assert in_layers(PROGRAMS[name][0], instants, cuts, 2, 5) == in_one_piece(PROGRAMS[name][0], instants)
+    assert in_layers(PROGRAMS[name][0], instants, cuts, 2, 5) == by_one_engine(PROGRAMS[name][0], instants)
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_layer_that_time_cannot_fire_keeps_its_pages(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_layer_without_timers_keeps_its_pages(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, constant, value in (
         (bucket_state, "SMALL", 2),
         (paged_state, "MAX_UNPAGED", 3),
@@ -225,7 +225,7 @@ def test_a_layer_that_time_cannot_fire_keeps_its_pages(seed: int, monkeypatch: p
         end = min(start + 3, len(instants))
         firings += run.batch(instants[start:end], LAST_MICRO if end == len(instants) else instants[end][0] - 1)
         paged |= {number // 2 for cache in run.caches for (_, number), each in cache.items() if each.pages.page_count > 1}
-    assert firings == in_one_piece(PAGED, instants)
+    assert firings == by_one_engine(PAGED, instants)
     assert paged == {0, 2}
 
 
@@ -237,8 +237,8 @@ LONG_WINDOWS = {
 
 
 @pytest.mark.parametrize("name", LONG_WINDOWS)
-def test_a_batch_writes_what_came(name: str) -> None:
-    """A window of four thousand elements, of which a batch brings forty and takes forty."""
+def test_batch_writes_its_new_entries_only(name: str) -> None:
+    """A window of 4,000 elements, to which a batch adds 40 and of which 40 expire."""
     run = LayeredRun(ProgramSpec((Document(name, LONG_WINDOWS[name]),)), buckets=1)
     (store,) = run.stores[0]
     written = []
@@ -248,11 +248,11 @@ def test_a_batch_writes_what_came(name: str) -> None:
         graphs = [FedGraph.on("s", ((thing, "<http://example.org/v>", f'"{now}"'),)) for now, thing in enumerate(things, start)]
         run.batch([(now * SECOND, [graph]) for now, graph in enumerate(graphs, start)], (start + 40) * SECOND - 1)
         written.append(store.written - before)
-    held = sum(map(len, store.entries.values()))
-    assert held > 100_000
+    size = sum(map(len, store.entries.values()))
+    assert size > 100_000
     batches = sorted(written[-40:])
-    assert batches[20] < held / 40
-    assert sum(batches) / 40 < held / 8, "a segment is written again with each doubling"
+    assert batches[20] < size / 40
+    assert sum(batches) / 40 < size / 8, "a segment is written again with each doubling"
 
 
 CONFIG = """\

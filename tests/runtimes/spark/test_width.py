@@ -1,4 +1,4 @@
-"""The number of buckets of a start, as `dotr plan` tells it before."""
+"""The number of buckets of the next start, as `dotr plan` prints it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def planned(capsys: pytest.CaptureFixture[str], *settings: str) -> list[str]:
 
 @pytest.mark.usefixtures("checkpoint")
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "expected"),
     [
         (["spark.master=local[4]"], [STAYS]),
         (["spark.master=local[5]"], ["The state moves from 4 to 5 buckets: local[5] has 5 cores."]),
@@ -88,16 +88,16 @@ def planned(capsys: pytest.CaptureFixture[str], *settings: str) -> list[str]:
         ),
     ],
 )
-def test_plan_tells_what_a_start_does(settings: list[str], said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert planned(capsys, *settings) == said
+def test_plan_prints_the_move_of_the_next_start(settings: list[str], expected: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert planned(capsys, *settings) == expected
 
 
 @pytest.mark.usefixtures("checkpoint")
-def test_other_groups_move_the_state(capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_number_of_groups_moves_the_state(capsys: pytest.CaptureFixture[str]) -> None:
     assert planned(capsys, "spark.groups=2", "spark.buckets=4") == ["The state of 2 of 2 rules moves to a new folder in the checkpoint."]
 
 
-def test_a_resized_query_is_a_generation_of_its_own(checkpoint: Checkpoint) -> None:
+def test_resized_query_is_a_new_generation(checkpoint: Checkpoint) -> None:
     stored = checkpoint.layout
     assert stored is not None
     resized = checkpoint.resized(stored, 2)
@@ -110,7 +110,7 @@ def test_a_resized_query_is_a_generation_of_its_own(checkpoint: Checkpoint) -> N
     assert sorted(path.name for path in Path("ck").iterdir() if path.is_dir()) == ["query"]
 
 
-def test_the_format_is_that_of_earlier_releases_where_no_rule_is_spread_anew(checkpoint: Checkpoint) -> None:
+def test_format_is_that_of_earlier_releases_without_rules_in_stages(checkpoint: Checkpoint) -> None:
     assert json.loads(Path("ck/dotr.json").read_text())["format"] == 2
     grouped = build(read_config("c.yaml", ["spark.groups=2"]), fresh=False, on_spark=True)
     schema = state_schema(grouped.program)

@@ -1,4 +1,4 @@
-"""What Spark's Python processes import: PySpark from its package, dotr before the fork, no pandas."""
+"""Imports of Spark's Python processes: PySpark from its package, dotr before the fork, no pandas."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_pyspark_comes_from_the_installed_package(tmp_path: Path) -> None:
     assert [each.name for each in (tmp_path / "spark").iterdir()] == [made.name]
 
 
-def test_links_that_lead_nowhere_are_made_again(tmp_path: Path) -> None:
+def test_broken_links_are_made_again(tmp_path: Path) -> None:
     home = spark_home()
     assert home is not None
     made = unpacked_home(home, tmp_path)
@@ -75,7 +75,7 @@ def test_only_executors_in_the_driver_s_process_get_links(tmp_path: Path, monkey
     assert not starts_locally(None, tmp_path)
 
 
-def test_the_environment_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
     for before in (None, "/opt/spark"):
@@ -104,14 +104,14 @@ def test_nothing_that_starts_threads_is_imported_before_a_fork() -> None:
 
 ROWS = """
 import json, sys
-from dotr.runtimes.spark.pandas_probe import OWN_WORKERS, answer_probe
+from dotr.runtimes.spark.pandas_probe import OWN_WORKERS, suppress_pandas_probe
 from dotr.runtimes.spark.rows import SparkRow, record_batch
 record_batch([SparkRow(1, 2, 3, b"x")])
 after_rows = "pandas" in sys.modules
-answer_probe()
+suppress_pandas_probe()
 elsewhere = "pyarrow.pandas_compat" in sys.modules or "pandas" in sys.modules
 OWN_WORKERS.append(True)
-answer_probe()
+suppress_pandas_probe()
 import pyarrow as pa
 pa.RecordBatch.from_pylist([{"a": 1}])
 answered = "pandas" in sys.modules
