@@ -70,7 +70,7 @@ def _check(options: argparse.Namespace) -> None:
         if options.name or options.rule or options.where:
             raise refuse("C219", "--triple asks about a triple, the other options about an event", None, hint)
     elif options.name is None and options.rule is None and (options.at is None or options.where):
-        raise refuse("C219", "nothing is asked about", None, hint)
+        raise refuse("C219", "no event and no triple is given", None, hint)
     if options.depth is not None and options.depth < 0:
         raise refuse("C219", f"--depth {options.depth} is negative", None, "0 shows the first line alone.")
 

@@ -153,7 +153,7 @@ class MqttSection(Section):
         description="the name of the client and its session at the broker, one for each run; made from the names of pipeline and input "
         "(output) if none",
     )
-    qos: Literal[0, 1] = Field(default=1, description="1: at least once; 0: promises nothing")
+    qos: Literal[0, 1] = Field(default=1, description="1: at least once; 0: at most once")
 
     @model_validator(mode="before")
     @classmethod

@@ -484,7 +484,7 @@ def _over_background(layout: Layout, rules: RuleSet, over: StaticLimitExceeded) 
     role = next((role for rule in of_rules for role in roles(rule) if role.source == over.source), None)
     return Diagnostic(
         "D504",
-        f"the query of {role.label if role else 'a label'} makes too much of the background alone: {over}",
+        f"the query of {role.label if role else 'a label'} has too many answers over the background alone: {over}",
         role.span if role else None,
         "Add a pattern that only the stream can match, or join what is listed side by side; else raise `limits`.",
     )
@@ -498,7 +498,7 @@ def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
             "D503",
             f"{placed.rule.anchor.label} never ticks: the background has no answer to its query",
             placed.rule.anchor.span,
-            "Its query is asked of the background alone, not of the stream. Is a graph missing in `knowledge`?",
+            "Its query reads the background alone, not the stream. Is a graph missing in `knowledge`?",
             Severity.WARNING,
         )
         for layer in layout.layers

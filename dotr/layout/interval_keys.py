@@ -69,7 +69,7 @@ def interval_key(query: TemporalQuery) -> UnitKey:
 def _reason(query: TemporalQuery) -> str:
     """The reason for which a unit has one partition."""
     if query.where is None or isinstance(query.form, InstantAnswers):
-        return "it is asked of each instant as a whole"
+        return "it is evaluated over each instant as a whole"
     operators = list(combinations(query.where))
     if not operators:
         return "its solutions have no variable that is always bound"

@@ -28,7 +28,7 @@ def _loss_warnings(config: Config, number: int) -> Iterator[Diagnostic]:
     if mqtt.qos == 0:
         yield Diagnostic(
             "I114",
-            f"input {section.name} has qos 0, which promises nothing: what comes while the connection is lost is lost",
+            f"input {section.name} has qos 0, without guarantee: messages that arrive while the connection is lost are lost",
             config.files.tree.key_span(("input", number, "mqtt", "qos")),
             "Leave it out (1: at least once), or accept it: report: { accept: [I114] }",
             Severity.WARNING,

@@ -230,7 +230,7 @@ class _RequestHandler:
         messages = self._messages(request, await self._body(request), lines=lines)
         stored = asyncio.get_running_loop().create_future()
         if not self._inbox.offer(messages, _setter(stored)):
-            raise _ErrorResponse(429, "there is no room for it now", Retry_After=_RETRY_AFTER)
+            raise _ErrorResponse(429, "the inbox is full; try again later", Retry_After=_RETRY_AFTER)
         try:
             await asyncio.wait_for(stored, _STORED_SECONDS)
         except TimeoutError:
@@ -243,7 +243,7 @@ class _RequestHandler:
         if sum(len(name) + len(value) for name, value in request.raw_headers) > _HEADER_BYTES:
             raise _ErrorResponse(431, f"its headers have more than {_HEADER_BYTES:,} bytes")
         if request.path != source.listen.path:
-            raise _ErrorResponse(404, "there is nothing here")
+            raise _ErrorResponse(404, "no input has this path")
         if request.method != "POST":
             raise _ErrorResponse(405, "messages are sent here by POST", Allow="POST")
         if self._digests and not self._has_token(request.headers.get("Authorization", "")):

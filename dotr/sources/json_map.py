@@ -102,7 +102,7 @@ def value_text(value: object) -> str:
 
 
 def _no_value(value: object) -> str:
-    return f"{'an object' if isinstance(value, dict) else 'a list'} stands where the map needs a value"
+    return f"{'an object' if isinstance(value, dict) else 'a list'} is found where the map needs a value"
 
 
 def items_of(value: object) -> Sequence[Any]:
@@ -115,7 +115,7 @@ def items_of(value: object) -> Sequence[Any]:
         return ()
     if isinstance(value, list):
         return value
-    raise ValueError(f"{'an object' if isinstance(value, dict) else 'a value'} stands where the map needs a list")
+    raise ValueError(f"{'an object' if isinstance(value, dict) else 'a value'} is found where the map needs a list")
 
 
 def sent_value(message: Message | None, path: str) -> str | None:

@@ -72,5 +72,5 @@ def _united_entry(entries: Sequence[StoredEvent]) -> StoredEvent:
     """The entry with the triples of the entries of all parts."""
     first, ordinal, (counted, *_) = entries[0]
     if any(time != first or values[0] != counted for time, _, values in entries):
-        raise StateError("the buckets of a query have come to different times")
+        raise StateError("the buckets of a query have reached different times")
     return first, ordinal, (counted, *(term for _, _, values in entries for term in values[1:]))

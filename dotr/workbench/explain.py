@@ -63,13 +63,13 @@ def text(explained: Explanation) -> Iterator[str]:
     yield explained.title
     yield f"Background: {explained.knowledge}."
     if explained.rules and not explained.stateful:
-        yield "Nothing is remembered after its instant: on Spark the tasks that read the input run all rules, with no stateful operator."
+        yield "No state outlives an instant: on Spark the tasks that read the input run all rules, with no stateful operator."
     for query in explained.queries:
         yield ""
         yield from _query(query)
     if explained.unread:
         yield ""
-        yield f"Read by no rule, and asked by rule tests alone: {', '.join(explained.unread)}"
+        yield f"Read by no rule, evaluated in rule tests only: {', '.join(explained.unread)}"
     for continuous in explained.continuous:
         yield ""
         yield from lines_of(continuous)
@@ -85,7 +85,7 @@ def text(explained: Explanation) -> Iterator[str]:
 
 
 def _query(query: QueryExplanation) -> Iterator[str]:
-    shared = "" if len(query.rules) == 1 else ", asked once for all of them"
+    shared = "" if len(query.rules) == 1 else ", evaluated once for all of them"
     yield f"Query {query.number}: {', '.join(query.labels)} of {', '.join(query.rules)}{shared}"
     yield f"  asked      {query.how}"
     if query.triggers:

@@ -136,7 +136,7 @@ def _partition(query: TemporalQuery, unit: IntervalUnit) -> str:
     keys = operand_keys(query)
     if keys is None:
         return (
-            "any: it is asked of each instant"
+            "any: it is evaluated over each instant"
             if isinstance(query.form, InstantAnswers)
             else f"one partition, on one core: {unit.key.reason}"
         )

@@ -46,7 +46,11 @@ def plan(pipeline: Pipeline) -> list[str]:
     needs = f"The program needs another layout ({_operators(required.layers)}, not {kept or 'none'}). " if kept != required.layers else ""
     kept_state = sum(verdict.fate is StateFate.KEPT for verdict in found.verdicts), len(found.after.states)
     if not required.layers:
-        moves = "Its rules keep no state: nothing moves, and what there was goes." if kept else "No rule keeps any state: nothing moves."
+        moves = (
+            "Its rules keep no state: nothing moves, and the stored state is dropped."
+            if kept
+            else "No rule keeps any state: nothing moves."
+        )
     elif not kept:
         moves = "The rules before it kept no state: nothing moves."
     else:

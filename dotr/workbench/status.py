@@ -68,7 +68,7 @@ def _lines(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
     elif checkpoint.closed is not None:
         yield f"Closed up to {_time_text(checkpoint, checkpoint.closed)}"
     if checkpoint.totals is None:
-        yield "Totals: none were kept."
+        yield "Totals: none stored."
     else:
         totals = checkpoint.totals.totals
         yield (

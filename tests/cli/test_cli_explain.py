@@ -107,7 +107,7 @@ def test_stateless_rules_are_explained(project: Project) -> None:
     rules += "rule One define O = [ ?x a :O ] from A and each A as B within [0, 0] from A with O.?x = B.?x\n"
     rules += "rule Two define T = [ ?x a :T ] from O with T.?x = O.?x\n"
     project.write("now.dotr", rules)
-    text = "\nNothing is remembered after its instant: on Spark the tasks that read the input run all rules, with no stateful operator.\n"
+    text = "\nNo state outlives an instant: on Spark the tasks that read the input run all rules, with no stateful operator.\n"
     assert text in explained(project, "now.dotr")
     project.write("now.dotr", rules.replace("[0, 0]", "[0, 1 s]"))
     assert "with no stateful operator" not in explained(project, "now.dotr")
@@ -124,8 +124,8 @@ def test_shared_and_full_queries_are_explained(project: Project) -> None:
         "rule Two define P = [ ?x a :P ] from A and each B within 1 h 30 s from A with P.?x = B.?y\n",
     )
     text = explained(project, "two.dotr")
-    assert "Query 1: A of One, Two, asked once for all of them\n" in text
-    assert "Read by no rule, and asked by rule tests alone: Idle\n" in text
+    assert "Query 1: A of One, Two, evaluated once for all of them\n" in text
+    assert "Read by no rule, evaluated in rule tests only: Idle\n" in text
     assert "  each B (query 2) within (0, 1 h 30 s] from A\n" in text
     assert "  partition  any: each anchor is on its own, for there is no clause\n  layer      0: it reads no events of rules\n" in text
     assert "  state      none\n" in text

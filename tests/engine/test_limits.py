@@ -135,7 +135,7 @@ def test_the_background_alone_may_have_as_many_answers_as_an_instant() -> None:
 def test_program_with_static_answers_over_the_limit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "g.nt").write_text("".join(f"{' '.join(triple)} .\n" for triple in crossed(40)))
     spec = ProgramSpec((Document("r.dotr", RULES),), graphs=(str(tmp_path / "g.nt"),), limits=Limits(rows=1_599))
-    with pytest.raises(Refused, match="D504 the query of Both makes too much of the background alone: more than 1,599 rows"):
+    with pytest.raises(Refused, match="D504 the query of Both has too many answers over the background alone: more than 1,599 rows"):
         compile_program(spec)
     assert compile_program(replace(spec, limits=Limits(rows=1_600)))
 

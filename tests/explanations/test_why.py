@@ -324,7 +324,7 @@ def test_a_case_of_a_rule_test_has_lines_of_the_test(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "C219 nothing is asked about"),
+        ((), "C219 no event and no triple is given"),
         (("--triple", ":a :b :c"), "C219 --triple needs the time of an instant"),
         (("--triple", ":a :b", "--at", "0"), "C219 :a :b is no triple"),
         (("--triple", ":a :b :c", "--at", "0", "--rule", "Leak"), "C219 --triple asks about a triple"),

@@ -204,7 +204,7 @@ class _EventReader:
         known = in_scope(triples)
         for condition, place in reading.condition_places.items():
             for name in [each for each in free_variables(condition) if each not in known]:
-                hint = "A FILTER of an EVENT knows the variables of its own triples. Write it beside MATCH, behind its }."
+                hint = "A FILTER of an EVENT can use the variables of its own triples only. Write it beside MATCH, behind its }."
                 reading.problem(WindowCode.FOREIGN_VARIABLE, f"?{name} is no variable of this EVENT", place, hint)
         return pattern
 

@@ -74,7 +74,7 @@ class ContinuousReader(QueryReader):
     def _match(self, token: Token) -> Pattern:
         if self.no_references:
             hint = "Write it directly between the braces of WHERE; join it with other patterns by common variables."
-            self.problem(WindowCode.MISPLACED_MATCH, "MATCH stands in the WHERE group itself", token.span, hint)
+            self.problem(WindowCode.MISPLACED_MATCH, "MATCH is allowed directly in the WHERE group only", token.span, hint)
         try:
             block = read_match(token, self.scan, self.window)
         except Refused as refused:

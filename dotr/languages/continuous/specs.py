@@ -259,7 +259,7 @@ def _read_time(cursor: Cursor, unit: Unit) -> Micros | None:
             return None
         time = int(value.instant * 1_000_000 // 1)
     if not -LAST_MICRO < time < LAST_MICRO:
-        cursor.report(WindowCode.NO_TIME, f"{clipped(text)} is no time that can be", span, "Is time.unit right?")
+        cursor.report(WindowCode.NO_TIME, f"{clipped(text)} is outside the range of times", span, "Is time.unit right?")
         return None
     return time
 
@@ -292,7 +292,7 @@ def _is_first(cursor: Cursor, spec: WindowSpec, option: str, first: int) -> bool
     """Record the place of an option; False, with an error, if the window has the option already."""
     place = cursor.span_since(first)
     if option in spec.places:
-        cursor.report(WindowCode.OPTION_TWICE, f"{option} stands twice", place, "Leave one of them out.")
+        cursor.report(WindowCode.OPTION_TWICE, f"{option} is given twice", place, "Leave one of them out.")
         return False
     spec.places[option] = place
     return True
@@ -312,7 +312,7 @@ def _read_policies(cursor: Cursor, unit: Unit) -> ReportPolicies:
             length = read_length(cursor, unit, _AFTER_LENGTH)
             period = length if period is None else period
         if policy in seen:
-            cursor.report(WindowCode.OPTION_TWICE, f"{policy} stands twice", cursor.span_since(first), "Leave one of them out.")
+            cursor.report(WindowCode.OPTION_TWICE, f"{policy} is given twice", cursor.span_since(first), "Leave one of them out.")
         seen.add(policy)
         if not cursor.take_words("AND"):
             break
@@ -375,7 +375,7 @@ def _check(cursor: Cursor, spec: WindowSpec) -> None:
         hint = "Only windows of time start somewhere: RANGE, FROM NOW and LANDMARK."
         cursor.report(WindowCode.WRONG_START, "STARTING AT for a window that is not of time", spec.places["STARTING AT"], hint)
     if policies is not None and policies.non_empty and not (policies.window_close or policies.content_change or policies.period):
-        hint = "It says no time. Write ON WINDOW CLOSE AND NON-EMPTY CONTENT, or PERIODIC 10s AND NON-EMPTY CONTENT."
+        hint = "It sets no time. Write ON WINDOW CLOSE AND NON-EMPTY CONTENT, or PERIODIC 10s AND NON-EMPTY CONTENT."
         if not any(problem.span and spec.places["REPORT"].contains(problem.span) for problem in cursor.scan.problems):
             cursor.report(WindowCode.NON_EMPTY_ALONE, "NON-EMPTY CONTENT alone", spec.places["REPORT"], hint)
     if policies is not None and policies.window_close and isinstance(extent, NowExtent):

@@ -9,7 +9,7 @@ from dotr.languages.sparql.keywords import KEYWORDS, REFUSED_KEYWORDS, Dialect
 
 _PATTERNS: Final = frozenset(("WINDOW", "MATCH", "CONSUMING", "EVENT", "FIRST", "LAST", "SEQ", "NAIVE", "CHRONOLOGICAL", "RECENT", "AT"))
 _SAME_ANSWER: Final = "A run must give the same output whenever it is repeated. The time of an event is EVENT … AT ?t."
-BACKGROUND: Final = "The background is `knowledge.graphs` of the configuration; what a window says is written WINDOW <w> { … }."
+BACKGROUND: Final = "The background is `knowledge.graphs` of the configuration; a pattern over a window is written WINDOW <w> { … }."
 _NO_STREAM: Final = (
     "Declare the window before WHERE, FROM NAMED WINDOW <w> ON <stream> [RANGE 10s STEP 5s], and read it with WINDOW <w> { … }."
 )

@@ -33,7 +33,7 @@ class ConditionReader(AtomReader):
     _forbidden: ClassVar[ForbiddenParts] = ForbiddenParts(
         "K209",
         "a Datalog rule",
-        "Datalog knows one instant; relate instants in a temporal rule.",
+        "Datalog rules read one instant; relate instants in a temporal rule.",
         "Write atoms, or NOT(atom, …), in the body itself.",
     )
 

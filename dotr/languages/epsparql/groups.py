@@ -73,7 +73,7 @@ class PlainOperand:
 
     def _refuse(self, tokens: Sequence[Token]) -> None:
         for token in tokens:
-            report_function(self.problems, token, "stands in a group that is not basic")
+            report_function(self.problems, token, "is in a group that is not basic")
 
     def _lifted(self) -> tuple[Pattern, tuple[tuple[Variable, Expression], ...], frozenset[Variable]]:
         """The pattern without the BINDs that depend on the interval, these BINDs in order, and all

@@ -122,6 +122,6 @@ def _warnings(unit: TemporalQuery, syntax: UnitSyntax) -> Iterator[Diagnostic]:
             hint = "Every solution of one combines with every one of the other that the times allow. Name a variable in both."
             yield Diagnostic(TemporalCode.NO_COMMON_VARIABLE, message, operator.span, hint, Severity.WARNING)
     if syntax.policy_span is not None and not operators:
-        hint = "It says how often an operator uses a solution. Leave it out."
+        hint = "A policy limits how often an operator uses a solution. Leave it out."
         yield Diagnostic(TemporalCode.POLICY_ALONE, "a POLICY without an operator", syntax.policy_span, hint, Severity.WARNING)
     yield from long_bounds(syntax.places)

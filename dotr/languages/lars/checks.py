@@ -132,7 +132,7 @@ def _reports(file: LarsFile, draft: LarsDraft) -> Iterator[Diagnostic]:
             not isinstance(report.atom, RelationAtom) or report.atom.relation in draft.words or bool(words & draft.words)
         )
         if not any(unify(report.atom, head) for head in heads) and not may_be_unparsed:
-            hint = "REPORT tells of what rules derive: write a rule for it."
+            hint = "REPORT outputs derived atoms: write a rule that derives it."
             if isinstance(report.atom, RelationAtom):
                 others = sorted({head.relation for head in heads if isinstance(head, RelationAtom)} - {report.atom.relation})
                 hint = did_you_mean(report.atom.relation, others) or hint
@@ -194,8 +194,8 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
         yield _warning(LarsCode.NO_REPORT, "a file without REPORT", file.span, hint)
     for report in file.reports:
         if report.kind is ReportKind.ALL:
-            hint = f"Points are {file.resolution / 1_000_000:g} s apart, with instants or without. NEW and ENDED tell of what changes."
-            yield _warning(LarsCode.EVERY_POINT, "REPORT ALL tells all that holds, at every point", report.span, hint)
+            hint = f"Points are {file.resolution / 1_000_000:g} s apart, with instants or without. REPORT NEW and REPORT ENDED output the changes only."
+            yield _warning(LarsCode.EVERY_POINT, "REPORT ALL outputs all atoms that hold, at every point", report.span, hint)
     stored = file.timed_predicates
     for literal in file.literals:
         match literal.reach:
@@ -213,8 +213,8 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
         if farthest > 0 and nearest <= farthest and unstored:
             assert literal.window_span is not None
             name = named(unstored[0])
-            content = "it finds nothing" if nearest > 0 else "it sees the point itself alone"
-            message = f"a window over {name}, which no head puts into the past: of what rules derive {content}"
+            content = "it has none" if nearest > 0 else "it has those of the point itself only"
+            message = f"a window over {name}, which no head puts into the past: of derived atoms {content}"
             hint = f"Conclusions are not remembered. Write the head with AT, {name} AT ?t :- … AT ?t IN …, or REPORT it and read its EVENT."
             yield _warning(LarsCode.FORGOTTEN_CONCLUSIONS, message, literal.window_span, hint)
 

@@ -182,7 +182,7 @@ class LarsReader(LiteralReader):
             self._index += 1
             label, label_span = word[1], self._span_since(self._index - 1)
         elif self._word() in ("IN", "AT", "ALWAYS", "SINCE"):
-            hint = "A REPORT tells of the point evaluated: let a rule look into the window, and REPORT its head."
+            hint = "REPORT reads the evaluated point: put the window into a rule, and REPORT its head."
             self._unexpected("AS or `.`", hint)
         self._expect_end("AS or " if not label else "")
         if atom is None or len(self.problems) > problems:

@@ -154,7 +154,7 @@ class Checkpoint:
         except (OSError, ValueError) as error:
             raise self._refused(f"its dotr.json cannot be read: {error}") from None
         if not isinstance(data, dict) or not isinstance(data.get("format"), int):
-            raise self._refused("its dotr.json is none: it has no format")
+            raise self._refused("its dotr.json is not one of dotr: it has no format")
         if data["format"] not in READABLE_FORMATS:
             raise self._refused(
                 f"it is of a later release (its format is not {', '.join(map(str, READABLE_FORMATS[:-1]))} or {READABLE_FORMATS[-1]})"

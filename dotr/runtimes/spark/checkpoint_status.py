@@ -113,7 +113,7 @@ def status_of(folder: str) -> CheckpointStatus:
         at = written.stat().st_mtime if batch is not None or layout.first else None
     except (OSError, ValueError, KeyError, AssertionError, IndexError) as error:
         checkpoint.check()
-        hint = "Is the folder whole? A run that goes on may have removed it meanwhile: ask again."
+        hint = "Is the folder whole? A run in progress may have removed it in the meantime: repeat the command."
         raise refuse("S111", f"the checkpoint {folder} cannot be read: {error}", hint=hint) from None
     closed, inputs = progress_of(checkpoint.folder, layout, offset)
     names = [*layout.inputs, *layout.growing]

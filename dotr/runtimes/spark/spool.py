@@ -127,7 +127,9 @@ def _next_segment(folder: Path) -> tuple[int, int]:
             number, line = map(int, (folder / NEXT).read_text().split())
         except ValueError:
             hint = "Put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)."
-            raise refuse("S114", f"the checkpoint is damaged: {folder / NEXT} does not say which line comes next", hint=hint) from None
+            raise refuse(
+                "S114", f"the checkpoint is damaged: {folder / NEXT} does not contain the number of the next line", hint=hint
+            ) from None
     for found in filter(None, map(SEGMENT.fullmatch, sorted(os.listdir(folder)))):
         if int(found[1]) >= number:
             number, line = int(found[1]) + 1, int(found[3] or line)

@@ -33,15 +33,15 @@ _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
 REFUSED: Final[Mapping[str, str]] = {
-    "group.id": "the number of the last batch stands in a group of dotr's own",
-    "enable.auto.commit": "the number of the last batch stands in a group of dotr's own",
+    "group.id": "the number of the last batch is committed to a group of dotr's own",
+    "enable.auto.commit": "the number of the last batch is committed to a group of dotr's own",
     "auto.offset.reset": "nothing is read",
     "enable.idempotence": "each message is to be there once",
     "enable.gapless.guarantee": "what cannot be written ends the run",
     "transactional.id": "it fences other runs on the same checkpoint",
     "acks": "what is written must be there when a broker is lost",
     "request.required.acks": "what is written must be there when a broker is lost",
-    "partitioner": "keys go where Java's client puts them",
+    "partitioner": "keys are partitioned as Java's client does",
     "plugin.library.paths": "a plugin is code that is loaded",
     "ssl.engine.location": "an engine is code that is loaded",
     "enable.ssl.certificate.verification": "TLS verifies the certificate; ssl.ca.location names another root",

@@ -133,7 +133,7 @@ def test_damaged_journal_is_named(tmp_path: Path) -> None:
 def test_damaged_spool_is_named(tmp_path: Path) -> None:
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool/next").write_text("")
-    with pytest.raises(Refused, match=r"S114 .*spool/next does not say which line comes next"):
+    with pytest.raises(Refused, match=r"S114 .*spool/next does not contain the number of the next line"):
         copied_lines(tmp_path)
 
 

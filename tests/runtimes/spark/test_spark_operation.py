@@ -209,7 +209,7 @@ class TestStatusWithoutSpark:
         assert main(["status", str(tmp_path)]) == 0
         output = capsys.readouterr().out
         assert "No batch is written yet." in output
-        assert "Totals: none were kept." in output
+        assert "Totals: none stored." in output
 
     def test_missing_worker_python_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from dotr.runtimes.spark.session import start

@@ -190,7 +190,9 @@ def test_rules_change_between_stateless_and_stateful(
 
     without_state = plan(HIGH + OF + BOTH)
     assert "rule Both starts empty: it is new\n" in without_state
-    assert "layout (no stateful operator, not 2). Its rules keep no state: nothing moves, and what there was goes.\n" in without_state
+    assert (
+        "layout (no stateful operator, not 2). Its rules keep no state: nothing moves, and the stored state is dropped.\n" in without_state
+    )
     layers, generation, first = run(HIGH + OF + BOTH, 2)
     assert (layers, generation) == (0, 1)
     assert main(["status", "ck"]) == 0
