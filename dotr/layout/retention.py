@@ -1,9 +1,9 @@
 """Retention of events: the longest chain of windows of the rules that read them (semantics.md,
 section 4).
 
-Idea: a selected event is inside its window from an event that is inside its own, and so on to the
-anchor, which is the present: distances add up along the chain. An event strictly between two bound
-events is nearer to the present than the older one, and before the present.
+Idea: the window of a clause is relative to an event bound before, whose window is relative to
+another one, and so on to the anchor, the present: the lengths of windows add up along the chain. An
+event strictly between two bound events is later than the older one, and before the present.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ def lookbacks(rule: Rule) -> Sequence[Lookback]:
 
 
 def longest_chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:
-    """The clauses from `clause` to the anchor by the longest way, itself first: their windows
-    add up to its lookback."""
+    """The longest chain of clauses from `clause`, the first item, to the anchor; the lengths of
+    their windows add up to its lookback.
+    """
     far = {role.label: reach.far for role, reach in zip(roles(rule)[1:], lookbacks(rule)[1:], strict=True)} | {rule.anchor.label: 0}
     by_label = {other.role.label: other for other in rule.clauses}
     found = [clause]
