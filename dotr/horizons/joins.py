@@ -179,9 +179,9 @@ class HorizonWriter(RuleWriter):
         """Writes loops over both ends of the triples of a predicate: subjects, then objects with
         their cells. Static facts have no cells, so they are zipped with one constant cell.
 
-            for v_x, w0 in chain(((v_x, zip(each, STATIC_CELLS)) for v_x, each in b1.items()),
-                                 ((v_x, each.items()) for v_x, each in t2.items())):
-                for v_y, w3 in w0:
+            for v_x, w0 in chain(((v_x, zip(each, STATIC_CELLS)) for v_x, each in b3.items()),
+                                 ((v_x, each.items()) for v_x, each in b2.items())):
+                for v_y, w1 in w0:
         """
         others, held = self.temporary(), f"{self._ends('by_subject', known, predicate)}.items()"
         static = f"{self._static_ends('by_subject', known, predicate)}.items()" if in_static else None

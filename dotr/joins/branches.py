@@ -49,7 +49,9 @@ MAX_BRANCHES: Final = 64
 
 
 class Unplannable(DotrError):
-    """A construct of the algebra that does not distribute into conjunctions; the message names it."""
+    """A construct of the algebra that does not distribute into conjunctions; the message is its
+    name.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ def branches(pattern: Pattern) -> tuple[Branch, ...]:
 
 
 class _Distribution:
-    """The traversal that distributes; `outer` are the variables that EXISTS substitutes."""
+    """The traversal of a pattern; `outer`: the variables that EXISTS substitutes into it."""
 
     def __init__(self, fresh: Iterator[int], outer: Variables) -> None:
         self._fresh = fresh
@@ -206,7 +208,7 @@ class _Distribution:
         return branch
 
     def _with_step(self, branch: Branch, step: BranchStep) -> Branch:
-        """The branch with a further step, in whose expression the branch's variables are in scope."""
+        """The branch with a further step; the branch's variables are in scope of its expression."""
         known = branch.matched | branch.computed | self._outer
         return replace(branch, steps=(*branch.steps, replace(step, expression=_scoped(step.expression, known))))
 
