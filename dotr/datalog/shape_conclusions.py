@@ -89,15 +89,15 @@ def _conclusions(dispatch: Dispatch, kind: ShapedTriple, closer: Closer) -> Iter
     position = dispatch.position
     if position is None or not position.rule.head or computes_terms(position.rule):
         raise _Unknown
-    known: list[dict[Variable, Term | None]] = [{}]
+    solutions: list[dict[Variable, Term | None]] = [{}]
     rest: Collection[JoinItem] = position.others()
     if dispatch.key is not None:
         bindings = bind_schema(position, dispatch.key, closer.background)
         rest = bindings.rest
-        known = [{**bindings.terms, **dict(zip(bindings.names, row, strict=True))} for row in bindings.rows]
+        solutions = [{**bindings.terms, **dict(zip(bindings.names, row, strict=True))} for row in bindings.rows]
     if not all(isinstance(item, FilterItem) for item in rest):
         raise _Unknown
-    for terms in known:
+    for terms in solutions:
         for head in position.rule.head:
             predicate, value = (slot.term if isinstance(slot, Const) else terms.get(slot.name) for slot in (head.predicate, head.object))
             if predicate is None and head.predicate == position.pattern.predicate:

@@ -185,14 +185,16 @@ class HeldIndex(TripleIndex):
         return cast(Edges, _VisibleHeldEdges(self._all_edges_to(), 1))
 
     def _all_edges_from(self) -> _HeldEnds:
-        known = self.without
+        without = self.without
         return _HeldEnds(
-            self.held.edges_from, self.least, None if known is None else lambda subject, edge: (subject, *edge) in known.triples
+            self.held.edges_from, self.least, None if without is None else lambda subject, edge: (subject, *edge) in without.triples
         )
 
     def _all_edges_to(self) -> _HeldEnds:
-        known = self.without
-        return _HeldEnds(self.held.edges_to, self.least, None if known is None else lambda object, edge: (*edge, object) in known.triples)
+        without = self.without
+        return _HeldEnds(
+            self.held.edges_to, self.least, None if without is None else lambda object, edge: (*edge, object) in without.triples
+        )
 
     def all_from(self, subject: Term) -> list[tuple[Term, Term]]:
         """(predicate, object) of a subject, hidden predicates included."""

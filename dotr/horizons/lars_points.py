@@ -50,17 +50,17 @@ class PointRows:
         if not self._rules.reach:
             return
         self.reached = [u for u in self.reached if u >= k - self._rules.reach]
-        known = set(self.reached)
+        evaluated = set(self.reached)
         for (greatest, j), relation in feeds.steps.items():
             u = k - (1 << j)
-            if u in known:
+            if u in evaluated:
                 insert([(relation, (time_of(u), time_of(k)))], k, u + greatest)
         for greatest, relations in feeds.covers.items():
             u = k - 1
             while u >= first and u >= k - greatest:
                 j = (k - u).bit_length() - 1
                 insert([(relations[j], (time_of(u), time_of(u + 1), time_of(k - (1 << j) + 1)))], k, k)
-                if u not in known:
+                if u not in evaluated:
                     break
                 u -= 1
         self.reached.append(k)

@@ -106,7 +106,7 @@ def strata_of(rules: Sequence[DatalogRule | WindowRule], static: StaticFacts, he
         return [RuleRoutes(datalog, [rule for rule in rules if isinstance(rule, WindowRule)], static, held)], frozenset()
     if any(rule.of_rule_set for rule in rules):
         raise ValueError("a rule set is closed in every stratum: close rules with NOT and a rule set anew")
-    known = set(static.rows)
+    declared = set(static.rows)
     bound = with_bound_negations(window_rules, static)
     # Rules of `.dlog` files without NOT stay `DatalogRule`s, so that routing specialises them by the static schema.
     texts = {id(window): rule for window, rule in zip(window_rules, rules, strict=True) if isinstance(rule, DatalogRule)}
@@ -119,7 +119,7 @@ def strata_of(rules: Sequence[DatalogRule | WindowRule], static: StaticFacts, he
         else:
             of_text.append(text)
     return [RuleRoutes(*strata.get(number, ([], [])), static, held) for number in range(max(strata) + 1)], frozenset(
-        static.rows.keys() - known
+        static.rows.keys() - declared
     )
 
 

@@ -36,12 +36,12 @@ SPENT: Final = "spent"
 
 def with_known_terms(branch: Branch) -> Branch:
     """The branch with the terms of one-row VALUES tables substituted into its patterns."""
-    known = {
+    term_of = {
         name: term for table in branch.tables if len(table.rows) == 1 for name, term in zip(table.variables, table.rows[0], strict=True)
     }
 
     def slot(each: Slot) -> Slot:
-        return Const(known[each.name]) if isinstance(each, Var) and each.name in known else each
+        return Const(term_of[each.name]) if isinstance(each, Var) and each.name in term_of else each
 
     patterns = tuple(TriplePattern(slot(p.subject), slot(p.predicate), slot(p.object)) for p in branch.patterns)
     terms = tuple(TermPattern(t.term, slot(t.subject), slot(t.predicate), slot(t.object)) for t in branch.terms)

@@ -73,9 +73,9 @@ def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: 
 
     `labels`: the events of each label, by label.
     """
-    everything: list[ProgramUnit] = [*rules, *units]
-    by_name = {each.name: each for each in everything}
-    made = makers(everything)
+    all_units: list[ProgramUnit] = [*rules, *units]
+    by_name = {each.name: each for each in all_units}
+    made = makers(all_units)
     needs = {name: [maker.name for each in readings(unit) for maker in made.get(each.label, ())] for name, unit in by_name.items()}
     number = components((name, need) for name in needs for need in needs[name])
     groups: dict[int, list[str]] = {}

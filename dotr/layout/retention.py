@@ -45,18 +45,18 @@ def scope_of(clause: Clause) -> Window | Between:
 
 def lookbacks(rule: Rule) -> Sequence[Lookback]:
     """The lookback of every role, in the order of `roles`; a delayed anchor's is its delay."""
-    known: dict[Label, Lookback] = {rule.anchor.label: Lookback(0, 0)}
+    lookback_of: dict[Label, Lookback] = {rule.anchor.label: Lookback(0, 0)}
     for clause in rule.clauses:
         match scope_of(clause):
             case Window(interval, reference):
                 near, far = interval.bounds
-                known[clause.role.label] = Lookback(known[reference].near + near, known[reference].far + far)
+                lookback_of[clause.role.label] = Lookback(lookback_of[reference].near + near, lookback_of[reference].far + far)
             case Between(first, second):
-                a, b = known[first], known[second]
-                known[clause.role.label] = Lookback(min(a.near, b.near) + 1, max(a.far, b.far) - 1)
+                a, b = lookback_of[first], lookback_of[second]
+                lookback_of[clause.role.label] = Lookback(min(a.near, b.near) + 1, max(a.far, b.far) - 1)
             case other:
                 assert_never(other)
-    return (Lookback(rule.anchor.delay, rule.anchor.delay), *list(known.values())[1:])
+    return (Lookback(rule.anchor.delay, rule.anchor.delay), *list(lookback_of.values())[1:])
 
 
 def longest_chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:

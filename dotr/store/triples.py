@@ -241,16 +241,16 @@ def fill(ends: Ends, end: int, triples: Iterable[Triple]) -> None:
     other = 2 - end
     get = ends.get
     for triple in triples:
-        known = get(triple[end])
-        if known is None:
+        others = get(triple[end])
+        if others is None:
             ends[triple[end]] = [triple[other]]
         else:
-            known.append(triple[other])
+            others.append(triple[other])
 
 
 def _append(ends: Ends, end: Term, other: Term) -> None:
-    known = ends.get(end)
-    if known is None:
+    others = ends.get(end)
+    if others is None:
         ends[end] = [other]
     else:
-        known.append(other)
+        others.append(other)

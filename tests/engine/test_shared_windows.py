@@ -55,5 +55,5 @@ def test_closures_are_made_again_after_every_instant(program: ContinuousProgram)
 @examples(10)
 def test_with_little_remembered(program: ContinuousProgram) -> None:
     """Elements that no window will hold are dropped at once, and views keep one entry of a cell."""
-    with mock.patch("dotr.engine.shared_closure._MANY_PENDING", 0), mock.patch("dotr.horizons.views._MANY_HEARD", 0):
+    with mock.patch("dotr.engine.shared_closure._MANY_PENDING", 0), mock.patch("dotr.horizons.views._COMPACT_ABOVE", 0):
         compare(program, reloaded=False)
