@@ -1,1 +1,1 @@
-"""The compiled program and the pure step that composes the rooms."""
+"""The compiled program, its two stages, units of other languages, and the driver of one instant."""

@@ -1,7 +1,7 @@
 """Stage two of a layer in which rules are cut into stages of their clauses (scale.md, section 1).
 
-Bindings that leave a stage are events for the layers above, beside composite events: the router
-brings each to the bucket of its next key.
+Bindings that leave a stage are events for higher layers, like composite events; the router delivers
+each to the bucket of its next key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dotr.patterns.state import State
 
 
 class CutStageTwo(StageTwo):
-    """A compiled layer with stages of cut rules."""
+    """A compiled layer with stages of rules that are cut."""
 
     _operator: StageOperator
 
@@ -38,12 +38,12 @@ class CutStageTwo(StageTwo):
         ended: bool = False,
         emit: EmitFirings | None = None,
     ) -> LayerResult:
-        """The result of a moment, with the bindings that leave among the events."""
+        """The result of a moment; `events` include the bindings that leave a stage."""
         result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)
         sent = self._operator.drain_bindings()
         return result._replace(events=[*result.events, *sent]) if sent else result
 
 
 def stage_two_of(layer: Layer) -> type[StageTwo]:
-    """The class of a layer's stage two: a layer without cut rules costs what it did."""
+    """The class of a layer's stage two; a layer without cut rules has no cost for them."""
     return StageTwo if all(placed.stage.is_whole for placed in layer.rules) else CutStageTwo

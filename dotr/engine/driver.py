@@ -1,14 +1,14 @@
 """The driver: one instant through both stages, and the time between instants (semantics.md, 1, 3,
 6).
 
-Idea: a runtime reads elements, moves state and writes results; an instant is decided here alone.
+Idea: a runtime reads elements, moves state and writes results; the semantics of an instant is here.
 1. `close_instant` merges the elements of one time, closes and queries the instant, isolates faults
-   and rejects what cannot be used. No state.
-2. `Engine.match`, in process, or the `Moment`s of `moments`, for one partition of one layer on
-   Spark, bring events, ticks and delayed anchors to the layers, in the order of time.
+   and rejects unusable elements. It has no state.
+2. `Engine.match`, in one process, or the `Moment`s of `moments`, for one partition of one layer on
+   Spark, deliver events, ticks and delayed anchors to the layers, in the order of time.
 Invariant: between two instants the moments are those of `times_between`, for a whole program and
-for a partition alike. Ticks fire only between the first and the last instant seen; delayed anchors
-and reports and points of units may come after the last.
+for a partition alike. Ticks fire only between the first and the last instant seen; delayed anchors,
+reports and points of units may fire after the last.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ if TYPE_CHECKING:  # loaded where a program has a query
 
 
 class Rejection(NamedTuple):
-    """An element that is to become a dead letter: its number in its instant, counted from 0, and
-    why.
+    """An element that becomes a dead letter: its number in its instant, counted from 0, the kind of
+    the reason, and the reason as text.
     """
 
     element: int
@@ -54,9 +54,9 @@ class Rejection(NamedTuple):
 class ClosedInstant(NamedTuple):
     """An instant after stage one.
 
-    `rejected` are the elements left out of the instant; `failing` are elements of the instant that
-    make queries fail. `facts.rejected` means that no instant is left: nothing of it goes to stage
-    two.
+    - `facts`: the result of stage one; if it is `rejected`, stage two does not run at this time.
+    - `rejected`: the elements left out of the instant.
+    - `failing`: elements of the instant that make queries fail.
     """
 
     facts: InstantFacts
@@ -65,7 +65,8 @@ class ClosedInstant(NamedTuple):
 
 
 def close_instant(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> ClosedInstant:
-    """Stage one of the instant of these graphs, without those graphs that make it fail."""
+    """Stage one of the instant of some graphs at a time in µs; graphs that make it fail are left
+    out."""
     try:
         facts = program.stage_one.evaluate_graphs(time, graphs)
     except Exception as error:
@@ -91,7 +92,7 @@ _NO_FACTS = InstantFacts({}, NO_INCONSISTENCIES, rejected=True)
 
 
 def rejection_reason(facts: InstantFacts, program: CompiledProgram) -> tuple[Reason, str]:
-    """The reason why elements of a rejected instant are dead letters, also in words."""
+    """The reason why elements of a rejected instant are dead letters, as its kind and as text."""
     if facts.exceeded:
         rules = program.readers(facts.over)
         where = f"the query {program.query_label(facts.over)} of rule {', '.join(rules)}" if rules else "the closure"
@@ -131,15 +132,15 @@ def times_between(after: Micros, before: Micros, next_tick: NextTime, next_due: 
 
 
 StreamItems: TypeAlias = Mapping[InstantStream, Sequence[AttributeValues]]
-"""The elements of an instant on each stream of graphs that units read, and its triples that they
-read, as rows."""
+"""The elements of an instant by stream of graphs, and its triples, as rows, where units read
+them."""
 
 NO_ITEMS: Final[StreamItems] = {}
 
 
 def items_of_instant(streams: Set[FedGraphs], time: Micros, graphs: Sequence[tuple[Triple, ...]], closed: ClosedInstant) -> StreamItems:
-    """The elements of an instant that are on some streams, and the triples that units read; none of
-    an instant that is rejected.
+    """The elements of an instant on some streams, and the triples that units read; none for a
+    rejected instant.
     """
     if closed.facts.rejected:
         return NO_ITEMS
@@ -157,11 +158,11 @@ class Engine:
         program: the compiled program.
         clock: the form of times in the output.
         layers: the program's layers of stage two, where they are compiled already.
-        emit: takes firings of a moment that has many before the moment is over, in no order; the
-            returned firings are then the rest.
+        emit: receives firings in chunks, in no order, where a moment has many; the returned firings
+            are then the rest.
 
-    `failed` collects a dead letter for each anchor at which a rule has failed or gone over a limit;
-    its reader clears the list. All layers are at one moment before any is at the next.
+    `failed` collects a dead letter for each anchor at which a rule has failed or exceeded a limit;
+    the caller clears the list. All layers complete a moment before any starts the next.
     """
 
     def __init__(
@@ -183,23 +184,23 @@ class Engine:
         self.failed: list[DeadLetter] = []
 
     def step(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> tuple[list[Firing], ClosedInstant]:
-        """The firings of the instant of these graphs, as `match` returns them, and what stage one
-        decided.
+        """The firings of the instant of some graphs, as `match` returns them, and the result of
+        stage one.
 
-        The time is later than all before. A rejected instant changes nothing.
+        The time (µs) is later than all earlier ones. A rejected instant changes no state.
         """
         closed = close_instant(self.program, time, graphs)
         return [] if closed.facts.rejected else self.match(time, closed.facts, self.items(time, graphs, closed)), closed
 
     def items(self, time: Micros, graphs: Sequence[tuple[Triple, ...]], closed: ClosedInstant) -> StreamItems:
-        """The elements of an instant that are on streams of units, and the triples that units read;
-        a graph is on a stream if it is a `FedGraph`.
+        """The elements of an instant on streams of units, and the triples that units read; a
+        `FedGraph` has its stream (`items_of`).
         """
         return items_of_instant(self._fed_streams, time, graphs, closed) if self._units else NO_ITEMS
 
     def match(self, time: Micros, facts: InstantFacts, items: StreamItems = NO_ITEMS) -> list[Firing]:
-        """The firings of an instant that is not rejected, in order of rule name, then attributes;
-        those of the moments before it come first. `items` are its elements on streams of units.
+        """The firings of an instant that is not rejected, in order of rule name, then attributes,
+        after those of earlier moments. `items` are its elements on streams of units.
         """
         if not self._timed:
             return self._moment(time, facts.facts) if facts.facts else []
@@ -211,7 +212,7 @@ class Engine:
         return earlier + self._moment(time, with_items(present, items) if items else present)
 
     def drain_contradicted(self) -> list[ContradictedReport]:
-        """The reports of units, since the last call, whose windows hold a contradiction."""
+        """The reports of units since the last call whose windows have a contradiction."""
         found: list[ContradictedReport] = []
         for units in self._units.values():
             found += units.contradicted
@@ -229,18 +230,18 @@ class Engine:
         return self._passed
 
     def begin(self, time: Micros) -> None:
-        """Let the stream begin at a time, that of the first instant, if it has not begun."""
+        """Begin the stream at a time in µs, that of the first instant, if it has not begun."""
         if self._passed is None:
             self._passed = time - 1
             self._begin(time)
 
     def _begin(self, time: Micros) -> None:
-        """The first instant has come."""
+        """Pass the time of the first instant to the units."""
         for units in self._units.values():
             units.begin(time)
 
     def moments_until(self, until: Micros) -> Iterator[list[Firing]]:
-        """The firings of each moment up to a time, while no instant comes."""
+        """The firings of each moment up to a time in µs before which no instant comes."""
         if not self._timed or self._passed is None:  # before the first instant there are no moments
             return
         ticks = self.program.stage_one
@@ -249,8 +250,8 @@ class Engine:
             yield self._moment(time, ticks.ticks_at(time))
 
     def advance(self, time: Micros) -> Iterator[list[Firing]]:
-        """The firings of each moment up to a time later than all before, which counts like an empty
-        instant.
+        """The firings of each moment up to a time in µs, which is later than all earlier ones and
+        counts like an empty instant.
         """
         if self._passed is None:
             self._passed = time - 1
@@ -313,14 +314,14 @@ class Engine:
         return firings
 
     def _deliver(self, time: Micros, step: LayerResult, number: int, deliveries: list[Deliveries]) -> None:
-        """Add what a layer has made to what arrives at the layers above."""
+        """Add the events of a layer to the arrivals at higher layers."""
         if step.events and number + 1 < len(self._layers):
             for above, further in enumerate(self._router.events(step.events, number, time)):
                 for port, events in further.get(0, {}).items():
                     deliveries[above].setdefault(0, {}).setdefault(port, []).extend(events)
 
     def _is_fed(self, unit: StreamUnit) -> bool:
-        """True if, after the last instant, something may still come to a unit from another one."""
+        """True if, after the last instant, other units may still make events for a unit."""
         return self._ended and is_fed(unit.name, self._feeders, self._waits, self._is_under_way, self._is_over)
 
     def _waits(self, anchors: DelayedAnchors) -> bool:
@@ -343,8 +344,8 @@ class Engine:
 
     @property
     def rule_counts(self) -> dict[str, RuleCounts]:
-        """The counts so far by the name of the rule, or the label of another unit's events, of those
-        that have found anything.
+        """The counts so far by the name of the rule, or the label of another unit's events, without
+        rules that have counted nothing.
         """
         layers = zip(self._layers, self._states, strict=True)
         counted = {name: counts for layer, state in layers for name, counts in layer.rule_counts(state.counter).items()}
@@ -354,7 +355,7 @@ class Engine:
         return {**self._unit_counts, **counted}
 
     def encode(self, now: Micros) -> list[bytes]:
-        """The state of each layer, as `restore` takes it, without the events that no instant after
+        """The state of each layer, as `restore` reads it, without the events that no instant after
         `now` (µs), the last one, can read.
         """
         for state in self._states:
@@ -430,7 +431,7 @@ def moments(
     spans: Sequence[tuple[Micros, Micros]],
     closed: Micros,
 ) -> Iterator[Moment]:
-    """The moments of one partition over one batch; the caller steps through each as it is drawn.
+    """The moments of one partition over one batch; the caller steps each before drawing the next.
 
     Args:
         arrived: the instants with arrivals, in order of time.

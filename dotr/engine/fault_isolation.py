@@ -1,10 +1,10 @@
 """Isolation of the elements that make stage one fail (semantics.md, section 6).
 
-Idea: an instant that fails is tried once more. If the second try fails too, the elements that fail
-alone are left out; if the others still fail together, all are left out. Where a single query fails,
-all elements stay: the query's rules miss the instant, and the elements that make the query fail
-become dead letters.
-Cost: one try an element, in instants that fail only.
+Idea: an instant that fails is evaluated once more. If it fails again, each element is evaluated
+alone, and the elements that fail are left out; if the others still fail together, all are left out.
+Where a single query fails, all elements stay: the query's rules miss the instant, and the elements
+that make the query fail become dead letters.
+Cost: one evaluation an element, only in instants that fail.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dotr.model.time import Micros
 
 class IsolatedInstant(NamedTuple):
     """The facts of the usable elements (None: no element is usable), and the errors of the others
-    by number.
+    by the element's number.
     """
 
     facts: InstantFacts | None
@@ -30,7 +30,7 @@ class IsolatedInstant(NamedTuple):
 
 
 def isolate(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]], first: Exception) -> IsolatedInstant:
-    """The second try of an instant whose first raised `first`."""
+    """The second evaluation of an instant whose first one raised `first`; leaves elements out."""
     reraise_in_tests(first, FallbackKind.INSTANT)
     evaluate = program.stage_one.evaluate
     try:
@@ -58,8 +58,8 @@ def isolate(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Tripl
 
 
 def attribute_failures(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]], facts: InstantFacts) -> dict[int, str]:
-    """The elements that make queries fail, by number, with the rules that miss them and the error:
-    those that fail alone, else all of the instant.
+    """The elements that make queries fail, by number, with the names of the rules that miss them
+    and the error: those that fail alone, else all elements of the instant.
     """
     failures: dict[int, str] = {}
     for streams, error in facts.failed:

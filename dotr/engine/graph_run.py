@@ -1,4 +1,4 @@
-"""The graphs of a CONSTRUCT whose solutions come from several buckets (`dotr.layout.merged_graphs`)."""
+"""Graphs of a CONSTRUCT whose solutions come from several buckets (`dotr.layout.merged_graphs`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dotr.patterns.events import StoredEvent
 
 
 class GraphRun(UnitRun):
-    """A unit that makes one graph of the solutions of a time, and keeps nothing."""
+    """A unit that makes one graph of all solutions of a moment; it has no state."""
 
     acts_alone = False
 
@@ -28,23 +28,23 @@ class GraphRun(UnitRun):
         self._template = compile_template(query.form.template, self._names)
 
     def begin(self, time: Micros) -> None:
-        """Nothing: it answers what arrives."""
+        """Without effect: only arrivals make events."""
 
     def end(self, last: Micros, *, is_fed: bool) -> None:
-        """Nothing."""
+        """Without effect."""
 
     def next_due(self) -> Micros | None:
-        """None."""
+        """None: only arrivals make events."""
         return None
 
     @property
     def is_under_way(self) -> bool:
-        """False."""
+        """False: only arrivals make events."""
         return False
 
     @property
     def is_over(self) -> bool:
-        """False: it depends on the solutions."""
+        """False: further solutions may arrive."""
         return False
 
     def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
@@ -54,14 +54,14 @@ class GraphRun(UnitRun):
 
     @property
     def event_counts(self) -> Sequence[int]:
-        """No solution is kept."""
+        """No solution is stored."""
         return (0,)
 
     def to_json(self) -> str:
-        """Nothing."""
+        """The empty state."""
         return "[]"
 
     def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
-        """Nothing; raises ValueError for a state of another form."""
+        """Check that the state is empty; raises ValueError if it is not."""
         if text != "[]":
             raise ValueError("a unit of graphs keeps nothing")

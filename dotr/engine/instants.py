@@ -1,13 +1,14 @@
 """The instant: the RDF merge of all elements of one time (semantics.md, section 1).
 
 Blank nodes are local to an element. The name of a blank node is a function of the time, the
-element's text, a number among equal elements, and its position in the element, so the name does not
+element's text, its ordinal among equal elements, and the position in the element. So names do not
 depend on the order of the elements.
 
-Idea: a name is needed where a blank node leaves its instant, and most never do. Inside, the number
-of the element and the position are enough (`merge_unnamed`); `BlankNames` has the names for those
-that leave. Example: `_:i2x0` is the first blank node of the third element.
-Cost: 1 µs an element of three triples, a name 2 µs more.
+Idea: a name is needed only where a blank node leaves its instant, which is rare. Within the instant
+a label of element number and position is enough (`merge_unnamed`); `BlankNames` computes the names
+of those that leave.
+Example: `_:i2x0` is the label of the first blank node of the third element.
+Cost: 1 µs an element of three triples, 2 µs more for names.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ def merge(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> Instant:
 
 
 _INSIDE: Final = "_:i"
-"""Begin of the label of a blank node inside an instant; no name of one outside begins so."""
+"""The prefix of labels of blank nodes within an instant; no name of a blank node begins with it."""
 
 
 class BlankNames:
-    """The names of the blank nodes of an instant, made when the first one leaves it.
+    """The names of the blank nodes of an instant, computed when the first one is requested.
 
     >>> one = (("_:0", "<http://e/p>", '"1"'),)
     >>> unnamed = merge_unnamed(7, [one, one])
@@ -70,12 +71,12 @@ class BlankNames:
         return merge(self._time, self._elements)
 
     def of_row(self, row: tuple[Term | None, ...]) -> tuple[Term | None, ...]:
-        """The terms of a row with their names."""
+        """The terms of a row, with names in the place of labels."""
         return tuple([term if term is None else rename_blanks(term, self._name) for term in row])
 
     def _name(self, blank: Term) -> Term:
         if not blank.startswith(_INSIDE):
-            return blank  # one of the background
+            return blank  # a blank node of the background
         element, _, position = blank[len(_INSIDE) :].partition("x")
         if not self._prefixes:
             counts: dict[bytes, int] = {}
@@ -86,8 +87,8 @@ class BlankNames:
 
 
 class UnnamedInstant(NamedTuple):
-    """An instant whose blank nodes have labels that hold inside it, and their names; None without
-    blank nodes.
+    """An instant whose blank nodes have labels local to it, and their names (None: it has no blank
+    nodes).
     """
 
     instant: Instant
@@ -95,11 +96,11 @@ class UnnamedInstant(NamedTuple):
 
 
 def merge_unnamed(time: Micros, elements: Sequence[tuple[Triple, ...]]) -> UnnamedInstant:
-    """The instant of a time's elements, as `merge` gives it up to the names of blank nodes."""
+    """The instant of a time's elements: `merge` up to the names of blank nodes."""
     merged: list[Triple] = []
     has_blanks = False
     for number, triples in enumerate(elements):
-        if triples and triples[0][0] == "_:0":  # most often the one blank node of an element is the subject of all its triples
+        if triples and triples[0][0] == "_:0":  # fast path: the only blank node is the subject of all triples
             has_blanks = True
             label = f"_:i{number}x0"
             renamed = [(label, p, o) for s, p, o in triples if s == "_:0" and o[1] not in ":<"]
@@ -113,7 +114,7 @@ def merge_unnamed(time: Micros, elements: Sequence[tuple[Triple, ...]]) -> Unnam
 
 
 def named_elements(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> list[tuple[Triple, ...]]:
-    """The elements of one time, each by itself, with the names of blank nodes that `merge` gives.
+    """The elements of one time, one by one, with the names of blank nodes that `merge` makes.
 
     >>> one = (("_:0", "<http://e/p>", '"1"'),)
     >>> [first, second] = named_elements(7, [one, one])
@@ -137,7 +138,7 @@ def _named(time: Micros, triples: tuple[Triple, ...], counts: dict[bytes, int]) 
 
 
 def _prefix(time: Micros, triples: tuple[Triple, ...], counts: dict[bytes, int]) -> str:
-    """The begin of the names of an element's blank nodes; `counts` numbers equal elements."""
+    """The prefix of the names of an element's blank nodes; `counts` numbers equal elements."""
     text = "\n".join(map(" ".join, triples))
     digest = blake2b(f"{time} {text}".encode(), digest_size=12)
     key = digest.digest()

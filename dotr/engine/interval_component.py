@@ -1,9 +1,10 @@
 """A component of units that depend on each other through the past, with its state.
 
-Idea: at a moment each member makes its events in the order of what is read now; they arrive at the
-members behind it. Then each member keeps what it reads strictly in the past, whoever made it. A
-rule is a layer of its own; what comes for its windows after it was evaluated goes into its stores.
-Invariant: as for one unit, `step` depends on the state and its arguments alone.
+Idea: a moment has two phases. In the first the members make their events, in the topological order
+of their reads of the same moment; these events arrive at later members. In the second each member
+stores what it reads strictly in the past, of members before and after it. A member that is a rule
+is a layer with one rule; in the second phase events are inserted into the stores of its ports.
+Invariant: as for one unit, `step` is a function of the state and its arguments.
 Source: ep-sparql.md, section 4; semantics.md, section 8.
 """
 
@@ -62,8 +63,9 @@ class _IntervalMember:
 class _RuleMember:
     """A rule in a component: a layer with one rule.
 
-    A rule may read its own events, and others of that label. All are kept together, as those of
-    other labels are, so the layer makes events of a label that it does not read.
+    The rule may read events of its own label, its own and those of other members. All of these must
+    arrive in the second phase, so the layer makes events of another label (`made`), which no port
+    reads; `new` gives them the rule's label.
     """
 
     def __init__(self, rule: Rule, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, limits: Limits) -> None:
@@ -72,32 +74,32 @@ class _RuleMember:
         self.layout = lay_out([replace(rule, event=made)])
         (layer,) = self.layout.layers
         self.attributes = {**attributes, made: attributes[rule.event]}
-        self._places = layer.rules[0].ports
+        self._ports = layer.rules[0].ports
         self._stage = StageTwo(layer, self.attributes, clock, frozenset(), limits)
         self._state = self._stage.start()
         self._stored: set[int] = set()
         self._is_ended = False
 
     def step_by(self, stage: StageTwo) -> None:
-        """Step the rule by another layer that is made of `layout`."""
+        """Replace the layer that steps the rule by another one for `layout`, with a new state."""
         self._stage = stage
         self._state = stage.start()
 
     def new(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
-        here: dict[int, list[Arrival]] = {}
+        by_port: dict[int, list[Arrival]] = {}
         for read, rows in arrivals.items():
-            here.setdefault(self._places[read], list(rows))
-        self._stored = set(here)
-        if not here and self.next_due() != time:
+            by_port.setdefault(self._ports[read], list(rows))
+        self._stored = set(by_port)
+        if not by_port and self.next_due() != time:
             return _NOTHING
-        result = self._stage.step(self._state, time, here, ended=self._is_ended)
+        result = self._stage.step(self._state, time, by_port, ended=self._is_ended)
         return UnitResult([firing._replace(event=self.rule.event) for firing in result.firings], result.failed)
 
     def keep(self, time: Micros, arrivals: UnitArrivals) -> Sequence[DeadLetter]:
-        late = {self._places[read]: rows for read, rows in arrivals.items()}
-        late = {port: rows for port, rows in late.items() if port not in self._stored}
-        if late:
-            self._stage.keep(self._state, time, late, ended=self._is_ended)
+        by_port = {self._ports[read]: rows for read, rows in arrivals.items()}
+        by_port = {port: rows for port, rows in by_port.items() if port not in self._stored}
+        if by_port:
+            self._stage.keep(self._state, time, by_port, ended=self._is_ended)
         return ()
 
     def end(self) -> None:
@@ -150,8 +152,10 @@ class ComponentRun(UnitRun):
                         pass
 
     def step_rule_by(self, rule: Rule, make: Callable[[Layout, Mapping[Label, tuple[Variable, ...]]], StageTwo]) -> None:
-        """Step a rule by another layer, that of its layout and of the attributes of labels; before the
-        first moment.
+        """Replace the layer of a rule by another one, for explanations; only before the first
+        moment.
+
+        `make` receives the rule's layout and the attributes of each label.
         """
         for member in self._members:
             if isinstance(member, _RuleMember) and member.rule == rule:
@@ -159,7 +163,7 @@ class ComponentRun(UnitRun):
 
     @property
     def runs(self) -> Mapping[Label, IntervalRun]:
-        """The runs of the members that are no rules, by label."""
+        """The runs of the members other than rules, by label."""
         return {each.run.unit.name: each.run for each in self._members if isinstance(each, _IntervalMember)}
 
     def begin(self, time: Micros) -> None:
@@ -191,11 +195,11 @@ class ComponentRun(UnitRun):
             result = member.new(time, self._arrived(reads, arrivals, made, past=False))
             failed += result.failed
             if result.firings:
-                begun = list(result.starts) or [time] * len(result.firings)
+                own_starts = list(result.starts) or [time] * len(result.firings)
                 firings += result.firings
-                starts += begun
+                starts += own_starts
                 parts += result.parts or [()] * len(result.firings)
-                self._add(made, result.firings, begun)
+                self._add(made, result.firings, own_starts)
         for member, reads in zip(self._members, self._reads, strict=True):
             failed += member.keep(time, self._arrived(reads, arrivals, made, past=True))
         return UnitResult(firings, failed, starts=starts, parts=parts)
@@ -208,8 +212,10 @@ class ComponentRun(UnitRun):
         *,
         past: bool,
     ) -> dict[int, Sequence[Arrival]]:
-        """The arrivals at a member, by its reads. Of a label that members make, what is read in the past
-        comes with `past`, whole.
+        """The arrivals at a member, by the number of its read.
+
+        Events of a label that members make arrive at a read of the past only in the second phase
+        (`past`), when all of them are made.
         """
         found: dict[int, Sequence[Arrival]] = {}
         for number, (outer, stream, now) in enumerate(reads):
@@ -227,7 +233,7 @@ class ComponentRun(UnitRun):
         return found
 
     def _add(self, made: dict[UnitStream, list[Arrival]], firings: Sequence[Firing], starts: Sequence[Micros]) -> None:
-        """Add events as the members read them."""
+        """Add events to `made`, in the form in which each stream of the members has them."""
         for label in dict.fromkeys(firing.event for firing in firings):
             for stream in self._inside.get(label, ()):
                 rows = made.setdefault(stream, [])
@@ -251,7 +257,7 @@ class ComponentRun(UnitRun):
 
     @property
     def event_counts(self) -> Sequence[int]:
-        """All that members keep, under the first read."""
+        """The number of stored events of all members, under the first read."""
         kept = sum(member.kept for member in self._members)
         return [kept, *[0] * (len(self.unit.reads) - 1)] if self.unit.reads else []
 

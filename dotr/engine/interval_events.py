@@ -20,7 +20,10 @@ from dotr.patterns.intervals.solutions import IntervalSolution
 
 
 class EventMaker:
-    """The events of a unit, whose solutions have some variables, sorted."""
+    """The compiled form of a unit: makes the events of solutions.
+
+    `names`: the variables of a solution's values, in their order.
+    """
 
     def __init__(self, query: TemporalQuery, names: Sequence[Variable], clock: Clock) -> None:
         self._label = query.label
@@ -37,7 +40,10 @@ class EventMaker:
         self._template = compile_template(query.form.template, self._names) if isinstance(query.form, ConstructedGraphs) else None
 
     def events(self, now: Micros, solutions: Sequence[IntervalSolution]) -> tuple[list[Firing], Sequence[IntervalSolution]]:
-        """The events of the solutions that end now, in µs, and the solution of each."""
+        """The events of the solutions that end now (µs), and the solution of each event.
+
+        With DISTINCT, equal events with one start are made once.
+        """
         if not solutions:
             return [], solutions
         match self._form:
@@ -67,19 +73,19 @@ class EventMaker:
         return tuple(sorted(computed.items()))
 
     def _graphs(self, now: Micros, solutions: Sequence[IntervalSolution]) -> list[Firing]:
-        """An event for each solution, with a graph of its own; fresh blank nodes are a function of the
-        label, the interval, the solution, and its ordinal among equal ones.
+        """An event with a graph for each solution. Fresh blank nodes are a function of the label,
+        the interval, the solution, and its ordinal among equal ones.
         """
         assert self._template is not None
         instantiate, fresh, label = self._template.instantiate, self._template.has_fresh_names, self._label
-        seen: Counter[tuple[Micros, AttributeValues]] = Counter()
+        repeats: Counter[tuple[Micros, AttributeValues]] = Counter()
         firings = []
         for solution in solutions:
             _, start, values, _ = solution
             seed = b""
             if fresh:
-                ordinal = seen[start, values]
-                seen[start, values] += 1
+                ordinal = repeats[start, values]
+                repeats[start, values] += 1
                 seed = digest_of(label.encode(), match_text(now, [(label, start, values)], ordinal))
             graph, dropped = instantiate(values, seed)
             firings.append(Firing(now, label, label, self._pairs(solution), graph, dropped))
@@ -87,7 +93,7 @@ class EventMaker:
 
 
 class _Column:
-    """An expression of the SELECT line, over the variables of a solution and the columns before."""
+    """An expression of the SELECT clause, over the variables of a solution and earlier columns."""
 
     def __init__(self, expression: Expression, clock: Clock) -> None:
         lengths = with_lengths(expression)
@@ -97,7 +103,7 @@ class _Column:
         self._clock = clock
 
     def value(self, solution: IntervalSolution, known: dict[Variable, Term | None]) -> Term | None:
-        """The term for a solution; None where the expression errs."""
+        """The value for a solution; None where the expression has an error."""
         return self._evaluate(*[self._term(name, solution, known) for name in self._names])
 
     def _term(self, name: Variable, solution: IntervalSolution, known: dict[Variable, Term | None]) -> Term | None:

@@ -1,4 +1,4 @@
-"""The `.epsparql` files of a program, as the engine reads them (`dotr.engine.units.UnitFiles`)."""
+"""The parsed `.epsparql` files of a program (a `dotr.engine.units.UnitFiles`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class IntervalFiles:
 
 
 def _unknown(query: TemporalQuery, names: ProgramNames) -> Iterator[Diagnostic]:
-    """EVENTs of a label that nothing makes, or of an attribute that no event of it can have."""
+    """EVENTs of an unknown label (E205), or of an attribute that no event of the label has
+    (E206)."""
     known = {label: each.attributes for label, each in names.labels.items()}
     known |= {label: tuple(each.query.projection) for label, each in names.shared.items()}
     for operand, _ in () if query.where is None else operand_reads(query.where):

@@ -1,7 +1,7 @@
-"""Solutions of the operands of a unit of EP-SPARQL, from what arrives at its reads.
+"""Solutions of the operands of a unit of EP-SPARQL, made from the arrivals at its reads.
 
-Idea: the rows of facts and events become rows of the operand's variables. A constructed graph is
-matched as a graph: the plain group is evaluated over it alone, and its solutions have its interval.
+Idea: the rows of facts and events are projected to the operand's variables. Over a constructed
+graph the plain group is evaluated as a query; its solutions have the interval of the graph.
 Source: ep-sparql.md, sections 2 and 2.1.
 """
 
@@ -25,15 +25,16 @@ from dotr.queries.operators import EMPTY, AlgebraOperator
 from dotr.store.triples import TripleIndex
 
 OperandRows: TypeAlias = Callable[[Micros, Sequence[Arrival]], list[IntervalSolution]]
+"""The solutions of an operand for the rows that arrive at a time in µs."""
 
 
 class OperandSolutions:
     """A plain group or an EVENT with its inputs.
 
-    - `number`: its place in the order of the text.
+    - `number`: its position among the operands of the unit, in the order of the text.
     - `names`: its variables, sorted.
-    - `rows`: for the number of each read that feeds it, the solutions of what arrives there at a
-      time in µs. They raise `LimitExceeded`.
+    - `rows`: for the number of each read that feeds it, the function that makes solutions of the
+      arrivals there; it raises `LimitExceeded`.
     """
 
     def __init__(
@@ -57,28 +58,28 @@ class OperandSolutions:
 
         return traced
 
-    def _reader(self, given: OperandInput) -> OperandRows:
-        columns, first = given.columns, int(given.has_start)
+    def _reader(self, source: OperandInput) -> OperandRows:
+        columns, first = source.columns, int(source.has_start)
         if columns is None:
             return self._matched
-        if not given.has_start and columns == tuple(range(len(columns))):
-            width = len(columns)
+        if not source.has_start and columns == tuple(range(len(columns))):  # the values are the first columns
+            arity = len(columns)
 
-            def as_they_are(now: Micros, rows: Sequence[Arrival]) -> list[IntervalSolution]:
-                if len(rows) == 1 and len(rows[0][1]) == width:
+            def prefixes(now: Micros, rows: Sequence[Arrival]) -> list[IntervalSolution]:
+                if len(rows) == 1 and len(rows[0][1]) == arity:
                     return [(now, now, rows[0][1], ())]
-                return [(now, now, values[:width], ()) for _, values in rows]
+                return [(now, now, values[:arity], ()) for _, values in rows]
 
-            return as_they_are
-        places = tuple(first + column for column in columns)
+            return prefixes
+        positions = tuple(first + column for column in columns)
 
-        def in_columns(now: Micros, rows: Sequence[Arrival]) -> list[IntervalSolution]:
-            return [(now, int(row[0] or 0) if first else now, tuple([row[place] for place in places]), ()) for _, row in rows]
+        def projected(now: Micros, rows: Sequence[Arrival]) -> list[IntervalSolution]:
+            return [(now, int(row[0] or 0) if first else now, tuple([row[position] for position in positions]), ()) for _, row in rows]
 
-        return in_columns
+        return projected
 
     def _matched(self, now: Micros, rows: Sequence[Arrival]) -> list[IntervalSolution]:
-        """The solutions of the plain group over each of some constructed graphs alone."""
+        """The solutions of the plain group over each constructed graph by itself."""
         assert isinstance(self._operand, InstantGroup)
         if self._matcher is None:
             self._matcher = AlgebraCompiler().compile(query_with_lengths(self._operand.query))

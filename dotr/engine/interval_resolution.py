@@ -1,9 +1,9 @@
-"""Units of `.epsparql` files in a program: the streams that feed their operands.
+"""Resolution of `.epsparql` units: the streams that feed their operands, and certain variables.
 
-Idea: a plain group reads its facts, and, if it is basic, the graphs of each STREAM that its triples
-may be in; an EVENT reads a shared query, or the events of a label, with their starts where a unit
-of EP-SPARQL makes them. Variables that every event of a label binds are found bottom up, so that
-they can be keys.
+Idea: a plain group reads its facts and, if it is basic, the graphs of each STREAM whose template
+may make one of its triples. An EVENT reads a shared query, or the events of a label, with their
+starts where a unit of EP-SPARQL makes them. The variables that every event of a label binds are
+found by iteration to a fixpoint, from none; they can be partition keys.
 Source: ep-sparql.md, sections 2.1, 4 and 5.
 """
 
@@ -53,7 +53,8 @@ class ProgramLabels:
 
 
 def resolve_intervals(queries: Sequence[TemporalQuery], labels: ProgramLabels) -> list[IntervalUnit]:
-    """The units of `.epsparql` files, in their order; each EVENT's label is known."""
+    """The units of `.epsparql` files, in the order of `queries`; the label of each EVENT must be
+    known."""
     whole = _with_certain(queries, labels)
     made = {query.label: query for query in whole}
     return [_Resolver(made, labels).unit(query) for query in whole]
@@ -63,7 +64,7 @@ def resolve_intervals(queries: Sequence[TemporalQuery], labels: ProgramLabels) -
 
 
 def _with_certain(queries: Sequence[TemporalQuery], labels: ProgramLabels) -> list[TemporalQuery]:
-    """The queries whose EVENTs say which variables are always bound."""
+    """The queries with the certain variables of their EVENTs filled in."""
     known = {label: frozenset(each.certain) for label, each in labels.events.items()}
     known |= {label: frozenset(certain(query.query)) for label, query in labels.shared.items()}
     known |= {query.label: frozenset[Variable]() for query in queries}
@@ -81,8 +82,8 @@ def _with_certain(queries: Sequence[TemporalQuery], labels: ProgramLabels) -> li
 
 
 def _certain_of_rules(label: Label, rules: Sequence[Rule], known: Mapping[Label, frozenset[Variable]]) -> frozenset[Variable]:
-    """The attributes that every event of rules has: copies of attributes that every fact or event has,
-    and what is computed without fail.
+    """The attributes that every event of a label has, of those that rules make: copies of certain
+    attributes, and expressions that never have an error.
     """
     found: list[frozenset[Variable]] = []
     for rule in rules:
@@ -96,9 +97,8 @@ def _certain_of_rules(label: Label, rules: Sequence[Rule], known: Mapping[Label,
 
 
 def _never_errs(expression: Expression, bound: Mapping[Label, frozenset[Variable]]) -> bool:
-    """True where an expression has a value for every match; `bound`: the attributes that every event
-    of a label has.
-    """
+    """True if an expression has a value for every match; `bound`: the certain attributes by
+    label."""
     match expression:
         case Const() | TimeOf():
             return True
@@ -154,7 +154,9 @@ def _filled_pattern(pattern: IntervalPattern, known: Mapping[Label, frozenset[Va
 
 
 class _Resolver:
-    """The reads of one unit, each stream once for each way in which it is read (now, or not)."""
+    """The reads of one unit. A stream is one read for each way of reading: at the same moment
+    (`now`), or strictly in the past.
+    """
 
     def __init__(self, made: Mapping[Label, TemporalQuery], labels: ProgramLabels) -> None:
         self._made = made
@@ -183,7 +185,7 @@ class _Resolver:
                 if isinstance(other.form, ConstructedGraphs) and may_read(operand, other.form.template):
                     yield OperandInput(self._number(UnitRead(IntervalEvents(label, None), now, operand.span)), None, True)
             return
-        wanted = {variable: attribute for attribute, variable in operand.attributes}
+        attribute_of = {variable: attribute for attribute, variable in operand.attributes}
         label = operand.label
         if label in self._labels.shared:
             query = self._labels.shared[label].query
@@ -193,7 +195,7 @@ class _Resolver:
             attributes = self._labels.events[label].attributes
             stream = IntervalEvents(label, attributes) if label in self._made else EventSource(label, attributes)
             read = self._number(UnitRead(stream, now, operand.label_span))
-        columns = tuple(attributes.index(wanted[variable]) for variable in sorted(visible_variables(operand)))
+        columns = tuple(attributes.index(attribute_of[variable]) for variable in sorted(visible_variables(operand)))
         yield OperandInput(read, columns, label in self._made)
 
 

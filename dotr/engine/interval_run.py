@@ -1,8 +1,8 @@
 """One unit of EP-SPARQL with its state: operands, the tree of operators, and events.
 
-Idea: what arrives at a moment becomes solutions of the operands; the tree gives the solutions of
-the unit, and each is an event.
-Invariant: `step` depends on the state and its arguments alone. The state is that of the tree.
+Idea: the arrivals of a moment are made into solutions of the operands; the tree combines them to
+solutions of the unit, and each of these is an event.
+Invariant: `step` is a function of the state and its arguments. The state is that of the tree.
 Source: ep-sparql.md, sections 2, 4 and 5.
 """
 
@@ -33,14 +33,16 @@ class PartsWatch(Protocol):
     """Observer of the events of a unit whose run is traced, for explanations."""
 
     def made(self, firing: Firing, start: Micros, parts: Sequence[EventPart]) -> None:
-        """Note an event with its start in µs and its parts."""
+        """Notifies of an event with its start in µs and its parts."""
 
 
 class IntervalRun(UnitRun):
-    """A QUERY or STREAM on its way through its streams.
+    """A QUERY or STREAM with its state.
 
-    `traced`: solutions keep their parts, for explanations; `watch` is then told of each event.
-    `share`: the run has the solutions alone whose key is one of a bucket's; None: all.
+    - `traced`: solutions keep their parts, for explanations; `watch` is then notified of each
+      event.
+    - `share`: the bucket to whose keys solutions are restricted; None: all solutions.
+    - `begun`: the time of the first instant in µs.
     """
 
     acts_alone = False
@@ -95,18 +97,21 @@ class IntervalRun(UnitRun):
         try:
             tree = self._tree
             if tree is None:
-                return self._made(time, [(time, time, values, ()) for _, values in arrivals.get(0, ())])
+                return self._result(time, [(time, time, values, ()) for _, values in arrivals.get(0, ())])
             moment = TreeMoment(time, self.arrived(time, arrivals))
             solutions = tree.new(moment)
             tree.keep(moment)
             if moment.exceeded is not None:
                 raise moment.exceeded
-            return self._made(time, solutions) if solutions else _NOTHING
+            return self._result(time, solutions) if solutions else _NOTHING
         except Exception as error:
             return self._failed(time, error)
 
     def new(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
-        """The events of a moment, from what is read now; `keep` has to follow."""
+        """The first phase of a moment in a component: the events, from reads of the same moment.
+
+        The second phase, `keep`, must follow.
+        """
         BOUNDS.characters = self._limits.literal
         if self._tree is None:
             return self.step(time, arrivals)
@@ -115,13 +120,13 @@ class IntervalRun(UnitRun):
             solutions = self._tree.new(moment)
             if moment.exceeded is not None:
                 raise moment.exceeded
-            return self._made(time, solutions)
+            return self._result(time, solutions)
         except Exception as error:
             return self._failed(time, error)
 
     def keep(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
-        """Keep what is strictly past from now on, of all that arrives at a moment; the result has
-        dead letters alone.
+        """The second phase of a moment in a component: store the arrivals that later
+        moments read as their past. The result has only dead letters.
         """
         if self._tree is None:
             return _NOTHING
@@ -136,19 +141,19 @@ class IntervalRun(UnitRun):
         return _NOTHING
 
     def _failed(self, time: Micros, error: Exception) -> UnitResult:
-        """No event, and a dead letter."""
+        """The result of a moment with an error: a dead letter and no event."""
         if isinstance(error, LimitExceeded):
             return UnitResult([], [self._dead_letter(Reason.LIMIT, time, f"{self.unit.name} goes over a limit: {error}")])
         reraise_in_tests(error, FallbackKind.RULES)
         return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"{self.unit.name} fails: {error_line(error)}")])
 
-    def _made(self, time: Micros, solutions: Sequence[IntervalSolution]) -> UnitResult:
-        """The events of solutions."""
-        firings, made_of = self._events.events(time, solutions)
-        starts = [start for _, start, _, _ in made_of]
+    def _result(self, time: Micros, solutions: Sequence[IntervalSolution]) -> UnitResult:
+        """The events of solutions, with their starts and, where the run is traced, their parts."""
+        firings, sources = self._events.events(time, solutions)
+        starts = [start for _, start, _, _ in sources]
         if not self._traced:
             return UnitResult(firings, (), (), starts)
-        parts = [[self._part(each) for each in parts] for _, _, _, parts in made_of]
+        parts = [[self._part(each) for each in parts] for _, _, _, parts in sources]
         if self.watch is not None:
             for firing, start, each in zip(firings, starts, parts, strict=True):
                 self.watch.made(firing, start, each)
@@ -160,7 +165,7 @@ class IntervalRun(UnitRun):
         return EventPart(operand.span, solution.start, solution.end, bound)
 
     def arrived(self, time: Micros, arrivals: UnitArrivals) -> dict[int, list[IntervalSolution]]:
-        """The new solutions of the operands at which something has arrived, by number."""
+        """The new solutions of the operands with arrivals, by number of the operand."""
         found: dict[int, list[IntervalSolution]] = {}
         for read, rows in arrivals.items():
             for number, solutions_of in self._feeds[read]:
@@ -177,7 +182,8 @@ class IntervalRun(UnitRun):
 
     @property
     def event_counts(self) -> Sequence[int]:
-        """All kept solutions, under the first read; operators keep them, not reads."""
+        """The number of stored solutions, all of them under the first read: operators store
+        them."""
         kept = 0 if self._tree is None else len(self._tree)
         return [kept, *[0] * (len(self.unit.reads) - 1)] if self.unit.reads else []
 
@@ -185,7 +191,7 @@ class IntervalRun(UnitRun):
         return "[]" if self._tree is None else self._tree.to_json(whole=False)
 
     def whole_state(self) -> str:
-        """The state as JSON, with what is otherwise in logs."""
+        """The state as JSON, logs included."""
         return "[]" if self._tree is None else self._tree.to_json(whole=True)
 
     def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
@@ -197,7 +203,8 @@ class IntervalRun(UnitRun):
                 store.add([(end, int(start or 0), tuple(values), ())], end)
 
     def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
-        """The solutions that operators keep, each as its end, and a row of its start and its values."""
+        """The solutions that operators store: the time of an entry is the end of the solution, its
+        row the start and the values."""
         logs = () if self._tree is None else self._tree.logs
         return [[(end, 0, (str(start), *values)) for end, start, values, _ in store.later(after)] for store in logs]
 
@@ -210,16 +217,16 @@ _Feeds: TypeAlias = Sequence[Sequence[tuple[int, OperandRows]]]
 
 
 def _shared_feeds(unit: IntervalUnit, feeds: _Feeds, share: BucketShare) -> list[list[tuple[int, OperandRows]]]:
-    """The feeds with the solutions of a bucket alone, where rows of other keys come to it too."""
+    """The feeds restricted to the solutions of a bucket, where rows of other keys arrive too."""
     keys, spreads = unit_key_names(unit), interval_spreads(unit)
     assert spreads is not None, "a unit that is spread has a key"
-    places = operand_places(unit, keys)
+    positions = operand_places(unit, keys)
 
-    def own(rows_of: OperandRows, place: int) -> OperandRows:
-        return lambda now, rows: [each for each in rows_of(now, rows) if share.has(each[2][place])]
+    def own(rows_of: OperandRows, position: int) -> OperandRows:
+        return lambda now, rows: [each for each in rows_of(now, rows) if share.has(each[2][position])]
 
     return [
-        list(feed) if spread.is_exact else [(number, own(rows, places[number])) for number, rows in feed]
+        list(feed) if spread.is_exact else [(number, own(rows, positions[number])) for number, rows in feed]
         for feed, spread in zip(feeds, spreads, strict=True)
     ]
 

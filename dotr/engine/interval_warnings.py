@@ -1,4 +1,4 @@
-"""Warnings of EP-SPARQL that need the whole program: other units, or the background.
+"""Warnings for EP-SPARQL that need the whole program: other units, or the background.
 
 Source: ep-sparql.md, section 6.
 """
@@ -21,7 +21,7 @@ from dotr.model.traverse import walk
 
 def interval_warnings(queries: Sequence[TemporalQuery]) -> Iterator[Diagnostic]:
     """E402, groups that could be matched in constructed graphs if they were basic, and E404, units
-    with one partition; EVENTs know their certain variables.
+    with one partition. The certain variables of EVENTs must be filled in.
     """
     streams = {query.label: query.form.template for query in queries if isinstance(query.form, ConstructedGraphs)}
     for query in queries:
@@ -52,9 +52,7 @@ def _groups(query: TemporalQuery) -> Iterator[InstantGroup]:
 
 
 def background_groups(units: Sequence[StreamUnit], static: Collection[Select]) -> Iterator[Diagnostic]:
-    """E401 for each plain group that the background alone answers; `static` are the queries that it
-    answers.
-    """
+    """E401 for each plain group among `static`, the queries that the background alone answers."""
     for unit in units:
         for stream, _, span in unit.reads:
             if isinstance(stream, FactSource) and stream.query in static and span.document.name.endswith(".epsparql"):

@@ -1,7 +1,7 @@
-"""Elements of streams on their way to continuous queries (continuous.md, section 2).
+"""Elements of streams as rows of terms, for units of other languages (continuous.md, section 2).
 
-An element travels as one row of terms: its triples, one behind the other. Its blank nodes have the
-names that they have in the instant, counted within its stream.
+The row of an element is the concatenation of its triples. Blank nodes have the names of `merge`,
+with equal elements numbered within the stream.
 Example: the element `:a :p 1 . :a :q 2` is the row `(:a, :p, 1, :a, :q, 2)`.
 """
 
@@ -45,9 +45,10 @@ def items_of(
     """The elements of an instant on each of some streams, as rows, in the order of their texts.
 
     Args:
-        graphs: those of the instant; a `FedGraph` is on its stream, another one on the only stream
-            that queries read, if there is one only.
-        streams: the streams that queries read.
+        time: that of the instant in µs.
+        graphs: those of the instant. A `FedGraph` is on its stream; another graph is on the only
+            stream that units read, and on none if they read several.
+        streams: the streams that units read.
         rejected: the numbers of graphs that were left out of the instant.
 
     >>> graphs = [FedGraph.on("http://e/s", (("_:0", "<p>", '"1"'),)), FedGraph.on("http://e/t", (("<a>", "<p>", '"2"'),))]

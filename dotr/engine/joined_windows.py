@@ -1,4 +1,4 @@
-"""Several default windows of a query, closed together and kept from report to report.
+"""One incremental closure of several default windows of a query.
 
 Idea: the default graph is the closure of all their contents (continuous.md, section 5). Windows of
 time with equal closes begin at a constant distance from each other, so with the times of each
@@ -9,9 +9,9 @@ window moved by that distance, all begin together, and one closure holds the ele
         contents                      10 < time ≤ 20, and 16 < time ≤ 20
         the second's times less 6     10 < time ≤ 14
 
-Invariant: after `move` the view holds what the contents say together. Where a distance changes, the
-closure is made again.
-Cost: what came and went since the report before.
+Invariant: after `move` the view holds the triples that all contents together entail. Where a
+distance changes, the closure is built again.
+Cost: the inserted and expired elements since the last report.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
 
 def are_joined(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> bool:
-    """True where a query has several default windows, and one closure of all is kept: they are of
-    time, at the level GRAPH or WINDOW, and close together, without STARTING AT.
+    """True for a query whose several default windows have one incremental closure.
+
+    They are windows of time with one STEP, without STARTING AT or a lag, at the level GRAPH or
+    WINDOW, and no rule has NOT or AGGREGATE.
     """
     extents = [window.extent for window in query.windows if window.name is None]
     levels = {window.block_level for window in query.windows if window.name is None}
@@ -48,16 +50,16 @@ def are_joined(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> bool:
 
 
 class JoinedClosure(SharedClosure):
-    """One closure of the contents of several windows; its only member stands for all of them."""
+    """One closure of the contents of several windows; its only member represents all of them."""
 
     def __init__(self, registry: SharedClosures, contents: Sequence[WindowContent]) -> None:
         super().__init__(registry, None, EntailmentLevel.GRAPH, None)
         self._contents = contents
         self._distances: list[Micros] = []
-        self._taken: list[Micros | None] = []
+        self._inserted: list[Micros | None] = []  # the time of the last inserted element of each content
 
     def move(self, member: KeptWindow, time: Micros) -> WindowChanges:
-        """Moves to the contents at the time of a report."""
+        """Advances to the contents at the time of a report."""
         begins = [content.begin_at(time) for content in self._contents]
         least = min(begins)
         distances = [begin - least for begin in begins]
@@ -67,12 +69,12 @@ class JoinedClosure(SharedClosure):
             if closure is None or is_new:
                 closer = self.closer
                 closure = self._closure = WindowClosure(self.level, closer.knowledge, closer.rules, closer.limit)
-                self._distances, self._taken = distances, [None] * len(begins)
-                member.begin_anew(closure.view())
+                self._distances, self._inserted = distances, [None] * len(begins)
+                member.attach(closure.view())
             for number, (content, distance) in enumerate(zip(self._contents, distances, strict=True)):
-                for element in content.later(self._taken[number]):
+                for element in content.later(self._inserted[number]):
                     closure.insert(element.time - distance, element.triples)
-                    self._taken[number] = element.time
+                    self._inserted[number] = element.time
             closure.advance(least)
             changes = member.view.advance(least)
         except LimitExceeded:

@@ -1,13 +1,14 @@
-"""MATCH blocks whose mappings are kept from report to report (continuous.md, section 11).
+"""Incremental evaluation of MATCH blocks from report to report (continuous.md, section 11).
 
-Idea: an EVENT has rows, one for each solution over an item, with the item's time; an item that
-comes brings its rows, one that goes takes them along. A plain SEQ is a join of rows by the
-variables that both have, where the left one ends before the right one begins. So a block of plain
-SEQs is a kept operator like others. FIRST, LAST, the policies of SEQ and CONSUMING choose among all
-mappings of a report: these blocks are evaluated at each report (`match_blocks`).
-Example: `EVENT <w> { ?x :a 1 } SEQ EVENT <w> { ?x :b 1 }` has the rows (x, 3) and (x, 5) on both
-sides; of these pairs the left (x, 3) comes before the right (x, 5).
-Cost: the items of the window are looked through; rows that came or went, and their pairs.
+Idea: an EVENT is a relation: one row for each solution over an item, with the item's time. An item
+that enters the window inserts its rows; an item that leaves the window deletes them. A plain SEQ
+joins two relations by their shared variables where the left mapping ends before the right one
+begins. So a block of plain SEQs is a tree of incremental operators. FIRST, LAST, the policies of
+SEQ and CONSUMING choose among all mappings of a report: these blocks are evaluated in full at each
+report (`match_blocks`).
+Example: `EVENT <w> { ?x :a 1 } SEQ EVENT <w> { ?x :b 1 }` with the rows (x, 3) and (x, 5) on both
+sides: of the four pairs only (left (x, 3), right (x, 5)) is in order of time.
+Cost: one look-up for each item of the window, and the inserted and deleted rows with their pairs.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from dotr.store.triples import TripleIndex
 
 
 class EventRows(KeptOperator):
-    """The solutions of an EVENT over the items of its window. The last term of a row is the item's
-    time, as a text whose order is that of times.
+    """The solutions of an EVENT over the items of its window.
+
+    The last term of a row is the item's time as a text (`ordered_text`).
     """
 
     __slots__ = ("_came", "_known", "_went", "evaluator", "group", "size")
@@ -43,8 +45,9 @@ class EventRows(KeptOperator):
         self.size = 0
 
     def move(self, items: Iterable[MatchedItem]) -> None:
-        """Takes in the items of a report, before its changes are asked for. An item whose index is
-        that of the report before is the same.
+        """Replaces the items of the last report; call it before `changes`.
+
+        An item with the same time and the identical index is unchanged, and its rows are reused.
         """
         before, self._known = self._known, {}
         for time, triples in items:
@@ -79,7 +82,7 @@ class EventRows(KeptOperator):
 
 
 def ordered_text(time: Micros) -> str:
-    """A time as a text: the order of texts is that of times.
+    """A time in µs as a text of fixed length, so that texts are ordered as times are.
 
     >>> ordered_text(-5) < ordered_text(3) < ordered_text(20)
     True
@@ -88,7 +91,7 @@ def ordered_text(time: Micros) -> str:
 
 
 class _SequenceMerge(RowMerge):
-    """The merge of rows of which the left one ends before the right one begins."""
+    """The merge of two rows; None unless the left mapping ends before the right one begins."""
 
     __slots__ = ("_begin", "_end")
 
@@ -101,7 +104,7 @@ class _SequenceMerge(RowMerge):
 
 
 class _KeptPattern(NamedTuple):
-    """An event pattern with the columns of the first and the last time of a mapping."""
+    """An operator, with the columns that have the first and the last time of its mappings."""
 
     operator: KeptOperator
     first: Variable
@@ -109,7 +112,7 @@ class _KeptPattern(NamedTuple):
 
 
 class KeptMatch:
-    """A MATCH block of plain SEQs: `operator` gives its mappings, `events` are its EVENTs."""
+    """A MATCH block of plain SEQs: `operator` yields its mappings, `events` are its EVENTs."""
 
     def __init__(self, evaluator: MatchEvaluator) -> None:
         self.events: list[EventRows] = []
@@ -129,18 +132,18 @@ class KeptMatch:
         return _KeptPattern(KeptJoin(left.operator, right.operator, keys, merge), left.first, right.last)
 
     def move(self, items: Mapping[Term, Sequence[MatchedItem]]) -> None:
-        """Takes in the items of the windows at a report."""
+        """Passes the items of each window at a report, by the window's name, to the EVENTs."""
         for each in self.events:
             each.move(items[each.group.window])
 
 
 def kept_matches(evaluators: Sequence[MatchEvaluator]) -> tuple[KeptMatch | None, ...]:
-    """The MATCH blocks that are kept; None for others."""
+    """The incremental operators of MATCH blocks, in their order; None for a block that has none."""
     return tuple(KeptMatch(each) if is_plain(each.block) else None for each in evaluators)
 
 
 def is_plain(block: MatchBlock) -> bool:
-    """True for a block of EVENTs and plain SEQs that uses nothing up."""
+    """True for a block of EVENTs and plain SEQs without CONSUMING."""
     return not block.consuming and all(_has_no_choice(each) for each in _parts(block.events))
 
 

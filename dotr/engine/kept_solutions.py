@@ -1,13 +1,13 @@
-"""Solutions of a continuous query kept from report to report (continuous.md, section 11).
+"""Incremental evaluation of a continuous query from report to report (continuous.md, section 11).
 
-Idea: at a report each graph of the query, that of a window or the default graph, tells what began
-and what ended in it since the report before; the kept operators of `dotr.queries` turn that into
-the solutions that came and went. A closure that is kept tells its changes itself; the graph of a
-window that is closed anew is compared with that of the report before.
+Idea: each graph of the query, that of a window or the default graph, has a delta since the last
+report: triples that began and triples that ended. The incremental operators of `dotr.queries` turn
+these deltas into inserted and deleted solutions. An incremental closure has its delta at hand; the
+graph of a window that is closed in full at each report is compared with that of the last report.
 Invariant: after `update` the plan holds the solutions over the graphs of the report, or nothing;
-after an error it holds nothing, and the next report begins anew.
-Cost: what changed; of a graph that is closed anew, the graph. Where more came and went than there
-is, all is found anew.
+after an error it holds nothing, and the next report is evaluated in full.
+Cost: the deltas, and the whole of each graph that is closed in full. Where the deltas are larger
+than the graphs, the report is evaluated in full.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from dotr.store.masked_index import MaskedIndex
 from dotr.store.triples import TripleIndex, is_hidden
 
 
-class SeenGraph(NamedTuple):
-    """A graph as a query sees it at a report.
+class GraphAtReport(NamedTuple):
+    """A graph of a query at one report.
 
-    - `triples`: its triples, but for those of the background.
-    - `background`: triples that never change; none of them is in `triples`.
-    - `changes`: what began and ended since the report before, of the background too; None where
-      that is not known.
+    - `triples`: its triples, except those of the background.
+    - `background`: triples that never change, disjoint from `triples`.
+    - `changes`: the delta since the last report, which may contain triples of the background; None
+      where it is unknown.
     """
 
     triples: TripleIndex
@@ -44,8 +44,9 @@ class SeenGraph(NamedTuple):
 
 
 class SolutionChanges(NamedTuple):
-    """Rows that came and those that went since the report before. `is_anew`: nothing is known of
-    that report, and all solutions came.
+    """The rows inserted (`came`) and deleted (`went`) since the last report, as bags.
+
+    `is_anew`: the report was evaluated in full, and `came` has all its rows.
     """
 
     came: list[AnswerRow]
@@ -54,15 +55,15 @@ class SolutionChanges(NamedTuple):
 
 
 class _Difference(NamedTuple):
-    """The triples that came into a graph and those that left it."""
+    """The triples inserted into a graph, and those deleted from it."""
 
     began: Collection[Triple]
     ended: Collection[Triple]
 
 
-class _FollowedGraph:
+class _TrackedGraph:
     """A graph from report to report: the number of its triples, and the triples themselves where
-    nothing tells what changed."""
+    its delta is found by comparison."""
 
     __slots__ = ("_triples", "size")
 
@@ -70,8 +71,8 @@ class _FollowedGraph:
         self.size: int | None = None
         self._triples: Set[Triple] | None = None
 
-    def difference(self, graph: SeenGraph) -> _Difference | None:
-        """The changes since the report before; None where nothing is known of them."""
+    def difference(self, graph: GraphAtReport) -> _Difference | None:
+        """The delta since the last report; None where it is unknown."""
         triples, changes, before = graph.triples, graph.changes, self._triples
         self._triples = None
         if isinstance(triples, HeldIndex):
@@ -92,30 +93,33 @@ class _FollowedGraph:
 
 
 class KeptSolutions:
-    """The kept plan of one query on its way from report to report."""
+    """The incremental plan of one query, with its state."""
 
     def __init__(self, plan: KeptPlan, limits: Limits, matches: Sequence[KeptMatch | None] = ()) -> None:
         self.plan = plan
         self.matches = matches if plan.whole is not None else ()
-        """The MATCH blocks that are kept, to be moved before an `update`."""
+        """The incremental MATCH blocks; the caller passes their items before each `update`."""
         self._limits = limits
-        self._graphs = {name: _FollowedGraph() for name in plan.reads}
+        self._graphs = {name: _TrackedGraph() for name in plan.reads}
         self._predicates = {name: None if reads is None else {predicate for predicate, _ in reads} for name, reads in plan.reads.items()}
         self._is_empty = True
         self.number = 0
-        """Solutions of a query that is kept as a whole."""
+        """The number of solutions, where the whole query is evaluated incrementally."""
 
     def clear(self) -> None:
-        """Forget all solutions; the next report begins anew."""
+        """Drop all solutions; the next report is evaluated in full."""
         self.plan.clear()
         self._is_empty = True
-        self._graphs = {name: _FollowedGraph() for name in self._graphs}
+        self._graphs = {name: _TrackedGraph() for name in self._graphs}
 
-    def update(self, graphs: Mapping[GraphName, SeenGraph]) -> SolutionChanges | None:
-        """Move on to the graphs of a report.
+    def update(self, graphs: Mapping[GraphName, GraphAtReport]) -> SolutionChanges | None:
+        """Advance to the graphs of a report.
 
-        Returns what came and went of the query's solutions; None where only parts of it are kept.
-        Raises `LimitExceeded`; nothing is kept then.
+        Returns:
+            the inserted and deleted solutions; None where only parts of the query are incremental.
+
+        Raises:
+            LimitExceeded: a limit is exceeded; the state is then empty.
         """
         try:
             changes = self._changes(graphs)
@@ -134,22 +138,24 @@ class KeptSolutions:
         self.number = len(rows.came) - len(rows.went) + (0 if is_anew else self.number)
         return SolutionChanges(rows.came, rows.went, is_anew)
 
-    def _changes(self, graphs: Mapping[GraphName, SeenGraph]) -> GraphChanges | None:
-        """The changes of all graphs; None where all is found anew."""
-        differences = {name: followed.difference(graphs[name]) for name, followed in self._graphs.items()}
+    def _changes(self, graphs: Mapping[GraphName, GraphAtReport]) -> GraphChanges | None:
+        """The changes of all graphs; None where the report is to be evaluated in full."""
+        differences = {name: tracked.difference(graphs[name]) for name, tracked in self._graphs.items()}
         if self._is_empty:
             return None
-        touched = left = 0
+        changed = present = 0
         changes: dict[GraphName, GraphChange] = {None: NO_CHANGE}
         for name, difference in differences.items():
             if difference is None:
                 return None
-            touched += len(difference.began) + len(difference.ended)
-            left += self._graphs[name].size or 0
+            changed += len(difference.began) + len(difference.ended)
+            present += self._graphs[name].size or 0
             changes[name] = self._change(name, graphs[name], difference)
-        return None if touched > left else changes
+        return None if changed > present else changes
 
-    def _change(self, name: GraphName, graph: SeenGraph, difference: _Difference) -> GraphChange:
+    def _change(self, name: GraphName, graph: GraphAtReport, difference: _Difference) -> GraphChange:
+        """The change of one graph. For a graph {a, b} where b began and c ended, the unchanged rest
+        is {a}."""
         began, ended = (self._index(name, some) if some else NO_TRIPLES for some in difference)
         rest = graph.triples
         if began.triples:
@@ -160,9 +166,9 @@ class KeptSolutions:
         return GraphChange(graph.background, rest, began, ended, False)
 
     def _index(self, name: GraphName, triples: Collection[Triple]) -> TripleIndex:
-        """The index of those of some triples, each once, that patterns over a graph can match.
+        """The index of those of some distinct triples that patterns over a graph can match.
 
-        Queries that read the same predicates of the same triples get the same index.
+        Queries that read the same predicates of the same `SharedTriples` share one index.
         """
         read = self._predicates[name]
         if not isinstance(triples, SharedTriples):

@@ -1,13 +1,13 @@
-"""Closures of the windows of a program's continuous queries, by the level of each (continuous.md, 5
+"""Closures of the windows of a program's continuous queries, by entailment level (continuous.md, 5
 and 11).
 
-| level | the shared closure has | a report of one window |
+| level | the shared closure holds | a report of one window |
 | --- | --- | --- |
-| NONE, SNAPSHOT, GRAPH, WINDOW | what its elements say | moves a view |
-| these with NOT or AGGREGATE | the same in the lowest stratum | closes the strata above on a view |
-| STREAM WITHIN d | what the stream says | finds what the window says of it |
-| several default windows, one STEP | what the elements of all say | moves a view |
-| EVENT at WINDOW, STREAM | that, and what each item said when it came | leaves out what needs items that left |
+| NONE, SNAPSHOT, GRAPH, WINDOW | the triples that elements entail | advances a view |
+| these with NOT or AGGREGATE | the same, in the lowest stratum | closes further strata on a view |
+| STREAM WITHIN d | the triples that the stream entails | derives those of the window |
+| several default windows, one STEP | the triples that all elements entail | advances a view |
+| EVENT at WINDOW, STREAM | those of each item on arrival | omits those that need expired items |
 """
 
 from __future__ import annotations
@@ -35,37 +35,42 @@ from dotr.windows.content import WindowContent
 EMPTY_INDEX: Final = TripleIndex()
 
 
-class KnownWindow(KeptWindow):
-    """Closure of a window at the level STREAM. The shared one knows the stream; what the window says of
-    it is found anew at each report.
+class StreamLevelWindow(KeptWindow):
+    """Closure of a window at the level STREAM.
+
+    The shared closure holds the stream; the triples that the content entails over it are derived in
+    full at each report.
     """
 
     def move(self, time: Micros) -> WindowChanges:
-        """Moves to the content at the time of a report; tells of no changes."""
+        """Moves to the content at the time of a report; the result is always `is_anew`, without
+        changes."""
         super().move(time)
         content = [triple for element in self.content.view(time).content for triple in element.triples]
-        self._said = self.closure.said_by(dict.fromkeys(content), self.begin)
-        self._index = TripleIndex(triple for triple, _ in self._said.triples)
+        self._entailed = self.closure.said_by(dict.fromkeys(content), self.begin)
+        self._index = TripleIndex(triple for triple, _ in self._entailed.triples)
         return WindowChanges((), (), (), True)
 
     @property
     def index(self) -> TripleIndex:
-        """The triples that the content says."""
+        """The triples that the content entails."""
         return self._index
 
     @property
     def beyond(self) -> TripleIndex:
-        """The triples that the content says and the background does not have."""
+        """The triples that the content entails and that are not in the background."""
         return TripleIndex(triple for triple in self._index if triple not in self.background)
 
     def contradictions(self) -> tuple[Contradiction, ...]:
-        """The contradictions that the content takes part in."""
-        return self.view.told([each for each, _ in self._said.contradictions])
+        """The contradictions in which triples of the content take part."""
+        return self.view.told([each for each, _ in self._entailed.contradictions])
 
 
 class StratifiedWindow(KeptWindow):
-    """Closure of a window under rules with NOT or AGGREGATE: the shared one has the lowest stratum, on
-    which the others are closed anew at each report; `model` is what that gives.
+    """Closure of a window under rules with NOT or AGGREGATE.
+
+    The shared closure has the lowest stratum. The strata above are evaluated in full on it at each
+    report; `model` is their result.
     """
 
     def __init__(self, content: WindowContent, closure: SharedClosure) -> None:
@@ -74,7 +79,8 @@ class StratifiedWindow(KeptWindow):
         self._found: TripleIndex | None = None
 
     def move(self, time: Micros) -> WindowChanges:
-        """Moves to the content at the time of a report; tells of no changes."""
+        """Moves to the content at the time of a report; the result is always `is_anew`, without
+        changes."""
         super().move(time)
         closer = self.closure.closer
         content = list(dict.fromkeys([triple for element in self.content.view(time).content for triple in element.triples]))
@@ -84,7 +90,7 @@ class StratifiedWindow(KeptWindow):
 
     @property
     def index(self) -> TripleIndex:
-        """The triples that the content says."""
+        """The triples that the content entails."""
         if self._found is None:
             self._found = self.closure.closer.close_on(self._lowest, self.model).triples
         return self._found
@@ -95,35 +101,37 @@ class StratifiedWindow(KeptWindow):
 
 
 class KeptItems(KeptWindow):
-    """The items of a window as EVENTs see them at the level WINDOW or STREAM, each found once, as it
-    comes, by what the stream said before it.
+    """The items of a window for EVENTs at the level WINDOW or STREAM.
+
+    The triples that an item entails with the stream before it are derived once, when it arrives.
     """
 
     def __init__(self, content: WindowContent, closure: SharedClosure) -> None:
         super().__init__(content, closure)
         self._indexes: dict[Micros, tuple[Micros, TripleIndex]] = {}
 
-    def seen(self, time: Micros) -> Iterator[tuple[Micros, TripleIndex]]:
-        """The items at a report that it is moved to, in the order of time."""
+    def items_at(self, time: Micros) -> Iterator[tuple[Micros, TripleIndex]]:
+        """The time (µs) and the triples of each item at the report of the last `move`, in the order
+        of time."""
         assert isinstance(self.closure, SharedItems)
         indexes, begin = self._indexes, self.begin
         self._indexes = {}
         for at in dict.fromkeys([each.time for each in self.content.view(time).content]):
             until, index = indexes.get(at, (begin, EMPTY_INDEX))
-            if until <= begin:  # something that the item said needs what has left by now
-                said = self.closure.items[at].triples
-                index = TripleIndex(triple for triple, horizon in said if horizon > begin)
-                until = min([horizon for _, horizon in said if horizon > begin], default=LAST_MICRO)
+            if until <= begin:  # some of the entailed triples need an item that has expired
+                entailed = self.closure.items[at].triples
+                index = TripleIndex(triple for triple, horizon in entailed if horizon > begin)
+                until = min([horizon for _, horizon in entailed if horizon > begin], default=LAST_MICRO)
             self._indexes[at] = (until, index)
             yield at, index
 
-    def begin_anew(self, view: WindowClosureView) -> None:
-        """Sees another closure."""
-        super().begin_anew(view)
+    def attach(self, view: WindowClosureView) -> None:
+        """Replaces the view by that of another closure."""
+        super().attach(view)
         self._indexes.clear()
 
     def contradictions(self) -> tuple[Contradiction, ...]:
-        """The contradictions that items of the content take part in."""
+        """The contradictions in which items of the content take part."""
         assert isinstance(self.closure, SharedItems)
         items = self.closure.items
         found = [each for at in self._indexes for each in items[at].contradictions]
@@ -131,7 +139,7 @@ class KeptItems(KeptWindow):
 
 
 class SharedItems(SharedClosure):
-    """One closure, and what each item said when it came: `items`, by time."""
+    """A closure, and the triples that each item entailed on arrival: `items`, by time in µs."""
 
     def __init__(self, registry: SharedClosures, stream: Hashable, level: EntailmentLevel, ends: WindowEnds | None) -> None:
         super().__init__(registry, stream, level, ends)
@@ -141,17 +149,17 @@ class SharedItems(SharedClosure):
         super().forget()
         self.items.clear()
 
-    def _take_in(self, closure: WindowClosure, time: Micros) -> bool:
+    def _insert_pending(self, closure: WindowClosure, time: Micros) -> bool:
         pending, self._pending = self._pending, []
-        least = min([member.look(time) for member in self.members])
+        least = min([member.raise_begin(time) for member in self.members])
         for at, some in groupby(pending, itemgetter(0)):
             item = dict.fromkeys(triple for _, graphs in some for triples in graphs for triple in triples)
             closure.insert(at, item)
             closure.advance(least)
             if at > least:
                 self.items[at] = closure.said_by(item, least)
-        for gone in list(takewhile(lambda at: at <= least, self.items)):
-            del self.items[gone]
+        for expired in list(takewhile(lambda at: at <= least, self.items)):
+            del self.items[expired]
         return bool(pending)
 
 
@@ -162,7 +170,7 @@ class SharedClosures:
     """The closures of the windows of a program's continuous queries, by stream, level and ends.
 
     - `closer`: closes items, and has the background, the rules and the limit of triples.
-    - `owns`: tells the subjects of which windows have what items say; None: all.
+    - `owns`: True for the subjects whose triples the windows hold; None: all subjects.
     """
 
     def __init__(self, closer: SaidCloser) -> None:
@@ -172,24 +180,24 @@ class SharedClosures:
         self._arrived: dict[Hashable, tuple[Micros, Sequence[tuple[Triple, ...]]]] = {}
 
     def add(self, stream: Hashable, closure: SharedClosure) -> None:
-        """Lets a closure take the elements of a stream."""
+        """Subscribes a closure to the elements of a stream."""
         self._closures.setdefault(stream, []).append(closure)
 
     def window(self, stream: Hashable, content: WindowContent) -> KeptWindow:
-        """A window of a stream, where it is kept (`kept_windows`).
+        """The incremental closure of a window (`kept_windows` decides which windows have one).
 
-        `stream`: what tells the stream from others; windows of equal ones get equal elements.
+        `stream`: the key of the stream; windows with equal keys receive equal elements.
         """
         level = content.window.block_level
         if isinstance(level, StreamLevel):
-            return self._member(KnownWindow, stream, content, EntailmentLevel.GRAPH, None, SharedClosure)
+            return self._member(StreamLevelWindow, stream, content, EntailmentLevel.GRAPH, None, SharedClosure)
         level = EntailmentLevel.GRAPH if level is EntailmentLevel.WINDOW else level
         if level is EntailmentLevel.GRAPH and not is_kept(self.closer.rules, level):
             return self._member(StratifiedWindow, stream, content, level, WindowEnds.of(content), SharedClosure)
         return self._member(KeptWindow, stream, content, level, WindowEnds.of(content), SharedClosure)
 
     def joined(self, streams: Sequence[Hashable], contents: Sequence[WindowContent]) -> KeptWindow:
-        """The default windows of a query, where they are kept together (`are_joined`)."""
+        """The one closure of the default windows of a query (`are_joined`)."""
         closure = JoinedClosure(self, contents)
         self.add(("default", *streams), closure)
         member = KeptWindow(contents[0], closure)
@@ -197,7 +205,7 @@ class SharedClosures:
         return member
 
     def items(self, stream: Hashable, content: WindowContent) -> KeptItems:
-        """The items of a window whose EVENTs have the level WINDOW or STREAM, where they are kept."""
+        """The items of a window whose EVENTs have the level WINDOW or STREAM."""
         return self._member(KeptItems, stream, content, EntailmentLevel.GRAPH, None, SharedItems)
 
     def _member(
@@ -220,7 +228,10 @@ class SharedClosures:
         return member
 
     def elements(self, stream: Hashable, time: Micros, arrived: Sequence[Arrival]) -> Sequence[tuple[Triple, ...]]:
-        """The elements of a stream that arrive at a time, the same ones for each window that asks."""
+        """The elements of a stream that arrive at a time (µs).
+
+        They are decoded once and passed to the closures once, however many windows read the stream.
+        """
         known = self._arrived.get(stream)
         if known is not None and known[0] == time and len(known[1]) == len(arrived):
             return known[1]
@@ -231,7 +242,7 @@ class SharedClosures:
         return graphs
 
     def forget(self) -> None:
-        """Drops all closures: contents have been restored."""
+        """Drops all closures, after contents have been restored."""
         self._arrived.clear()
         for closures in self._closures.values():
             for closure in closures:
@@ -239,9 +250,10 @@ class SharedClosures:
 
 
 def closed_anew(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> list[ContinuousWindow]:
-    """The windows of a query of whose contents something is closed anew at each report: strata with
-    NOT or AGGREGATE and those above, what the level STREAM says, and several default windows, which
-    are closed together and of which not all close together.
+    """The windows of a query whose closure is computed in full, or in part, at each report.
+
+    They are those with strata of NOT or AGGREGATE, those of the level STREAM, and several default
+    windows without a common closure (`are_joined`).
     """
     return [
         window
@@ -258,20 +270,25 @@ def _is_closed_together(query: ContinuousQuery, window: ContinuousWindow) -> boo
 
 
 def followed_graphs(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> frozenset[Term | None]:
-    """The graphs of a query that are followed from report to report: its named windows, and the
-    default graph (None) where that is the background alone, or with one window, or several, kept.
+    """The graphs of a query whose changes from report to report are known or can be computed.
+
+    They are its named windows, and the default graph (None) where it is the background alone, or
+    the background with one incremental closure.
     """
     named = frozenset(window.name for window in query.windows if window.name is not None)
     default = [window for window in query.windows if window.name is None]
-    is_followed = not default or (len(default) == 1 and default[0] not in closed_anew(query, rules)) or are_joined(query, rules)
-    return named | {None} if is_followed else named
+    is_tracked = not default or (len(default) == 1 and default[0] not in closed_anew(query, rules)) or are_joined(query, rules)
+    return named | {None} if is_tracked else named
 
 
 def kept_windows(
     query: ContinuousQuery, contents: Iterable[WindowContent], streams: Sequence[Hashable], closures: SharedClosures
 ) -> list[KeptWindow | None]:
-    """The closures of a query's windows, None for those of which nothing is kept: the level STREAM
-    under NOT or AGGREGATE, and several default windows, but where the first stands for all.
+    """The incremental closures of a query's windows, in the order of `contents`.
+
+    None for windows that are closed in full at each report: those of the level STREAM under NOT or
+    AGGREGATE, and several default windows without a common closure. The common closure of several
+    default windows (`are_joined`) is at the place of the first of them; the others have None.
     """
     rules, pairs = closures.closer.rules, list(zip(contents, streams, strict=True))
     has_strata = not is_kept(rules, EntailmentLevel.GRAPH)
@@ -290,8 +307,10 @@ def kept_windows(
 def kept_items(
     query: ContinuousQuery, contents: Iterable[WindowContent], streams: Sequence[Hashable], closures: SharedClosures
 ) -> list[KeptItems | None]:
-    """The items of windows whose EVENTs see more than items by themselves; None for other windows,
-    and where items are closed anew.
+    """The items of windows whose EVENTs have the level WINDOW or STREAM, as `contents` are ordered.
+
+    None for other windows, and where rules with NOT or AGGREGATE require that items are closed in
+    full at each report.
     """
     read = {group.window for block in query.matches for group in plain_groups(block.events)}
     rules = closures.closer.rules

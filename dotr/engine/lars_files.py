@@ -1,4 +1,4 @@
-"""LARS files in a program: their events, and the labels and attributes that they read."""
+"""LARS files of a program: their events, and resolution of the labels that they read."""
 
 from __future__ import annotations
 

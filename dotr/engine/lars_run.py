@@ -1,14 +1,15 @@
-"""One LARS file with its state: points, and the events that its REPORTs make (lars.md, 2 and 4).
+"""One LARS file with its state: the points of its time line, and the events of its REPORTs.
 
-Idea: what arrives belongs to the point in which its time lies, and waits until the point's own
-time, k·r. There the point is evaluated, once; between points with atoms only those are evaluated
-at which something ends or opens by itself. What began and ended since the last one are the rows of
-REPORT NEW and ENDED; ALL gives what holds at every point.
+Idea: arriving atoms belong to the point k whose interval ((k−1)·r, k·r] contains their time, and
+are held until k·r. There the point is evaluated, once. A point without atoms is evaluated only if a
+fact may begin or end there, if a REPORT ALL outputs its facts, or if it is the last one. The facts
+that began and ended since the last evaluated point are the rows of REPORT NEW and ENDED.
 
-A point whose derivations go over the limit is evaluated without its atoms, and is a dead letter.
+A point whose derivations exceed a limit is a dead letter, and is evaluated without its atoms.
 
-Invariant: `step` depends on the state and its arguments alone. Conclusions are made again when the
-state is restored.
+Invariant: `step` is a function of the state and its arguments. Derived facts are no part of the
+state: `restore` derives them again.
+Source: lars.md, sections 2 and 4.
 """
 
 from __future__ import annotations
@@ -46,18 +47,20 @@ class PointWatch(Protocol):
     """Observer of the points of a file, for explanations."""
 
     def evaluated(self, first: Point, point: Point, atoms: PointAtoms) -> None:
-        """Note a point that was evaluated with some atoms; `first` is that of the line."""
+        """Notifies of a point evaluated with its atoms; `first` is the first point of the line."""
 
 
 class LarsRun(UnitRun):
-    """A LARS file on its way through the stream.
+    """A LARS file with its state.
 
-    - `first`: k₁; None before the first instant. `last`: the last point, once it is known.
-    - `passed`: the last point that is over.
-    - `watch`: is told of each point; None: nobody.
+    - `first`: the first point, k₁; None before the first instant.
+    - `last`: the last point, once it is known.
+    - `passed`: the last point that was evaluated; None before the first.
+    - `watch`: the observer of evaluated points, in explanations only.
 
-    With a `share` it reports the rows alone whose key is one of a bucket's. What it concludes of
-    others, of the background or of facts, may be wrong, and is joined with nothing of its own.
+    With a `share` it outputs only the rows whose key is in the bucket. Rows of other keys may be
+    derived from the background or from incomplete facts, and may be wrong; the key ensures that
+    they join with no row of the bucket.
     """
 
     def __init__(self, unit: LarsUnit, context: UnitContext, share: BucketShare | None = None) -> None:
@@ -71,7 +74,7 @@ class LarsRun(UnitRun):
         self.passed: Point | None = None
         self.watch: PointWatch | None = None
         self._labels: Final = unit.labels
-        self._waiting: Point | None = None  # the point of what has arrived
+        self._pending: Point | None = None  # the point of the atoms that have arrived
         self._triples: dict[Triple, Micros] = {}
         self._events: dict[Label, dict[FactRow, Micros]] = {}
         self._held: list[set[FactRow] | None] = [set() if report.kind is ReportKind.ALL else None for report in unit.file.reports]
@@ -86,21 +89,23 @@ class LarsRun(UnitRun):
         return -(-time // self._resolution)
 
     def begin(self, time: Micros) -> None:
-        """The line begins with the point of the first instant."""
+        """Begin the line with the point of the first instant, at a time in µs."""
         if self.first is None:
             self.first = self._point_of(time)
             self.closure.begin(self.first)
             self._note_next()
 
     def end(self, last: Micros, *, is_fed: bool) -> None:
-        """The last point is that of the last instant. It is evaluated though nothing has come."""
+        """End the line with the point of the last instant, which is evaluated even without
+        atoms."""
         self.last = self._point_of(last)
         self._note_next()
 
     def next_due(self) -> Micros | None:
-        """The time of the next point at which something arrived, ends or opens; or of the last point."""
+        """The time in µs of the next point to evaluate: one with atoms, one at which something
+        begins or ends, or the last one; None: there is none."""
         is_last_due = self.last is not None and (self.passed is None or self.passed < self.last)
-        points = [self._waiting, self._next, self.last if is_last_due else None]
+        points = [self._pending, self._next, self.last if is_last_due else None]
         point = min([each for each in points if each is not None], default=None)
         if self.first is None or point is None or (self.last is not None and point > self.last):
             return None
@@ -108,16 +113,16 @@ class LarsRun(UnitRun):
 
     @property
     def is_under_way(self) -> bool:
-        """True until the last point is over."""
+        """True after the last instant until the last point is evaluated."""
         return self.last is not None and self.first is not None and (self.passed is None or self.passed < self.last)
 
     @property
     def is_over(self) -> bool:
-        """True after the last point."""
+        """True once the last point is evaluated."""
         return self.last is not None and not self.is_under_way
 
     def _note_next(self) -> None:
-        """The next point to evaluate if nothing arrives."""
+        """Set `_next`, the next point to evaluate if nothing arrives."""
         point = self.closure.next_point()
         if self.first is None:
             self._next = None
@@ -133,19 +138,20 @@ class LarsRun(UnitRun):
     # --- a moment ---
 
     def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
-        """The result of a moment: what arrives waits for its point; a point is evaluated at its time."""
+        """The result of a moment: arrivals are held for their point; at the time of a point, the
+        point is evaluated if it is due."""
         point = self._point_of(time)
         if self.first is None or (self.last is not None and point > self.last):
             return UnitResult([])
         if arrivals:
-            self._waiting = point
+            self._pending = point
             for number, arrived in arrivals.items():
                 self._take(number, arrived, time)
-        if time != point * self._resolution or (self._waiting is None and point not in (self._next, self.last)):
+        if time != point * self._resolution or (self._pending is None and point not in (self._next, self.last)):
             return UnitResult([])
-        atoms = NO_ATOMS if self._waiting is None else PointAtoms(self._triples, self._events)
+        atoms = NO_ATOMS if self._pending is None else PointAtoms(self._triples, self._events)
         result = self._evaluate(point, atoms)
-        self._waiting, self._triples, self._events = None, {}, {}
+        self._pending, self._triples, self._events = None, {}, {}
         self.passed = point
         self._note_next()
         return result
@@ -213,21 +219,22 @@ class LarsRun(UnitRun):
 
     @property
     def event_counts(self) -> list[int]:
-        """The number of atoms kept, told of the first read."""
+        """The number of stored atoms, all of them under the first read."""
         return [self.closure.kept if number == 0 else 0 for number in range(self._reads)]
 
     def to_json(self) -> str:
-        """The state as JSON without the atoms that windows reach: what waits for its point, and the line."""
-        waiting = [[time, list(triple)] for triple, time in sorted(self._triples.items())]
+        """The state as JSON, without the atoms of logs: the line, the atoms held for their point,
+        and the state of the closure."""
+        triples = [[time, list(triple)] for triple, time in sorted(self._triples.items())]
         events = [[label, [[time, list(event)] for event, time in sorted(found.items())]] for label, found in sorted(self._events.items())]
-        return json.dumps([self.first, self.last, self.passed, self._waiting, waiting, events, self.closure.to_json()])
+        return json.dumps([self.first, self.last, self.passed, self._pending, triples, events, self.closure.to_json()])
 
     def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
-        """Goes on from `to_json` and the atoms of each log."""
+        """Continue from the result of `to_json` and the atoms of each log."""
         BOUNDS.characters = self._limits.literal
         written: list[Any] = json.loads(text)
-        self.first, self.last, self.passed, self._waiting, waiting, events, closure = written
-        self._triples = {(triple[0], triple[1], triple[2]): time for time, triple in waiting}
+        self.first, self.last, self.passed, self._pending, triples, events, closure = written
+        self._triples = {(triple[0], triple[1], triple[2]): time for time, triple in triples}
         self._events = {label: {tuple(event): time for time, event in found} for label, found in events}
         self.closure.restore(closure, [self._by_point(log) for log in entries])
         if self.passed is not None:
@@ -242,7 +249,7 @@ class LarsRun(UnitRun):
         return [(time // self._resolution, [each[2] for each in found]) for time, found in atoms]  # type: ignore[misc]
 
     def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
-        """The atoms of each log, at the times of their points."""
+        """The atoms of each log after a time in µs (None: all), each at the time of its point."""
         resolution = self._resolution
         return [
             [
@@ -255,18 +262,18 @@ class LarsRun(UnitRun):
         ]
 
     def oldest(self) -> Sequence[Micros | None]:
-        """The time of the first point with atoms of each log."""
+        """The time in µs of the first point with atoms of each log."""
         return [log[0][0] * self._resolution if log else None for log in self.closure.logs]
 
     @property
     def entry_count(self) -> int:
-        """The number of atoms that windows reach, those of each point where a window asks for points."""
+        """The number of atoms in all logs; an atom counts once for each point that stores it."""
         return sum(len(rows) for log in self.closure.logs for _, rows in log)
 
 
 class OwnRows:
-    """The rows of a file's reports whose keys are those of a bucket; a relation of facts alone has no
-    key, and is the first bucket's.
+    """The rows of a file's reports whose key is in a bucket; rows without a key are in the first
+    bucket.
     """
 
     def __init__(self, file: LarsFile, share: BucketShare) -> None:
@@ -276,7 +283,7 @@ class OwnRows:
         self._places = {each.name: place for each, place in key.places.items() if isinstance(each, OwnRelation)}
 
     def of(self, atom: DerivedAtom, rows: Sequence[tuple[tuple[Variable, Term], ...]]) -> list[tuple[tuple[Variable, Term], ...]]:
-        """Those of some rows of an atom, each the terms of its variables."""
+        """The bucket's rows of an atom, among rows of its variables with their terms."""
         return [row for row in rows if self._share.has(self._key(atom, dict(row)))]
 
     def _key(self, atom: DerivedAtom, values: Mapping[Variable, Term]) -> Term | None:
@@ -292,7 +299,7 @@ def _term(slot: Slot, values: Mapping[Variable, Term]) -> Term:
 
 
 def graph_of(atom: TriplePattern, values: dict[Variable, Term]) -> tuple[Triple, ...]:
-    """The graph of a triple atom: the triple, or nothing where it would not be RDF.
+    """The graph of a triple atom: its triple, or no triple where that is not valid RDF.
 
     >>> from dotr.model.algebra import Var
     >>> graph_of(TriplePattern(Var("x"), Const("<e:p>"), Var("y")), {"x": "<e:a>", "y": '"1"'})
@@ -300,6 +307,5 @@ def graph_of(atom: TriplePattern, values: dict[Variable, Term]) -> tuple[Triple,
     >>> graph_of(TriplePattern(Var("y"), Const("<e:p>"), Var("x")), {"x": "<e:a>", "y": '"1"'})
     ()
     """
-
     triple = _term(atom.subject, values), _term(atom.predicate, values), _term(atom.object, values)
     return (triple,) if can_be_subject(triple[0]) and is_iri(triple[1]) else ()

@@ -1,10 +1,11 @@
-"""Solutions of a query's last report, and what the next one gives of its own (continuous.md, 6).
+"""Solutions of a query's last report, and the output of RSTREAM, ISTREAM and DSTREAM.
 
-Idea: ISTREAM gives each row as often as it is there more often than before, DSTREAM as often as it
-was there more often. Where only what came and went is known, that is its difference as bags, and
-the bag is not looked through.
-Cost: what came and went, or the bag where a report begins anew; RSTREAM its output, and nothing
-where that is as it was.
+Idea: solutions are bags. RSTREAM outputs the bag of the report, ISTREAM the bag minus that of the
+last report, DSTREAM the bag of the last report minus that of the report. Where the inserted and
+deleted rows are known, both differences are their net counts, and the bags are not compared.
+Cost: the inserted and deleted rows, or the bag where a report was evaluated in full; for RSTREAM
+its output, and nothing where that is unchanged.
+Source: continuous.md, section 6.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ class LastSolutions:
     """The bag of solutions of the last report.
 
     >>> last = LastSolutions(RelationToStream.ISTREAM)
-    >>> last.give(SolutionChanges([("<a>",), ("<b>",)], [], True))
+    >>> last.output(SolutionChanges([("<a>",), ("<b>",)], [], True))
     [('<a>',), ('<b>',)]
-    >>> last.give(SolutionChanges([("<c>",), ("<a>",)], [("<a>",)], False)), list(last.rows())
+    >>> last.output(SolutionChanges([("<c>",), ("<a>",)], [("<a>",)], False)), list(last.rows())
     ([('<c>',)], [('<a>',), ('<b>',), ('<c>',)])
     >>> last.undo()
     >>> list(last.rows())
     [('<a>',), ('<b>',)]
     >>> last = LastSolutions(RelationToStream.RSTREAM)
-    >>> last.give(SolutionChanges([("<a>",)], [], True)) is last.give(SolutionChanges([], [], False))
+    >>> last.output(SolutionChanges([("<a>",)], [], True)) is last.output(SolutionChanges([], [], False))
     True
     """
 
@@ -39,28 +40,29 @@ class LastSolutions:
         self._bag: Counter[AnswerRow] = Counter()
         self._before: Counter[AnswerRow] | None = None
         self._net: dict[AnswerRow, int] = {}
-        self._anew: list[AnswerRow] | None = None  # RSTREAM: the rows, where no bag of them is made yet
-        self._told: list[AnswerRow] | None = None  # RSTREAM: the rows as the last report gave them
+        self._uncounted: list[AnswerRow] | None = None  # RSTREAM: rows that are not in the bag yet
+        self._last_output: list[AnswerRow] | None = None  # RSTREAM: the list that the last report returned
 
     def rows(self) -> Iterable[AnswerRow]:
-        """All rows, each as often as it is there; none for RSTREAM, which compares with nothing."""
+        """All rows with their multiplicity; none for RSTREAM, whose output needs no last report."""
         return () if self._relation is RelationToStream.RSTREAM else self._bag.elements()
 
     def restore(self, rows: Iterable[AnswerRow]) -> None:
-        """Takes the rows of `rows`."""
-        self._bag, self._told = Counter(rows), None
+        """Replaces the rows of the last report by those that `rows` returned."""
+        self._bag, self._last_output = Counter(rows), None
 
-    def give(self, changes: SolutionChanges) -> list[AnswerRow]:
-        """The rows that a report gives, in a list that must not be changed: RSTREAM gives the same
-        one again where nothing came or went.
+    def output(self, changes: SolutionChanges) -> list[AnswerRow]:
+        """The output rows of a report, whose solutions become those of the last report.
+
+        The list must not be changed: RSTREAM returns the same list again where nothing has changed.
         """
         if changes.is_anew:
-            return self._give_anew(changes.came)
-        if self._told is not None and not changes.came and not changes.went:
+            return self._output_of_all(changes.came)
+        if self._last_output is not None and not changes.came and not changes.went:
             self._before, self._net = None, {}
-            return self._told
-        if self._anew is not None:
-            self._bag, self._anew = Counter(self._anew), None
+            return self._last_output
+        if self._uncounted is not None:
+            self._bag, self._uncounted = Counter(self._uncounted), None
         net: dict[AnswerRow, int] = {}
         for row in changes.came:
             net[row] = net.get(row, 0) + 1
@@ -70,8 +72,8 @@ class LastSolutions:
         self._add(net, 1)
         match self._relation:
             case RelationToStream.RSTREAM:
-                self._told = list(self._bag.elements())
-                return self._told
+                self._last_output = list(self._bag.elements())
+                return self._last_output
             case RelationToStream.ISTREAM:
                 return [row for row, times in net.items() if times > 0 for _ in range(times)]
             case RelationToStream.DSTREAM:
@@ -79,9 +81,10 @@ class LastSolutions:
             case other:
                 assert_never(other)
 
-    def _give_anew(self, rows: list[AnswerRow]) -> list[AnswerRow]:
+    def _output_of_all(self, rows: list[AnswerRow]) -> list[AnswerRow]:
+        """The output of a report that was evaluated in full."""
         if self._relation is RelationToStream.RSTREAM:
-            self._anew, self._told, self._before, self._net = rows, rows, None, {}
+            self._uncounted, self._last_output, self._before, self._net = rows, rows, None, {}
             return rows
         before, self._bag = self._bag, Counter(rows)
         self._before = before
@@ -99,9 +102,9 @@ class LastSolutions:
                     del bag[row]
 
     def undo(self) -> None:
-        """Takes back the last report, which failed after it was given."""
+        """Reverts the last `output`, whose report failed afterwards."""
         if self._before is not None:
             self._bag, self._before = self._before, None
         else:
             self._add(self._net, -1)
-        self._net, self._told = {}, None
+        self._net, self._last_output = {}, None

@@ -1,8 +1,8 @@
-"""One dead letter an anchor where the branches of a match are in several buckets (semantics.md, 8).
+"""Deduplication of dead letters of rules that are cut into stages: one an anchor (semantics.md, 8).
 
-A rule that is cut into stages goes over a limit, or fails, in whichever bucket a branch of its
-anchor is. Equal dead letters are one; of those that tell of one anchor and several clauses, the
-clause that stands first in the rule counts, as it does in one piece.
+Idea: the bindings of one anchor are in several buckets, and each bucket may exceed a limit or fail.
+Of equal dead letters one is written; of dead letters for one anchor and several clauses, that of
+the clause that is first in the rule, which an uncut rule would report.
 """
 
 from __future__ import annotations
@@ -27,48 +27,48 @@ def cut_rules(layout: Layout) -> list[Rule]:
 
 
 def one_an_anchor(letters: Iterable[DeadLetter], rules: Sequence[Rule]) -> list[DeadLetter]:
-    """Dead letters of one batch, of which those of rules tell of each anchor once.
+    """Dead letters of one batch, with one for each anchor of a rule.
 
     Args:
         letters: the dead letters of all buckets and layers.
         rules: the rules of the program.
 
     Returns:
-        the letters in their order, without those that tell again of an anchor.
+        the letters in their order, without further ones for the same anchor.
 
     >>> late = DeadLetter(Reason.LATE, "a", "a.csv", 7, 12, "x", "why")
     >>> failed = DeadLetter(Reason.FAILED, "rule R", "r.dotr", 3, 12, "{}", "rule R fails at it: no")
     >>> one_an_anchor([late, failed, late, failed], []) == [late, failed, late]
     True
     """
-    place_of = {
-        (f"rule {rule.name}", described_clause(clause)): place for rule in reversed(rules) for place, clause in enumerate(rule.clauses)
+    position_of_clause = {
+        (f"rule {rule.name}", described_clause(clause)): number for rule in reversed(rules) for number, clause in enumerate(rule.clauses)
     }
     kept: list[DeadLetter] = []
-    position: dict[tuple[Reason, str, Micros | None, str, str], tuple[int, int]] = {}
+    first: dict[tuple[Reason, str, Micros | None, str, str], tuple[int, int]] = {}  # the index in `kept`, and the position of the clause
     for letter in letters:
         if letter.reason not in _OF_RULES or not letter.input.startswith("rule "):
             kept.append(letter)
             continue
         anchor, _, clause = letter.why.rpartition(AT_THE_CLAUSE) if letter.reason is Reason.LIMIT else (letter.why, "", "")
         key = letter.reason, letter.input, letter.time, letter.text, anchor
-        place = place_of.get((letter.input, clause), 0)
-        known = position.get(key)
+        position = position_of_clause.get((letter.input, clause), 0)
+        known = first.get(key)
         if known is None:
-            position[key] = len(kept), place
+            first[key] = len(kept), position
             kept.append(letter)
-        elif place < known[1]:
-            position[key] = known[0], place
+        elif position < known[1]:
+            first[key] = known[0], position
             kept[known[0]] = letter
     return kept
 
 
 def one_an_anchor_of_each(letters: Iterable[DeadLetter], rules: Sequence[Rule]) -> Iterator[DeadLetter]:
-    """Dead letters of one batch that are sorted by input, of which those of each of some rules tell
-    of an anchor once. The letters of one rule at a time are in memory."""
+    """Dead letters of one batch, sorted by input, with one for each anchor of some rules; others
+    are yielded unchanged. The letters of only one rule at a time are in memory."""
     inputs = {f"rule {rule.name}" for rule in rules}
-    for source, together in groupby(letters, attrgetter("input")):
+    for source, group in groupby(letters, attrgetter("input")):
         if source in inputs:
-            yield from one_an_anchor(together, rules)
+            yield from one_an_anchor(group, rules)
         else:
-            yield from together
+            yield from group

@@ -1,9 +1,9 @@
-"""MATCH of a continuous query: mappings of event patterns over the items of windows, found anew at
-each report (continuous.md, section 7).
+"""Evaluation of MATCH blocks in full at each report (continuous.md, section 7).
 
-A mapping has bindings, its first and last time, and the triples that its EVENTs matched. A pattern
-is evaluated under bindings, with which its mappings agree, and left of SEQ before a time.
-Cost: the items of the window, whose mappings are found once; for SEQ, the pairs.
+Idea: a mapping of an event pattern has bindings, a first and a last time, and the triples that its
+EVENTs matched. A pattern is evaluated under given bindings, so that only compatible mappings are
+found; the left operand of SEQ is evaluated before the first time of the right mapping.
+Cost: the items of the window, each matched once; for SEQ, the pairs of compatible mappings.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MatchedTriple(NamedTuple):
 
 
 class EventMapping(NamedTuple):
-    """A mapping of an event pattern; `first` and `last` in µs."""
+    """A mapping of an event pattern: `first` and `last` time in µs, and the triples it `used`."""
 
     bindings: Solution
     first: Micros
@@ -43,8 +43,7 @@ class EventMapping(NamedTuple):
 
 
 class MatchedItem(NamedTuple):
-    """An item of a window as EVENTs see it: its time in µs, and the triples that its level
-    gives."""
+    """An item of a window: its time in µs, and its triples, closed at the level of EVENTs."""
 
     time: Micros
     triples: TripleIndex
@@ -55,13 +54,16 @@ Items: TypeAlias = Mapping[Term, Sequence[MatchedItem]]
 
 
 class MatchEvaluator:
-    """A compiled MATCH block. `time_term` writes the time of an item as a term."""
+    """A compiled MATCH block, with the mappings of items that were matched before.
+
+    `time_term` makes a term of the time of an item.
+    """
 
     def __init__(self, block: MatchBlock, time_term: Callable[[Micros], Term]) -> None:
         self.block = block
         self._time_term = time_term
-        # EVENTs are known by their identity: the block that holds them lives as long as this, and equal
-        # ones would be compared by their patterns at each look-up.
+        # Caches are keyed by the `id` of an EVENT: a comparison of patterns at each look-up is avoided,
+        # and the block keeps its EVENTs alive.
         self._operators: dict[int, AlgebraOperator] = {}
         self._names: dict[int, Sequence[Variable]] = {}
         self._known: dict[int, dict[Micros, tuple[TripleIndex, list[EventMapping]]]] = {}
@@ -69,7 +71,7 @@ class MatchEvaluator:
         self._by_terms: dict[tuple[int, tuple[Variable, ...]], dict[tuple[Term | None, ...], list[EventMapping]]] = {}
 
     def mappings(self, items: Items, used: frozenset[MatchedTriple] = frozenset()) -> list[EventMapping]:
-        """All mappings of the block at a report; triples in `used` are matched by no EVENT."""
+        """All mappings of the block at a report; no EVENT matches a triple of `used`."""
         self._of_report, self._by_terms = {}, {}
         return self._evaluate(self.block.events, EMPTY, LAST_MICRO, items, used)
 
@@ -129,35 +131,37 @@ class MatchEvaluator:
     def _plain(
         self, group: PlainGroup, bound: Bindings, before: Micros, items: Items, used: frozenset[MatchedTriple]
     ) -> list[EventMapping]:
-        """The mappings of an EVENT that agree with bindings, before a time."""
-        all_of_it = self._of_report.get(id(group))
-        if all_of_it is None:
-            all_of_it = self._of_report[id(group)] = self._found(group, items[group.window], used)
+        """The mappings of an EVENT before a time that are compatible with bindings."""
+        mappings = self._of_report.get(id(group))
+        if mappings is None:
+            mappings = self._of_report[id(group)] = self._found(group, items[group.window], used)
         names = tuple([name for name in self.names_of(group) if name in bound])
         if names:
             key = id(group), names
             index = self._by_terms.get(key)
             if index is None:
                 index = self._by_terms[key] = {}
-                for each in all_of_it:
+                for each in mappings:
                     index.setdefault(tuple([each.bindings.get(name) for name in names]), []).append(each)
-            all_of_it = index.get(tuple([bound[name] for name in names]), [])
+            mappings = index.get(tuple([bound[name] for name in names]), [])
         if before == LAST_MICRO:
-            return all_of_it
-        return all_of_it[: bisect_left(all_of_it, before, key=_first_time)]
+            return mappings
+        return mappings[: bisect_left(mappings, before, key=_first_time)]
 
     def _found(self, group: PlainGroup, items: Sequence[MatchedItem], used: frozenset[MatchedTriple]) -> list[EventMapping]:
-        """The mappings of an EVENT at a report, in the order of time. Those of an item are found once, as
-        long as its index is the same and none of its triples is used up."""
+        """The mappings of an EVENT at a report, in the order of time.
+
+        Mappings of an item are reused while its index is the same and no triple of it is used up.
+        """
         known = self._known.get(id(group), {})
         now = self._known[id(group)] = {}
-        touched = {each.time for each in used if each.window == group.window}
+        consumed = {each.time for each in used if each.window == group.window}
         found: list[EventMapping] = []
         for time, triples in items:
             entry = known.get(time)
-            if time in touched:
-                left = [triple for triple in triples if MatchedTriple(group.window, time, triple) not in used]
-                found += self._of_item(group, time, TripleIndex(left))
+            if time in consumed:
+                rest = [triple for triple in triples if MatchedTriple(group.window, time, triple) not in used]
+                found += self._of_item(group, time, TripleIndex(rest))
                 continue
             if entry is None or entry[0] is not triples:
                 entry = triples, self._of_item(group, time, triples)
@@ -182,7 +186,7 @@ _EDGES: Mapping[SequencePolicy, Edge] = {SequencePolicy.CHRONOLOGICAL: Edge.FIRS
 
 
 def _outermost(mappings: list[EventMapping], edge: Edge) -> list[EventMapping]:
-    """The mappings with the least, or the greatest, last and first time; ties: all."""
+    """The mappings with the least, or the greatest, (last, first) time; all of them where equal."""
     if not mappings:
         return []
     choose = min if edge is Edge.FIRST else max

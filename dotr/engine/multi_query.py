@@ -2,13 +2,16 @@
 4: FILTERs merged).
 
 Idea: queries that are equal up to the names of their variables become one stream, under the names
-of the first. Where the queries of several roles are equal but for filters on projected variables,
-the stream is evaluated without those filters, and they become constraints of the roles, which stage
-two searches.
-Invariant: each rule gets the facts of its own query. A filter on projected variables commutes with
-projection and DISTINCT, and an error is false in both places; values are in the order of names,
-which renaming keeps (`canonical`).
-Cost: dominates the cost of a thousand rules (the paper's Fig. 8).
+of the first. Where the queries of several roles differ only in filters on projected variables, the
+stream is evaluated without those filters, and they become constraints of the roles, which stage two
+indexes.
+Example: for `?v > 3` in one rule and `?v > 5` in another the stream has the filter `?v > 3`, and
+the roles have the constraints `?v > 3` and `?v > 5`.
+Invariant: each rule matches the facts of its own query. A filter on projected variables commutes
+with projection and DISTINCT, and an error is false in both places; values are in the order of
+names, which renaming preserves (`canonical`).
+Cost: the evaluation of queries dominates the cost of a thousand rules (the paper's Fig. 8); here it
+is that of the distinct queries.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from dotr.model.traverse import free_variables, has_exists, transform
 from dotr.queries import canonical
 
 MAX_ALTERNATIVES = 8
-"""Filters of one disjunction, at most: testing more of them costs more than a superfluous fact."""
+"""The greatest number of filters in a disjunction: testing more costs more than a superfluous
+fact."""
 
 _QueryKey: TypeAlias = tuple[Select, Micros | None]
 _Renaming: TypeAlias = Mapping[Variable, Variable]
@@ -47,7 +51,8 @@ class _Split:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """The one source of several roles, without their movable filters where `moves_filters`."""
+    """The one source of several roles. `moves_filters`: their movable filters are constraints of
+    the roles, not part of the source."""
 
     source: FactSource
     moves_filters: bool
@@ -135,8 +140,8 @@ def _renamed(expression: Expression, own: _Renaming, others: Mapping[Label, _Ren
 
 
 def movable_filters(source: FactSource) -> tuple[Expression, ...]:
-    """The filters of a source on projected variables; they become constraints where the query is
-    shared without them.
+    """The filters of a source on projected variables, which become constraints where the query is
+    shared with other filters.
     """
     return _split(source).movable
 
@@ -173,9 +178,9 @@ def _weakest_source(base: FactSource, filters: Sequence[tuple[Expression, ...]])
     """
     if not all(filters):
         return base
-    needed = weakest_filter(filters)
-    conditions = needed.conditions
-    if not needed.is_exact and len(filters) <= MAX_ALTERNATIVES:
+    weakest = weakest_filter(filters)
+    conditions = weakest.conditions
+    if not weakest.is_exact and len(filters) <= MAX_ALTERNATIVES:
         alternatives = [chain(["&&"] * (len(each) - 1), each) for each in filters]
         conditions += (chain(["||"] * (len(alternatives) - 1), alternatives),)
     return _with_filters(base, conditions)

@@ -1,7 +1,7 @@
-"""The parsed program as JSON: what the texts of a program say, for processes that import no parser.
+"""The parsed program as JSON: the syntax trees of its texts, for processes that import no parser.
 
-Idea: `dotr.engine.value_codec` over a closed list of types, each with a written name that no
-renaming of code changes. Places refer to the documents of the specification, which travels beside
+Idea: `dotr.engine.value_codec` over a closed list of types, each with a written name, which
+renaming of code does not change. Spans refer to documents of the specification, which is sent with
 it.
 Invariant: a program compiled from the parsed one has the digests, the layout and the output of one
 compiled from the texts.
@@ -46,12 +46,12 @@ class ParsedProgram:
 
     @staticmethod
     def of(program: CompiledProgram) -> ParsedProgram:
-        """The program that the texts of a compiled one say."""
-        read = program.rules
-        return ParsedProgram(read.rules, read.queries, read.prefixes, program.units, program.closing_rules)
+        """The parsed program of a compiled one."""
+        ruleset = program.rules
+        return ParsedProgram(ruleset.rules, ruleset.queries, ruleset.prefixes, program.units, program.closing_rules)
 
     def to_json(self, spec: ProgramSpec) -> str:
-        """The text of the program, beside its specification.
+        """The JSON of the program; to read it, its specification is needed too.
 
         >>> from dotr.engine.program import compile_program
         >>> spec = ProgramSpec(prefixes={"": "http://e/"})
@@ -74,12 +74,12 @@ class ParsedProgram:
 
 
 def maps_to_json(maps: Sequence[ParsedMap | None]) -> str:
-    """The text of the maps of inputs, None where one has no map; empty where none has one."""
+    """The JSON of the maps of inputs, None for an input without one; empty if no input has one."""
     return PROGRAM_CODEC.encode(tuple(maps)) if any(maps) else ""
 
 
 def maps_from_json(text: str) -> tuple[ParsedMap | None, ...]:
-    """The inverse of `maps_to_json`, where an input has a map.
+    """The inverse of `maps_to_json` for a text that is not empty.
 
     >>> from dotr.model.templates import Template
     >>> maps_from_json(maps_to_json([None, ParsedMap(Template(()), ())]))
@@ -92,7 +92,8 @@ def maps_from_json(text: str) -> tuple[ParsedMap | None, ...]:
 
 
 def _decoded(text: str, kind: type, what: str, known: Sequence[Document] = ()) -> Any:
-    """A value of some kind; raises `Refused` (S155) for the text of another release."""
+    """The value of a text, of a given type; raises `Refused` (S155) for the text of another
+    release."""
     try:
         value = PROGRAM_CODEC.decode(text, known)
         if not isinstance(value, kind):

@@ -18,8 +18,8 @@ from dotr.patterns.rule_search import comparison, fold_constants
 
 
 class Prefilter(NamedTuple):
-    """Conditions that hold wherever one of the filters does. `is_exact`: one of the filters holds
-    wherever the conditions do.
+    """Conditions implied by each of the filters. `is_exact`: the conditions also imply that one of
+    the filters holds.
     """
 
     conditions: tuple[Expression, ...]
@@ -33,7 +33,7 @@ class _Bound(NamedTuple):
 
 
 def weakest_filter(filters: Sequence[Sequence[Expression]]) -> Prefilter:
-    """The weakest condition that several filters, each a conjunction, imply.
+    """Conditions implied by each of several filters, conjunctions: the weakest of common bounds.
 
     >>> from dotr.model.terms import XSD, literal
     >>> def above(number: int) -> list[Expression]:
@@ -72,8 +72,8 @@ def _are_comparable(one: _Bound, other: _Bound) -> bool:
 
 
 def _weakest(bounds: Sequence[_Bound]) -> Expression:
-    """A condition that holds wherever one of the bounds does. Unequal constants can be equal once
-    promoted, so the condition is closed (`>=`) where one of the bounds is.
+    """A condition implied by each of the bounds. Different constants can have equal values after
+    numeric promotion, so the condition is closed (`>=`) where one of the bounds is.
     """
     attribute, operator, _ = bounds[0]
     if operator == "=":

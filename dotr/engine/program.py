@@ -54,11 +54,13 @@ if TYPE_CHECKING:  # parsers are loaded where a program is compiled from its tex
 class CompiledProgram:
     """A compiled specification.
 
-    `warnings` are those of its files, `silenced` those that comments allow. `store` is the mapped
-    background (None: it is in memory); `store_made`: the store was compiled in this call; `notices`
-    are remarks on the store. `units` are those of other languages than that of rules.
-    `closing_rules` are the rules of the entailment and of Datalog files, which close background,
-    instants and windows. `traced`: units tell the parts of their events, for explanations.
+    - `warnings`: those of its files; `silenced`: those that comments allow.
+    - `store`: the mapped background; None: the background is in memory.
+    - `store_made`: the store was compiled in this call; `notices`: remarks on the store.
+    - `units`: those of other languages than that of rules.
+    - `closing_rules`: the rules of the entailment and of Datalog files, which close background,
+      instants and windows.
+    - `traced`: results of units have the parts of their events, for explanations.
     """
 
     spec: ProgramSpec
@@ -117,8 +119,8 @@ class CompiledProgram:
         return tuple(unit for unit in self.units if isinstance(unit, StreamQuery))
 
     def unit_context(self, clock: Clock) -> UnitContext:
-        """Settings that the units of other languages than that of rules share, for a pipeline with a
-        clock."""
+        """Settings that the units of other languages than that of rules share, for a pipeline with
+        a clock."""
         from dotr.engine.unit_runs import UnitContext
 
         return UnitContext(self.knowledge, self.closing_rules, clock, self.spec.limits, self.spec.origin, traced=self.traced)
@@ -152,8 +154,8 @@ class CompiledProgram:
 
     @property
     def in_one_piece(self) -> CompiledProgram:
-        """The program whose rules are neither cut into stages nor dealt into groups; it shares the
-        closed background and stage one.
+        """The program whose rules are neither cut into stages nor divided into groups; it shares
+        the closed background and stage one.
         """
         layout = lay_out(share_queries(self.rules.rules), self.spec.since, self.units)
         return replace(self, spec=replace(self.spec, cut=False, groups=1), layout=layout)
@@ -196,7 +198,8 @@ class CompiledProgram:
 
     @cached_property
     def acts_alone(self) -> bool:
-        """True if in process there are moments at which nothing arrives."""
+        """True if in one process there are moments without arrivals: ticks, or units that act
+        alone."""
         return bool(self.stage_one.ticks) or any(layer.acts_alone for layer in self.layout.layers)
 
     @cached_property
@@ -215,8 +218,8 @@ class CompiledProgram:
         )
 
     def on_streams(self, elements: Sequence[Element]) -> list[tuple[Triple, ...]]:
-        """The graphs of elements of an instant, each on the stream that its input feeds where
-        continuous queries read streams; the elements then know their inputs.
+        """The graphs of elements of an instant. If the program has units of other languages, the
+        graph of each `SourcedElement` is on the stream that its input feeds (`FedGraph`).
         """
         if not self.units:
             return [triples for _, triples in elements]
@@ -229,6 +232,7 @@ class CompiledProgram:
         ]
 
     def router(self, buckets: int = 1) -> Router:
+        """The router of facts and events to the layers, each in a number of buckets."""
         return Router(self.layout, buckets)
 
     @cached_property
@@ -279,8 +283,14 @@ class CompiledProgram:
 
 
 def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None = None) -> CompiledProgram:
-    """Compile a specification; raises `Refused` with every problem of every file. `keeping`: the
-    cache of compiled backgrounds (None: in the user's cache folder), or the store to use.
+    """Compile a specification.
+
+    Args:
+        keeping: the cache of compiled backgrounds (None: that in the user's cache folder), or the
+            store to use.
+
+    Raises:
+        Refused: with every problem of every file.
     """
     from dotr.languages.allowances import allowances, without_allowed
     from dotr.languages.datalog import parse_datalog
@@ -323,10 +333,10 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         *_idle_ticks(layout, stage_one),
         *spread_warnings(lay_out(shared_rules, spec.since, units, cut=True) if layout.may_be_cut else layout, ruleset.diagnostics),
     ]
-    if asked := [unit for unit in units if isinstance(unit, StreamQuery)]:
+    if stream_queries := [unit for unit in units if isinstance(unit, StreamQuery)]:
         from dotr.engine.query_warnings import query_warnings
 
-        further += query_warnings(asked, knowledge, spec.limits)
+        further += query_warnings(stream_queries, knowledge, spec.limits)
     if spec.lars_documents:
         from dotr.engine.lars_files import partition_warnings
 
@@ -360,7 +370,7 @@ def compile_parsed(spec: ProgramSpec, parsed: ParsedProgram, keeping: CachePolic
 
     Args:
         spec: the specification, of which the texts are not read.
-        parsed: what its texts say.
+        parsed: the parsed texts.
         keeping: the cache of compiled backgrounds, or the store to use.
 
     Raises:
@@ -469,7 +479,7 @@ def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) 
 
 
 def _over_background(layout: Layout, rules: RuleSet, over: StaticLimitExceeded) -> Diagnostic:
-    """The diagnostic of a query whose answers over the background alone go over a limit."""
+    """The diagnostic (D504) of a query whose answers over the background alone exceed a limit."""
     of_rules = [placed.rule for layer in layout.layers for placed in layer.rules] + list(rules.rules)
     role = next((role for rule in of_rules for role in roles(rule) if role.source == over.source), None)
     return Diagnostic(

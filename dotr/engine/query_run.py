@@ -1,9 +1,9 @@
-"""One continuous query with its state: contents of its windows, reports, and what a report gives.
+"""One continuous query with its state: contents of its windows, reports, and their events.
 
-Idea: at each moment what arrives is added to the windows' contents; if a window reports, the query
-is evaluated over all of them (`report_evaluation`), and the solutions become events: all, the new
-ones or those that went.
-Invariant: `step` depends on the state and its arguments alone.
+Idea: at each moment the arriving elements are added to the windows' contents. If a window reports,
+the query is evaluated over all windows (`report_evaluation`), and solutions become events: all of
+them (RSTREAM), the inserted ones (ISTREAM) or the deleted ones (DSTREAM).
+Invariant: `step` is a function of the state and its arguments.
 Source: continuous.md, sections 3, 4 and 6.
 """
 
@@ -18,7 +18,7 @@ from dotr.engine.items import graph_row, row_graph
 from dotr.engine.kept_windows import SharedClosures, kept_items, kept_windows
 from dotr.engine.last_solutions import LastSolutions
 from dotr.engine.match_blocks import MatchedTriple
-from dotr.engine.report_evaluation import ClosedItems, ReportAnswer, ReportEvaluator, SeenWindow, SolutionRow
+from dotr.engine.report_evaluation import ClosedItems, ReportAnswer, ReportEvaluator, SolutionRow, WindowAtReport
 from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.joins.limits import LimitExceeded
@@ -36,12 +36,14 @@ from dotr.windows.reports import WindowReports
 
 _NOTHING: Final = UnitResult([])
 SHARES: Final = "shares"
-"""The form of a state whose logs have shares of elements."""
+"""The mark of a state whose logs have shares of elements."""
 
 
 class SeenContent(NamedTuple):
-    """Elements that a window showed at a report, as positions among all elements that came to it: its
-    content, and the first of the elements of its stream that its level reads beside it.
+    """Elements that a window had at a report, as positions among all elements that it received.
+
+    - `held`: the content.
+    - `history`: the first element of the stream that the level STREAM reads beside the content.
     """
 
     held: ContentRange
@@ -49,28 +51,33 @@ class SeenContent(NamedTuple):
 
 
 class ReportWatch(Protocol):
-    """Reader of what comes to a query and of its reports, for explanations."""
+    """Observer of the arrivals and reports of a query, for explanations."""
 
     def arrived(self, time: Micros, arrived: Mapping[int, Sequence[tuple[Triple, ...]]]) -> None:
-        """The elements of a time have been added, by the number of the window."""
+        """Notifies of the elements added at a time (µs), by the number of the window."""
 
     def reported(self, time: Micros, contents: Sequence[SeenContent], used: tuple[frozenset[MatchedTriple], ...]) -> None:
-        """A report has been evaluated; `used`: what each MATCH block had used up before."""
+        """Notifies of a report at a time (µs).
+
+        `used`: the triples that each MATCH block with CONSUMING had used up before the report.
+        """
 
 
 class QueryRun(UnitRun):
-    """A continuous query on its way through its streams.
+    """A continuous query with its state.
 
-    - `passed`: the last time that was stepped or begun before; None before the first instant.
-    - `is_stopped`: a landmark window went over its LIMIT, so nothing is kept or reported any more.
-    - `closures`: what windows say, shared with other queries (None: the query's own); `streams`:
-      what tells the stream of each window from others.
-    - `ended`: the last instant, once it is known; `is_done`: the last report is over.
-    - `watch`: what reads along, in explanations alone.
-    - `event`: the label of its events, None: that of the query.
+    - `passed`: the time of the last step in µs, or that before the first instant; None before both.
+    - `is_stopped`: a landmark window has exceeded its LIMIT; the query reports no more.
+    - `ended`: the last instant in µs, once it is known; `is_done`: the last report has been made.
+    - `watch`: the observer, in explanations only.
 
-    Where the evaluator has the share of a bucket, the windows have the bucket's shares of elements,
-    and the events are those of the bucket's subjects.
+    Args:
+        evaluator: the compiled query. Where it has the share of a bucket, the windows have the
+            bucket's shares of elements, and the events are those of the bucket's subjects.
+        origin: the origin of windows in µs.
+        closures: the closures of windows, shared with other queries; None: the query's own.
+        streams: the key of each window's stream (`SharedClosures.window`).
+        event: the label of the events; None: that of the query.
     """
 
     def __init__(
@@ -98,8 +105,8 @@ class QueryRun(UnitRun):
         names = evaluator.projection
         self._names = names
         self._places = sorted(zip(names, range(len(names)), strict=True))
-        self._given: tuple[list[SolutionRow], list[tuple[tuple[Variable, Term], ...]]] = ([], [])
-        """The rows of the last report as it gave them, and the attributes of their events."""
+        self._last_events: tuple[list[SolutionRow], list[tuple[tuple[Variable, Term], ...]]] = ([], [])
+        """The output rows of the last report, and the attributes of their events."""
         self._template = compile_template(self.query.form.template, names) if isinstance(self.query.form, ConstructForm) else None
         self.passed: Micros | None = None
         self.is_stopped = False
@@ -113,13 +120,13 @@ class QueryRun(UnitRun):
     # --- time ---
 
     def begin(self, time: Micros) -> None:
-        """Let reports begin at a time, that of the first instant."""
+        """Enable reports from the time of the first instant on."""
         if self.passed is None:
             self.passed = time - 1
 
     def end(self, last: Micros, *, is_fed: bool) -> None:
-        """The last instant is over; `is_fed`: a unit that feeds a stream of the query is under
-        way."""
+        """Note the last instant; `is_fed`: a unit that feeds a stream of the query may still make
+        events."""
         self.ended = last
         if self.passed is None or self.is_stopped or not self._all_times:
             self.is_done = True
@@ -136,7 +143,7 @@ class QueryRun(UnitRun):
 
     @property
     def is_over(self) -> bool:
-        """True if a window went over its LIMIT."""
+        """True if a landmark window has exceeded its LIMIT."""
         return self.is_stopped
 
     @property
@@ -145,15 +152,14 @@ class QueryRun(UnitRun):
         return not self.is_done and not self.is_stopped
 
     def _finish_at(self, time: Micros, *, is_fed: bool) -> None:
-        """Find out whether a time of WINDOW CLOSE or PERIODIC is the last one, z."""
+        """Set `is_done` if a time of WINDOW CLOSE or PERIODIC is the last one, z."""
         assert self.ended is not None
         self.is_done = time >= self.ended and not is_fed and not any(each.content.will_hold(time) for each in self.windows)
 
     # --- reports ---
 
     def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
-        """The result of a moment: graphs arrive at the windows, which have the numbers of the
-        reads."""
+        """The result of a moment; `arrivals` has graphs, by the number of the window."""
         if self.is_stopped:
             return _NOTHING
         self.passed = time
@@ -172,22 +178,22 @@ class QueryRun(UnitRun):
         return result
 
     def _add(self, time: Micros, number: int, arrived: Sequence[Arrival]) -> None:
-        """Add what arrives at a window."""
+        """Add the elements that arrive at a window."""
         content, stream = self.windows[number].content, self._streams[number]
         if self._share is None or not self._share.is_divided:
             content.add(time, self._closures.elements(stream, time, arrived))
             return
-        came = self._share.arrived(row for _, row in arrived)
-        if came.triples:
-            self._closures.elements(stream, time, [(0, graph_row(came.triples))])
-        content.add_share(time, came.triples, came.elements, came.size)
+        share = self._share.arrived(row for _, row in arrived)
+        if share.triples:
+            self._closures.elements(stream, time, [(0, graph_row(share.triples))])
+        content.add_share(time, share.triples, share.elements, share.size)
 
     def _report(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
         reporting = [each for number, each in enumerate(self.windows) if each.reports(time, arrived=bool(arrivals.get(number)))]
         if not reporting:
             return _NOTHING
         try:
-            answer, firings = self._answered(time)
+            answer, firings = self._answer(time)
         except LimitExceeded as error:
             return UnitResult([], [self._dead_letter(Reason.LIMIT, time, f"a report of {self.query.label} goes over a limit: {error}")])
         except Exception as error:
@@ -201,17 +207,20 @@ class QueryRun(UnitRun):
         self.used = answer.used
         return UnitResult(firings, [], answer.contradictions)
 
-    def _answered(self, time: Micros) -> tuple[ReportAnswer, list[Firing]]:
-        """The answer of a report and its events; after an error the next report begins anew, and
-        compares with the last that was given."""
+    def _answer(self, time: Micros) -> tuple[ReportAnswer, list[Firing]]:
+        """The answer of a report and its events.
+
+        After an error the next report is evaluated in full; ISTREAM and DSTREAM then compare with
+        the last report without an error.
+        """
         try:
             self._evaluator.bound_literals()
             parts = zip(self.windows, self._kept, self._items, self._closed, strict=True)
-            seen = [SeenWindow(each.content, time, kept, items, closed) for each, kept, items, closed in parts]
-            answer = self._evaluator.evaluate(seen, self.used, self._solutions)
-            given = self._last.give(answer.rows)
+            windows = [WindowAtReport(each.content, time, kept, items, closed) for each, kept, items, closed in parts]
+            answer = self._evaluator.evaluate(windows, self.used, self._solutions)
+            output = self._last.output(answer.rows)
             try:
-                return answer, self._firings(time, given)
+                return answer, self._firings(time, output)
             except BaseException:
                 self._last.undo()
                 raise
@@ -220,8 +229,7 @@ class QueryRun(UnitRun):
             raise
 
     def _stop(self, time: Micros, number: int) -> UnitResult:
-        """The query goes over the LIMIT of a landmark window: it keeps nothing, and reports no
-        more."""
+        """Stop the query, whose landmark window exceeds its LIMIT, and drop its state."""
         window = self.query.windows[number]
         assert isinstance(window.extent, LandmarkExtent)
         self.is_stopped = True
@@ -246,9 +254,9 @@ class QueryRun(UnitRun):
         label = self._event
         match self.query.form:
             case SelectForm() | AskForm():
-                if rows is not self._given[0]:  # RSTREAM gives the same list where nothing changed
-                    self._given = (rows, list(map(self._pairs, rows)))
-                return [Firing(time, label, label, pairs, None, 0) for pairs in self._given[1]]
+                if rows is not self._last_events[0]:  # RSTREAM returns the same list where nothing has changed
+                    self._last_events = (rows, list(map(self._pairs, rows)))
+                return [Firing(time, label, label, pairs, None, 0) for pairs in self._last_events[1]]
             case ConstructForm():
                 return [self._graph_firing(time, rows)] if rows else []
             case other:
@@ -258,7 +266,7 @@ class QueryRun(UnitRun):
         return tuple([(name, term) for name, place in self._places if (term := row[place]) is not None])
 
     def _graph_firing(self, time: Micros, rows: list[SolutionRow]) -> Firing:
-        """The one event of a CONSTRUCT: the graphs of all rows, with fresh blank nodes for each."""
+        """The one event of a CONSTRUCT, with the graphs of all rows."""
         assert self._template is not None
         return merged_graph(self.query.label, self._template, self._names, time, rows)
 
@@ -270,7 +278,7 @@ class QueryRun(UnitRun):
         return [len(each.content) for each in self.windows]
 
     def entries(self, after: Micros | None = None) -> list[list[StoredEvent]]:
-        """The elements of each window, or the bucket's shares of them, a log each."""
+        """The elements of each window, or the bucket's shares of them, as one log per window."""
         if self._share is not None and self._share.is_divided:
             return [self._share.entries(each.content, after) for each in self.windows]
         return [[(time, 0, graph_row(triples)) for time, triples in each.content.later(after)] for each in self.windows]
@@ -317,7 +325,7 @@ class QueryRun(UnitRun):
 
 
 def merged_graph(label: Label, template: CompiledTemplate, names: Sequence[Variable], time: Micros, rows: list[SolutionRow]) -> Firing:
-    """The event of a CONSTRUCT: the graphs of all rows, with fresh blank nodes for each."""
+    """The event of a CONSTRUCT: the union of the graphs of all rows; each has fresh blank nodes."""
     graph: dict[Triple, None] = {}
     dropped = 0
     for _, triples, missing in row_graphs(label, template, names, time, rows):
@@ -329,8 +337,9 @@ def merged_graph(label: Label, template: CompiledTemplate, names: Sequence[Varia
 def row_graphs(
     label: Label, template: CompiledTemplate, names: Sequence[Variable], time: Micros, rows: list[SolutionRow]
 ) -> Iterator[tuple[SolutionRow, Sequence[Triple], int]]:
-    """The graph of each row of a CONSTRUCT, with the number of triples that are dropped, in the tie
-    order; equal rows have fresh blank nodes of their own.
+    """Each row of a CONSTRUCT with its graph and the number of triples dropped from it.
+
+    The rows are yielded in the tie order. Equal rows have different fresh blank nodes.
     """
     for row, equal in groupby(sort_by_tie(names, rows)):
         for ordinal, _ in enumerate(equal):

@@ -1,12 +1,13 @@
-"""The share of a continuous query that a bucket has (continuous.md, section 9).
+"""The part of a continuous query that one bucket evaluates (continuous.md, section 9).
 
-Idea: a query that is keyed by its subject runs in every bucket, over the triples of the bucket's
-subjects, and each bucket gives the solutions of its own: those that need nothing but the background
-are found in all buckets, and given by one. All buckets know how much the windows hold, so they
-report at the same times; the first one alone tells of what all find out.
-Example: a bucket gets the row `2 3 :b :v 2 :b :v 3`, which says that two elements with three
-triples came, and has those of its subjects. Its log has `2 :b :v 2 :b :v 3`, and `3 …` where a
-window counts triples.
+Idea: a query keyed by its subject runs in every bucket, over the triples of the bucket's subjects.
+Each bucket outputs the solutions of its subjects; solutions over the background alone are found in
+all buckets, and the bucket of their subject outputs them. Every bucket receives the numbers of all
+elements and triples, so windows of all buckets report at the same times. Only the first bucket
+outputs what all buckets find: contradictions and dead letters of a LIMIT.
+Example: a bucket receives the row `2 3 :b :v 2 :b :v 3`: two elements with three triples have
+arrived, of which two triples have subjects of the bucket. The entry of its log is `2 :b :v 2 :b :v
+3`, with the number of elements, or `3 :b …` where the window counts triples.
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ from dotr.windows.content import ContentRange, TimedElement, WindowContent
 
 
 class ElementShare(NamedTuple):
-    """The share of the elements of a time: the number of all elements and of their triples, and the
-    triples of the bucket, each once."""
+    """The bucket's share of the elements of a time.
+
+    - `elements`, `size`: the number of all elements, and of all their triples.
+    - `triples`: those with subjects of the bucket, each once.
+    """
 
     elements: int
     size: int
@@ -41,10 +45,10 @@ class ElementShare(NamedTuple):
 
 
 class QueryShare:
-    """The part of a keyed query that a bucket has.
+    """The part of a keyed query that one bucket evaluates.
 
-    - `is_divided`: it gets shares of elements; else whole elements, whose items it closes.
-    - `is_first`: it tells of what all buckets find out.
+    - `is_divided`: the bucket receives shares of elements; else whole elements, which it closes.
+    - `is_first`: the bucket outputs contradictions and dead letters that all buckets find.
     """
 
     def __init__(self, query: ContinuousQuery, share: BucketShare) -> None:
@@ -75,14 +79,14 @@ class QueryShare:
     # --- solutions ---
 
     def selected(self, select: Select) -> Select:
-        """The query that has the key in its rows, where the bucket may find solutions of others: those
-        over a default graph, which has the background."""
+        """The query with the key in its projection, where the bucket may find solutions of other
+        buckets: a default graph holds the background, with all subjects."""
         if self._is_default and self._is_hidden:
             return replace(select, projection=(*select.projection, self._column))
         return select
 
     def own_changes(self, changes: SolutionChanges) -> SolutionChanges:
-        """The solutions of the bucket, as the query projects them."""
+        """The solutions of the bucket, in the query's projection."""
         if not self._is_default:
             return changes
         return SolutionChanges(self._own_rows(changes.came), self._own_rows(changes.went), changes.is_anew)
@@ -95,11 +99,12 @@ class QueryShare:
     # --- elements ---
 
     def arrived(self, rows: Iterable[AttributeValues]) -> ElementShare:
-        """The share of what arrives at a time: of shares, or, where there is one bucket, of whole elements."""
+        """The share of the rows that arrive at a time. They are shares or, where there is only one
+        bucket, whole elements."""
         elements = size = 0
         triples: dict[Triple, None] = {}
         for row in rows:
-            if len(row) % 3:  # two numbers, and triples
+            if len(row) % 3:  # a share: two numbers, then triples
                 elements += int(row[0] or "")
                 size += int(row[1] or "")
                 triples |= dict.fromkeys(row_graph(row[2:]))
@@ -113,7 +118,7 @@ class QueryShare:
     # --- state ---
 
     def entries(self, content: WindowContent, after: Micros | None) -> list[StoredEvent]:
-        """The shares of a content that are later than a time, as entries of a log."""
+        """The shares of a content after a time in µs (None: all), as entries of a log."""
         kept = zip(content.later(after), content.counted(after), strict=True)
         return [(time, 0, (str(counted), *graph_row(triples))) for (time, triples), counted in kept]
 
@@ -123,16 +128,17 @@ class QueryShare:
         content.restore(text, [each for _, each in kept], [counted for counted, _ in kept])
 
     def take_over(self, content: WindowContent, text: str, entries: Sequence[StoredEvent], reported: ContentRange) -> ContentRange:
-        """Take the bucket's share of a content that was kept whole, in one partition.
+        """Restore the bucket's share of a content from the state of one partition, which has whole
+        elements.
 
-        Returns `reported`, the content of the last report, among the shares.
+        Returns the range of shares for `reported`, the range of elements of the last report.
         """
         content.restore(text, [TimedElement(time, row_graph(row)) for time, _, row in entries])
         whole = content.elements
         first = content.range_of_kept().first
         shares: list[TimedElement] = []
         counted: list[int] = []
-        ends = [first]  # the position of the first element behind each share
+        ends = [first]  # the position after the last element of each share
         for time, group in groupby(whole, attrgetter("time")):
             elements = [each.triples for each in group]
             own = dict.fromkeys(triple for triples in elements for triple in triples if self.has(triple[0]))
@@ -142,14 +148,14 @@ class QueryShare:
         content.restore(text, shares, counted)
         if reported.end <= first:
             return reported
-        # Elements of one time are never parted, so a content begins and ends between two shares.
-        places = {position: first + number for number, position in enumerate(ends)}
-        return ContentRange(places.get(reported.first, reported.first), places[reported.end])
+        # A content never splits the elements of one time, so it begins and ends between two shares.
+        positions = {position: first + number for number, position in enumerate(ends)}
+        return ContentRange(positions.get(reported.first, reported.first), positions[reported.end])
 
     def own_rows(self, rows: Iterable[AnswerRow]) -> list[AnswerRow]:
-        """The bucket's rows of those that the last report of one partition had."""
+        """The bucket's rows among those of the last report of one partition."""
         return [row for row in rows if self.has(row[self._place])]
 
 
 _MANY = 100_000
-"""Subjects whose buckets are remembered, at most."""
+"""The greatest number of subjects whose buckets are cached."""

@@ -1,4 +1,4 @@
-"""Warnings of continuous queries that need the background: what of it a query mistakes for the stream.
+"""Warnings for continuous queries that need the background: answers without the stream, and keys.
 
 Source: continuous.md, section 10.
 """
@@ -23,7 +23,8 @@ from dotr.store.triples import TripleIndex
 
 
 def query_warnings(queries: Sequence[StreamQuery], knowledge: Knowledge, limits: Limits) -> Iterator[Diagnostic]:
-    """Warnings of queries that the background alone answers, and that have one partition."""
+    """A warning for each query that the background alone answers, and for each with one
+    partition."""
     for each in queries:
         query = each.query
         if _answers_without_windows(query, knowledge, limits):
@@ -37,7 +38,8 @@ def query_warnings(queries: Sequence[StreamQuery], knowledge: Knowledge, limits:
 
 
 def _answers_without_windows(query: ContinuousQuery, knowledge: Knowledge, limits: Limits) -> bool:
-    """True if the background alone has solutions, but for the one row of an aggregate of nothing."""
+    """True if the background alone has solutions. The one row of an aggregate over no solutions
+    does not count."""
     if _counts_nothing(query.query.pattern) and not isinstance(query.form, AskForm):
         return False
     nothing = Graph(TripleIndex(), TripleIndex())
@@ -50,7 +52,7 @@ def _answers_without_windows(query: ContinuousQuery, knowledge: Knowledge, limit
 
 
 def _counts_nothing(pattern: Pattern) -> bool:
-    """True of an aggregate of all solutions, which has a row where there are none."""
+    """True for an aggregate without keys, which has one row even over no solutions."""
     while True:
         match pattern:
             case Extend(inner, _, _) | Filter(inner, _) | Join(inner, Values()):

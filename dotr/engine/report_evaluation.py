@@ -1,11 +1,11 @@
 """Solutions of a continuous query at a report (continuous.md, sections 5 to 7).
 
-Idea: the content of each window is closed at its level, MATCH is evaluated over items, and the
-query over all of that by the full evaluator. From report to report the closures of contents are
-kept (`kept_windows`), where their level and rules allow it, the solutions of the query or of parts
-of it (`kept_solutions`), and what MATCH has used.
-Cost: that of what came and went in closures and solutions that are kept, of closing the other
-windows, and of the parts of the query that are evaluated in full.
+Idea: the content of each window is closed at its level, the MATCH blocks are evaluated over items,
+and the query over these graphs and mappings. Three things are maintained from report to report: the
+closures of contents (`kept_windows`), where level and rules allow it, the solutions of the query or
+of parts of it (`kept_solutions`), and the triples that MATCH blocks have used up.
+Cost: the deltas of incremental closures and solutions, the closing of the other windows, and the
+parts of the query that are evaluated in full.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dotr.datalog.closure import Contradiction
 from dotr.datalog.said import Said, SaidCloser
 from dotr.engine.joined_windows import are_joined
 from dotr.engine.kept_matches import kept_matches
-from dotr.engine.kept_solutions import KeptSolutions, SeenGraph, SolutionChanges
+from dotr.engine.kept_solutions import GraphAtReport, KeptSolutions, SolutionChanges
 from dotr.engine.kept_windows import KeptItems, StratifiedWindow, followed_graphs
 from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
 from dotr.engine.shared_closure import KeptWindow, WindowChanges
@@ -48,9 +48,11 @@ _BOOLEANS = {True: f'"true"^^<{XSD}boolean>', False: f'"false"^^<{XSD}boolean>'}
 
 
 class ReportAnswer(NamedTuple):
-    """Ω(t): the rows of all solutions, or of those that came and went since the report before; the
-    contradictions of windows; and the triples that MATCH blocks with CONSUMING used up, by number
-    of the block.
+    """Ω(t), the answer of a report.
+
+    - `rows`: all solutions, or those inserted and deleted since the last report.
+    - `contradictions`: those of windows.
+    - `used`: the triples that MATCH blocks with CONSUMING have used up, by number of the block.
     """
 
     rows: SolutionChanges
@@ -59,24 +61,26 @@ class ReportAnswer(NamedTuple):
 
 
 class ClosedItems:
-    """Items of a window, each closed once, by itself."""
+    """The items of a window that are closed one by one, each once."""
 
     def __init__(self) -> None:
-        self._said: dict[Micros, Said] = {}
+        self._closed: dict[Micros, Said] = {}
 
     def of(self, items: Sequence[tuple[Micros, list[Triple]]], close: Callable[[list[Triple]], Said]) -> list[Said]:
-        """V of items; those that were asked for last time are remembered."""
-        known = self._said
-        self._said = {time: known.get(time) or close(item) for time, item in items}
-        return list(self._said.values())
+        """V of each item, given with its time in µs; results of the last call are reused."""
+        known = self._closed
+        self._closed = {time: known.get(time) or close(item) for time, item in items}
+        return list(self._closed.values())
 
 
-class SeenWindow:
-    """A window as a query sees it at a report.
+class WindowAtReport:
+    """A window of a query at one report; the constructor advances its closures to the report.
 
-    `content` has the elements; `kept` is what they say, if that is kept, and `changes` how it
-    changed since the window's last report (None: all is anew). `items` are those that EVENTs see
-    where the stream tells more of them, `closed` the others.
+    - `content`: the elements; `time`: that of the report in µs.
+    - `kept`: the incremental closure; None where the content is closed in full.
+    - `changes`: those of `kept` since the window's last report; None: unknown.
+    - `items`: the items of EVENTs that are derived over the stream; None at other levels.
+    - `closed`: the items of EVENTs that are closed one by one.
     """
 
     def __init__(self, content: WindowContent, time: Micros, kept: KeptWindow | None, items: KeptItems | None, closed: ClosedItems) -> None:
@@ -92,12 +96,12 @@ class SeenWindow:
 
     @cached_property
     def view(self) -> WindowView:
-        """The elements."""
+        """The elements at the report."""
         return self.content.view(self.time)
 
 
 class ReportEvaluator:
-    """A compiled continuous query; `share`: that of a bucket, None for the whole query."""
+    """A compiled continuous query; `share`: the part that a bucket evaluates, None: the whole."""
 
     def __init__(self, query: ContinuousQuery, closer: SaidCloser, clock: Clock, limits: Limits, share: BucketShare | None = None) -> None:
         self.query = query
@@ -118,7 +122,7 @@ class ReportEvaluator:
 
     @property
     def closer(self) -> SaidCloser:
-        """Closer of what is closed anew."""
+        """The closer of windows that are closed in full at each report."""
         return self._closer
 
     def bound_literals(self) -> None:
@@ -126,7 +130,7 @@ class ReportEvaluator:
         BOUNDS.characters = self._limits.literal
 
     def kept_solutions(self) -> KeptSolutions:
-        """New solutions, of which nothing is known yet."""
+        """A new incremental plan of the query, without state."""
         graphs = followed_graphs(self.query, self._closer.rules)
         matches = kept_matches(self._matches)
         operators = [None if each is None else each.operator for each in matches]
@@ -134,27 +138,33 @@ class ReportEvaluator:
             kept_plan(self._select, graphs, self._limits, self._closer.knowledge.background, operators), self._limits, matches
         )
 
-    def evaluate(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
-        """Ω at a report, or that of the bucket.
+    def evaluate(self, windows: Sequence[WindowAtReport], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
+        """Ω at a report, or the bucket's part of it.
 
         Args:
-            windows: what each window of the query has.
-            kept: the solutions of the report before.
+            windows: the windows of the query, in its order.
             used: the triples that each MATCH block has used up before.
+            kept: the state of the last report, which is updated.
 
         Raises:
-            LimitExceeded: the windows, or the solutions, go over a limit.
+            LimitExceeded: the windows, or the solutions, exceed a limit.
         """
         answer = self._evaluated(windows, used, kept)
         if self.share is None:
             return answer
-        told = answer.contradictions if self.share.is_first else ()
-        return ReportAnswer(self.share.own_changes(answer.rows), told, answer.used)
+        contradictions = answer.contradictions if self.share.is_first else ()
+        return ReportAnswer(self.share.own_changes(answer.rows), contradictions, answer.used)
 
-    def _evaluated(self, windows: Sequence[SeenWindow], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
+    def _evaluated(self, windows: Sequence[WindowAtReport], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
         self._contradictions.clear()
-        named = {window.name: (window, seen) for window, seen in zip(self.query.windows, windows, strict=True) if window.name is not None}
-        graphs: dict[GraphName, SeenGraph] = {name: self._leveled(window.block_level, seen) for name, (window, seen) in named.items()}
+        named = {
+            window.name: (window, at_report)
+            for window, at_report in zip(self.query.windows, windows, strict=True)
+            if window.name is not None
+        }
+        graphs: dict[GraphName, GraphAtReport] = {
+            name: self._at_level(window.block_level, at_report) for name, (window, at_report) in named.items()
+        }
         default = self._default(windows)
         graphs[None] = default.graph
         items: dict[Term, list[MatchedItem]] = {}
@@ -168,7 +178,7 @@ class ReportEvaluator:
                 changes = SolutionChanges([(_BOOLEANS[kept.number > 0],)], [], True)
             return ReportAnswer(changes, tuple(self._contradictions), tuple(used))
         items = items or {name: self._items(*named[name]) for name in self._event_windows}
-        mappings = [match.mappings(items, gone) for match, gone in zip(self._matches, used, strict=True)]
+        mappings = [match.mappings(items, before) for match, before in zip(self._matches, used, strict=True)]
         blocks = {name: Graph(NO_TRIPLES, graphs[name].triples, None, self._limits) for name in named}
         bindings = [[each.bindings for each in found] for found in mappings]
         graph = ReportGraph(default.graph.background, default.graph.triples, blocks, bindings, self._limits)
@@ -179,30 +189,31 @@ class ReportEvaluator:
         else:
             rows = [tuple([solution.get(name) for name in self._select.projection]) for solution in solutions]
         now_used = tuple(
-            gone | {triple for each in found for triple in each.used} if block.consuming else gone
-            for block, found, gone in zip(self.query.matches, mappings, used, strict=True)
+            before | {triple for each in found for triple in each.used} if block.consuming else before
+            for block, found, before in zip(self.query.matches, mappings, used, strict=True)
         )
         return ReportAnswer(SolutionChanges(rows, [], True), tuple(self._contradictions), now_used)
 
-    def _said(self, said: Said) -> TripleIndex:
-        self._contradictions |= dict.fromkeys(said.contradictions)
-        return said.triples
+    def _entailed(self, closed: Said) -> TripleIndex:
+        """The triples of a closed content, whose contradictions are noted."""
+        self._contradictions |= dict.fromkeys(closed.contradictions)
+        return closed.triples
 
-    def _kept(self, seen: SeenWindow) -> KeptWindow | None:
-        """The closure of a window, if it is kept."""
-        if seen.kept is not None:
-            self._contradictions |= dict.fromkeys(seen.kept.contradictions())
-        return seen.kept
+    def _kept(self, at_report: WindowAtReport) -> KeptWindow | None:
+        """The incremental closure of a window, whose contradictions are noted; None without one."""
+        if at_report.kept is not None:
+            self._contradictions |= dict.fromkeys(at_report.kept.contradictions())
+        return at_report.kept
 
-    def _leveled(self, level: Level, seen: SeenWindow) -> SeenGraph:
-        """The triples that a WINDOW block over a window sees."""
-        if (kept := self._kept(seen)) is not None:
-            return SeenGraph(kept.index, changes=seen.changes)
-        return SeenGraph(self._closed(level, seen))
+    def _at_level(self, level: Level, at_report: WindowAtReport) -> GraphAtReport:
+        """The graph of a WINDOW block over a window."""
+        if (kept := self._kept(at_report)) is not None:
+            return GraphAtReport(kept.index, changes=at_report.changes)
+        return GraphAtReport(self._closed_in_full(level, at_report))
 
-    def _closed(self, level: Level, seen: SeenWindow) -> TripleIndex:
-        """The same, closed anew."""
-        view = seen.view
+    def _closed_in_full(self, level: Level, at_report: WindowAtReport) -> TripleIndex:
+        """The triples that the content of a window entails at a level."""
+        view = at_report.view
         content = _triples(view.content)
         match level:
             case EntailmentLevel.NONE:
@@ -210,57 +221,57 @@ class ReportEvaluator:
             case EntailmentLevel.SNAPSHOT:
                 union = TripleIndex()
                 for _, item in _items(view.content):
-                    for triple in self._said(self._closer.close(item)):
+                    for triple in self._entailed(self._closer.close(item)):
                         union.add(triple)
                 return union
             case EntailmentLevel.GRAPH | EntailmentLevel.WINDOW:
-                return self._said(self._closer.close(content))
+                return self._entailed(self._closer.close(content))
             case StreamLevel():
-                return self._said(self._closer.close(content, list(_triples(view.history))))
+                return self._entailed(self._closer.close(content, list(_triples(view.history))))
 
-    def _items(self, window: ContinuousWindow, seen: SeenWindow) -> list[MatchedItem]:
-        """The items of a window as EVENTs see them."""
-        if seen.items is not None:
-            found = [MatchedItem(time, triples) for time, triples in seen.items.seen(seen.time)]
-            self._contradictions |= dict.fromkeys(seen.items.contradictions())
+    def _items(self, window: ContinuousWindow, at_report: WindowAtReport) -> list[MatchedItem]:
+        """The items of a window, closed at the level of its EVENTs."""
+        if at_report.items is not None:
+            found = [MatchedItem(time, triples) for time, triples in at_report.items.items_at(at_report.time)]
+            self._contradictions |= dict.fromkeys(at_report.items.contradictions())
             return found
         level, closer = window.event_level, self._closer
-        items = _items(seen.view.content)
+        items = _items(at_report.view.content)
         match level:
             case EntailmentLevel.NONE | EntailmentLevel.GRAPH:
-                said = seen.closed.of(items, lambda item: Said(TripleIndex(item), ()))
+                closed = at_report.closed.of(items, lambda item: Said(TripleIndex(item), ()))
             case EntailmentLevel.SNAPSHOT:
-                said = seen.closed.of(items, closer.close)
+                closed = at_report.closed.of(items, closer.close)
             case EntailmentLevel.WINDOW:
-                said, before = [], list[Triple]()
+                closed, before = [], list[Triple]()
                 for _, item in items:
-                    said.append(closer.close(item, before))
+                    closed.append(closer.close(item, before))
                     before += item
             case StreamLevel():
-                history = _items(seen.view.history)
-                said = [closer.close(item, [triple for when, each in history if when < time for triple in each]) for time, item in items]
-        return [MatchedItem(time, self._said(each)) for (time, _), each in zip(items, said, strict=True)]
+                history = _items(at_report.view.history)
+                closed = [closer.close(item, [triple for when, each in history if when < time for triple in each]) for time, item in items]
+        return [MatchedItem(time, self._entailed(each)) for (time, _), each in zip(items, closed, strict=True)]
 
-    def _default(self, windows: Sequence[SeenWindow]) -> _DefaultGraph:
-        """The default graph: the model of the background and the default windows, and what those of
-        other levels add.
+    def _default(self, windows: Sequence[WindowAtReport]) -> _DefaultGraph:
+        """The default graph: the model of the background and of the default windows at the levels
+        GRAPH and WINDOW, with the triples of default windows at other levels.
         """
-        known = self._closer.knowledge.background
+        background = self._closer.knowledge.background
         alone = windows[self._default_windows[0]] if self._is_default_kept else None
         if alone is not None and (kept := self._kept(alone)) is not None:
             if isinstance(kept, StratifiedWindow):
-                return _DefaultGraph(SeenGraph(kept.model.delta, kept.model.background), kept.model.removed)
-            return _DefaultGraph(SeenGraph(kept.beyond, kept.background, alone.changes))
+                return _DefaultGraph(GraphAtReport(kept.model.delta, kept.model.background), kept.model.removed)
+            return _DefaultGraph(GraphAtReport(kept.beyond, kept.background, alone.changes))
         if not self._default_windows:
-            return _DefaultGraph(SeenGraph(NO_TRIPLES, known))
+            return _DefaultGraph(GraphAtReport(NO_TRIPLES, background))
         together: list[Triple] = []
         added: list[TripleIndex] = []
         for number in self._default_windows:
-            window, seen = self.query.windows[number], windows[number]
+            window, at_report = self.query.windows[number], windows[number]
             if _is_closed(window):
-                together += _triples(seen.view.content)
+                together += _triples(at_report.view.content)
             else:
-                added.append(self._leveled(window.block_level, seen).triples)
+                added.append(self._at_level(window.block_level, at_report).triples)
         model = self._closer.knowledge.close(together)
         self._contradictions |= dict.fromkeys(model.contradictions)
         delta = model.delta
@@ -268,7 +279,7 @@ class ReportEvaluator:
             for triple in index:
                 if triple not in model.background:
                     delta.add(triple)
-        return _DefaultGraph(SeenGraph(delta, model.background), model.removed)
+        return _DefaultGraph(GraphAtReport(delta, model.background), model.removed)
 
 
 def _share_of(query: ContinuousQuery, share: BucketShare) -> QueryShare:
@@ -280,12 +291,12 @@ def _share_of(query: ContinuousQuery, share: BucketShare) -> QueryShare:
 class _DefaultGraph(NamedTuple):
     """The default graph, and the triples that its background masks."""
 
-    graph: SeenGraph
+    graph: GraphAtReport
     removed: TripleIndex | None = None
 
 
 def _is_closed(window: ContinuousWindow) -> bool:
-    """True for a window that is closed as one graph."""
+    """True for a window whose content is closed as one graph."""
     return window.block_level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW)
 
 

@@ -1,8 +1,9 @@
 """Routing table from fact streams and composite events to the ports of the layers.
 
-In one process every port gets all its events. Partitioned, an event goes to the bucket of its key's
-value, a replicated one to every bucket; events of a layer that the same layer reads stay in their
-bucket. What a unit reads may go to several buckets, or to all (`dotr.layout.unit_spread`).
+In one process every port receives all its events. Partitioned, an event is delivered to the bucket
+of its key's value, a replicated event to every bucket; events that the same layer reads stay in
+their bucket. Events for a unit may be delivered to several buckets, or to all
+(`dotr.layout.unit_spread`).
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class Router:
         self._tests = {(layer.number, port): own_test(layer, port) for layer, port in replicated} if buckets > 1 else {}
 
     def lone(self, facts: Facts) -> tuple[int, AttributeValues] | None:
-        """The port and the values of a fact that is all that an instant brings, of a stream that
-        one port of the only layer reads; None for other facts, which `facts` delivers.
+        """The port and the values of the only fact of an instant, if one port of the only layer
+        reads its stream; None otherwise, and `facts` delivers the facts.
 
         With a layer whose port 3 reads stream 0, `{0: [("<http://e/room>",)]}` gives `(3,
         ("<http://e/room>",))`.
@@ -65,8 +66,10 @@ class Router:
         return None
 
     def facts(self, facts: Facts, time: Micros | None = None) -> list[Deliveries]:
-        """The deliveries of the facts of an instant, at a time in µs, to each layer's partitions;
-        without a time, of ticks, which are spread by their values alone."""
+        """The deliveries of the facts of an instant, at a time in µs, to each layer's partitions.
+
+        `time` is None for ticks, which are spread by their values alone.
+        """
         deliveries: list[Deliveries] = [{} for _ in range(self.layers)]
         if self.buckets == 1:
             for stream, rows in facts.items():
@@ -88,7 +91,7 @@ class Router:
         last: MadeStream | None = None
         together: list[Arrival] = []
         for stream, arrival in events:
-            if stream is not last:  # a stream is looked up once for all bindings that leave a stage at a moment
+            if stream is not last:  # adjacent events of one stream are delivered together
                 if last is not None:
                     self._deliver_made(last, together, layer + 1, deliveries, time)
                 last, together = stream, []
@@ -98,8 +101,8 @@ class Router:
         return deliveries
 
     def _deliver_made(self, stream: MadeStream, arrivals: list[Arrival], lowest: int, deliveries: list[Deliveries], time: Micros) -> None:
-        """Add the deliveries of what a layer has made. Of several bindings each value of their key is
-        hashed once: an anchor has many, and they have few values of the next key."""
+        """Add the deliveries of a layer's events or bindings. Each value of the key of bindings is
+        hashed once: an anchor has many bindings with few values of the next key."""
         if self.buckets == 1 or len(arrivals) == 1 or not isinstance(stream, BindingStream):
             self._deliver(stream, arrivals, lowest, deliveries, time)
             return
@@ -145,9 +148,11 @@ class Router:
 
 
 def own_test(layer: Layer, port: int) -> Callable[[AttributeValues], bool] | None:
-    """The test that an event at a replicated port passes if it satisfies the constraints on itself
-    alone of some role that reads the port; None where all events pass. Of many such roles only
-    what all of them imply is tested."""
+    """The test of an event at a replicated port: it satisfies, for some role that reads the port,
+    the constraints on the event alone. None where all events pass.
+
+    For many roles the test is a weaker condition that each of them implies (`weakest_filter`).
+    """
     conditions: dict[tuple[Expression, ...], None] = {}
     for placed in layer.rules:
         for role, read in placed.roles:
@@ -169,11 +174,11 @@ def own_test(layer: Layer, port: int) -> Callable[[AttributeValues], bool] | Non
 
 
 _MOST_CONDITIONS: Final = 16
-"""The number of conditions that are tested one by one."""
+"""The greatest number of roles whose conditions are tested one by one."""
 
 
 def spread(reach: ReadSpread, arrivals: Sequence[Arrival], buckets: int) -> dict[int, list[Arrival]]:
-    """The arrivals for each bucket of a unit that has a part in all of them, each once.
+    """The arrivals by bucket, of a unit that is spread over buckets, each once.
 
     >>> row = (0, ("<http://e/a>", "<http://e/b>"))
     >>> spread(ReadSpread((0, 1), False), [row], 2) == {0: [row], 1: [row]}, spread(ReadSpread((1,), False), [row], 2) == {0: [row]}

@@ -1,20 +1,22 @@
-"""Closures of windows, kept from report to report and shared (continuous.md, 11).
+"""Incremental closures of windows, shared by all queries of a program (continuous.md, 11).
 
 Idea: windows of one stream and level that end together are views of one closure, whichever query
-they belong to, each with its own beginning. An element that arrives goes into the closure once; at
-a report of a window the closure moves to the least beginning of all its windows, and the window's
-view to its own.
+they belong to, each with its own beginning. An element that arrives is inserted into the closure
+once. At a report of a window the closure expires to the earliest beginning of all its windows, and
+the window's view advances to its own.
 
     RANGE 10 m of one query and RANGE 1 m of another, at 12:30
 
         closure: 12:20 < time      views: 12:20 < time, and 12:29 < time
 
-Invariant: after `move` the view holds what the content of the report says, and nothing else.
-Cost: what came and went since the report before (`dotr.horizons`); a view, a bit a fact.
+Invariant: after `move` the view holds the triples that the content of the report entails, and
+nothing else.
+Cost: the inserted and expired elements since the last report (`dotr.horizons`); a view costs one
+bit a fact.
 
-Closures are not part of a checkpoint: new ones take in the contents again. Where the contents of
-two windows differ (one of them was added to a running program), and where together they go over the
-limit, each window gets a closure of its own.
+Closures are not part of a checkpoint: after a restart they are built from the contents. Each window
+gets a closure of its own where the contents differ (one window was added to a running program), and
+where the common closure exceeds the limit of triples.
 """
 
 from __future__ import annotations
@@ -39,14 +41,16 @@ if TYPE_CHECKING:
     from dotr.engine.kept_windows import SharedClosures
 
 _MANY_PENDING: Final = 1024
-"""Up to this number of elements that wait for a report, those that no window will hold are kept."""
+"""Pending elements are searched for expired ones only above this number."""
 
 
 class WindowChanges(NamedTuple):
-    """Changes of the triples that a window says since its last report.
+    """Changes of the triples that a window entails since its last report.
 
-    `began`, `ended`: as their names say. `renewed`: those said then and now whose horizon may be
-    another. `is_anew`: the closure was made again, so that all that is said began.
+    - `began`, `ended`: triples entailed now and not then, and the reverse.
+    - `renewed`: triples entailed then and now whose horizon may have changed.
+    - `is_anew`: the closure was computed in full; every triple counts as begun, whatever the other
+      fields hold.
     """
 
     began: Sequence[Triple]
@@ -56,8 +60,9 @@ class WindowChanges(NamedTuple):
 
 
 class WindowEnds(NamedTuple):
-    """Ends of windows in the past: how long before a close, and the closes. Windows with equal ends
-    hold no element that the others do not hold yet.
+    """Ends of windows with a lag: `lag` in µs before each time of `closes`.
+
+    Windows with equal ends admit each element at the same time.
     """
 
     lag: Micros
@@ -65,38 +70,44 @@ class WindowEnds(NamedTuple):
 
     @classmethod
     def of(cls, content: WindowContent) -> WindowEnds | None:
-        """The ends of a window; None where it holds every element from its time on."""
+        """The ends of a window; None for one without lag, which admits each element at once."""
         extent = content.window.extent
         if isinstance(extent, RangeExtent) and extent.lag:
             return cls(extent.lag, closes_of(extent, content.origin))
         return None
 
     def at(self, time: Micros) -> Micros:
-        """The last time that windows hold elements of."""
+        """The time of the latest elements that windows hold at a time."""
         return min(time, self.closes.at_or_after(time) - self.lag)
 
 
 class KeptWindow:
     """Closure of one window, as a view of a closure that other windows may share.
 
-    `content`: the elements, as of the report that it is moved to.
+    - `content`: the elements of the window.
+    - `begin`: no report from now on reads an element of this time (µs) or before.
+    - `is_anew`: no report has been made since the view was attached.
+    - `within`: the d of the level STREAM WITHIN d in µs; None at other levels.
     """
 
     def __init__(self, content: WindowContent, closure: SharedClosure) -> None:
         self.content = content
         self.closure = closure
         self.begin: Micros = -LAST_MICRO
-        """No report from now on sees an element of this time or before."""
         self.is_anew = True
         self._view: WindowClosureView | None = None
         level = content.window.level
         self.within = level.within if isinstance(level, StreamLevel) else None
 
     def move(self, time: Micros) -> WindowChanges:
-        """Moves to the content at the time of a report, which is not before the last one; returns
-        what changed since.
+        """Advances to the content at the time of a report, which is not before the last one.
 
-        Raises `LimitExceeded`; the next content is then closed anew.
+        Returns:
+            the changes since the last report.
+
+        Raises:
+            LimitExceeded: the closure exceeds the limit of triples; it is built again at the next
+                report.
         """
         return self.closure.move(self, time)
 
@@ -106,25 +117,26 @@ class KeptWindow:
         assert self._view is not None
         return self._view
 
-    def begin_anew(self, view: WindowClosureView) -> None:
-        """Sees another closure, of which it knows nothing yet."""
+    def attach(self, view: WindowClosureView) -> None:
+        """Replaces the view by that of another closure, at which no report has been made."""
         self._view, self.begin, self.is_anew = view, -LAST_MICRO, True
 
-    def look(self, time: Micros) -> Micros:
-        """The time after which the content begins, or what the level STREAM knows beside it."""
+    def raise_begin(self, time: Micros) -> Micros:
+        """Raises `begin` to the beginning of the content at a time, or of the history of the level
+        STREAM; returns it."""
         self.begin = max(self.begin, self.content.begin_at(time) if self.within is None else time - self.within)
         return self.begin
 
     @property
     def index(self) -> TripleIndex:
-        """The triples that the content says; `horizon(triple)` has the last beginning of a content
-        that says them if nothing more comes.
+        """The triples that the content entails. `horizon(triple)` is the time (µs) before which a
+        content must begin to entail the triple, if no further element arrives.
         """
         return self.view.index
 
     @property
     def beyond(self) -> TripleIndex:
-        """The triples that the content says and the background does not have."""
+        """The triples that the content entails and that are not in the background."""
         return self.view.beyond
 
     @property
@@ -137,13 +149,17 @@ class KeptWindow:
         return self.view.contradictions()
 
     def leave(self) -> None:
-        """The window reports no more."""
+        """Detaches the window from its closure; it reports no more."""
         self.closure.leave(self)
         self._view = None
 
 
 class SharedClosure:
-    """One closure, and the windows that are views of it."""
+    """One closure, and the windows that are views of it.
+
+    - `members`: these windows.
+    - `level`: the entailment level of all of them; `ends`: their ends (None: without lag).
+    """
 
     def __init__(self, registry: SharedClosures, stream: Hashable, level: EntailmentLevel, ends: WindowEnds | None) -> None:
         self.members: list[KeptWindow] = []
@@ -154,8 +170,8 @@ class SharedClosure:
         self._closure: WindowClosure | None = None
         self._begin: Micros = -LAST_MICRO
         self._pending: list[tuple[Micros, Sequence[tuple[Triple, ...]]]] = []
-        self._many = _MANY_PENDING
-        self._turns = count()
+        self._many = _MANY_PENDING  # the number of pending elements above which expired ones are dropped
+        self._turns = count()  # the member, modulo their number, whose beginning the next report raises too
         self._last_began = SharedTriples(())
 
     @property
@@ -164,29 +180,29 @@ class SharedClosure:
         return self._registry.closer
 
     def forget(self) -> None:
-        """Drops the closure; the contents are taken in again at the next report."""
+        """Drops the closure; the next report builds it from the contents."""
         self._closure = None
         self._pending = []
 
     def leave(self, member: KeptWindow) -> None:
-        """One window less."""
+        """Removes a window; the closure of the last one is dropped."""
         if member in self.members:
             self.members.remove(member)
         if not self.members:
             self.forget()
 
     def take(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> None:
-        """Takes the elements of a time, which is after that of all taken before."""
+        """Adds the elements of a time (µs) after all earlier ones; a report inserts them."""
         if self._closure is None:
             return
         self._pending.append((time, graphs))
         if len(self._pending) > self._many:
-            least = min(member.look(time) for member in self.members)
+            least = min(member.raise_begin(time) for member in self.members)
             self._pending = [each for each in self._pending if each[0] > least]
             self._many = max(_MANY_PENDING, 2 * len(self._pending))
 
     def move(self, member: KeptWindow, time: Micros) -> WindowChanges:
-        """Moves a window to its content at the time of a report."""
+        """Advances a window to its content at the time of a report."""
         is_new = self._closure is None
         try:
             if is_new:
@@ -198,7 +214,7 @@ class SharedClosure:
             self.forget()
             if len(self.members) > 1:
                 for other in self.members[1:]:
-                    self._part(other)
+                    self._separate(other)
             elif is_new:
                 raise
             return member.move(time)
@@ -214,25 +230,25 @@ class SharedClosure:
     def _move(self, member: KeptWindow, time: Micros) -> WindowChanges:
         closure, members = self._closure, self.members
         assert closure is not None
-        taken = self._take_in(closure, time)
-        begin = member.look(time)
-        if len(members) > 1:  # look at another window each time, so that one that seldom reports holds up nothing
-            members[next(self._turns) % len(members)].look(time)
+        has_inserted = self._insert_pending(closure, time)
+        begin = member.raise_begin(time)
+        if len(members) > 1:  # also another window, in turn: a window that seldom reports must not delay expiry
+            members[next(self._turns) % len(members)].raise_begin(time)
         least = min([each.begin for each in members])
-        if taken or least > self._begin:
+        if has_inserted or least > self._begin:
             closure.advance(least)
             self._begin = least
         changes = member.view.advance(begin)
         is_anew, member.is_anew = member.is_anew, False
         began = cast("Sequence[Triple]", changes.began)
-        if len(members) > 1 and not is_anew:  # what began in one window has often begun in the next one, too
+        if len(members) > 1 and not is_anew:  # often the same triples begin in several windows: they share indexes
             if self._last_began != began:
                 self._last_began = SharedTriples(began)
             began = self._last_began
         return WindowChanges(began, changes.renewed, changes.ended, is_anew)  # type: ignore[arg-type]
 
-    def _take_in(self, closure: WindowClosure, time: Micros) -> bool:
-        """Inserts the elements that windows hold at a time; returns whether there are any."""
+    def _insert_pending(self, closure: WindowClosure, time: Micros) -> bool:
+        """Inserts the pending elements that windows hold at a time; True if there are any."""
         pending = self._pending
         if not pending:
             return False
@@ -248,14 +264,18 @@ class SharedClosure:
         return number > 0
 
     def _build(self, caller: KeptWindow, time: Micros) -> None:
-        """Makes a closure of the contents. The caller's has the elements of this very time already;
-        a window whose elements are not the last of the others' parts.
+        """Builds the closure from the contents.
+
+        The content of the caller's window has the elements of this very time already, others may
+        not. A window whose elements are not the latest ones of the longest content is separated.
         """
         elements = {id(member): [each for each in member.content.elements if each.time < time] for member in self.members}
         longest = max(elements.values(), key=len)
-        parting = [member for member in self.members if _after(elements[id(member)], begin := member.look(time)) != _after(longest, begin)]
-        for member in parting:
-            self._part(member)
+        differing = [
+            member for member in self.members if _after(elements[id(member)], begin := member.raise_begin(time)) != _after(longest, begin)
+        ]
+        for member in differing:
+            self._separate(member)
         if not self.members:
             return
         closer = self._registry.closer
@@ -266,11 +286,11 @@ class SharedClosure:
         here = [each for each in caller.content.elements if each.time == time] if caller in self.members else []
         self._pending = [(each.time, (each.triples,)) for each in (*longest, *here)]
         for member in self.members:
-            member.begin_anew(self._closure.view())
-            member.look(time)
+            member.attach(self._closure.view())
+            member.raise_begin(time)
 
     def _begins(self) -> TimeSeries | None:
-        """The times after which contents of the windows begin, where time alone makes them."""
+        """The times after which contents of the windows begin, where time alone determines them."""
         found: TimeSeries | None = None
         for member in self.members:
             extent = member.content.window.extent
@@ -283,7 +303,7 @@ class SharedClosure:
                 return None
         return found
 
-    def _part(self, member: KeptWindow) -> None:
+    def _separate(self, member: KeptWindow) -> None:
         """Gives a window a closure of its own."""
         self.members.remove(member)
         alone = type(self)(self._registry, self._stream, self.level, self.ends)

@@ -1,5 +1,5 @@
-"""The specification of a program as data: written as JSON and compiled in another process, it gives
-the same program.
+"""The specification of a program as data. Its JSON, compiled in another process, is the same
+program.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ class Inconsistent(Enum):
 class ProgramSpec:
     """The texts of rules and Datalog, the paths of graphs, and the settings.
 
-    Graphs are read where the program is compiled. `since` maps the name of a rule that was added
-    later to the time of its addition, in µs since 1970; the rule uses no older events.
-    `rules` are rule files of all languages, by extension. `origin` is a time, in µs since 1970, at
-    which windows of continuous queries close; `inputs` are those that a configuration declares.
-    `cut`: rules without a key for all their clauses are cut into stages, each in the bucket of a
-    key, as on Spark. `groups`: the rules of a layer are dealt into so many groups.
+    - `rules`: the rule files of all languages; the extension determines the language.
+    - `graphs`: paths, which are read where the program is compiled.
+    - `since`: for each rule that was added later, by name, the time of its addition in µs since
+      1970. The rule uses no older events.
+    - `origin`: a time in µs since 1970 at which windows of continuous queries close.
+    - `inputs`: those that a configuration declares.
+    - `cut`: rules without a key for all their clauses are cut into stages, each in the bucket of a
+      key, as on Spark.
+    - `groups`: the number of groups into which the rules of a layer are divided.
     """
 
     rules: tuple[Document, ...] = ()

@@ -1,4 +1,4 @@
-"""Warnings of rules that do not spread over cores, and of clauses whose events go to every core."""
+"""Warnings for rules that run on one core, and for clauses whose events are sent to every core."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ _RECURSIVE: Final = "It spreads where the events that depend on themselves are c
 
 
 def spread_warnings(layout: Layout, found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """The warnings of a layout that is cut: of rules that run on one core, and of replicated clauses
-    that take in every event. None where no rule has state, since instants are then spread over the
-    cores, and none for what `found` says of untied clauses already."""
+    """The warnings for a layout that is cut: rules that run on one core (D502), and replicated
+    clauses that every event satisfies (D510).
+
+    None for a layout without state, whose instants are spread over the cores, and none for clauses
+    with a warning of `found` (`RuleCode.UNTIED`).
+    """
     if not layout.stateful_operators:
         return []
     untied = [warning.span for warning in found if warning.code == RuleCode.UNTIED and warning.span is not None]
@@ -71,8 +74,8 @@ def _takes_in_all(role: Role) -> bool:
 
 
 def _selects(node: AlgebraNode) -> bool:
-    """True for a part of a query that leaves events out: a condition, or a constant beside a
-    predicate."""
+    """True for a part of a query that restricts its answers: a condition, or a constant subject or
+    object."""
     match node:
         case Filter() | Values():
             return True

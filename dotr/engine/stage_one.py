@@ -45,10 +45,14 @@ if TYPE_CHECKING:  # loaded where an input has a map
 class InstantFacts(NamedTuple):
     """The result of stage one.
 
-    `facts` are the facts by stream. A `rejected` instant has no facts and does not count as an
-    instant: it is inconsistent, or goes over the limit `exceeded` in the query that feeds the
-    streams `over` (none: in the closure). `failed` has the streams and the error of each query that
-    failed twice. `triples` are those that units read, as sorted rows; only where there are any.
+    - `facts`: the facts by stream, each stream's in the tie order.
+    - `inconsistencies`: the contradictions of the instant.
+    - `rejected`: the instant has no facts and does not count as an instant. It is inconsistent, or
+      exceeds a limit.
+    - `exceeded`: the limit as text; `over`: the streams of the query that exceeds it (none: the
+      closure does).
+    - `failed`: the streams and the error of each query that failed twice.
+    - `triples`: those that units read, as sorted rows; without entries that have no triples.
     """
 
     facts: Mapping[int, Sequence[AttributeValues]]
@@ -61,7 +65,7 @@ class InstantFacts(NamedTuple):
 
 
 def _name_blanks(rows_by_stream: RowsByKey, names: BlankNames) -> None:
-    """Give the blank nodes of rows their names; most rows have none."""
+    """Replace the labels of blank nodes in rows by their names, in place; most rows have none."""
     for rows in rows_by_stream.values():
         for number, row in enumerate(rows):
             for term in row:
@@ -71,7 +75,7 @@ def _name_blanks(rows_by_stream: RowsByKey, names: BlankNames) -> None:
 
 
 class _QueryLimitExceeded(Exception):
-    """A query that goes over a limit."""
+    """A query that exceeds a limit, by the number of its plan."""
 
     def __init__(self, number: int, error: LimitExceeded) -> None:
         super().__init__(str(error))
@@ -79,7 +83,7 @@ class _QueryLimitExceeded(Exception):
 
 
 class StaticLimitExceeded(DotrError):
-    """A query whose answers over the background alone go over a limit."""
+    """A query whose answers over the background alone exceed a limit."""
 
     def __init__(self, source: FactSource, error: LimitExceeded) -> None:
         super().__init__(str(error))
@@ -95,7 +99,7 @@ def plan_source(source: FactSource, background: TripleIndex, static: StaticAnswe
 
 
 class TickStream(NamedTuple):
-    """A stream of ticks: its period, and the answers of the background, in the tie order."""
+    """A stream of ticks: its period in µs, and the answers of the background, in the tie order."""
 
     stream: int
     period: Micros
@@ -113,7 +117,7 @@ def next_multiple(periods: Sequence[Micros], after: Micros) -> Micros | None:
 
 class StreamBinding(NamedTuple):
     """A stream that a plan feeds: its number, its attributes, and the projection of the plan's rows
-    to them (None: as they are).
+    to them (None: the identity).
     """
 
     stream: int
@@ -121,6 +125,7 @@ class StreamBinding(NamedTuple):
     project: Callable[[AnswerRow], AttributeValues] | None = None
 
     def values(self, rows: list[AnswerRow]) -> list[AttributeValues]:
+        """The plan's rows, projected to the attributes of the stream."""
         return rows if self.project is None else list(map(self.project, rows))
 
     def facts(self, rows: list[AnswerRow]) -> Sequence[AttributeValues]:
@@ -131,8 +136,17 @@ class StreamBinding(NamedTuple):
 class StageOne:
     """The compiled queries of a program over its knowledge.
 
-    `ticks` are the streams of ticks, which no instant feeds. `rejects`: inconsistent instants are
-    rejected. `triples`: those of instants that units read.
+    - `plans`: one plan for each group of streams with equal queries.
+    - `ticks`: the streams of ticks, which no instant feeds.
+
+    Args:
+        streams: the sources of fact streams, by number.
+        static: computes the answers of a query over the background alone, or reads stored ones.
+        rejects: inconsistent instants are rejected.
+        triples: the triples of instants that units read.
+
+    Raises:
+        StaticLimitExceeded: the answers of a query over the background alone exceed a limit.
     """
 
     def __init__(
@@ -194,14 +208,14 @@ class StageOne:
             (self._untriggered_groups if group.trigger is None else self._groups_by_trigger.setdefault(group.trigger, [])).append(group)
 
         self.names_late: Final = not triples and len(joined) == len(self.plans) and knowledge.ignores_names
-        """True if no label of a blank node can be seen inside an instant: every query is a union of
-        conjunctions, and nothing but facts leaves it."""
+        """True if no result depends on the labels of blank nodes within an instant: every query is
+        a union of conjunctions, and only facts leave stage one."""
 
         self._shape_joins: ShapeJoins | None = None
 
     def expect(self, shapes: Collection[GraphShape]) -> None:
-        """Prepare for instants of graphs of some shapes, as the maps of inputs give them; the facts are the
-        same, and so are those of other instants.
+        """Compile joins for graphs of known shapes, those of the maps of inputs. The facts are the
+        same with and without them, and instants of other graphs are evaluated as before.
         """
         self._shape_joins = None
         if not shapes or not self.names_late:
@@ -213,14 +227,14 @@ class StageOne:
             self._shape_joins = shape_joins(shapes, conclusions, self.plans, self._first_stream, self.knowledge.background, self.limits)
 
     def evaluate_graphs(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> InstantFacts:
-        """The facts of interest at the instant of some graphs, as `evaluate` gives them."""
+        """The facts of interest at the instant of some graphs: `evaluate` of their merge."""
         if self._shape_joins is not None:
             BOUNDS.characters = self.limits.literal
             try:
                 rows = self._shape_joins.rows(graphs)
                 if rows is not None:
                     return InstantFacts(self._facts_of_rows(rows, ()), NO_INCONSISTENCIES, failed=[])
-            except (LimitExceeded, _QueryLimitExceeded):  # told below
+            except (LimitExceeded, _QueryLimitExceeded):  # the general evaluation below reports it
                 pass
             except Exception as error:
                 reraise_in_tests(error, FallbackKind.TOGETHER)
@@ -233,8 +247,9 @@ class StageOne:
         return self.rejects or self.knowledge.computes_terms
 
     def evaluate(self, instant: Instant, names: BlankNames | None = None) -> InstantFacts:
-        """The facts of interest at an instant, each stream's in the tie order; `names` are those of
-        its blank nodes where these have none yet.
+        """The facts of interest at an instant.
+
+        `names`: the names of its blank nodes, where it has labels in their place (`merge_unnamed`).
         """
         BOUNDS.characters = self.limits.literal
         try:
@@ -249,8 +264,8 @@ class StageOne:
             )
 
     def _facts_unread(self, instant: Instant, names: BlankNames | None) -> InstantFacts:
-        """The same where no query and no unit reads closed instants, as with windows alone: one that
-        no rule adds to need not be closed.
+        """`_facts` for a program in which no query and no unit reads closed instants, such as one
+        with windows only: an instant without derived triples is not closed.
         """
         return InstantFacts({}, NO_INCONSISTENCIES) if self.knowledge.adds_nothing_to(instant.triples) else self._facts(instant, names)
 
@@ -261,7 +276,7 @@ class StageOne:
             return InstantFacts({}, NO_INCONSISTENCIES, rejected=True, exceeded=str(error))
         contradictions = NO_INCONSISTENCIES
         if closure.contradictions:
-            if names is not None:  # they are told with the names
+            if names is not None:  # the messages of contradictions have names
                 return self._facts(names.instant(), None)
             contradictions = inconsistencies(closure, instant.triples)
             if self.rejects:
@@ -273,15 +288,15 @@ class StageOne:
         delta = closure.delta
         separate: set[int] = set()
         rows_by_stream: RowsByKey = {}
-        waiting = self._groups_by_trigger
+        groups_by_trigger = self._groups_by_trigger
         for predicate in delta.by_subject:
-            due = waiting.get(predicate)
+            due = groups_by_trigger.get(predicate)
             if due is not None:
                 self._evaluate_groups(due, delta, rows_by_stream, separate)
         if self._untriggered_groups:
             self._evaluate_groups(self._untriggered_groups, delta, rows_by_stream, separate)
         if names is not None:
-            if separate:  # an error may tell a name
+            if separate:  # the text of an error may have a name
                 return self._facts(names.instant(), None)
             _name_blanks(rows_by_stream, names)
         facts: dict[int, Sequence[AttributeValues]] = self._facts_of_rows(rows_by_stream, separate)
@@ -301,22 +316,23 @@ class StageOne:
         """The facts of an instant with the triples that units read."""
         background, delta = self.knowledge.background, closure.delta
         found: dict[InstantTriples, list[AttributeValues]] = {}
-        for wanted in self._triples:
-            if wanted.asserted:
-                named = wanted.predicates
+        for read in self._triples:
+            if read.asserted:
+                named = read.predicates
                 triples: Iterable[Triple] = {triple for triple in instant.triples if named is None or triple[1] in named}
             else:
-                predicates = delta.by_subject.keys() if wanted.predicates is None else wanted.predicates & delta.by_subject.keys()
+                predicates = delta.by_subject.keys() if read.predicates is None else read.predicates & delta.by_subject.keys()
                 shown = [predicate for predicate in predicates if not is_hidden(predicate)]
                 triples = chain.from_iterable([delta.match(None, predicate, None) for predicate in shown])
             rows: list[AttributeValues] = sorted(triple for triple in triples if triple not in background)
             if rows:
-                found[wanted] = rows
+                found[read] = rows
         return facts._replace(triples=found)
 
     def _facts_of_rows(self, rows_by_stream: RowsByKey, separate: Collection[int]) -> dict[int, Sequence[AttributeValues]]:
-        """The facts of the rows that join groups found, each plan's under its first stream, without
-        the plans in `separate`.
+        """The facts of the rows of join groups, without the plans in `separate`.
+
+        `rows_by_stream` has the rows of a plan under its first stream; it is changed.
         """
         for number in self._static_plans:
             rows_by_stream.setdefault(self._first_stream[number], [])
@@ -344,8 +360,8 @@ class StageOne:
     def _facts_after_retraction(
         self, closure: Closure, removed: TripleIndex, failed: list[tuple[tuple[int, ...], str]]
     ) -> dict[int, Sequence[AttributeValues]]:
-        """The facts of an instant that retracts conclusions of the background; each plan is
-        evaluated by itself.
+        """The facts of an instant that retracts conclusions of the background: plans are evaluated
+        one by one, not in join groups.
         """
         facts: dict[int, Sequence[AttributeValues]] = {}
         changed = closure.delta.by_subject.keys() | removed.by_subject.keys()
@@ -364,7 +380,7 @@ class StageOne:
         self, number: int, first: Exception, evaluate: Callable[[], list[AnswerRow]], failed: list[tuple[tuple[int, ...], str]]
     ) -> list[AnswerRow]:
         """The answers of a plan that has failed once; raises `_QueryLimitExceeded` where the plan
-        goes over a limit.
+        exceeds a limit.
         """
         if isinstance(first, LimitExceeded):
             raise _QueryLimitExceeded(number, first) from None
@@ -380,8 +396,8 @@ class StageOne:
         return rows
 
     def _evaluate_groups(self, due: Sequence[JoinGroup], delta: TripleIndex, rows_by_stream: RowsByKey, separate: set[int]) -> None:
-        """Add the rows of join groups to `found`, and to `separate` the plans of groups that fail,
-        to be evaluated one by one.
+        """Add the rows of join groups to `rows_by_stream`, and to `separate` the plans of groups
+        that fail, to be evaluated one by one.
         """
         background, size = self.knowledge.background, len(delta.triples)
         for group in due:
@@ -390,7 +406,7 @@ class StageOne:
                     group.evaluate_uncounted(background, delta, rows_by_stream)
                 else:
                     group.evaluate(background, delta, rows_by_stream)
-            except LimitExceeded:  # the plans by themselves show which goes over the limit
+            except LimitExceeded:  # separate evaluation finds the plan that exceeds the limit
                 separate.update(group.plans)
             except Exception as error:
                 reraise_in_tests(error, FallbackKind.TOGETHER)
@@ -418,7 +434,7 @@ class StageOne:
         by_predicate = self._plans_by_predicate
         due = dict.fromkeys(self._untriggered_plans)
         for predicate in delta.by_subject:
-            waiting = by_predicate.get(predicate)
-            if waiting is not None:
-                due.update(dict.fromkeys(waiting))
+            triggered = by_predicate.get(predicate)
+            if triggered is not None:
+                due.update(dict.fromkeys(triggered))
         return list(due)

@@ -45,10 +45,11 @@ CompositeEvent: TypeAlias = tuple[MadeStream, Arrival]
 class LayerResult(NamedTuple):
     """The result of one step of a layer's partition.
 
-    `firings` are the firings, or the rest of them where there were many; `events` the composite
-    events that higher layers read, and their graphs where they are read as a stream; `failed` a
-    dead letter for each anchor at which a rule failed twice or went over a limit, with the rule and
-    its place.
+    - `firings`: the firings, without those already emitted in chunks.
+    - `events`: the composite events that higher layers read, and their graphs where these are read
+      as a stream.
+    - `failed`: a dead letter for each anchor at which a rule failed twice or exceeded a limit, with
+      the rule and its place.
     """
 
     firings: list[Firing]
@@ -57,9 +58,11 @@ class LayerResult(NamedTuple):
 
 
 class _RuleWriter(NamedTuple):
-    """The compiled template of a rule and the constants of its firings. `read_above` says whether
-    higher layers read its events (`_EVENTS`) and their graphs (`_GRAPHS`), or is 0. `labels` are
-    those of its positive roles. Rules with equal labels or attributes share one tuple.
+    """The compiled template of a rule and the constants of its firings.
+
+    - `read_above`: flags of what higher layers read, `_EVENTS` and `_GRAPHS`; 0: nothing.
+    - `labels`: those of its positive roles. Rules with equal labels, or equal attributes, share one
+      tuple, which is then compared by identity.
     """
 
     rule: str
@@ -102,7 +105,7 @@ class _RuleWriters(dict[int, _RuleWriter]):
 
 
 EmitFirings: TypeAlias = Callable[[list[Firing]], None]
-"""A consumer of firings, in chunks and in no order, before their moment is over."""
+"""A consumer of the firings of a moment in chunks, in no order, while the moment is evaluated."""
 
 
 class EmissionFailed(BaseException):
@@ -143,8 +146,8 @@ class StageTwo:
         return Operator(layer, attributes, clock, limits, counted)
 
     def start(self, borrowed: Mapping[int, PortStore] = MappingProxyType({})) -> State:
-        """The state of a partition before the first instant; `borrowed` are stores, by port, that
-        another state owns."""
+        """The state of a partition before the first instant; `borrowed` are stores by port that
+        another state owns and updates."""
         return self._operator.start(borrowed)
 
     def restore(self, written: bytes) -> State:
@@ -152,11 +155,12 @@ class StageTwo:
         return self._operator.restore(written)
 
     def counter(self) -> LayerCounter:
-        """A counter that has counted nothing. States that share one are counted together."""
+        """A new counter. States with the same counter are counted together."""
         return self._operator.counter()
 
     def rule_counts(self, counter: LayerCounter) -> dict[str, RuleCounts]:
-        """The counts by the name of the rule, of those rules that have found anything."""
+        """The counts by the name of the rule, of rules with an anchor, an event or a partial
+        match."""
         return {name: counts for name, counts in counter.counts(self._names).items() if counts.anchors or counts.events or counts.furthest}
 
     def next_due(self, state: State) -> Micros | None:
@@ -164,7 +168,8 @@ class StageTwo:
         return self._operator.next_due(state)
 
     def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool = False) -> None:
-        """Store what arrives at a moment after its step, for later windows and delayed anchors."""
+        """Store events that arrive after the step of their moment, for later windows and delayed
+        anchors."""
         self._operator.keep(state, time, arrivals, ended=ended)
 
     def step(
@@ -179,8 +184,8 @@ class StageTwo:
     ) -> LayerResult:
         """The result of a moment; changes the state in place.
 
-        The time is later than all before, and not later than `next_due`. `ended`: the last instant
-        is over. `emit` takes firings in chunks, in no order, where there are many.
+        The time is later than all earlier ones, and not later than `next_due`. `ended`: the moment
+        is after the last instant. `emit` receives firings in chunks where a moment has many.
         """
         BOUNDS.characters = self._limits.literal
         operator = self._operator
@@ -197,7 +202,7 @@ class StageTwo:
         return self._result(state, time, matched, chunks)
 
     def step_fact(self, state: State, time: Micros, port: int, values: AttributeValues, *, emit: EmitFirings | None = None) -> LayerResult:
-        """The result of `step` at an instant that brings one fact to one port and nothing else."""
+        """The result of `step` at an instant with one fact, which arrives at one port."""
         operator = self._operator
         take = (state.take_facts or operator.take_facts(state))[port]
         if take is None:
@@ -281,8 +286,8 @@ class StageTwo:
         return DeadLetter(reason, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
 
     def _write(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
-        """The firings of matches. Matches of the same events follow each other, and their firings
-        share objects.
+        """The firings of matches. Matches of the same events are adjacent, and their firings share
+        texts and attributes, which are compared by identity with those of the last match.
         """
         writers, new = self._writers, tuple.__new__
         firings: list[Firing] = []
@@ -321,8 +326,8 @@ class StageTwo:
 class _ChunkWriter:
     """The firings of a moment that has many, in chunks.
 
-    Equal matches have equal anchors, and equal anchors follow each other, so `repeats` is cleared
-    at each new anchor.
+    Equal matches have equal anchors, and matches of one anchor are adjacent, so `repeats` is
+    cleared at each new anchor.
     """
 
     def __init__(self, stage: StageTwo, time: Micros, emit: EmitFirings, written: dict[str, int]) -> None:
@@ -376,7 +381,7 @@ def _named(labels: Sequence[Label], bound: Sequence[StoredEvent]) -> list[tuple[
 
 
 NOTHING: Final = LayerResult([], [])
-"""The result of a step without any; it is not changed."""
+"""The result of a step without firings, events and dead letters; it must not be changed."""
 
 _EVENTS: Final = 1
 _GRAPHS: Final = 2

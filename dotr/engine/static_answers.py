@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class StaticAnswers:
-    """The stored static answers of a program; without a store they stay in memory."""
+    """The stored static answers of a program; without a store none are stored."""
 
     def __init__(self, spec: ProgramSpec, store: CompiledStore | None) -> None:
         self._rows: dict[str, list[AnswerRow]] = {}
@@ -60,8 +60,8 @@ class StaticAnswers:
         return rows
 
     def write(self) -> None:
-        """Write new answers to the file; a process that may not write computes them again the next
-        time.
+        """Write new answers to the file. A process without permission to write computes them again
+        at its next start.
         """
         if self._path is not None and self._is_changed:
             from dotr.store.file import write_file

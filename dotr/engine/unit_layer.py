@@ -1,9 +1,8 @@
-"""A layer of units of other languages than that of rules, in one process: what arrives at its ports,
-step by step.
+"""Layers of units of other languages than that of rules: routing of arrivals and events of a layer.
 
-Idea: units of a layer do not read each other, so each is stepped by itself, in order of name. On
-Spark each has a partition of its own, or a part in every bucket, and is stepped through a batch by
-itself (`unit_steps`).
+Idea: units of a layer do not read each other, so they are stepped independently. In one process
+`UnitLayer` steps all units of a layer moment by moment, in order of name. On Spark each unit has a
+partition of its own, or a part in every bucket; `unit_steps` steps it through a batch.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from dotr.patterns.state import StateError
 from dotr.store.triples import is_hidden
 
 IsFed = Callable[[StreamUnit], bool]
-"""True for a unit that another one, which is under way after the last instant, may still feed."""
+"""True for a unit that may still receive events of other units after the last instant."""
 
 
 class ContradictedReport(NamedTuple):
-    """A report whose windows contradict themselves or the background: its time in µs, and the first
-    contradiction in words.
+    """A report with a contradiction in its windows, or between them and the background: its time in
+    µs, and the first contradiction as text.
     """
 
     time: Micros
@@ -47,7 +46,7 @@ class ContradictedReport(NamedTuple):
 
 class UnitStep(NamedTuple):
     """The result of a moment of a unit: its firings, the events that higher layers read, dead
-    letters, and the contradiction to tell of, if any."""
+    letters, and the contradiction to report, if any."""
 
     firings: Sequence[Firing]
     events: Sequence[CompositeEvent]
@@ -56,10 +55,15 @@ class UnitStep(NamedTuple):
 
 
 class UnitPort:
-    """A unit in its place, with its state: the reads of each port, and what higher layers read.
+    """A unit in a layer, with its run: which reads each port feeds, and which events higher layers
+    read.
 
-    `first_ordinal` is that of each moment's events: those of a unit that is spread over buckets
-    differ between these.
+    Args:
+        placed: the unit with the ports of its reads.
+        run: its state.
+        above: the events, and the streams of graphs, that higher layers read.
+        first_ordinal: the ordinal of the first event of each moment. It differs between the buckets
+            of a unit that is spread over them.
     """
 
     def __init__(self, placed: PlacedUnit, run: UnitRun, above: Set[MadeStream], first_ordinal: int = 0) -> None:
@@ -70,8 +74,8 @@ class UnitPort:
         self._reads: dict[int, list[int]] = {}
         for number, port in enumerate(placed.ports):
             self._reads.setdefault(port, []).append(number)
-        # What other units make may come from several partitions, in any order; events are put in
-        # that of ties, graphs in that of their rows.
+        # Events and graphs of other units may arrive from several partitions in any order; events
+        # are sorted by the tie order, graphs by their rows.
         self._orders: dict[int, tuple[Variable, ...] | None] = {}
         for port, read in zip(placed.ports, placed.unit.reads, strict=True):
             if isinstance(read.stream, EventSource):
@@ -116,7 +120,7 @@ class UnitPort:
         return counts
 
     def is_due(self, time: Micros, arrivals: Arrivals) -> bool:
-        """True if the unit is to be stepped at a time."""
+        """True if the unit is to be stepped at a time: it has arrivals, or work is due."""
         return any(port in arrivals for port in self._reads) or self.run.next_due() == time
 
     def _in_order(self, port: int, arrived: Sequence[Arrival]) -> Sequence[Arrival]:
@@ -128,7 +132,7 @@ class UnitPort:
         return sorted(arrived, key=lambda each: tie_key(names, each[1]))
 
     def _events(self, firings: Sequence[Firing]) -> list[CompositeEvent]:
-        """The part of events that higher layers read: attributes, in the tie order, and graphs."""
+        """The attributes, in the tie order, and the graphs of events that higher layers read."""
         events: list[CompositeEvent] = []
         rows: dict[Label, list[AttributeValues]] = {}
         for ordinal, firing in enumerate(firings, self._first):
@@ -145,7 +149,7 @@ class UnitPort:
         return events
 
     def _with_starts(self, time: Micros, result: UnitResult) -> Iterator[tuple[MadeStream, Arrival]]:
-        """The part of events that units with intervals read."""
+        """The events with their starts, for each unit that reads intervals."""
         starts = result.starts or [time] * len(result.firings)
         for ordinal, (firing, start) in enumerate(zip(result.firings, starts, strict=True), self._first):
             for stream in self._intervals.get(firing.event, ()):
@@ -165,7 +169,7 @@ class UnitPort:
 
 
 def _as_text(row: AttributeValues) -> str:
-    """A row as text, however many empty places fill it up."""
+    """A row as text without its None values, with which rows of a log may be padded."""
     return str(tuple([term for term in row if term is not None]))
 
 
@@ -177,10 +181,10 @@ class TimedStep(NamedTuple):
 
 
 class UnitEnd:
-    """The end of a unit after the last instant.
+    """The times after the last instant at which a unit ceases to make events.
 
-    - `under_way`: the time in µs before which it may still make events though nothing arrives.
-    - `over`: that from which it makes none, whatever arrives; None: there is no such time.
+    - `under_way`: before this time in µs it may still make events without arrivals.
+    - `over`: from this time on it makes none, whatever arrives; None: there is no such time.
     """
 
     def __init__(self) -> None:
@@ -188,12 +192,12 @@ class UnitEnd:
         self.over: Micros | None = None
 
     def begin(self, run: UnitRun) -> None:
-        """The last instant is over."""
+        """Note the state of the run at the last instant."""
         self.under_way = LAST_MICRO if run.is_under_way else -LAST_MICRO
         self.over = -LAST_MICRO if run.is_over else None
 
     def note(self, time: Micros, run: UnitRun) -> None:
-        """A moment after the last instant is over."""
+        """Note the state of the run after a later moment, at a time in µs."""
         if self.under_way == LAST_MICRO and not run.is_under_way:
             self.under_way = time
         if self.over is None and run.is_over:
@@ -209,16 +213,17 @@ def unit_steps(
     is_fed: Callable[[Micros], bool],
     end: UnitEnd,
 ) -> Iterator[TimedStep]:
-    """The results of one unit over one batch, at the moments at which it has something to do.
+    """The results of one unit over one batch, at each moment with arrivals or with work due.
 
     Args:
-        passed: the last instant of the batches before; None before the first instant.
-        arrived: what arrives at the ports of the layer, in the order of time.
+        passed: the last instant of earlier batches in µs; None before the first instant.
+        arrived: the arrivals at the ports of the layer, in the order of time.
         spans: the first and the last instant of stretches of the batch. As a partition of rules,
             the unit is stepped up to the last of them, not up to `closed`.
-        closed: the end of the batch; `LAST_MICRO` where the stream has ended.
-        is_fed: whether something may come to the unit later than a time, once the stream has ended.
-        end: is told the end of the unit.
+        closed: the end of the batch in µs; `LAST_MICRO` where the stream has ended.
+        is_fed: True if other units may make events for the unit after a time, once the stream has
+            ended.
+        end: receives the times at which the unit ceases to make events.
     """
     if passed is None and not spans:
         return
@@ -243,7 +248,7 @@ def unit_steps(
             yield step(time, arrivals, ended=False)
     yield from due(last, ended=False)
     if closed != LAST_MICRO:
-        assert later == len(arrived), "what arrives after the last instant comes at the end"
+        assert later == len(arrived), "arrivals after the last instant are in the last batch"
         return
     run.end(last, is_fed=is_fed(last))
     end.begin(run)
@@ -255,9 +260,9 @@ def unit_steps(
 
 
 class UnitLayer:
-    """The units of a layer with their state.
+    """The units of a layer with their state, in one process.
 
-    `contradicted` collects reports of windows with a contradiction until their reader clears it.
+    `contradicted` collects reports with a contradiction; the caller clears the list.
     """
 
     def __init__(self, layer: Layer, context: UnitContext, above: Set[MadeStream]) -> None:
@@ -271,29 +276,29 @@ class UnitLayer:
                 self._readers.setdefault(port, []).append(number)
 
     def begin(self, time: Micros) -> None:
-        """The first instant has come."""
+        """Note the time of the first instant in µs."""
         for each in self.units:
             each.run.begin(time)
 
     def end(self, last: Micros, is_fed: IsFed) -> None:
-        """The last instant is over."""
+        """Note the last instant in µs."""
         for each in self.units:
             each.run.end(last, is_fed=is_fed(each.unit))
 
     def next_due(self) -> Micros | None:
-        """The next time at which a unit has something to do if nothing arrives; None: never."""
+        """The next time at which a unit is to be stepped if nothing arrives; None: never."""
         return min((due for each in self.units if (due := each.run.next_due()) is not None), default=None)
 
     def is_under_way(self, name: str) -> bool:
-        """True if a unit of the layer may still make events though nothing arrives."""
+        """True if the unit of this name may still make events without arrivals."""
         return any(each.run.is_under_way for each in self.units if each.unit.name == name)
 
     def is_over(self, name: str) -> bool:
-        """True if a unit of the layer makes no event any more, whatever arrives."""
+        """True if the unit of this name makes no event any more, whatever arrives."""
         return any(each.run.is_over for each in self.units if each.unit.name == name)
 
     def step(self, time: Micros, arrivals: Arrivals, is_fed: IsFed) -> LayerResult:
-        """The result of a moment of the layer; the time is after all before, and not after
+        """The result of a moment of the layer; the time is after all earlier ones and not after
         `next_due`."""
         firings: list[Firing] = []
         events: list[CompositeEvent] = []
@@ -309,8 +314,8 @@ class UnitLayer:
         return LayerResult(firings, events, failed)
 
     def _due(self, time: Micros, arrivals: Arrivals) -> Sequence[int]:
-        """The numbers of the units to be stepped at a time: those that read a port with arrivals,
-        and those that act by themselves now."""
+        """The numbers of the units to be stepped at a time, sorted: those with arrivals at a port,
+        and those with work due."""
         if not self._alone and len(arrivals) == 1:
             (port,) = arrivals
             return self._readers.get(port, ())
@@ -328,11 +333,15 @@ class UnitLayer:
         return counts
 
     def encode(self) -> bytes:
-        """The state of all units by name, as `restore` takes it."""
+        """The state of all units by name, as `restore` reads it."""
         return encode_units({each.unit.name: _written(each.run) for each in self.units})
 
     def restore(self, written: bytes) -> None:
-        """Continue from an encoded state; a unit that is not in it begins. Raises `StateError`."""
+        """Continue from an encoded state; a unit without a state there starts without one.
+
+        Raises:
+            StateError: the state cannot be read.
+        """
         try:
             states = decode_units(written)
             for each in self.units:
@@ -344,11 +353,11 @@ class UnitLayer:
 
 
 WrittenUnit: TypeAlias = tuple[str, Sequence[Sequence[StoredEvent]]]
-"""The state of a unit: its rest, and the entries of each of its logs."""
+"""The state of a unit: the result of `UnitRun.to_json`, and the entries of each of its logs."""
 
 
 def encode_units(states: Mapping[str, WrittenUnit]) -> bytes:
-    """The states of units by name as bytes without a line end."""
+    """The states of units by name as one line of JSON."""
     return json.dumps(states).encode("utf-8", "surrogatepass")
 
 

@@ -1,10 +1,10 @@
-"""Units of other languages than that of rules, on their way through a stream: the state of one unit.
+"""Runs of units of other languages than that of rules: the interface between a unit and a runtime.
 
-Idea: a runtime tells a unit's run when the first instant comes, what arrives at each moment, and
-when the last instant is over; it asks when the unit has something to do though nothing arrives. So
-the same run gives the same events in process and on Spark, in any batches and after a restart.
-Invariant: `step` depends on the state and its arguments alone: no clock, no random number, and no
-order of what arrives beyond that of the arrivals, which is the same in every runtime.
+Idea: a runtime calls a run at the first instant (`begin`), at each moment with arrivals or with
+work due (`step`, `next_due`), and after the last instant (`end`). So the same run makes the same
+events in process and on Spark, in any batches and after a restart.
+Invariant: `step` is a function of the state and its arguments: it reads no clock, no random number,
+and no order but that of the arrivals, which is the same in every runtime.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from dotr.engine.kept_windows import SharedClosures
 
 UnitArrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
-"""The arrivals of a unit at a moment, by the number of the read (`StreamUnit.reads`): facts in the
-order of ties, events in that of ties, graphs and triples in the order of their rows. Reads at which
-nothing arrives are absent."""
+"""The arrivals of a unit at a moment, by the number of the read (`StreamUnit.reads`): facts and
+events in the tie order, graphs and triples in the order of their rows. Reads without arrivals are
+absent."""
 
 
 class EventPart(NamedTuple):
-    """A part of an event that a unit made of several, for explanations.
+    """A premise of an event, for explanations: the solution of one operand of the unit.
 
-    - `span`: the place in the unit's file that it answers.
+    - `span`: the operand's place in the unit's file.
     - `start`, `end`: its interval in µs.
     - `attributes`: its bound variables, sorted.
     """
@@ -59,10 +59,10 @@ class EventPart(NamedTuple):
 class UnitResult(NamedTuple):
     """The result of a moment of a unit.
 
-    - `firings`: its events, `Firing.event` being the label, with attributes sorted by name. Order
-      is free.
+    - `firings`: its events in any order; `Firing.event` is the label, attributes are sorted by
+      name.
     - `failed`: a dead letter for each failure or excess of a limit (semantics.md, 8).
-    - `contradictions`: of what the unit has closed; a run tells of them and counts them.
+    - `contradictions`: those in the windows that the unit has closed.
     - `starts`: for each firing the start of its event in µs; empty where all start at the moment.
     - `parts`: for each firing its parts, where the run is traced and the language has parts.
     """
@@ -77,43 +77,42 @@ class UnitResult(NamedTuple):
 class UnitRun(ABC):
     """One unit with its state.
 
-    Order of calls: `begin` once, before anything else; `step` at times that increase; `end` once,
-    after the last instant; then perhaps `step` again. Between, `restore` on a new run goes on from
-    what `entries` and `to_json` gave, whatever the number of batches. A run is stepped at each
-    moment at which something arrives, and at each time that `next_due` gave.
+    Order of calls: `begin` once, before anything else; `step` at increasing times; `end` once,
+    after the last instant; then perhaps further calls of `step`. A run is stepped at each moment
+    with arrivals, and at each time that `next_due` has returned. Between any two steps the state
+    may move: `restore` on a new run continues from the results of `entries` and `to_json`.
 
-    State that grows with the stream is kept as *logs*: sequences of entries that come and go in the
-    order of time. A runtime writes what a log has got since the last batch, so a batch does not
-    write the whole state. All else is `to_json`, which is written whole. A run that keeps no logs
-    has all in `to_json`.
+    State that grows with the stream is kept as *logs*: sequences of entries that are appended and
+    expire in the order of time. A runtime writes the entries appended since the last batch, not the
+    whole log. The rest of the state is `to_json`, which is written whole at each batch.
 
-    `acts_alone`: `next_due` may give a time; where it is False, neither it nor `begin` and `end`
-    mean anything.
+    `acts_alone`: `next_due` may return a time. Where it is False, no result depends on `next_due`,
+    `begin` and `end`.
     """
 
     acts_alone: bool = True
 
     @abstractmethod
     def begin(self, time: Micros) -> None:
-        """The first instant comes, at a time in µs; nothing where the run has begun. A unit that is
-        added amid the stream begins behind the last instant before."""
+        """Note the time of the first instant in µs; without effect after the first call. For a unit
+        that is added to a running program it is the time after the last instant."""
 
     @abstractmethod
     def end(self, last: Micros, *, is_fed: bool) -> None:
-        """The last instant, or last time advanced to, is over. `is_fed`: a unit that feeds this one
-        is under way."""
+        """Note the last instant, or the last time advanced to, in µs. `is_fed`: a unit that feeds
+        this one may still make events."""
 
     @abstractmethod
     def next_due(self) -> Micros | None:
-        """The next time in µs at which the unit has something to do if nothing arrives; None:
+        """The next time in µs at which the unit is to be stepped if nothing arrives; None:
         never."""
 
     @property
     @abstractmethod
     def is_under_way(self) -> bool:
-        """True if the unit may still make events after the last instant though nothing arrives: a
-        report or a point is to come. What arrives may make it fire in any case: `is_fed` of a
-        reader asks those that feed this unit too."""
+        """True if the unit may still make events after the last instant without arrivals: a report
+        or a point is to come. Arrivals may make it fire in any case, so `is_fed` of its readers
+        also considers the units that feed this one."""
 
     @property
     @abstractmethod
@@ -125,10 +124,10 @@ class UnitRun(ABC):
         """The result of a moment.
 
         Args:
-            time: in µs, after all before and not after `next_due`.
-            arrivals: what arrives at this time.
-            is_fed: after the last instant, a unit that feeds this one is still under way. False
-                before the last instant is over.
+            time: in µs, after all earlier ones and not after `next_due`.
+            arrivals: the arrivals at this time.
+            is_fed: True after the last instant while a unit that feeds this one may still make
+                events; False before.
         """
 
     @property
@@ -142,27 +141,30 @@ class UnitRun(ABC):
 
     @abstractmethod
     def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
-        """Go on, in a new run, from `to_json` and all entries of each log.
+        """Continue, in a new run, from the result of `to_json` and all entries of each log.
 
-        Raises ValueError, TypeError or KeyError where the text is of another form.
+        Raises:
+            ValueError, TypeError, KeyError: the text has another form.
         """
 
     def take_rule_counts(self) -> Mapping[str, RuleCounts]:
-        """The counts, since the last call, of rules that are stepped within the unit."""
+        """The counts of the rules within the unit since the last call, by name of the rule."""
         return {}
 
     def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
-        """The entries of each log that are kept now and are later than a time in µs (None: all),
-        in the order of time; the number of logs is fixed. Rows of one log may differ in length."""
+        """The stored entries of each log after a time in µs (None: all), in the order of time.
+
+        The number of logs is fixed. Rows of one log may differ in length.
+        """
         return ()
 
     def oldest(self) -> Sequence[Micros | None]:
-        """For each log the time of its first entry that is kept; None where it is empty."""
+        """The time in µs of the first stored entry of each log; None for an empty one."""
         return ()
 
     @property
     def entry_count(self) -> int:
-        """The number of entries of all logs that are kept."""
+        """The number of stored entries of all logs."""
         return sum(self.event_counts) if self.oldest() else 0
 
 
@@ -170,10 +172,10 @@ class UnitRun(ABC):
 class UnitContext:
     """Settings that all units of a program share.
 
-    - `knowledge`: the background; `closing_rules`: the rules that close over it.
+    - `knowledge`: the background; `closing_rules`: the Datalog rules that close windows over it.
     - `clock`: the form of times in terms; `origin`: of windows, in µs.
-    - `closures`: what windows say, shared by units that are stepped time by time together; None
-      where each unit is stepped through a batch by itself.
+    - `closures`: the closures of windows, shared by units that are stepped together moment by
+      moment; None where each unit is stepped through a batch by itself.
     - `traced`: results have the parts of their events, for explanations.
     """
 
@@ -194,11 +196,13 @@ class UnitContext:
 
 
 def unit_run(unit: StreamUnit, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
-    """The state of a unit before the first instant, by its class; `share`: the part of a unit that is
-    spread over buckets, None: the whole.
+    """The run of a unit before the first instant, by the unit's class.
+
+    Args:
+        share: the bucket, where the unit is spread over buckets; None: the whole unit.
 
     Raises:
-        TypeError: there is no run for such a unit.
+        TypeError: the class of the unit has no run.
     """
     from dotr.layout.lars_units import LarsUnit
     from dotr.layout.merged_graphs import ConstructSolutions, MergedGraphs

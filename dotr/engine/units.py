@@ -1,11 +1,12 @@
-"""Units of a program put together: labels as one space, streams by name, cycles (semantics.md, 8).
+"""Linking of the units of a program: one space of labels, streams by name, cycles (semantics.md,
+8).
 
-Idea: the files of each language are read by themselves (`UnitFiles`), then rules, which read events
-of units by label; then all labels are known, and each language makes its units of what its files
-say, with the streams that they read.
-A name of a stream is looked up among the names of CONSTRUCT queries, then the labels of units whose
-events have graphs, the streams that inputs feed, and the names of inputs (continuous.md, 2). A
-program without inputs takes every other name as that of a stream of its caller's.
+Idea: first the files of each language are parsed (`UnitFiles`), then the rules, which read events
+of units by label. Then all labels are known, and each language resolves the names in its files to
+streams and makes its units. A name of a stream is looked up among the names of CONSTRUCT queries,
+then the labels of units whose events have graphs, the streams that inputs feed, and the names of
+inputs (continuous.md, 2). In a program without inputs every other name is that of a stream which
+the caller feeds.
 """
 
 from __future__ import annotations
@@ -43,20 +44,21 @@ def attributes_of(query: ContinuousQuery) -> tuple[Variable, ...]:
 
 
 def events_of(queries: Sequence[ContinuousQuery]) -> tuple[UnitEvents, ...]:
-    """The events of queries, as rules know them."""
+    """The events of queries, as rules can read them."""
     return tuple(
         UnitEvents(query.label, attributes_of(query), query.label_span, query.makes_graphs, _certain_attributes(query)) for query in queries
     )
 
 
 def _certain_attributes(query: ContinuousQuery) -> tuple[Variable, ...]:
-    """The attributes that every event of a query has, sorted: OPTIONAL may leave one out."""
+    """The attributes that every event of a query has, sorted; one of an OPTIONAL may be unbound."""
     names = attributes_of(query)
     return names if isinstance(query.form, AskForm) else tuple(sorted(certain(query.query) & set(names)))
 
 
 def label_problems(units: Sequence[UnitEvents]) -> Iterator[Diagnostic]:
-    """Labels that two units have (D222), and those that no rule can read (D223, warning)."""
+    """Problems of labels: two units with one label (D222), and a label that no rule can read (D223,
+    a warning)."""
     first: dict[Label, UnitEvents] = {}
     for unit in units:
         if first.setdefault(unit.label, unit) is not unit:
@@ -72,8 +74,8 @@ def label_problems(units: Sequence[UnitEvents]) -> Iterator[Diagnostic]:
 class ResolvedUnits(NamedTuple):
     """The units of the files of one language, without those that have an error.
 
-    - `rules`: units that are rules in the place of units of their own (a plain chain of SEQ).
-    - `problems`: those that only the whole program shows: unknown streams, labels, attributes.
+    - `rules`: units that are compiled to rules (a plain chain of SEQ).
+    - `problems`: those that need the whole program: unknown streams, labels, attributes.
     """
 
     units: Sequence[StreamUnit]
@@ -82,11 +84,11 @@ class ResolvedUnits(NamedTuple):
 
 
 class UnitFiles(Protocol):
-    """The files of one language in a program, read by themselves.
+    """The parsed files of one language in a program.
 
-    - `events`: what they make; of a label that two of its units have, both.
-    - `diagnostics`: problems of the files by themselves, errors and warnings.
-    - `prefixes`: those that the files declare, and the configuration's.
+    - `events`: the events of their units; where two units have one label, both.
+    - `diagnostics`: errors and warnings that need no other file.
+    - `prefixes`: those that the files declare, and those of the configuration.
     """
 
     @property
@@ -99,11 +101,11 @@ class UnitFiles(Protocol):
     def prefixes(self) -> Prefixes: ...
 
     def resolve(self, names: ProgramNames) -> ResolvedUnits:
-        """The units, with the streams that they read; called where no file has an error."""
+        """The units, with the streams that they read. Call it only if no file has an error."""
 
 
 def read_unit_files(spec: ProgramSpec) -> list[UnitFiles]:
-    """The rule files of each language but that of rules, where there are any."""
+    """The parsed files of each language except that of rules; none for a language without files."""
     found: list[UnitFiles] = []
     if spec.query_documents:
         from dotr.languages.continuous import compile_continuous
@@ -151,8 +153,11 @@ class QueryFiles:
 def resolve_units(
     files: Sequence[UnitFiles], rules: Sequence[Rule], shared: Sequence[SharedQuery], inputs: Sequence[InputStream]
 ) -> ResolvedUnits:
-    """The units of all files, with the streams that they read; reports D404 where the languages
-    report nothing. Units that depend on themselves in the past are one unit."""
+    """The units of all files, with the streams that they read.
+
+    Where no language has an error, cycles are checked (D404). Units that depend on themselves
+    through the past are joined into one unit (`with_components`).
+    """
     queries = [query for each in files if isinstance(each, QueryFiles) for query in each.queries]
     names = ProgramNames(
         rules, [made for each in files for made in each.events], {query.name: query.label for query in queries}, inputs, shared
@@ -175,10 +180,10 @@ def _is_error(problem: Diagnostic) -> bool:
 
 
 class ProgramNames:
-    """Labels and streams of a program, and what each means.
+    """Symbol table of a program: its labels and streams.
 
-    - `labels`: what is made, by label: by rules, with the place of the first, and by units.
-    - `rules`: those of the program; `shared`: its shared queries, by label.
+    - `labels`: the events of rules and units, by label; of rules with the place of the first.
+    - `rules`: the rules of the program; `shared`: its shared queries, by label.
     """
 
     def __init__(
@@ -218,8 +223,10 @@ class ProgramNames:
     def source_of(
         self, label: Label, attributes: Iterable[Variable], span: Span, problems: list[Diagnostic]
     ) -> EventSource | FactSource | None:
-        """The source of the events of a label, or of the facts of a shared query, of which a unit
-        reads some attributes; None, with a problem (D205, D207), where there is none.
+        """The source of the events of a label, or of the facts of a shared query.
+
+        None, with a diagnostic added to `problems`, if there is no such label (D205) or if it lacks
+        one of `attributes` (D207).
         """
         shared = self.shared.get(label)
         source = None if shared is None else facts_of(shared)
@@ -241,7 +248,8 @@ class ProgramNames:
         return source if source is not None else EventSource(label, has)
 
     def stream_of(self, name: StreamName, span: Span, problems: list[Diagnostic]) -> GraphStream | None:
-        """The stream of graphs that a name means; None, with a problem, where it means nothing."""
+        """The stream of graphs with a name; None, with a diagnostic added to `problems`, if there
+        is none."""
         if name in self._known:
             return self._known[name]
         if name in self._without_graphs:
@@ -256,7 +264,7 @@ class ProgramNames:
 
 
 def facts_of(shared: SharedQuery) -> FactSource:
-    """The facts of a shared query, as those who read nothing but what it projects see them."""
+    """The facts of a shared query with its projected attributes, sorted."""
     attributes = tuple(sorted(shared.query.projection))
     return FactSource(replace(shared.query, projection=attributes), attributes, attributes)
 

@@ -1,8 +1,9 @@
 """Codec of frozen values as JSON, by a closed list of types with written names.
 
-Idea: a text is a list of nodes, each behind all that it refers to; equal nodes stand once. A node
-is a list of its written name and its parts; a part is None, a truth value, a number or a text, or a
-list of one number: that of an earlier node. So neither direction recurses, however deep a value is.
+Idea: a text is a list of nodes in topological order: a node refers to earlier nodes only, and equal
+nodes are written once. A node is a list of its written name and its parts; a part is None, a truth
+value, a number or a text, or a list with the number of an earlier node. So neither direction
+recurses, however deep a value is.
 Example: `Call("!", (Var("x"),))` is `[["var","x"],["()",[0]],["call","!",[1]]]`.
 Invariant: written names never change; the names of classes, fields and members may.
 """
@@ -23,7 +24,8 @@ _PLAIN: Final = (str, int, float, bool, type(None))
 
 
 class UnknownForm(DotrError):
-    """A type without a written name, or a text with a name, or a number of parts, that is unknown."""
+    """Raised for a type without a written name, and for a text with an unknown name or a wrong
+    number of parts."""
 
 
 class ValueCodec:
@@ -60,28 +62,30 @@ class ValueCodec:
 
         Args:
             value: of a type with a name; not plain by itself.
-            known: values that `decode` is given too, and that the text only refers to.
+            known: values that are not written but referred to by a negative number (-1 is the
+                first); `decode` needs the same values.
 
         Raises:
             UnknownForm: a part is of a type without a written name.
         """
         numbers = {id(each): -1 - number for number, each in enumerate(known)}
         nodes: dict[str, int] = {}
-        waiting = [value]
-        while waiting:
-            each = waiting[-1]
+        stack = [value]
+        while stack:
+            each = stack[-1]
             name, parts = self._parts(each)
             missing = [part for part in parts if not isinstance(part, _PLAIN) and id(part) not in numbers]
-            if missing:  # they come first, so that a node refers to earlier ones alone
-                waiting += reversed(missing)
+            if missing:  # parts are written first, so that a node refers to earlier nodes only
+                stack += reversed(missing)
                 continue
-            waiting.pop()
+            stack.pop()
             written = [part if isinstance(part, _PLAIN) else [numbers[id(part)]] for part in parts]
             numbers[id(each)] = nodes.setdefault(json.dumps([name, *written], separators=(",", ":")), len(nodes))
         return f"[{','.join(nodes)}]"
 
     def _parts(self, value: Any) -> tuple[str, Sequence[object]]:
-        """The name of a value, and its parts, which live as long as the value does."""
+        """The name of a value, and its parts. The value keeps the parts alive, so that their `id`
+        is unique while it is encoded."""
         kind = type(value)
         name = self._names.get(kind)
         if name is not None:

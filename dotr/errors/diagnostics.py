@@ -3,7 +3,7 @@
 Every problem of a user's file is a `Diagnostic`. `Refused` carries diagnostics to the command line,
 which prints them and exits with 2. First letter of a code: C configuration and command line, D
 rules, K background knowledge and Datalog, Q queries, T templates, I inputs and outputs, S Spark, W
-continuous queries, L LARS.
+continuous queries, L LARS, E EP-SPARQL.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Diagnostic:
 
     - `code`: a code of `dotr.errors.catalogue`.
     - `message`: the problem in a few words.
-    - `span`: its place in a file, where it has one.
+    - `span`: its place in a file, or None.
     - `hint`: a correction to write instead; may be empty.
     """
 
@@ -118,7 +118,7 @@ def refuse(code: str, message: str, span: Span | None = None, hint: str = "") ->
 def did_you_mean(word: str, known: Sequence[str]) -> str:
     """Return a hint with the known word closest to a misspelt one, or an empty string.
 
-    A word that is known is not misspelt, but stands in the wrong place.
+    The hint is empty for a known word too, since a known word in the wrong place is not misspelt.
 
     >>> did_you_mean("Smok", ["Smoke", "HighTemp"])
     'Did you mean Smoke?'

@@ -1,10 +1,10 @@
-"""Fallbacks: unforeseen errors after which a slower path gave the whole result; users are warned.
+"""Fallbacks: unforeseen errors after which a slower path computed the result; users are warned.
 
-A fallback makes two calls. `reraise_in_tests` is the first statement of the `except` clause; it
-raises the error again where the environment has DOTR_FALLBACKS=raise, as tests do.
-`record_fallback` follows once the fallback has given the whole result. Where content is lost
-instead, it becomes dead letters, and nothing is recorded. Records stay in the process until a
-runtime drains them: workers of Spark send them with the rows of a batch.
+A fallback makes two calls. `reraise_in_tests` is the first statement of the `except` clause: with
+DOTR_FALLBACKS=raise in the environment, as in tests, it raises the error again. `record_fallback`
+follows once the slower path has computed the whole result. A path that loses content writes dead
+letters instead, and records nothing. Records stay in the process until a runtime drains them;
+workers of Spark send them with the rows of a batch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dotr.errors.diagnostics import DotrError
 RAISE: Final = "DOTR_FALLBACKS"
 """Environment variable; its value `raise` disables fallbacks."""
 EXPECTED: Final = "DOTR_FALLBACKS_EXPECTED"
-"""Environment variable: comma-separated kinds whose fallbacks stay enabled, or `all`."""
+"""Environment variable: comma-separated kinds whose fallbacks remain enabled, or `all`."""
 
 _PACKAGE: Final = Path(__file__).parent.parent.parent
 
@@ -44,7 +44,7 @@ class FallbackKind(Enum):
 
     @property
     def is_reported_at_once(self) -> bool:
-        """Return whether the user is warned by the code with the fallback itself."""
+        """Return whether the code with the fallback warns the user itself."""
         return self is FallbackKind.RESTART
 
     @property
@@ -83,7 +83,7 @@ reraised: Final[list[str]] = []
 
 
 def reraise_in_tests(error: BaseException, kind: FallbackKind) -> None:
-    """Raise the error again where fallbacks are disabled; the first call of a fallback."""
+    """Raise the error again if fallbacks of its kind are disabled, except an `ExpectedError`."""
     if isinstance(error, ExpectedError) or os.environ.get(RAISE) != "raise":
         return
     if not {kind.name.lower(), "all"} & set(os.environ.get(EXPECTED, "").split(",")):
@@ -92,7 +92,7 @@ def reraise_in_tests(error: BaseException, kind: FallbackKind) -> None:
 
 
 def record_fallback(error: BaseException, kind: FallbackKind) -> None:
-    """Record an error after which a fallback has given the whole result."""
+    """Record an error after which a fallback has computed the whole result."""
     if isinstance(error, ExpectedError):
         return
     place = _raise_location(error)
@@ -111,7 +111,7 @@ def drain_fallbacks() -> list[Fallback]:
 
 
 def _raise_location(error: BaseException) -> str:
-    """Return the innermost line of code that raised, relative to the folder of the package."""
+    """Return the innermost frame of the traceback: `dotr/engine/driver.py:12 in close_instant`."""
     place = "nowhere"
     for frame, line in walk_tb(error.__traceback__):
         code = frame.f_code

@@ -14,7 +14,7 @@ from typing import IO, Final
 
 _CONTROLS: Final = re.compile(
     "["
-    "\x00-\x08\x0b-\x1f"  # C0, but for tab and line feed
+    "\x00-\x08\x0b-\x1f"  # C0 without tab and line feed
     "\x7f-\x9f"  # DEL and C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
     "\u2028\u2029\ufeff\ufff9-\ufffb"  # line and paragraph separators, byte order mark, annotations
@@ -58,7 +58,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def stderr_is_terminal() -> bool:
-    """True if standard error is read by a person, not by a file or another program."""
+    """True if standard error is a terminal, not a file or a pipe."""
     return sys.stderr.isatty()
 
 

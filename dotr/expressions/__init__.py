@@ -1,4 +1,4 @@
-"""Values of RDF terms, and the evaluator of SPARQL's expressions for both stages and for Datalog."""
+"""Values of RDF terms, and the evaluator of SPARQL expressions of both stages and of Datalog."""
 
 from dotr.expressions.aggregates import AGGREGATES, aggregate
 from dotr.expressions.compile import (

@@ -144,7 +144,7 @@ AGGREGATES: Final[dict[str, Callable[..., Term | None]]] = {
 def aggregate(call: AggregateCall) -> Callable[[Terms], Term | None]:
     """The function of an aggregate call, from the terms of its argument to its result.
 
-    `COUNT(*)` takes one arbitrary term for each solution.
+    The function of `COUNT(*)` is called with one arbitrary term for each solution.
 
     >>> aggregate(AggregateCall("COUNT", True, None))(['"a"', '"a"', None])
     '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'

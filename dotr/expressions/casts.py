@@ -36,7 +36,7 @@ _SPACE: Final = " \t\n\r"
 def to_string(value: Any) -> str | None:
     """xsd:string of a literal or an IRI; a double between 1e-6 and 1e6 is written without exponent.
 
-    None for other terms, and for a text longer than a literal may be.
+    None for other terms, and for a text above the limit of literals (`literal_limits`).
 
     >>> to_string(1.0), to_string(1e7), to_string(Decimal("2.50")), to_string(True)
     ('1', '1.0E7', '2.5', 'true')

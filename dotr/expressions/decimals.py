@@ -1,7 +1,7 @@
 """Exact decimal arithmetic.
 
-Invariant: operations in the context `EXACT` are exact or raise `DecimalException`. A result with
-more digits than a number may have (`literal_limits.DIGITS`) is an error of the expression.
+Invariant: operations in the context `EXACT` are exact or raise `DecimalException`. A result of more
+than `literal_limits.DIGITS` digits is an error of the expression.
 Kept by hand: Python's default context rounds to 28 digits.
 """
 
@@ -57,7 +57,7 @@ def shortest(number: Decimal) -> Decimal:
 
 
 _PRINTED: Final = 10**4300
-"""The least integer that Python by default refuses to convert to text."""
+"""The least integer that Python does not convert to text by default."""
 
 
 def plain(number: int | Decimal) -> str:

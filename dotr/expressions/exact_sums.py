@@ -1,11 +1,11 @@
-"""Exact sums that numbers join and leave.
+"""Exact sums under insertion and deletion of values.
 
-Idea: integers and decimals are summed exactly; doubles as whole multiples of the least double, so
-that what leaves is subtracted without an error, and the result is rounded once (Kulisch's exact
-accumulator, as Python integers). The types of the values are counted, in one integer.
-Invariant: the result is that of `aggregates.total` over the values there are, whatever came and
-went before.
-Cost: an addition each; O(1) for a result.
+Idea: integers and decimals are summed exactly, doubles as whole multiples of the least double
+(Kulisch's exact accumulator, as Python integers). So deletion is exact, and the result is rounded
+once. The number of values of each type is counted, with all counters in one integer.
+Invariant: the result is that of `aggregates.total` over the present values, whatever the insertions
+and deletions before.
+Cost: one addition per insertion or deletion; O(1) per result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Final
 from dotr.expressions.decimals import EXACT
 from dotr.expressions.values import Number, Single, Value, single
 
-# The counts of values by kind are packed in one integer: 40 bits per kind.
+# Counters of values by kind are packed in one integer, 40 bits each: 3 integers and 2 decimals are
+# 3 * INT + 2 * DECIMAL = 3 + (2 << 40).
 _FIELD: Final = 40
 INT, DECIMAL, DOUBLE, SINGLE, OTHER, HIGH, LOW, NAN = (1 << (_FIELD * n) for n in range(8))
 _UNIT: Final = 1 << 1074
@@ -25,8 +26,7 @@ _UNIT: Final = 1 << 1074
 
 
 def kind_unit(value: Value | None) -> int:
-    """The counter unit of a value's type. Infinities and NaN count twice: by kind and as double
-    or float."""
+    """One in the counter of a value's type; for infinities and NaN also in their own counter."""
     kind = type(value)
     if kind is int:
         return INT
@@ -44,14 +44,16 @@ def _field(kinds: int, unit: int) -> int:
 
 
 def float_type_of(kinds: int) -> type[float] | None:
-    """The floating-point type of a sum of values of these kinds; None without floating-point
-    values."""
+    """The floating-point type of a sum of values of these kinds; None if it is exact."""
     return float if _field(kinds, DOUBLE) else Single if _field(kinds, SINGLE) else None
 
 
 def total_of(kinds: int, exact: int | Decimal, binary: int) -> Number | None:
-    """The sum of values of these kinds, from the exact sum of integers and decimals and the
-    fixed-point sum of doubles and floats."""
+    """The sum of values of these kinds; None if one is no number.
+
+    - `exact`: the sum of the integers and decimals.
+    - `binary`: the sum of the finite doubles and floats, in fixed point.
+    """
     if kinds < DOUBLE:
         return Decimal(exact) if kinds >= DECIMAL else int(exact)
     if _field(kinds, OTHER):
@@ -94,9 +96,9 @@ def rounded_once(binary: int, exact: int | Decimal = 0) -> float:
 
 
 class ExactSum:
-    """Sum of values that come and go.
+    """A sum under insertion and deletion of values.
 
-    `has_overflowed`: a decimal sum went beyond the exact context; the sum is of no use since.
+    `has_overflowed`: a decimal sum has exceeded the exact context; the sum is invalid from then on.
 
     >>> numbers = ExactSum()
     >>> for value in (1e16, 0.1, 1): numbers.change(value, 1)
@@ -114,7 +116,7 @@ class ExactSum:
         self.has_overflowed = False
 
     def change(self, value: Value | None, times: int) -> None:
-        """Adds a value a number of times, or takes it away where that is negative."""
+        """Inserts a value `times` times; deletes it if `times` is negative."""
         kind = type(value)
         self._kinds += times * (INT if kind is int else DECIMAL if kind is Decimal else kind_unit(value))
         if kind is int or kind is Decimal:
@@ -134,5 +136,5 @@ class ExactSum:
             self._binary += times * fixed_point_or_zero(value)
 
     def total(self) -> Number | None:
-        """The sum in the widest type among the values; None where one is no number."""
+        """The sum in the widest type among the values; None if one is no number."""
         return total_of(self._kinds, self._exact, self._binary)

@@ -38,9 +38,7 @@ from dotr.model.terms import (
 
 
 class ArgumentForm(Enum):
-    """The form of an argument or a result: a term, its value, or a truth value (which is a value
-    too).
-    """
+    """Form of an argument or a result: a term, its value, or a truth value (also a value)."""
 
     TERM = auto()
     VALUE = auto()
@@ -51,8 +49,9 @@ class ArgumentForm(Enum):
 class Function:
     """A function of expressions.
 
-    `run`: the implementation, called without None, which returns None for an error. `parameters`:
-    the forms of the arguments; the last one repeats. `least`, `most`: the numbers of arguments.
+    - `run`: the implementation. Its arguments are never None; it returns None for an error.
+    - `parameters`: the forms of the arguments; the last one is that of all further arguments.
+    - `least`, `most`: the permitted numbers of arguments.
     """
 
     run: Callable[..., Any]
@@ -95,14 +94,13 @@ def _iri(term: Term, base: Term = "") -> Term | None:
             lexical = urljoin(base[1:-1], lexical)
         except ValueError:
             return None
-    return iri(lexical) if _ABSOLUTE.fullmatch(lexical) and _is_readable(lexical) else None
+    return iri(lexical) if _ABSOLUTE.fullmatch(lexical) and _is_valid_iri(lexical) else None
 
 
-def _is_readable(text: str) -> bool:
-    """Tests whether an RDF parser accepts the IRI (RFC 3987), so that output with it can be read
-    back.
+def _is_valid_iri(text: str) -> bool:
+    """Tests whether RDF parsers accept the IRI (RFC 3987), so that output with it can be parsed.
 
-    >>> _is_readable("http://e/%C3%A9"), _is_readable("http://e/100%")
+    >>> _is_valid_iri("http://e/%C3%A9"), _is_valid_iri("http://e/100%")
     (True, False)
     """
     try:
@@ -135,9 +133,7 @@ _DEEPEST: Final = 64
 
 
 def _triple(subject: Term, predicate: Term, object: Term) -> Term | None:
-    """TRIPLE(); an error for triple terms nested deeper than a record's, or longer than a literal
-    may be.
-    """
+    """TRIPLE(); an error above the nesting of records, or above the length of literals."""
     inner = object
     for _ in range(_DEEPEST):
         if not is_triple(inner):
@@ -272,6 +268,6 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "SHA512": _function(strings.sha512, (_V,), _V),
     **{name: _function(cast, (_V,), _V) for name, cast in CASTS.items()},
 }
-"""All functions but those that do not evaluate all arguments: `&&`, `||`, `!`, IF, COALESCE, IN,
-BOUND (in `compile.py`).
+"""All functions except those of `compile.py`, which do not evaluate all arguments: `&&`, `||`, `!`,
+IF, COALESCE, IN, BOUND.
 """

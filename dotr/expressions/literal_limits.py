@@ -22,7 +22,7 @@ A literal with more digits is ill-typed, a computed result an error."""
 
 
 class _Bounds(local):
-    """Thread-local limits; `characters` is that of literals which the thread computes."""
+    """Thread-local limits; `characters`: of literals that the thread computes."""
 
     characters: int = LONGEST_TEXT
 
@@ -31,12 +31,12 @@ BOUNDS: Final = _Bounds()
 
 
 def fits(text: str) -> bool:
-    """Tests whether a computed literal may be this long."""
+    """Tests whether a computed literal is within the limit of characters of the thread."""
     return len(text) <= BOUNDS.characters
 
 
 def fits_digits(number: str) -> bool:
-    """Tests whether the text of a number keeps the limit of digits.
+    """Tests whether the text of a number is within the limit of digits.
 
     >>> fits_digits("-" + "7" * DIGITS), fits_digits("7" * DIGITS + "."), fits_digits("." + "0" * DIGITS + "7")
     (True, True, False)

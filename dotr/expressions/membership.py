@@ -1,8 +1,7 @@
 """Set membership for `x IN (constants)`, by equality keys (`sort_keys.equality_key`).
 
-Invariant: for unequal terms, `=` errs or not depending on their types alone, so that one constant
-of each type decides between False and an error. Triple terms have typed parts and are compared one
-by one.
+Invariant: whether `=` of unequal terms errs depends only on their types, so one constant of each
+type decides between False and an error. Triple terms have typed parts and are compared one by one.
 Cost: a look-up for a cached term; otherwise a comparison with the constants of the same key and
 with one constant of each type.
 """
@@ -19,7 +18,9 @@ from dotr.model.terms import Term
 
 
 class ConstantSet(dict[Term | None, bool | None]):
-    """A cache from terms to membership among the constants (None: an error), emptied at `limit` terms.
+    """A cache from terms to membership among the constants (None: an error).
+
+    It is emptied at `limit` terms.
 
     >>> from dotr.model.terms import XSD, literal
     >>> members = ConstantSet(['"a"', literal("25", XSD + "integer")])

@@ -2,8 +2,9 @@
 result.
 
 Numbers are promoted integer → decimal → float → double. `=` and `!=` follow section 17.4.1.7: two
-literals that are not known to be equal are an error, unless one has a language tag (by the W3C's
-tests of open worlds different from every other literal), or both are a date, time or date-time.
+literals that are not known to be equal or unequal are an error. Known to be unequal are a literal
+with a language tag and any other literal (W3C tests of open worlds), and a date, a time and a
+date-time.
 Triple terms are equal if their parts are (SPARQL 1.2). Beyond SPARQL's table, as in XPath: order of
 dates, times and durations, and their differences and sums.
 """
@@ -56,8 +57,9 @@ def to_single(number: Number) -> Single:
 
 
 def promoted(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two numbers in the wider of their types; integers and decimals stay, since Python compares
-    them exactly.
+    """Two numbers in the wider of their types.
+
+    Integers and decimals are left unchanged, since Python compares them exactly.
     """
     ta, tb = type(a), type(b)
     if ta is float or tb is float:
@@ -159,12 +161,12 @@ def shorter(a: Any, b: Any) -> bool | None:
 
 
 def longer(a: Any, b: Any) -> bool | None:
-    """SPARQL's `>` with that order."""
+    """SPARQL's `>` with the order of `shorter`."""
     return shorter(b, a)
 
 
 def no_longer(a: Any, b: Any) -> bool | None:
-    """SPARQL's `<=` with that order."""
+    """SPARQL's `<=` with the order of `shorter`."""
     if type(a) in _DURATIONS and type(b) in _DURATIONS:
         beyond = shorter(b, a)
         return None if beyond is None else not beyond
@@ -172,7 +174,7 @@ def no_longer(a: Any, b: Any) -> bool | None:
 
 
 def no_shorter(a: Any, b: Any) -> bool | None:
-    """SPARQL's `>=` with that order."""
+    """SPARQL's `>=` with the order of `shorter`."""
     return no_longer(b, a)
 
 

@@ -1,7 +1,7 @@
 """Totally ordered domains of constants, for binary search of the constants above or below a value.
 
 Idea: SPARQL's `<` compares values of one kind, and numbers after promotion. Promotion is monotone
-(unequal numbers may become equal), so that constants sorted by value stay sorted under every
+(though unequal numbers may become equal), so constants sorted by value are sorted under every
 promotion.
 Invariant: for a constant `k` of a domain, `x < k` holds exactly if `domain_and_rank(domain, x)` is
 `(promotion, rank)` and `rank < rank_in(k, promotion)`; likewise `<=`, `>` and `>=`. If
@@ -68,8 +68,7 @@ def domain_of(constant: Term) -> OrderedDomain | None:
 
 
 def domain_and_rank(domain: OrderedDomain, value: object) -> tuple[int, Any] | None:
-    """The promotion under which a value is compared with the constants of a domain, and its rank
-    there.
+    """The promotion under which a value is compared with a domain's constants, and its rank.
 
     The promotion is `AS_IT_IS`, `AS_DOUBLE` or `AS_SINGLE`. None if the value is incomparable.
 

@@ -32,7 +32,7 @@ _COMPLEMENTS: Final = {"S": r" \t\n\r", "I": _NAME_START, "C": _NAME}
 
 
 class Unsupported(DotrError, ValueError):
-    """An ill-formed pattern, or one that RE2 cannot match in linear time."""
+    """Raised for an ill-formed pattern, or one that RE2 cannot match in linear time."""
 
 
 def unsupported_reason(pattern: str, flags: str = "") -> str:
@@ -171,7 +171,10 @@ def replace(text: Value, pattern: Value, replacement: Value, flags: Value = "") 
 
 
 def _replacement_parts(replacement: str, groups: int) -> list[str | int] | None:
-    """The parts of a replacement: texts and numbers of groups; None if ill-formed (XPath FORX0004)."""
+    """The parts of a replacement: texts and numbers of groups.
+
+    With 3 groups, `a$12` is `a`, group 1 and `2`. None if ill-formed (XPath FORX0004).
+    """
     parts: list[str | int] = []
     position = 0
     while position < len(replacement):

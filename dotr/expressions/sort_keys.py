@@ -33,8 +33,8 @@ class _Keys(dict[Term, Any]):
 
 
 _MOMENTS: Final[dict[type, str]] = {DateTime: "DateTime", Date: "Date", Time: "Time"}
-"""Prefixes of the keys of dates and times. Written form: state is bucketed by these keys, so that
-the prefixes stay the same when classes are renamed.
+"""Prefixes of the keys of dates and times. They are a written form, since state is bucketed by
+these keys: they never change, even if classes are renamed.
 """
 
 
@@ -63,7 +63,7 @@ _EQUALITY: Final = _Keys(_equality_key)
 
 
 def equality_key(term: Term) -> str:
-    """A text that all terms equal under SPARQL's `=` share; unequal terms may share it too.
+    """A text common to all terms that are equal under SPARQL's `=`; unequal terms may have it too.
 
     >>> from dotr.model.terms import XSD, literal
     >>> equality_key(literal("025", XSD + "integer")) == equality_key(literal("25.0", XSD + "decimal"))
@@ -124,9 +124,9 @@ def sort_key(term: Term | None) -> tuple[int, int, Any]:
 def order_key(term: Term | None) -> OrderBy:
     """The sort key of MIN and MAX, a total order of terms.
 
-    Unbound, blank nodes, IRIs, literals, triple terms; numbers by value, dates by instant, strings
-    by code point, triple terms by their parts. Beyond SPARQL: literals of different kinds by kind,
-    terms of equal value by their code points.
+    The order is: unbound, blank nodes, IRIs, literals, triple terms. Numbers are ordered by value,
+    dates by instant, strings by code point, triple terms by their parts. Beyond SPARQL, literals of
+    different kinds are ordered by kind, and terms of equal value by their code points.
 
     >>> from dotr.model.terms import XSD, literal
     >>> five, ten = literal("5", XSD + "integer"), literal("1e1", XSD + "double")

@@ -24,8 +24,9 @@ def text_of(value: Value) -> str | None:
 
 
 def with_tag_of(value: Value, text: str) -> StringValue | None:
-    """A text with the language tag, if any, of the value from which it was computed; None if too
-    long.
+    """A text with the language tag, if any, of the value from which it is computed.
+
+    None if the text is above the limit of literals.
     """
     if not fits(text):
         return None
@@ -33,8 +34,9 @@ def with_tag_of(value: Value, text: str) -> StringValue | None:
 
 
 def _pair(a: Value, b: Value) -> tuple[str, str] | None:
-    """The characters of two strings whose tags are compatible: the second has none, or both have
-    the same (17.4.3.1.2).
+    """The characters of two compatible strings (17.4.3.1.2); None for others.
+
+    They are compatible if the second has no language tag, or both have the same.
 
     >>> _pair(Lang("warm", "en"), "a"), _pair("warm", Lang("a", "en"))
     (('warm', 'a'), None)

@@ -15,8 +15,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def iso(micros: Micros) -> str:
-    """The ISO 8601 date-time in UTC of a time in µs since 1970, without trailing zeros of the
-    fraction.
+    """The ISO 8601 date-time in UTC of a time in µs since 1970, with the shortest fraction.
 
     >>> iso(1_406_879_400_000_000), iso(1_500_000)
     ('2014-08-01T07:50:00Z', '1970-01-01T00:00:01.5Z')
@@ -26,8 +25,7 @@ def iso(micros: Micros) -> str:
 
 
 def format_time(micros: Micros, clock: Clock) -> str | int:
-    """A time in µs since 1970 as the program writes it: a date-time, or an integer of the clock's
-    unit.
+    """A time in µs since 1970 in the format of a clock: a date-time, or an integer of its unit.
 
     A time that is no multiple of the unit is a date-time.
 
@@ -41,7 +39,7 @@ def format_time(micros: Micros, clock: Clock) -> str | int:
 
 @lru_cache(maxsize=4096)
 def time_term(micros: Micros, clock: Clock) -> Term:
-    """The term of `time(L)`: an xsd:integer or an xsd:dateTime, as `format_time` writes the time.
+    """The term of `time(L)`: the result of `format_time` as an xsd:integer or an xsd:dateTime.
 
     >>> time_term(12_000_000, Clock())
     '"12"^^<http://www.w3.org/2001/XMLSchema#integer>'

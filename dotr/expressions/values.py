@@ -212,7 +212,7 @@ _FLOAT_END: Final = f'"^^<{XSD}float>'
 
 
 def write(value: Value | None) -> Term | None:
-    """The term of a computed value, in canonical form; None (an error) stays None.
+    """The term of a computed value, in canonical form; None for None (an error) and above limits.
 
     >>> print(write(65), write(Decimal("65.0")), write(1000.0), write(True), write("warm"), write(Lang("warm", "en")))
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -273,7 +273,7 @@ def scientific(number: float) -> str:
 
 
 def shortest_digits(number: float) -> str:
-    """The shortest decimal text that reads back as this double, or as this float."""
+    """The shortest decimal text whose value is this double, or this float."""
     if type(number) is not Single:
         return repr(number)
     for digits in range(1, 9):

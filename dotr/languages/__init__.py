@@ -1,1 +1,1 @@
-"""Parsers of the languages that a pipeline's files are written in: rules, Datalog, SPARQL, Turtle."""
+"""Parsers of rules, continuous queries, LARS, EP-SPARQL, Datalog, SPARQL and Turtle."""

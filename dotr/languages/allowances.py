@@ -1,8 +1,8 @@
 """Warnings that a file allows: `# dotr: allow D501 (the links are few)` above a statement.
 
-The comment stands on a line of its own; between it and the statement there are only comments and
-empty lines. It silences the warnings of its code that have their place in the statement, and is
-void without a reason.
+The comment has a line of its own; only comments and empty lines may be between it and the
+statement. It silences the warnings of its code whose place is in the statement. A comment without a
+reason has no effect.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ABOVE: Final = re.compile(r"(?:[\s\ufeff]+|#[^\n]*)*")
 class Allowance:
     """One code of a comment.
 
-    - `code`: empty where the comment cannot be read.
+    - `code`: empty if the comment has a syntax error.
     - `reason`: the text in its parentheses; empty without one.
     - `place`: the comment.
     - `scope`: the statement below it; None if there is none.
@@ -71,7 +71,7 @@ def allowances(document: Document) -> tuple[Allowance, ...]:
 
 
 def allowances_above(document: Document, found: Sequence[Span]) -> Iterator[Allowance]:
-    """The allowances of a document with these statements."""
+    """The allowances of a document, given its statements in any order."""
     by_start = {span.start: span for span in found}
     for comment in _COMMENT.finditer(document.text):
         below = _ABOVE.match(document.text, comment.end())
@@ -85,10 +85,10 @@ def allowances_above(document: Document, found: Sequence[Span]) -> Iterator[Allo
 def without_allowed(
     diagnostics: Iterable[Diagnostic], allowed: Sequence[Allowance], queries: Mapping[Span, Span] = MappingProxyType({})
 ) -> tuple[list[Diagnostic], list[Silenced]]:
-    """The diagnostics that no comment silences, and the others.
+    """The diagnostics that no comment silences, and the silenced warnings, both in the given order.
 
-    `queries`: for a place in a rule that of the shared query that is meant; a comment above either
-    silences the warning.
+    `queries`: the place of the shared query for the place of a rule that reads it. A comment above
+    either silences a warning of the rule's place.
     """
     kept: list[Diagnostic] = []
     silenced: list[Silenced] = []
@@ -103,9 +103,12 @@ def without_allowed(
 
 
 def _rule_spans(document: Document) -> Iterator[Span]:
-    """The statements of a rule file, by their first words outside of brackets."""
+    """The statements of a rule file: each begins at its keyword outside of brackets.
+
+    The `define` of `rule R define …` begins no statement of its own.
+    """
     starts: list[int] = []
-    depth, head = 0, False
+    depth, is_after_rule = 0, False
     for token in scan.tokens(Span(document, 0, len(document.text))):
         match token.lastgroup:
             case "open":
@@ -113,9 +116,9 @@ def _rule_spans(document: Document) -> Iterator[Span]:
             case "close":
                 depth -= 1
             case "word" if depth == 0 and (word := token[0].lower()) in ("rule", "define", "query", "prefix"):
-                if not (head and word == "define"):
+                if not (is_after_rule and word == "define"):
                     starts.append(token.start())
-                head = word == "rule"
+                is_after_rule = word == "rule"
             case _:
                 pass
     for start, end in zip(starts, [*starts[1:], len(document.text)], strict=True):

@@ -1,4 +1,4 @@
-"""Results of compiling files of a language: what is right in them, and all that is wrong."""
+"""Results of compiling files of a language: the valid statements, and all diagnostics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 
 
 class CheckedFiles:
-    """Base of such results: dataclasses with a field `diagnostics`, ordered by file and offset."""
+    """Base of compilation results: dataclasses with `diagnostics`, ordered by file and offset."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Lengths of time as text: the one parser of all languages, of configurations and tests.
+"""Durations as text: one parser for all languages, configurations and tests.
 
 Forms: `0`; numbers with units (`1 h 30 min`, `250ms`); the lexical form of an xsd:duration (`PT5M`,
 `P1DT12H`) without years and months. Sums are exact.
@@ -38,8 +38,8 @@ class InvalidDuration(DotrError, ValueError):
     """Raised for a text that is no duration; its string is the reason.
 
     - `hint`: a correction; may be empty.
-    - `unit`: the unknown unit that is at fault, as written; empty for other mistakes.
-    - `is_general`: the whole duration is at fault, with its datatype where it has one.
+    - `unit`: the unknown unit, as written; empty for other mistakes.
+    - `is_general`: the mistake concerns the whole duration, with its datatype if it has one.
     """
 
     def __init__(self, message: str, hint: str = "", unit: str = "", *, is_general: bool = False) -> None:
@@ -53,9 +53,9 @@ def parse_duration(text: str, units: Mapping[str, Unit] = UNITS, bare: Unit | No
     """The length in µs of a duration's text.
 
     Args:
-        text: the whole text of the duration; blanks around it mean nothing.
+        text: the whole text of the duration; blanks around it are skipped.
         units: the words for units, in small letters.
-        bare: the unit of a number without one; None: only 0 may stand without.
+        bare: the unit of a number without one; None: only 0 needs no unit.
 
     Raises:
         InvalidDuration: with the reason.
@@ -87,9 +87,9 @@ def parse_duration(text: str, units: Mapping[str, Unit] = UNITS, bare: Unit | No
 
 
 def duration_of(parts: Sequence[tuple[str, str | None]], units: Mapping[str, Unit] = UNITS, bare: Unit | None = None) -> Micros:
-    """The length in µs of numbers with their units (None: of `bare`; without it the number is 0).
+    """The sum in µs of numbers with their units. Raises `InvalidDuration`.
 
-    Raises `InvalidDuration`.
+    A number with the unit None has the unit `bare`; where that is None too, it must be 0.
 
     >>> duration_of([("1", "h"), ("30", "Min.")])
     5400000000

@@ -1,8 +1,8 @@
 """Characters of names in SPARQL and Turtle, for character classes of regular expressions.
 
-Idea: a class with all letters of Unicode takes 3 ms to compile, and the tokens of SPARQL and Turtle
-have twenty. Most texts are ASCII, where a class of ASCII letters accepts the same; so patterns are
-compiled for the characters that a text can have, when the first such text is read.
+Idea: a character class of all letters of Unicode takes 3 ms to compile, and the tokens of SPARQL
+and Turtle have twenty. For an ASCII text a class of ASCII letters accepts the same names. So
+patterns are compiled in two variants, each when the first text that needs it is read.
 Source: SPARQL 1.1, section 19.8 (PN_CHARS_BASE, PN_CHARS); Turtle 1.1, section 6.5.
 """
 
@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 
 class NameCharacters(NamedTuple):
-    """Characters of names as they stand in a character class.
+    """Characters of names, as text between the brackets of a character class.
 
-    - `letters`: those with which a name can begin, apart from `_` (PN_CHARS_BASE).
-    - `marks`: those that can follow, apart from letters, digits, `_` and `-`.
+    - `letters`: the first characters of names, apart from `_` (PN_CHARS_BASE).
+    - `marks`: further characters of names, apart from letters, digits, `_` and `-`.
     """
 
     letters: str

@@ -32,8 +32,9 @@ _EXTENSIONS = frozenset(language.value for language in RuleLanguage)
 
 
 def extension_problem(name: str, span: Span | None = None) -> Diagnostic | None:
-    """The error (C319) of a rule file whose extension names no language; None of a file that can be
-    read. `span` is the place that names the file.
+    """The error (C319) of a rule file with an unknown extension; None for a known one.
+
+    `span`: the place of the file's name in a configuration.
 
     >>> print(extension_problem("rules/fire.txt"))
     C319 rules/fire.txt is no rule file: its extension names no language
@@ -47,7 +48,7 @@ def extension_problem(name: str, span: Span | None = None) -> Diagnostic | None:
 
 
 def of_language(documents: tuple[Document, ...], language: RuleLanguage) -> tuple[Document, ...]:
-    """The documents of a language; a name without a known extension is one of rules.
+    """The documents of a language, by extension; any unknown extension counts as rules.
 
     >>> of_language((Document("a.dotr", ""), Document("b.rspql", ""), Document("inline", "")), RuleLanguage.RULES)
     (Document(name='a.dotr', text=''), Document(name='inline', text=''))

@@ -1,4 +1,4 @@
-"""Rules and shared queries of a program, as their compiler gives them; no parser is loaded here."""
+"""Result of compiling rule files, in a module of its own: it can be imported without the parser."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from dotr.model.terms import Prefixes
 
 @dataclass(frozen=True, slots=True)
 class RuleSet(CheckedFiles):
-    """Result of compiling rule files. `rules` and `queries` are empty if there is an error.
+    """Result of compiling rule files.
 
-    `diagnostics` are the errors and warnings, ordered by file and offset, those without a span
-    first. `prefixes` are those that the files declare (of two files that declare one prefix, those
-    of the first), then the configuration's. `places`, by rule name: places of the parts of rules.
+    - `rules`, `queries`: empty if there is an error.
+    - `diagnostics`: those without a span, then by file and offset.
+    - `prefixes`: those of files (of two declarations the first), then the configuration's.
+    - `places`: places of the parts of rules, by rule name.
     """
 
     rules: tuple[Rule, ...]

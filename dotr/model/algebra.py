@@ -372,7 +372,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class WindowBlock:
-    """`WINDOW w { P }`: P over what the window w sees, instead of the default graph."""
+    """`WINDOW w { P }`: P over the content of the window w, instead of the default graph."""
 
     window: Term
     pattern: Pattern

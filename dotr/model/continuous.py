@@ -1,7 +1,7 @@
 """Continuous queries: windows over streams, their reports, and a SPARQL query over their contents.
 
-A query is evaluated whenever one of its windows reports. All times and lengths are in µs; the
-origin of windows belongs to the configuration and is no part of a query.
+A query is evaluated whenever one of its windows reports. All times and lengths are in µs. The
+origin of windows is part of the configuration, not of a query.
 Source: continuous.md, sections 1 to 7.
 """
 
@@ -19,7 +19,7 @@ from dotr.model.terms import Label, Term
 from dotr.model.time import Micros
 
 StreamName: TypeAlias = str
-"""An IRI without brackets, or a name as it stands: `<sensors>` is `sensors`, `:s` is `http://…s`."""
+"""An IRI without brackets, or a plain name: `<sensors>` is `sensors`, `:s` is `http://…s`."""
 
 
 # --- extents (section 3) ---
@@ -27,9 +27,10 @@ StreamName: TypeAlias = str
 
 @dataclass(frozen=True, slots=True)
 class RangeExtent:
-    """`RANGE width STEP step` and `FROM NOW-width TO NOW-lag STEP step`: times in (c − width, c − lag].
+    """`RANGE width STEP step` and `FROM NOW-width TO NOW-lag STEP step`.
 
-    A window closes at each c = origin + i·step, or, with `STARTING AT t0`, t0 + width + i·step.
+    A window has the times in (c − width, c − lag]. It closes at each c = origin + i·step or, with
+    `STARTING AT t0` (`start`), t0 + width + i·step.
     """
 
     width: Micros
@@ -40,9 +41,9 @@ class RangeExtent:
 
 @dataclass(frozen=True, slots=True)
 class LandmarkExtent:
-    """`LANDMARK STEP step`: times since the last restart, t0 or ever.
+    """`LANDMARK STEP step`: times since the last restart, else since t0 (`start`), else all.
 
-    Either `restart`, a length, or `limit`, a number of elements, bounds it.
+    It is bounded by either `restart`, a length, or `limit`, a number of elements.
     """
 
     step: Micros
@@ -69,7 +70,7 @@ class TriplesExtent:
 
 @dataclass(frozen=True, slots=True)
 class NowExtent:
-    """`NOW`: the item of the time itself."""
+    """`NOW`: the item of the current time alone."""
 
 
 Extent: TypeAlias = RangeExtent | LandmarkExtent | ElementsExtent | TriplesExtent | NowExtent
@@ -80,10 +81,10 @@ Extent: TypeAlias = RangeExtent | LandmarkExtent | ElementsExtent | TriplesExten
 
 @dataclass(frozen=True, slots=True)
 class ReportPolicies:
-    """Policies of one window; it reports at a time if all that are set hold there.
+    """Policies of one window, which reports at the times at which all policies that are set hold.
 
-    - `window_close`: the time is a close.
-    - `content_change`: the content is unlike that of the window's last report.
+    - `window_close`: the window closes at the time.
+    - `content_change`: the content differs from that of the window's last report.
     - `non_empty`: the content has an element.
     - `period`: the time is a multiple of this length; None without PERIODIC.
     """
@@ -120,8 +121,8 @@ Level: TypeAlias = EntailmentLevel | StreamLevel
 class ContinuousWindow:
     """A window of a query.
 
-    - `name`: its IRI (a name as it stands: `<w>`); None for a default window.
-    - `level`: None where the query says none (`block_level`, `event_level`).
+    - `name`: its IRI, or a plain name `<w>`; None for a default window.
+    - `level`: None where the query has none (`block_level` and `event_level` have the defaults).
     - `policies`: None for a window that never reports and is only read.
     - `span`: the whole FROM clause; `stream_span`: the stream's name in it.
     """
@@ -136,12 +137,12 @@ class ContinuousWindow:
 
     @property
     def block_level(self) -> Level:
-        """The level of what WINDOW blocks and the default graph see."""
+        """The level of the content of WINDOW blocks and of the default graph."""
         return EntailmentLevel.GRAPH if self.level is None else self.level
 
     @property
     def event_level(self) -> Level:
-        """The level of the items that EVENTs see."""
+        """The level of the items that EVENTs match."""
         return EntailmentLevel.SNAPSHOT if self.level is None else self.level
 
 
@@ -149,7 +150,7 @@ class ContinuousWindow:
 
 
 class RelationToStream(Enum):
-    """Solutions that a report gives: all, the new ones, or those that went."""
+    """Solutions that a report emits: all, or those added or removed since the last report."""
 
     RSTREAM = "RSTREAM"
     ISTREAM = "ISTREAM"
@@ -165,7 +166,10 @@ class SelectForm:
 
 @dataclass(frozen=True, slots=True)
 class ConstructForm:
-    """CONSTRUCT: one event with the graph of all solutions; `query` projects all visible variables."""
+    """CONSTRUCT: one event with the graph of all solutions.
+
+    `query` projects all visible variables.
+    """
 
     template: Template
     query: Select
@@ -185,10 +189,10 @@ QueryForm: TypeAlias = SelectForm | ConstructForm | AskForm
 class ContinuousQuery:
     """A REGISTERed query.
 
-    - `name`: the name of the stream that a CONSTRUCT makes; of a bare WORD that word.
-    - `label`: of its events.
-    - `windows`: in the order of the text; the names of those that have one differ.
-    - `matches`: MATCH blocks; `MatchPattern(i)` in the query stands for the solutions of the i-th.
+    - `name`: the stream of a CONSTRUCT: an IRI, or the bare word of the text.
+    - `label`: that of its events.
+    - `windows`: in the order of the text; their names differ.
+    - `matches`: MATCH blocks; `MatchPattern(i)` in the query has the solutions of the i-th.
     - `span`: the statement; `label_span`: its name.
     """
 

@@ -14,8 +14,8 @@ from dotr.model.terms import Variable
 class RelationAtom:
     """An atom of a relation that is no property and no class: `relation(slot, …)`.
 
-    No `.dlog` file has it: it is for rules over windows (`dotr.horizons`). Constants may be any
-    values that a row of the relation holds.
+    It is for rules over windows (`dotr.horizons`), and has no syntax in `.dlog` files. Constants
+    may be any values that a row of the relation holds.
     """
 
     relation: str
@@ -70,7 +70,7 @@ class DatalogRule:
     """`head, … :- body, … .`
 
     - `name`: the name of a row of a W3C rule set, or file:line.
-    - `body`: items whose order has no meaning.
+    - `body`: items, in any order.
     - `of_rule_set`: the rule is a row of a built-in rule set, which is evaluated in every stratum
       and may use the hidden predicates of the rule set.
     """

@@ -1,8 +1,8 @@
-"""Patterns over time: what MATCH of a continuous query and units of EP-SPARQL compile to.
+"""Patterns over time: the compiled form of MATCH in continuous queries and of EP-SPARQL units.
 
-A *mapping* of an event pattern of MATCH is bindings with the first and the last time of what was
-matched in the items of a window. A *solution* of an interval pattern of EP-SPARQL is a mapping with
-a closed interval, over the whole stream, and never taken back.
+A *mapping* of an event pattern of MATCH has bindings, and the first and last time of the matched
+items of a window. A *solution* of an interval pattern of EP-SPARQL has bindings and a closed
+interval. It is found over the whole stream, and never retracted.
 Source: continuous.md, section 7; ep-sparql.md, section 7.
 """
 
@@ -24,9 +24,9 @@ from dotr.model.time import Micros
 class PlainGroup:
     """`EVENT w AT ?v { P }`: each solution of P over one item is a mapping, at the item's time.
 
-    - `window`: the window whose items are matched, by its IRI.
+    - `window`: the IRI of the window whose items are matched.
     - `pattern`: P, triple patterns and FILTERs.
-    - `time`: the variable that has the item's time, written as `time(L)` is; None without AT.
+    - `time`: the variable bound to the item's time, a term as that of `time(L)`; None without AT.
     """
 
     window: Term
@@ -36,7 +36,7 @@ class PlainGroup:
 
 
 class Edge(Enum):
-    """`FIRST E` and `LAST E`: the mappings with the least, greatest (last, first time); ties: all."""
+    """`FIRST E` and `LAST E`: all mappings with the least or greatest (last time, first time)."""
 
     FIRST = "FIRST"
     LAST = "LAST"
@@ -51,12 +51,12 @@ class Outermost:
 
 
 class SequencePolicy(Enum):
-    """Choice of SEQ among the pairs that agree and follow each other.
+    """Pairs that `A SEQ B` selects among the compatible mappings a, b with a before b.
 
-    - UNRESTRICTED: `A SEQ B`, all of them.
-    - NAIVE: LAST A and LAST B, each by itself.
-    - CHRONOLOGICAL, RECENT: of B's mappings that have an A the first, or last, with its first, or
-      last, A.
+    - UNRESTRICTED: all pairs.
+    - NAIVE: the pairs of LAST A and LAST B, each chosen by itself.
+    - CHRONOLOGICAL: the first b that has an a before it, with the first such a.
+    - RECENT: the last b that has an a before it, with the last such a.
     """
 
     UNRESTRICTED = ""
@@ -67,7 +67,7 @@ class SequencePolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """`A SEQ B`: mappings that agree, the left one ending strictly before the right one begins."""
+    """`A SEQ B`: compatible mappings; the left one ends strictly before the right one begins."""
 
     left: EventPattern
     right: EventPattern
@@ -80,9 +80,10 @@ EventPattern: TypeAlias = PlainGroup | Outermost | Ordered
 
 @dataclass(frozen=True, slots=True)
 class MatchBlock:
-    """`MATCH { E }`; a triple that a `consuming` one has used is not matched at later reports.
+    """`MATCH { E }`.
 
-    `variables`: those that a mapping binds, in order of appearance; blank nodes of E are none.
+    - `consuming`: a triple of a match is not matched again at later reports.
+    - `variables`: those that a mapping binds, in order of appearance, without blank nodes of E.
     """
 
     events: EventPattern
@@ -107,8 +108,8 @@ def plain_groups(events: EventPattern) -> tuple[PlainGroup, ...]:
 START: Final[Variable] = ".start"
 END: Final[Variable] = ".end"
 DURATION: Final[Variable] = ".duration"
-"""Variables of getSTARTTIME(), getENDTIME() and getDURATION() in an expression: the interval of the
-solution that the expression is evaluated for, as terms.
+"""Variables of getSTARTTIME(), getENDTIME() and getDURATION() in an expression: terms of the
+interval of the solution for which the expression is evaluated.
 """
 
 
@@ -118,10 +119,10 @@ class InstantGroup:
 
     - `visible`: the variables of a solution, in order of appearance, without blank nodes.
     - `certain`: those that every solution binds.
-    - `triples`: of a basic group its triple patterns (P is also matched in each constructed graph
-      that may answer them all, over that graph alone); empty for any other group.
+    - `triples`: the triple patterns of a basic group; empty for any other group. A basic group is
+      also matched in each constructed graph by itself, if that graph may answer all its triples.
 
-    FILTERs and BINDs of a basic group that use functions of its interval stand in a `Chain` around
+    FILTERs and BINDs of a basic group that use functions of its interval are in a `Chain` around
     it, and those of an optional operand in the `Combination`.
     """
 
@@ -147,8 +148,8 @@ class EventRead:
     """`EVENT L(?a AS ?x, …)`: each event of L, from its start to its time.
 
     - `attributes`: (attribute, variable) in the order of the text; the variables differ.
-    - `certain`: variables of attributes that every event of L has; empty until the program is
-      known.
+    - `certain`: variables of attributes that every event of L has; empty until all units of the
+      program are compiled.
     """
 
     label: Label
@@ -169,7 +170,7 @@ class TemporalOperator(Enum):
 
     @property
     def is_strict(self) -> bool:
-        """True if a ends before b starts, so that the left operand is read in the past alone."""
+        """True if a ends before b starts: the left operand is read strictly in the past."""
         return self in (TemporalOperator.SEQ, TemporalOperator.OPTIONALSEQ)
 
     @property
@@ -180,15 +181,15 @@ class TemporalOperator(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """`A SEQ B` and so on: combinations of a solution of each side.
+    """`A SEQ B`, `A AND B`, …: combinations of a solution of each operand.
 
-    - `condition`: F, over the combination and its interval; empty where the operator is not
-      optional.
+    - `condition`: F of an optional operator, over the combination and its interval; else empty.
     - `within`: in µs, the least WITHIN on the chain of the operator or around it; None without one.
       Solutions further apart do not combine, whatever the operator.
-    - `bound`: in µs, how far apart solutions that matter can be: the least of `within` and the
-      limits of getDURATION() that hold for every result (of an optional operator: the limits in F).
-      None at EQUALS and EQUALSOPTIONAL alone. SEQ, EQUALS and AND combine nothing beyond it.
+    - `bound`: in µs, the greatest distance of solutions that can give a result: the least of
+      `within` and the limits of getDURATION() that hold for every result (of an optional operator:
+      those in F). None only at EQUALS and EQUALSOPTIONAL. SEQ, EQUALS and AND combine nothing
+      beyond it.
     - `span`: the operator's word.
     """
 
@@ -210,10 +211,10 @@ class Alternatives:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The end of a chain: `pattern BIND(…) … FILTER(…) … WITHIN d`.
+    """The end of a chain: `pattern BIND(…) … FILTER(…) … WITHIN d`; braces without it are no Chain.
 
-    A solution gets the variables of `bindings`, in order, then is tested by `filters`, the operands
-    of one `&&`, and by `within`, in µs. Braces without any of these give no Chain.
+    A solution is extended by `bindings`, in order, then tested by `filters`, whose conjunction is
+    required, and by `within`, in µs.
     """
 
     pattern: IntervalPattern
@@ -228,9 +229,7 @@ IntervalPattern: TypeAlias = InstantGroup | EventRead | Combination | Alternativ
 
 
 class UsePolicy(Enum):
-    """Number of combinations in which an operator uses a solution: any, or one (the first found, or
-    the last).
-    """
+    """Combinations in which an operator uses a solution: all, the first found, or the last."""
 
     UNRESTRICTED = "UNRESTRICTED"
     CHRONOLOGICAL = "CHRONOLOGICAL"
@@ -309,10 +308,10 @@ class TemporalQuery:
 
 
 class OperandRead(NamedTuple):
-    """A plain group or an EVENT of a unit, in the order of the text.
+    """A plain group or an EVENT of a unit.
 
-    `now`: what comes at the same moment counts; False inside the left operand of SEQ and
-    OPTIONALSEQ, which is strictly past.
+    `now`: its solutions of the current moment can be in a result of that moment; False inside the
+    left operand of SEQ and OPTIONALSEQ, which is strictly past.
     """
 
     operand: InstantGroup | EventRead
@@ -320,7 +319,7 @@ class OperandRead(NamedTuple):
 
 
 def operand_reads(pattern: IntervalPattern, *, now: bool = True) -> Iterator[OperandRead]:
-    """The plain groups and EVENTs of a pattern, in the order of the text."""
+    """The plain groups and EVENTs of a pattern, in the order of the text; `now` is the root's."""
     match pattern:
         case InstantGroup() | EventRead():
             yield OperandRead(pattern, now)
@@ -355,7 +354,10 @@ def visible_variables(pattern: IntervalPattern) -> tuple[Variable, ...]:
 
 
 def certain_variables(pattern: IntervalPattern) -> frozenset[Variable]:
-    """The variables that every solution binds; those of BIND may err, and count as uncertain."""
+    """The variables that every solution binds.
+
+    Those of BIND are left out, since an error leaves them unbound.
+    """
     match pattern:
         case InstantGroup() | EventRead():
             return pattern.certain
@@ -392,10 +394,10 @@ def combinations(pattern: IntervalPattern) -> Iterator[Combination]:
 
 
 def may_read(group: InstantGroup, template: Template) -> bool:
-    """Return whether a basic group may have solutions over a graph that a template makes.
+    """True if a basic group may have solutions over a graph of a template.
 
-    Each of its triples must unify with some triple of the template: constants are equal, a variable
-    of either agrees with all, and a blank node of the template with variables alone.
+    Each triple of the group must unify with some triple of the template: equal constants unify, a
+    variable of either side with everything, and a blank node of the template with variables alone.
 
     >>> from dotr.model.algebra import Bgp, Const
     >>> from dotr.model.places import Document
@@ -408,14 +410,14 @@ def may_read(group: InstantGroup, template: Template) -> bool:
     >>> may_read(group(rose), Template(((Blank("b"), Const("<http://e/rose>"), Const('"2"')),)))
     False
     """
-    return group.is_basic and all(any(_unify(triple, made) for made in template.triples) for triple in group.triples)
+    return group.is_basic and all(any(_unify(triple, output) for output in template.triples) for triple in group.triples)
 
 
-def _unify(triple: TriplePattern, made: TemplateTriple) -> bool:
-    return all(map(_agree, (triple.subject, triple.predicate, triple.object), made))
+def _unify(triple: TriplePattern, output: TemplateTriple) -> bool:
+    return all(map(_unify_slots, (triple.subject, triple.predicate, triple.object), output))
 
 
-def _agree(slot: Slot, made: TemplateSlot) -> bool:
-    if isinstance(slot, Var) or isinstance(made, Var):
+def _unify_slots(slot: Slot, output: TemplateSlot) -> bool:
+    if isinstance(slot, Var) or isinstance(output, Var):
         return True
-    return is_triple(slot.term) if isinstance(made, TemplateTerm) else slot == made
+    return is_triple(slot.term) if isinstance(output, TemplateTerm) else slot == output

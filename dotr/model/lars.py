@@ -23,7 +23,7 @@ from dotr.model.time import Interval, Micros, Unit
 
 @dataclass(frozen=True, slots=True)
 class EventAtom:
-    """`EVENT L(?a AS ?x, …)`: an event of another unit; `attributes`, sorted by name, with their terms."""
+    """`EVENT L(?a AS ?x, …)`: an event of another unit; `attributes` are sorted by name."""
 
     label: Label
     attributes: tuple[tuple[Variable, Slot], ...]
@@ -58,13 +58,13 @@ class OwnRelation:
 
 @dataclass(frozen=True, slots=True)
 class EventName:
-    """Events of a label, which another unit makes."""
+    """Events of a label of another unit."""
 
     label: Label
 
 
 LarsPredicate: TypeAlias = PropertyName | ClassName | OwnRelation | EventName
-"""What strata, keys and retention are told of."""
+"""The granularity of strata, keys and retention."""
 
 
 def predicate_of(atom: LarsAtom) -> LarsPredicate:
@@ -102,7 +102,7 @@ def may_share(one: LarsPredicate, other: LarsPredicate) -> bool:
 
 
 def slots_of_atom(atom: LarsAtom) -> tuple[Slot, ...]:
-    """The terms and variables of an atom: subject, predicate, object; arguments; by attribute."""
+    """The slots of an atom: subject, predicate, object; arguments; or values of attributes."""
     match atom:
         case TriplePattern(subject, predicate, object_):
             return subject, predicate, object_
@@ -124,12 +124,14 @@ def variables_of_atom(atom: LarsAtom) -> tuple[Variable, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """`[5 s]`, which is [0, 5 s], or an interval: the points u ≤ k with (k − u)·r in the interval."""
+    """`[5 s]`, short for [0, 5 s], or an interval: the points u ≤ k with (k − u)·r in it."""
 
     interval: Interval
 
     def reach(self, resolution: Micros) -> tuple[int, int]:
-        """The least and greatest distance in points; empty where the first is the greater.
+        """The least and greatest distance k − u, in points; an empty window has least > greatest.
+
+        `resolution`: r, in µs.
 
         >>> TimeWindow(Interval(0, 25, low_closed=False, high_closed=True)).reach(10)
         (1, 2)
@@ -153,7 +155,7 @@ class Counted(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TupleWindow:
-    """`[LAST count]`, `[LAST count MATCHING]` or `[LAST count PER ?v, …]`; `per` is empty but for PER."""
+    """`[LAST count]`, `[LAST count MATCHING]` or `[LAST count PER ?v, …]`; only PER has a `per`."""
 
     count: int
     counted: Counted
@@ -182,7 +184,7 @@ class Always:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """`A AT τ IN W`: a point of the window whose time is τ, as `time(L)` is written, has A."""
+    """`A AT τ IN W`: the point of the window with the time τ has A; τ is a term as `time(L)` is."""
 
     time: Slot
     window: LarsWindow
@@ -202,10 +204,9 @@ Reach: TypeAlias = Sometime | Always | At | Since
 
 @dataclass(frozen=True, slots=True)
 class LarsLiteral:
-    """An atom, looked for at the point evaluated (`reach` is None) or in a window.
+    """An atom at the evaluated point (`reach` is None) or in a window.
 
-    - `atom_span`: the (first) atom; `window_span`: what stands between the brackets, with them;
-      None without a window.
+    - `atom_span`: the (first) atom; `window_span`: the window with its brackets, None without one.
     """
 
     atom: LarsAtom
@@ -216,7 +217,7 @@ class LarsLiteral:
 
     @property
     def atoms(self) -> tuple[LarsAtom, ...]:
-        """The atom, and of SINCE the other one."""
+        """The atom; of `A SINCE B` both."""
         return (self.atom, self.reach.other) if isinstance(self.reach, Since) else (self.atom,)
 
     @property
@@ -230,7 +231,9 @@ class LarsLiteral:
 
 @dataclass(frozen=True, slots=True)
 class LarsNot:
-    """`NOT x` or `NOT(x, …)`: no values of the variables that occur here alone make all hold."""
+    """`NOT x` or `NOT(x, …)`: the literals do not all hold, for any values of the variables that
+    occur here alone.
+    """
 
     literals: tuple[LarsLiteral, ...]
     span: Span
@@ -244,7 +247,7 @@ LarsItem: TypeAlias = LarsLiteral | LarsNot | FilterItem | Bind
 
 @dataclass(frozen=True, slots=True)
 class LarsHead:
-    """An atom that holds at the point evaluated or, with `AT ?t`, at the point with that time."""
+    """An atom derived at the evaluated point or, with `AT ?t`, at the point with that time."""
 
     atom: DerivedAtom
     at: Variable | None
@@ -273,14 +276,14 @@ class LarsRule:
 
 @dataclass(frozen=True, slots=True)
 class LarsFact:
-    """An atom without variables, which holds at every point."""
+    """An atom without variables that holds at every point."""
 
     atom: DerivedAtom
     span: Span
 
 
 class ReportKind(Enum):
-    """Rows that a REPORT makes events of: those that began, those that ended, or all at every point."""
+    """Rows of a REPORT: those that begin to hold, those that cease to hold, or all that hold."""
 
     NEW = "NEW"
     ENDED = "ENDED"
@@ -289,7 +292,7 @@ class ReportKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LarsReport:
-    """`REPORT kind atom AS label .`; `label_span` is that of the label, else of the atom."""
+    """`REPORT kind atom AS label .`; `label_span`: the label, or the atom where AS is left out."""
 
     kind: ReportKind
     atom: DerivedAtom
@@ -304,19 +307,19 @@ class LarsReport:
 
     @property
     def makes_graphs(self) -> bool:
-        """True of a triple atom, whose events have it as their graph."""
+        """True of a triple atom: the graph of an event is its triple."""
         return isinstance(self.atom, TriplePattern)
 
 
 @dataclass(frozen=True, slots=True)
 class LarsFile:
-    """A file, which is one unit.
+    """A file, which is one unit. B, D, I and K are those of lars.md.
 
-    - `name`: the file's name without folders where no other file of the program has it.
-    - `resolution`: r.
+    - `name`: the shortest end of the file's path that no other file of the program has.
+    - `resolution`: r, in µs.
     - `asserted`: STREAM ASSERTED: D is made of I(t) instead of K(t).
-    - `background`: IRIs of properties and classes whose atoms are looked for in B alone.
-    - `span`: the place that stands for the whole file.
+    - `background`: IRIs of properties and classes whose atoms are read from B alone.
+    - `span`: the first statement that declares no prefix, for messages about the whole file.
     """
 
     name: str
@@ -330,7 +333,7 @@ class LarsFile:
 
     @property
     def literals(self) -> Iterator[LarsLiteral]:
-        """All literals, those under NOT included, rule by rule."""
+        """All literals, rule by rule: the positive ones, then those under NOT."""
         for rule in self.rules:
             yield from rule.literals
             yield from rule.negated
@@ -341,12 +344,12 @@ class LarsFile:
         return frozenset(predicate_of(head.atom) for rule in self.rules for head in rule.heads)
 
     @property
-    def put_in_the_past(self) -> frozenset[LarsPredicate]:
+    def timed_predicates(self) -> frozenset[LarsPredicate]:
         """The predicates of the heads with AT."""
         return frozenset(predicate_of(head.atom) for rule in self.rules for head in rule.heads if head.at is not None)
 
     def is_background(self, atom: LarsAtom) -> bool:
-        """True if an atom is looked for in B alone: its property or class stands behind BACKGROUND."""
+        """True if an atom is read from B alone: its property or class is listed by BACKGROUND."""
         match predicate_of(atom):
             case PropertyName(iri):
                 return iri in self.background
@@ -356,12 +359,12 @@ class LarsFile:
                 return False
 
     def may_be_derived(self, atom: LarsAtom) -> bool:
-        """True if some head may give the atom, by its predicate."""
+        """True if some head has the predicate of the atom, or may have it."""
         predicate = predicate_of(atom)
         return not self.is_background(atom) and any(may_share(predicate, head) for head in self.derived)
 
     def may_be_streamed(self, atom: LarsAtom) -> bool:
-        """True if D may hold the atom: it is no own atom and not of the background."""
+        """True if D may hold the atom: a triple or an event, and not of the background."""
         return not isinstance(atom, RelationAtom) and not self.is_background(atom)
 
 

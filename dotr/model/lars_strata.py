@@ -1,8 +1,9 @@
-"""Strata of a LARS file: its rules in the order in which the perfect model is made.
+"""Strata of a LARS file: its rules in the order in which the perfect model is computed.
 
-A head depends on the predicates of its rule's body, whatever their windows; what stands under NOT
-is complete before. The heads of one rule may lie in several strata.
-Source: lars.md, sections 2 and 3.
+Idea: strata are the strongly connected components of the dependency graph of predicates. A head
+depends on the predicates of its rule's body, whatever their windows. Invariant: a predicate under
+NOT is in a lower stratum. The heads of one rule may be in several strata.
+Source: lars.md, sections 2 and 3; Apt, Blair, Walker 1988.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dotr.model.lars import LarsFile, LarsHead, LarsLiteral, LarsPredicate, Lars
 
 
 class LarsDependency(NamedTuple):
-    """A predicate that a rule derives, one that it reads, and the literal that reads it."""
+    """An edge of the dependency graph: a rule with `head` reads the derived `read` in `literal`."""
 
     head: LarsPredicate
     read: LarsPredicate
@@ -42,8 +43,8 @@ def dependencies(file: LarsFile) -> Iterator[LarsDependency]:
 
 
 def negative_cycles(file: LarsFile) -> list[tuple[LarsDependency, tuple[LarsPredicate, ...]]]:
-    """The dependencies under NOT that lie in a cycle, in the order of the file, each with the way
-    from the head over the negated predicate back to the head.
+    """The dependencies under NOT that are part of a cycle, in the order of the file, each with the
+    shortest cycle: the head, the negated predicate, …, the head.
     """
     edges = list(dependencies(file))
     component = _components(file, edges)
@@ -55,28 +56,29 @@ def negative_cycles(file: LarsFile) -> list[tuple[LarsDependency, tuple[LarsPred
     found = []
     for edge in edges:
         if edge.negated and component[edge.head] == component[edge.read]:
-            way = shortest_path(edge.read, edge.head, lambda predicate: reads.get(predicate, ()))
-            found.append((edge, (edge.head, *way)))
+            path = shortest_path(edge.read, edge.head, lambda predicate: reads.get(predicate, ()))
+            found.append((edge, (edge.head, *path)))
     return found
 
 
 def strata(file: LarsFile) -> tuple[tuple[LarsRule, ...], ...]:
-    """The rules by stratum, lowest first, each with its heads of that stratum; in a stratum in the
-    order of the file. Strata may be many: one for each group of predicates that depend on each
-    other.
+    """The rules by stratum, lowest first. Within a stratum they are in the order of the file.
+
+    A rule with heads of several strata is in each of them, with its heads of that stratum. Each
+    group of mutually dependent predicates is a stratum.
     """
     component = _components(file, list(dependencies(file)))
-    layers: dict[int, list[LarsRule]] = {}
+    by_stratum: dict[int, list[LarsRule]] = {}
     for rule in file.rules:
         heads: dict[int, list[LarsHead]] = {}
         for head in rule.heads:
             heads.setdefault(component[predicate_of(head.atom)], []).append(head)
         for number, own in heads.items():
-            layers.setdefault(number, []).append(replace(rule, heads=tuple(own)))
-    return tuple(tuple(layers[number]) for number in sorted(layers))
+            by_stratum.setdefault(number, []).append(replace(rule, heads=tuple(own)))
+    return tuple(tuple(by_stratum[number]) for number in sorted(by_stratum))
 
 
 def _components(file: LarsFile, edges: list[LarsDependency]) -> dict[LarsPredicate, int]:
-    """A number for each derived predicate: equal in a cycle, and less for what is read."""
+    """The component of each derived predicate: equal in a cycle, lower for a predicate read."""
     pairs = [(edge.head, edge.read) for edge in edges]
     return components([*pairs, *((predicate, predicate) for predicate in sorted(file.derived, key=str))])

@@ -1,4 +1,4 @@
-"""Documents, and spans of their text, which every parsed value keeps for later error messages."""
+"""Documents, and spans of their text: the places of parsed values for error messages."""
 
 from __future__ import annotations
 

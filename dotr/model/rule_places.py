@@ -1,4 +1,4 @@
-"""Parts of a rule as they are written: the order of attributes, and the places of conditions."""
+"""Places of a rule's parts in its file: attributes in the order of the text, and conditions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dotr.model.terms import Variable
 class RolePlaces:
     """Places of the anchor or of a clause's event.
 
-    - `attributes`: those that a user knows, in the order of the SELECT line or of `with`.
+    - `attributes`: those that the text names, in the order of the SELECT line or of `with`.
     - `conditions`: the span of each conjunct of the FILTERs, those of the query included.
     """
 

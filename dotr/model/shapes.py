@@ -1,6 +1,4 @@
-"""Shapes of graphs: predicates and classes in order, as a `map` gives them to the elements of an
-input.
-"""
+"""Shapes of graphs: predicates and classes, in order, common to all elements of a mapped input."""
 
 from __future__ import annotations
 
@@ -20,8 +18,9 @@ class ShapedTriple(NamedTuple):
 
 
 class GraphShape(NamedTuple):
-    """Common properties of graphs: the blank node `_:0` is the subject of all triples, which have
-    these predicates, each once, in this order.
+    """Common shape of graphs: `_:0` is the subject of all triples, whose predicates are these.
+
+    Each predicate occurs once, in this order.
 
     >>> from dotr.model.terms import RDF_TYPE
     >>> GraphShape((ShapedTriple(RDF_TYPE, "<http://e/Reading>"), ShapedTriple("<http://e/value>"))).position("<http://e/value>")

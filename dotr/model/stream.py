@@ -26,18 +26,16 @@ class Element(NamedTuple):
 
 
 class FedGraph(tuple[Triple, ...]):
-    """The triples of an element that is on a stream of continuous queries.
+    """The triples of an element on a stream of continuous queries: a tuple with one more attribute.
 
     - `stream`: the name of the stream (`StreamName`).
-
-    Everything else sees its triples alone.
     """
 
     stream: str
 
     @classmethod
     def on(cls, stream: str, triples: tuple[Triple, ...]) -> FedGraph:
-        """The triples as those of an element on a stream.
+        """A graph of the triples on a stream.
 
         >>> graph = FedGraph.on("sensors", (("<a>", "<p>", "<b>"),))
         >>> graph.stream, graph == (("<a>", "<p>", "<b>"),)
@@ -51,7 +49,7 @@ class FedGraph(tuple[Triple, ...]):
 class Instant(NamedTuple):
     """The RDF merge of all elements of one time; blank nodes have their final names.
 
-    An instant without triples is an instant. `time` is in µs since 1970.
+    It may have no triples. `time` is in µs since 1970.
     """
 
     time: Micros
@@ -68,7 +66,7 @@ class Fact:
 
 
 class Firing(NamedTuple):
-    """One match of a rule, in the form in which sinks write it.
+    """One match of a rule, or one event of another unit, in the form in which sinks write it.
 
     - `time`: in µs since 1970.
     - `attributes`: (name, term) pairs, sorted by name.
@@ -88,7 +86,7 @@ class Firing(NamedTuple):
 
 
 class Reason(Enum):
-    """Reason for which an element became a dead letter.
+    """Reason for which an element is a dead letter.
 
     IDLE: the instant had closed while the input was declared idle. SECOND: another element had the
     same time, in an input where every element is an instant. EMPTY: an RDF message without triples,
@@ -114,7 +112,7 @@ class DeadLetter(NamedTuple):
     - `time`: in µs since 1970; None where none could be read.
     - `text`: the source text of the element.
     - `why`: a sentence for the user.
-    - `encoding`: "base64" where the element is no text, and `text` its bytes in that form.
+    - `encoding`: "base64" where the element is not text: `text` then holds its bytes, encoded.
     """
 
     reason: Reason

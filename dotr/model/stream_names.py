@@ -1,4 +1,4 @@
-"""Names of streams: an IRI without brackets, or a name as it stands (continuous.md, section 2)."""
+"""Names of streams: an IRI without brackets, or a plain name (continuous.md, section 2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dotr.model.terms import Prefixes
 
 @dataclass(frozen=True, slots=True)
 class InputStream:
-    """An input as a stream: its name, and the stream that it feeds (None: that of its name).
+    """An input and the name of the stream that it feeds (None: the input's own name).
 
     >>> InputStream("sensors").fed, InputStream("sensors", "http://e/temp").fed
     ('sensors', 'http://e/temp')
@@ -26,11 +26,11 @@ class InputStream:
 
 
 def stream_name(text: str, prefixes: Prefixes) -> str:
-    """The name of a stream as a configuration, a rule test or a session writes it.
+    """The name of the stream that a configuration, a rule test or a session refers to.
 
     Args:
-        text: an IRI, with or without <>, a prefixed name, or a name as it stands.
-        prefixes: the namespaces of prefixes.
+        text: an IRI, with or without <>, a prefixed name, or a plain name.
+        prefixes: prefix to namespace IRI.
 
     >>> stream_name(":temp", {"": "http://e/"}), stream_name("<http://e/temp>", {}), stream_name("http://e/temp", {})
     ('http://e/temp', 'http://e/temp', 'http://e/temp')
@@ -44,12 +44,12 @@ def stream_name(text: str, prefixes: Prefixes) -> str:
 
 
 def fed_stream(text: str, prefixes: Prefixes, inputs: Sequence[InputStream]) -> str | None:
-    """The name of the stream that a rule test or a session means; None for one that means nothing.
+    """The name of the stream that a rule test or a session feeds; None if no input feeds it.
 
     Args:
         text: a name as `stream_name` takes it, or the name of an input.
-        prefixes: the namespaces of prefixes.
-        inputs: those that are declared; where there are none, every name is a stream of its own.
+        prefixes: prefix to namespace IRI.
+        inputs: the declared ones; if there are none, every name is a stream of its own.
 
     >>> sensors = [InputStream("sensors", "http://e/temp")]
     >>> fed_stream(":temp", {"": "http://e/"}, sensors), fed_stream("sensors", {}, sensors), fed_stream(":hum", {}, sensors)

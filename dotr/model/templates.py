@@ -37,7 +37,7 @@ class Cell:
 class CellIri:
     """An IRI with cells: text and cells in turn; cell contents are percent-encoded.
 
-    A cell alone has a whole absolute IRI, which is taken as it is.
+    A cell alone holds a whole absolute IRI, which stays unchanged.
     """
 
     parts: tuple[str | Cell, ...]
@@ -54,7 +54,7 @@ class CellLiteral:
 
 @dataclass(frozen=True, slots=True)
 class TemplateTerm:
-    """A triple term with at least one variable part; no term where the parts form no RDF triple."""
+    """A triple term with a variable part; it has no value where the parts form no RDF triple."""
 
     subject: TemplateSlot
     predicate: TemplateSlot
@@ -75,7 +75,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class ParsedMap:
-    """The template of a `map`, and those of its blank nodes that have a property list in brackets."""
+    """The template of a `map`; `bracketed`: its blank nodes with a property list, `[ … ]`."""
 
     template: Template
     bracketed: tuple[Blank, ...]

@@ -55,7 +55,7 @@ _UNESCAPED: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"':
 
 
 def escaped(text: str) -> str:
-    r"""Return the text as it is between the quotes of a canonical literal.
+    r"""Return the text with the escapes of a canonical literal.
 
     >>> print(escaped('say "hi"\n'))
     say \"hi\"\n

@@ -246,8 +246,9 @@ def _arguments(aggregates: tuple[tuple[Variable, AggregateCall], ...]) -> Iterat
 
 
 def with_changed_expressions(pattern: Pattern, change: Callable[[Expression], Expression]) -> Pattern:
-    """Return the pattern with `change` applied to every part of its expressions, as `transform` does;
-    also inside EXISTS.
+    """Return the pattern with `change` applied to all parts of its expressions, also inside EXISTS.
+
+    Each expression is changed as by `transform`.
 
     >>> def constant(part: Expression) -> Expression:
     ...     return Const('"5"') if part == Var("x") else part
@@ -255,11 +256,11 @@ def with_changed_expressions(pattern: Pattern, change: Callable[[Expression], Ex
     (Call(function='<', arguments=(Const(term='"5"'), Var(name='y'))),)
     """
 
-    def whole(inner: Pattern) -> Pattern:
+    def recurse(inner: Pattern) -> Pattern:
         return with_changed_expressions(inner, change)
 
     def leaf(part: Expression) -> Expression:
-        return change(Exists(whole(part.pattern), part.negated) if isinstance(part, Exists) else part)
+        return change(Exists(recurse(part.pattern), part.negated) if isinstance(part, Exists) else part)
 
     def changed(expression: Expression) -> Expression:
         return transform(expression, leaf)
@@ -268,21 +269,21 @@ def with_changed_expressions(pattern: Pattern, change: Callable[[Expression], Ex
         case Bgp() | Values() | MatchPattern():
             return pattern
         case Join(left, right) | Union(left, right) | Minus(left, right):
-            return replace(pattern, left=whole(left), right=whole(right))
+            return replace(pattern, left=recurse(left), right=recurse(right))
         case LeftJoin(left, right, condition):
-            return LeftJoin(whole(left), whole(right), None if condition is None else changed(condition))
+            return LeftJoin(recurse(left), recurse(right), None if condition is None else changed(condition))
         case Filter(inner, conditions):
-            return Filter(whole(inner), tuple(map(changed, conditions)))
+            return Filter(recurse(inner), tuple(map(changed, conditions)))
         case Extend(inner, variable, expression):
-            return Extend(whole(inner), variable, changed(expression))
+            return Extend(recurse(inner), variable, changed(expression))
         case WindowBlock(window, inner):
-            return WindowBlock(window, whole(inner))
+            return WindowBlock(window, recurse(inner))
         case Group(inner, keys, aggregates):
             calls = [(name, call if call.argument is None else replace(call, argument=changed(call.argument))) for name, call in aggregates]
-            return Group(whole(inner), tuple([(name, changed(key)) for name, key in keys]), tuple(calls))
+            return Group(recurse(inner), tuple([(name, changed(key)) for name, key in keys]), tuple(calls))
         case Select():
             order = tuple([replace(key, expression=changed(key.expression)) for key in pattern.order])
-            return replace(pattern, pattern=whole(pattern.pattern), order=order)
+            return replace(pattern, pattern=recurse(pattern.pattern), order=order)
         case _:
             assert_never(pattern)
 

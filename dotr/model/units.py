@@ -1,4 +1,4 @@
-"""Units of other languages than that of rules, as rules and each other know them: by label.
+"""Interface of units of languages other than that of rules: the events that other units can read.
 
 Source: semantics.md, section 8.
 """
@@ -13,13 +13,13 @@ from dotr.model.terms import Label, Variable
 
 @dataclass(frozen=True, slots=True)
 class UnitEvents:
-    """Events that a unit makes.
+    """Events of a unit.
 
     - `attributes`: those that an event may have, sorted.
     - `span`: the place of the label in the unit's file.
-    - `has_graphs`: each event has a graph, so that the label is a stream of graphs.
-    - `certain`: attributes that every event has, sorted; of rules and `.epsparql` units they depend
-      on what these read, and are found later.
+    - `has_graphs`: each event has a graph, so the label is a stream of graphs.
+    - `certain`: attributes that every event has, sorted. Those of rules and `.epsparql` units
+      depend on the units that they read, and are computed later.
     """
 
     label: Label

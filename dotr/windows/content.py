@@ -1,12 +1,12 @@
-"""Content of one window: the elements that it holds at a time, and those that it will hold.
+"""Content of one window: the elements that it holds at a time, and those that it may hold later.
 
-Idea: elements come in the order of time, and a content is a range of them, so that two positions
-say what a window holds, whether it changed, and what came and went since another time.
-Invariant: an element is kept as long as the window, or the level `STREAM WITHIN d`, can still see
-it: for a window of time while it holds it or will, for a landmark window since the last restart,
-for a window of elements among the latest that hold `count`.
-Cost: an element costs the same however much the window holds, but for a bisection; a view costs
-what it shows.
+Idea: elements arrive in the order of time, and a content is a range of them. So two positions
+represent a content; contents are compared by them, and their difference is a range, too.
+Invariant: an element is kept while the window, or the level `STREAM WITHIN d`, may still read it. A
+window of time keeps an element until no later content holds it, a landmark window until its next
+restart, a window of elements or triples while it is among the latest `count`.
+Cost: a bisection an element, and otherwise independent of the size of the content; a view costs its
+size.
 """
 
 from __future__ import annotations
@@ -34,21 +34,23 @@ class TimedElement(NamedTuple):
 
 
 class WindowLimitExceeded(DotrError):
-    """Raised where a landmark window holds more elements than its LIMIT."""
+    """Raised if a landmark window holds more elements than its LIMIT."""
 
 
 class ContentRange(NamedTuple):
-    """The positions of a content among all elements that came: `first`, and the one behind its
-    last."""
+    """The positions of a content among all elements that have arrived: from `first` to before
+    `end`."""
 
     first: int
     end: int
 
 
 class WindowView(NamedTuple):
-    """A window as a query sees it at a report: its content, and the elements of its stream that a
-    level `STREAM WITHIN d` reads beside it, those of (t − d, t]. Both are in the order of time.
-    `held` are the positions of the content.
+    """The elements of a window at a report of time t, in the order of time.
+
+    - `content`: the elements that the window holds; `held`: their positions.
+    - `history`: the elements of the stream that a level `STREAM WITHIN d` reads, those of
+      (t − d, t].
     """
 
     content: Sequence[TimedElement]
@@ -58,16 +60,16 @@ class WindowView(NamedTuple):
 
 _EMPTY: Final = ContentRange(0, 0)
 _FEW_DROPPED: Final = 1024
-"""Up to this number of dropped elements the list is not cut."""
+"""Dropped elements are removed from the lists only above this number."""
 
 
 class WindowContent:
     """The elements of one window, changed in place.
 
-    - `came`: the number of all elements, or triples, that came, for windows of these.
-    - `closed_at`: the last time at which a window of elements or triples closed.
-    - `latest`: the time of the last element.
-    - `origin`: windows without STARTING AT lie around this time.
+    - `came`: the number of elements that have arrived or, for a window of triples, of triples.
+    - `closed_at`: the last time (µs) at which a window of elements or triples closed.
+    - `latest`: the time of the last element in µs.
+    - `origin`: a time in µs; windows without STARTING AT close at it and at each STEP from it.
 
     >>> from dotr.model.continuous import ReportPolicies
     >>> from dotr.model.places import Document, Span
@@ -92,8 +94,9 @@ class WindowContent:
 
     def clear(self) -> None:
         """Drop all elements."""
-        # Position p, counted from the first element that ever came, is at index p − offset of the
-        # lists, of which the first `dropped` are no longer kept. `before[i]` is `came` before it.
+        # Position p counts all elements that have arrived; it is index p − offset of the lists, whose
+        # first `dropped` elements are expired. `before[i]` is `came` before element i. With offset 5
+        # and 2 dropped, index 2 is position 7, the first element that is kept.
         self._offset = 0
         self._dropped = 0
         self._elements: list[TimedElement] = []
@@ -114,7 +117,8 @@ class WindowContent:
         return len(self._elements) - self._dropped
 
     def history_from(self, time: Micros) -> int:
-        """The position of the first element that the level reads beside the content at a time."""
+        """The position of the first element that the level STREAM reads at a time; the end without
+        such a level."""
         first = bisect_right(self._times, time - self._history, self._dropped) if self._history else len(self._times)
         return first + self._offset
 
@@ -153,7 +157,8 @@ class WindowContent:
         self.came += counted
 
     def _close(self, time: Micros, before: int) -> None:
-        """Note the elements of a time, `came` being `before` without them."""
+        """Update `latest` and `closed_at`, and check LIMIT, after the elements of a time have been
+        added; `before` is `came` without them."""
         self.latest = time
         extent = self._extent
         match extent:
@@ -168,8 +173,8 @@ class WindowContent:
                 pass
 
     def range_at(self, time: Micros) -> ContentRange:
-        """The positions of the content at a time, which is not before the last element's; equal
-        contents have equal positions.
+        """The positions of the content at a time, which is not before that of the last element.
+        Equal contents have equal positions.
 
         >>> from dotr.model.places import Document, Span
         >>> nowhere = Span(Document("", ""), 0, 0)
@@ -200,9 +205,10 @@ class WindowContent:
         return ContentRange(self._offset + self._dropped, self._offset + len(self._elements))
 
     def begin_at(self, time: Micros) -> Micros:
-        """The time after which elements are in the content at a time, or will be later.
+        """The time (µs) after which elements are in the content at a time or later.
 
-        It is found without elements that are still to come at that very time, and never descends.
+        It does not depend on elements that are still to be added at that very time, and is
+        monotonic in the time.
         """
         match self._extent:
             case RangeExtent() as extent:
@@ -219,10 +225,7 @@ class WindowContent:
                 assert_never(self._extent)
 
     def between(self, first: int, end: int) -> Sequence[TimedElement]:
-        """The elements at positions that are still kept: what came or went between two contents.
-
-        They are those from `first` to before `end`.
-        """
+        """The elements at the positions from `first` to before `end`, which must still be kept."""
         return self._elements[first - self._offset : end - self._offset]
 
     def time_at(self, position: int) -> Micros:
@@ -230,7 +233,7 @@ class WindowContent:
         return self._times[position - self._offset]
 
     def view(self, time: Micros) -> WindowView:
-        """The content at a time, which is not before the last element's."""
+        """The elements of the window at a time, which is not before that of the last element."""
         held = self.range_at(time)
         history: Sequence[TimedElement] = ()
         if self._history:
@@ -238,32 +241,34 @@ class WindowContent:
         return WindowView(self.between(held.first, held.end) if held != _EMPTY else (), held, history)
 
     def _first_counted(self) -> int:
-        """The index of the first element of the latest items that together hold `count`.
+        """The index of the first element of the latest items that together have `count` elements or
+        triples. An item is the elements of one time.
 
-        Its item is the last of which no more than came − count came before.
+        It is the first of the last item with no more than `came` − `count` before it. With one
+        element at each of the times 1, 2, 3 and `count` 2 it is 1, the element of time 2.
         """
         assert isinstance(self._extent, ElementsExtent | TriplesExtent)
         last = bisect_right(self._before, self.came - self._extent.count, self._dropped) - 1
         if last < self._dropped:
             return self._dropped
-        # An element without triples stands where the next one does; the item begins before both.
+        # The element found may be within its item: go back to the first element of that time.
         return bisect_left(self._times, self._times[last], self._dropped)
 
     def will_hold(self, time: Micros) -> bool:
-        """True if a window of time holds an element at a time, or will later."""
+        """True if a window of time holds an element at a time or later; False for other windows."""
         extent = self._extent
         if not isinstance(extent, RangeExtent):
             return False
-        # The latest ones stay longest, but in gaps between windows.
+        # The latest elements are most likely in a later window; gaps between windows may skip them.
         kept = range(len(self._times) - 1, self._dropped - 1, -1)
         return any(is_in_range_later(extent, self.origin, self._times[index], time) for index in kept)
 
     def expire(self, time: Micros) -> None:
-        """Drop what nothing at a time, or later, can see."""
+        """Drop the elements that no content and no level STREAM reads at a time or later."""
         times, dropped = self._times, self._dropped
         match self._extent:
             case RangeExtent() as extent:
-                while dropped < len(times) and self._is_gone(extent, times[dropped], time):  # they leave in the order of time
+                while dropped < len(times) and self._is_expired(extent, times[dropped], time):  # elements expire in the order of time
                     dropped += 1
             case LandmarkExtent() as landmark:
                 begin = landmark_at(landmark, self.origin, time)
@@ -283,19 +288,19 @@ class WindowContent:
             self._dropped = 0
 
     def _is_unread(self, element: Micros, time: Micros) -> bool:
-        """True if no level reads an element beside the content, at a time or later."""
+        """True if the level STREAM does not read an element of a time, at `time` or later."""
         return element + self._history <= time
 
-    def _is_gone(self, extent: RangeExtent, element: Micros, time: Micros) -> bool:
+    def _is_expired(self, extent: RangeExtent, element: Micros, time: Micros) -> bool:
         return self._is_unread(element, time) and not is_in_range_later(extent, self.origin, element, time)
 
     def later(self, after: Micros | None) -> Sequence[TimedElement]:
-        """The elements that are kept and are later than a time (None: all)."""
+        """The elements that are kept, after a time in µs (None: all)."""
         return self.elements if after is None else self._elements[max(self._dropped, bisect_right(self._times, after)) :]
 
     def counted(self, after: Micros | None) -> Sequence[int]:
-        """The numbers that the elements of `later` count for: one each or, where triples are counted,
-        that of their triples. A share counts for all elements of its time.
+        """The increments of `came` by the elements of `later`: 1 each or, for a window of triples,
+        the number of triples. That of a share is the sum over all elements of its time.
         """
         first = self._dropped if after is None else max(self._dropped, bisect_right(self._times, after))
         return [end - begin for begin, end in pairwise([*self._before[first:], self.came])]
@@ -305,8 +310,10 @@ class WindowContent:
         return json.dumps([self.came, self.closed_at, self.latest, self._offset + self._dropped])
 
     def restore(self, text: str, elements: Iterable[TimedElement], counted: Sequence[int] | None = None) -> None:
-        """Go on from `to_json` and the elements that were kept; `counted`: of shares, what each counts
-        for."""
+        """Continue from the result of `to_json` and the elements that were kept.
+
+        `counted`: the increments of `came` (`counted`), where the elements are shares.
+        """
         came, self.closed_at, self.latest, offset = json.loads(text)
         self.clear()
         self._offset = offset

@@ -1,7 +1,7 @@
-"""Times of windows: when they close, and which times lie in them (continuous.md, section 3).
+"""Times of windows: when they close, and which times they contain (continuous.md, section 3).
 
-All times are in µs since 1970. Windows of time lie on the whole line of time, around an origin, or
-begin at t0 (`STARTING AT`).
+All times are in µs since 1970. Windows of time close at an origin plus all multiples of STEP,
+negative ones too, or begin at t0 (`STARTING AT`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dotr.model.continuous import ElementsExtent, LandmarkExtent, NowExtent, Ran
 from dotr.model.time import Micros
 
 TimeExtent: TypeAlias = RangeExtent | LandmarkExtent
-"""Windows that time closes."""
+"""Windows that close at times known ahead."""
 
 CountExtent: TypeAlias = ElementsExtent | TriplesExtent
-"""Windows that what comes closes."""
+"""Windows that close when a number of elements or triples has arrived."""
 
 InstantExtent: TypeAlias = NowExtent
 """Windows that never close."""
@@ -40,16 +40,16 @@ class TimeSeries:
         return (time - self.base) % self.step == 0 and (self.first is None or time >= self.first)
 
     def at_or_after(self, time: Micros) -> Micros:
-        """The least time of the series that is not before another."""
+        """The first time of the series not before a time."""
         time = time if self.first is None else max(time, self.first)
         return time + (self.base - time) % self.step
 
     def after(self, time: Micros) -> Micros:
-        """The least time of the series after another."""
+        """The first time of the series after a time."""
         return self.at_or_after(time + 1)
 
     def last_before(self, time: Micros) -> Micros | None:
-        """The greatest time of the series before another; None where there is none.
+        """The last time of the series before a time; None if there is none.
 
         >>> TimeSeries(0, 5).last_before(5), TimeSeries(0, 5, first=5).last_before(5)
         (0, None)
@@ -58,7 +58,7 @@ class TimeSeries:
         return None if self.first is not None and found < self.first else found
 
     def common(self, other: TimeSeries) -> TimeSeries | None:
-        """The times that are in both series; None where there is none.
+        """The intersection of two series; None if it is empty.
 
         >>> TimeSeries(0, 4).common(TimeSeries(2, 6))
         TimeSeries(base=8, step=12, first=None)
@@ -75,7 +75,7 @@ class TimeSeries:
         return TimeSeries(self.base + count * self.step, self.step // divisor * other.step, max(firsts) if firsts else None)
 
     def refined(self, other: TimeSeries) -> TimeSeries:
-        """A series without a first time that has all times of both.
+        """The coarsest series without a first time that contains both series.
 
         >>> TimeSeries(1, 10).refined(TimeSeries(7, 10))
         TimeSeries(base=1, step=2, first=None)
@@ -84,7 +84,7 @@ class TimeSeries:
 
 
 def closes_of(extent: TimeExtent, origin: Micros) -> TimeSeries:
-    """The times at which windows of an extent close; `origin` holds without STARTING AT.
+    """The times at which windows of an extent close; `origin` applies without STARTING AT.
 
     >>> closes_of(RangeExtent(5, 2, start=1), origin=0).after(0)
     6
@@ -102,7 +102,7 @@ def periods_of(extent: TimeExtent | CountExtent | InstantExtent, period: Micros,
 
 
 def range_at(extent: RangeExtent, origin: Micros, time: Micros) -> tuple[Micros, Micros]:
-    """The times (low, high], high not after `time`, that are in a window of time at a time.
+    """The interval (low, high] of the elements in a window of time at a time; high ≤ `time`.
 
     >>> range_at(RangeExtent(4, 2), 0, 4), range_at(RangeExtent(4, 2), 0, 3), range_at(RangeExtent(4, 2, lag=1), 0, 4)
     ((0, 4), (0, 3), (0, 3))
@@ -112,9 +112,10 @@ def range_at(extent: RangeExtent, origin: Micros, time: Micros) -> tuple[Micros,
 
 
 def is_in_range_later(extent: RangeExtent, origin: Micros, element: Micros, time: Micros) -> bool:
-    """True if an element of a time not after `time` is in the window at `time`, or will be later.
+    """True if the window at `time`, or a later one, contains elements of the time `element` ≤
+    `time`.
 
-    It is in those that close within [element + lag, element + width).
+    The windows that contain them close within [element + lag, element + width).
 
     >>> [is_in_range_later(RangeExtent(4, 2), 0, 1, time) for time in (4, 5)]
     [True, False]
@@ -125,8 +126,8 @@ def is_in_range_later(extent: RangeExtent, origin: Micros, element: Micros, time
 
 
 def begins_of(extent: TimeExtent, origin: Micros) -> TimeSeries | None:
-    """The times after which contents of an extent begin; None for a landmark window that never
-    restarts.
+    """The times after which contents of an extent begin: each of them excludes its begin. None for
+    a landmark window without restarts.
 
     >>> begins_of(RangeExtent(5, 2), 0), begins_of(LandmarkExtent(1, 10, None), 0)
     (TimeSeries(base=-5, step=2, first=None), TimeSeries(base=0, step=10, first=None))
@@ -138,7 +139,7 @@ def begins_of(extent: TimeExtent, origin: Micros) -> TimeSeries | None:
 
 
 def landmark_at(extent: LandmarkExtent, origin: Micros, time: Micros) -> Micros | None:
-    """The time o after which elements are in a landmark window at a time; None: all are.
+    """The time o of a landmark window at a time: it contains the elements after o; None: all.
 
     >>> landmark_at(LandmarkExtent(1, 10, None), 0, 10), landmark_at(LandmarkExtent(1, 10, None), 0, 11)
     (0, 10)

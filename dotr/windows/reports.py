@@ -1,7 +1,7 @@
-"""Reports of one window: the times at which it may report, and whether it does (continuous.md, 4).
+"""Reports of one window: the times at which it may report, and its policies (continuous.md, 4).
 
-Idea: times of WINDOW CLOSE (for windows that time closes) and of PERIODIC are known ahead; all
-other reports happen at times that bring an element of the window's stream.
+Idea: the times of WINDOW CLOSE, for windows of time and landmark windows, and those of PERIODIC are
+known ahead. All other reports are at times at which an element of the window's stream arrives.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dotr.windows.extents import TimeSeries, closes_of, periods_of
 
 
 def report_times(window: ContinuousWindow, origin: Micros) -> TimeSeries | None:
-    """The times of WINDOW CLOSE and PERIODIC of a window, where time alone makes them; else None.
+    """The times of WINDOW CLOSE and PERIODIC of a window, both of them where it has both; None if
+    they are not known ahead.
 
     >>> from dotr.model.places import Document, Span
     >>> nowhere = Span(Document("", ""), 0, 0)
@@ -34,7 +35,11 @@ def report_times(window: ContinuousWindow, origin: Micros) -> TimeSeries | None:
 
 
 class WindowReports:
-    """The reports of one window with its content; `reported`: the content of the last one."""
+    """The report policies of one window with its content.
+
+    - `times`: the times of reports that are known ahead (`report_times`).
+    - `reported`: the positions of the content at the last report, under ON CONTENT CHANGE.
+    """
 
     def __init__(self, content: WindowContent, origin: Micros) -> None:
         self.content = content
@@ -47,7 +52,8 @@ class WindowReports:
         self.reported = ContentRange(0, 0)
 
     def next_time(self, after: Micros) -> Micros | None:
-        """The next time at which the window may report without another element; None: never."""
+        """The next time after a time at which the window may report without further arrivals; None:
+        never."""
         policies = self.policies
         if self.times is None or policies is None:
             return None
@@ -56,8 +62,8 @@ class WindowReports:
         return self.times.after(after)
 
     def reports(self, time: Micros, *, arrived: bool) -> bool:
-        """True if the window reports at a time; `arrived`: the time brings an element of its
-        stream. Costs no more where the window holds more."""
+        """True if the window reports at a time; `arrived`: an element of its stream arrives then.
+        The cost is independent of the size of the content, but for a bisection."""
         policies = self.policies
         if policies is None:
             return False
@@ -75,6 +81,6 @@ class WindowReports:
         return not policies.content_change or held != self.reported
 
     def note(self, time: Micros) -> None:
-        """Note the content at a report of this window."""
+        """Store the positions of the content at a report of this window."""
         if self.policies is not None and self.policies.content_change:
             self.reported = self.content.range_at(time)

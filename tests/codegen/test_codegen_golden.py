@@ -140,6 +140,75 @@ def matcher() -> Callable[..., Any]:
     return compiled_matcher()[0].find
 
 
+ALIKE = """PREFIX : <http://example.org/>
+query P = [ SELECT ?x ?v WHERE { ?x :p ?v } ]
+query Q = [ SELECT ?x ?v WHERE { ?x :r ?v } ]
+rule R# define C = [ dotr_id1 :v ?v ] from P as Now [ FILTER(?v > #) ]
+and last Q as Early [ FILTER(?x = Now.?x && ?v < #) ] within 1 min from Now
+and not P as Missing [ FILTER(?x = Now.?x && ?v > 9) ] within 10 s from Early
+and ?mean = avg(Part.?v) of Q as Part [ FILTER(?x = Now.?x) ] between Early and Now
+if ?mean > #
+with C.?v = Early.?v
+consuming Early
+"""
+"""Rules that differ in constants alone: `#` is one of them."""
+
+BOUNDS = """PREFIX : <http://example.org/>
+query P = [ SELECT ?x ?v WHERE { ?x :p ?v } ]
+query Q = [ SELECT ?x ?v ?w WHERE { ?x :r ?v OPTIONAL { ?x :s ?w } } ]
+rule R define C = [ dotr_id1 :v ?v ; :n ?n ; :w ?w ] from P as Now
+and first 2 Q as Early [ FILTER(?v >= Now.?v && ?v < 20) ] within (1 s, 1 min] from Now
+and last Q as Late [ FILTER(?x IN (Now.?x, Early.?x)) ] within [0, 30 s) from Now
+and not P as Missing within 5 s from Late
+and ?n = count(distinct Part.?w) of Q as Part [ FILTER(?x = Now.?x && ?v > Early.?v) ] within 5 min from Now
+and ?most = max(All.?v) of P as All within 1 h from Now
+if ?n > 1 || ?most > Late.?w
+with C.?v = ?most, C.?n = ?n, C.?w = Late.?w
+"""
+
+DELAYED = """PREFIX : <http://example.org/>
+query P = [ SELECT ?x ?v WHERE { ?x :p ?v } ]
+rule R define C = [ dotr_id1 :n ?n ] from P as Now delayed by 10 s
+and not P as Next [ FILTER(?x = Now.?x) ] within [0, 10 s) from Now
+and ?n = count(*) of P as All within 1 min from Now
+with C.?n = ?n
+"""
+
+
+def grouped(text: str, *numbers: int) -> tuple[RuleGroup, list[int]]:
+    """The only group of rules of a text, which is repeated for each number; and the first consumed set of each rule."""
+    head, rule = text.split("rule", 1)
+    rules = compile_rules([Document("grouped.dotr", head + "".join(f"rule{rule}".replace("#", str(n)) for n in numbers))], {}).rules
+    assert rules
+    (layer,) = lay_out(rules).layers
+    (alike,) = group_rules([(number, placed.rule, placed.ports, ("n", "v", "w")) for number, placed in enumerate(layer.rules)])
+    return alike, list(range(len(numbers)))
+
+
+def matcher_of_rules_alike() -> Callable[..., Any]:
+    """The matcher of three rules with a threshold each."""
+    return compile_matcher(*grouped(ALIKE, 3, 4, 5), Clock()).find
+
+
+def matcher_of_a_rule_that_counts() -> Matcher:
+    """The same with the counts of `run --rules`, for one rule; `find` counts whole anchors."""
+    return compile_matcher(*grouped(ALIKE, 3), Clock(), counted=True)
+
+
+def exact_matcher() -> Callable[..., Any]:
+    """The function with exact limits, for one anchor and one rule."""
+    return compile_matcher(*grouped(ALIKE, 3, 4, 5), Clock()).compile_exact()
+
+
+def matcher_with_bounds() -> Callable[..., Any]:
+    """`first 2`, `IN`, `not`, `count(distinct …)` and `max`."""
+    return compile_matcher(*grouped(BOUNDS, 1), Clock()).find
+
+
+def matcher_of_a_delayed_anchor() -> Callable[..., Any]:
+    return compile_matcher(*grouped(DELAYED, 1), Clock()).find
+
+
 CUT = """PREFIX : <http://example.org/>
 query P = [ SELECT ?x ?v WHERE { ?x :p ?v } ]
 query Q = [ SELECT ?x ?v WHERE { ?x :r ?v } ]
@@ -216,7 +285,7 @@ def template() -> Callable[..., Any]:
     return compile_template(of, ["room"]).instantiate
 
 
-CASES: list[Callable[[], Callable[..., Any]]] = [
+CASES: list[Callable[[], Callable[..., Any] | Matcher]] = [
     join,
     deep_join,
     delta_rule,
@@ -225,6 +294,11 @@ CASES: list[Callable[[], Callable[..., Any]]] = [
     shared_joins,
     shared_joins_counted,
     matcher,
+    matcher_of_rules_alike,
+    matcher_of_a_rule_that_counts,
+    exact_matcher,
+    matcher_with_bounds,
+    matcher_of_a_delayed_anchor,
     stage_that_sends,
     stage_that_ends,
     binding_decoder,
@@ -235,15 +309,16 @@ CASES: list[Callable[[], Callable[..., Any]]] = [
 ]
 
 
-def text_of(case: Callable[[], Callable[..., Any]]) -> str:
-    """The generated text of a case's function."""
+def text_of(case: Callable[[], Callable[..., Any] | Matcher]) -> str:
+    """The generated text of a case's function, or of its matcher."""
     compiled.cache_clear()
     joins._factory.cache_clear()
-    return "".join(linecache.getlines(case().__code__.co_filename))
+    made = case()
+    return made.source if isinstance(made, Matcher) else "".join(linecache.getlines(made.__code__.co_filename))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_generated_code_equals_the_golden_file(case: Callable[[], Callable[..., Any]]) -> None:
+def test_generated_code_equals_the_golden_file(case: Callable[[], Callable[..., Any] | Matcher]) -> None:
     assert text_of(case) == (FOLDER / f"{case.__name__}.txt").read_text(encoding="utf-8")
 
 

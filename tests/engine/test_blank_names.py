@@ -1,4 +1,4 @@
-"""Blank nodes get their names where they leave an instant: in facts, and in what is told of it."""
+"""Blank nodes are named where they leave an instant: in facts and in contradictions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def program(select: str, **further: object) -> CompiledProgram:
         ("SELECT ?a ?n WHERE { ?a :at ?b OPTIONAL { ?b :name ?n } }", True),
     ],
 )
-def test_facts_are_those_of_the_named_instant(select: str, late: bool) -> None:
+def test_facts_equal_those_of_the_named_instant(select: str, late: bool) -> None:
     compiled = program(select)
     assert compiled.stage_one.names_late is late
     closed = close_instant(compiled, 7, ELEMENTS)
@@ -52,18 +52,18 @@ def test_facts_are_those_of_the_named_instant(select: str, late: bool) -> None:
     assert not any(term is not None and "_:i" in term for rows in closed.facts.facts.values() for row in rows for term in row)
 
 
-def test_a_program_without_rules_reads_instants_too() -> None:
+def test_program_without_rules_closes_instants_to_no_facts() -> None:
     assert not close_instant(compile_program(ProgramSpec()), 7, ELEMENTS).facts.facts
 
 
-def test_equal_names_and_strata_see_names() -> None:
+def test_instants_are_named_early_given_same_as_or_negation() -> None:
     for datalog in ("owl:sameAs(?x, ?y) :- :at(?x, ?y) .", ":odd(?x, ?x) :- :at(?x, ?y), NOT :name(?x, ?y) ."):
         assert not program(
             "SELECT ?a WHERE { ?a :at ?b }", datalog=(Document("k.dlog", datalog),), entailment=Entailment.OWL2RL
         ).stage_one.names_late
 
 
-def test_a_contradiction_is_told_with_names() -> None:
+def test_contradiction_has_names_of_blank_nodes() -> None:
     compiled = program("SELECT ?a WHERE { ?a a :C }", entailment=Entailment.OWL2RL)
     disjoint: tuple[Triple, ...] = (("<http://e/C>", "<http://www.w3.org/2002/07/owl#disjointWith>", "<http://e/D>"),)
     both: tuple[Triple, ...] = (("_:0", RDF_TYPE, "<http://e/C>"), ("_:0", RDF_TYPE, "<http://e/D>"))
@@ -71,7 +71,7 @@ def test_a_contradiction_is_told_with_names() -> None:
     assert facts.inconsistencies == compiled.stage_one.evaluate(merge(7, (disjoint, both))).inconsistencies != ()
 
 
-def test_an_instant_inside_and_outside() -> None:
+def test_labels_of_an_unnamed_instant_map_to_the_names_of_its_merge() -> None:
     instant, names = merge_unnamed(7, ELEMENTS)
     assert names is not None
     named = merge(7, ELEMENTS)

@@ -1,4 +1,5 @@
-"""Continuous queries in process give what the page prints: the tests of the brute force, run by the engine."""
+"""Continuous queries in one process: the tests of the oracle, run by the engine; errors of
+programs."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ IN = page.NAMESPACE + "in"
 
 
 def run_engine(spec: ProgramSpec, elements: Sequence[tuple[Micros, str, str]], *, reloaded: bool = False) -> list[Firing]:
-    """The firings of elements: time, stream and Turtle."""
+    """The firings of elements (time, stream, Turtle); `reloaded`: the state is restored after each
+    instant."""
     engine = Engine(compile_program(spec), Clock())
     firings: list[Firing] = []
     for time in sorted({time for time, _, _ in elements}):

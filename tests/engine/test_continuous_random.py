@@ -1,4 +1,4 @@
-"""Random programs of continuous queries and rules give in process what the brute force gives."""
+"""Random programs of continuous queries and rules: the engine agrees with the oracle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ MOST = 400
 
 
 def outputs_of_both(program: ContinuousProgram, *, reloaded: bool) -> tuple[Counter[tuple[object, ...]], Counter[tuple[object, ...]]]:
-    """Events of the brute force and of the engine: time, label, and attributes and graph up to names."""
+    """Events of the oracle and of the engine: time, label, attributes and graph up to blank
+    nodes."""
     query_file, rule_file = Document("q.rspql", program.queries), Document("r.dotr", program.rules)
     queries = compile_continuous([query_file], PREFIXES).checked().queries
     rules = compile_rules([rule_file], PREFIXES, units=events_of(queries))
@@ -74,7 +75,7 @@ def compare(program: ContinuousProgram, *, reloaded: bool) -> None:
 
 @given(continuous_programs())
 @examples(40)
-def test_engine_gives_what_the_brute_force_gives(program: ContinuousProgram) -> None:
+def test_engine_agrees_with_the_oracle(program: ContinuousProgram) -> None:
     compare(program, reloaded=False)
 
 
@@ -86,23 +87,23 @@ def test_engine_continues_from_its_state_after_every_instant(program: Continuous
 
 @given(kept_programs())
 @examples(60)
-def test_kept_solutions_are_those_of_the_brute_force(program: ContinuousProgram) -> None:
+def test_incremental_solutions_agree_with_the_oracle(program: ContinuousProgram) -> None:
     compare(program, reloaded=False)
 
 
 @given(kept_programs())
 @examples(15)
-def test_kept_solutions_are_made_again_after_every_instant(program: ContinuousProgram) -> None:
+def test_incremental_solutions_agree_given_a_restart_after_every_instant(program: ContinuousProgram) -> None:
     compare(program, reloaded=True)
 
 
 @given(joined_programs())
 @examples(40)
-def test_several_default_windows_are_those_of_the_brute_force(program: ContinuousProgram) -> None:
+def test_several_default_windows_agree_with_the_oracle(program: ContinuousProgram) -> None:
     compare(program, reloaded=False)
 
 
 @given(joined_programs())
 @examples(12)
-def test_several_default_windows_are_made_again_after_every_instant(program: ContinuousProgram) -> None:
+def test_several_default_windows_agree_given_a_restart_after_every_instant(program: ContinuousProgram) -> None:
     compare(program, reloaded=True)

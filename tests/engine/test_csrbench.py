@@ -11,7 +11,7 @@ FOLDER = DATA / "csrbench" / "data"
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="the data set is not here")
-def test_queries_give_what_the_brute_force_gives() -> None:
+def test_queries_agree_with_the_brute_force() -> None:
     found = list(differences(FOLDER, most=2))
     assert [(label, origin) for label, origin, agrees, _, _ in found if not agrees] == []
     assert {label for label, _, _, given, _ in found if given} == {f"Q{n} ({kind})" for n in range(1, 8) for kind in ("windows", "changes")}

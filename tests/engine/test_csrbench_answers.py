@@ -1,7 +1,9 @@
-"""CSRBench (Dell'Aglio and others, 2013): answers recorded of three systems are given at an origin that continuous.md, section 13, names.
+"""CSRBench (Dell'Aglio and others, 2013): at the origins of continuous.md, section 13, answers
+equal those recorded of three systems.
 
-A recorded sequence of answers stands here as a digest: of each report in order its answers, sorted, with numbers to nine places. CQELS
-tells one answer at a time; its answers are put together by report. Windows are those of the paper (query 6: five seconds).
+A recorded sequence of answers is written here as a digest: the answers of each report in order,
+sorted, with numbers to nine places. CQELS outputs one answer at a time; its answers are grouped by
+report. Windows are those of the paper (query 6: five seconds).
 """
 
 from __future__ import annotations
@@ -103,5 +105,7 @@ def digest(answers: Iterable[tuple[int, Mapping[str, Term]]]) -> str:
 
 @pytest.mark.parametrize("evaluate", [by_engine, by_brute_force], ids=["engine", "brute force"])
 @pytest.mark.parametrize(("system", "number", "second", "recorded"), RECORDED, ids=[f"{row[0]}-{row[1]}" for row in RECORDED])
-def test_recorded_answers_are_given(system: str, number: int, second: int, recorded: str, evaluate: Callable[[str, int], Answers]) -> None:
+def test_answers_equal_the_recorded_ones(
+    system: str, number: int, second: int, recorded: str, evaluate: Callable[[str, int], Answers]
+) -> None:
     assert digest(evaluate(query(number, cqels=system == "cqels"), second * 1_000_000)) == recorded

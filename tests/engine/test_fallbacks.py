@@ -1,6 +1,5 @@
-"""A fallback hides no fault: tests fail where one runs that they did not ask for; a run counts it,
-tells of it once, and goes on.
-"""
+"""Fallbacks are visible: an unexpected one fails a test; a run counts it, warns once, and
+continues."""
 
 from __future__ import annotations
 
@@ -42,12 +41,12 @@ Break = Callable[[pytest.MonkeyPatch], None]
 
 
 def _once(wrapped: Callable[..., Any], error: Exception) -> Callable[..., Any]:
-    """Raises the first time that it is called."""
-    waiting = [error]
+    """A function that raises an error at its first call."""
+    errors = [error]
 
     def call(*arguments: object) -> Any:
-        if waiting:
-            raise waiting.pop()
+        if errors:
+            raise errors.pop()
         return wrapped(*arguments)
 
     return call
@@ -68,7 +67,7 @@ def together(patch: pytest.MonkeyPatch) -> None:
 
 
 def query(patch: pytest.MonkeyPatch) -> None:
-    """A plan that is evaluated by itself fails once."""
+    """A plan outside join groups fails once."""
 
     def broken(*arguments: object) -> QueryPlan:
         found = plan(*arguments)  # type: ignore[arg-type]
@@ -130,10 +129,10 @@ def test_fallback_gives_the_same_output_and_is_counted_and_reported_once(
     err = capsys.readouterr().err
     assert project.read("out.ndjson") == whole
     assert project.read("dead.ndjson") == ""
-    told = [json.loads(line)["message"] for line in err.splitlines() if '"level"' in line]
-    assert [message.partition(":")[0] for message in told] == ["C401 warning"]
-    assert kind.value in told[0]
-    assert ".py:" in told[0]
+    messages = [json.loads(line)["message"] for line in err.splitlines() if '"level"' in line]
+    assert [message.partition(":")[0] for message in messages] == ["C401 warning"]
+    assert kind.value in messages[0]
+    assert ".py:" in messages[0]
     assert json.loads(err.splitlines()[-1])["fallbacks"] == (5 if kind is FallbackKind.TOGETHER else 1)
 
 
@@ -146,7 +145,7 @@ def test_unexpected_fallback_fails_a_test(project: Project, kind: FallbackKind, 
 
 
 EARLIER = (FallbackKind.TOGETHER, FallbackKind.QUERY)
-"""Kinds whose errors are caught a second time, where instants are evaluated."""
+"""Kinds whose errors are caught once more, by the fallback of the instant."""
 
 
 def test_subprocess_of_a_test_raises_on_fallback(project: Project) -> None:

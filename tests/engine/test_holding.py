@@ -1,5 +1,5 @@
-"""Runs beside each other: what one writes to, no other writes to or removes, and what a killed one
-leaves holds nothing.
+"""Concurrent runs: no run writes to or removes the outputs of another one, and a killed run
+releases its locks.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ def running(project: Project, *options: str) -> Iterator[subprocess.Popen[bytes]
 def test_a_second_run_is_refused(project: Project, options: tuple[str, ...]) -> None:
     with running(project) as first:
         before = project.files()
-        said = project.refused("run", "c.yaml", *options)
-        assert "C216 another run is writing to out.ndjson" in said
-        assert f": pipeline small, process {first.pid} on " in said
+        message = project.refused("run", "c.yaml", *options)
+        assert "C216 another run is writing to out.ndjson" in message
+        assert f": pipeline small, process {first.pid} on " in message
         assert project.files() == before
         assert first.poll() is None
 
 
 def test_run_that_shares_one_output_is_refused(project: Project) -> None:
     with running(project):
-        said = project.refused("run", "c.yaml", "--fresh", "--set", "output.0.path=other.ndjson")
-        assert "c.yaml:8:14: C216 another run is writing to dead.ndjson" in said
+        message = project.refused("run", "c.yaml", "--fresh", "--set", "output.0.path=other.ndjson")
+        assert "c.yaml:8:14: C216 another run is writing to dead.ndjson" in message
         assert not (project.folder / ".other.ndjson.lock").exists()
         (project.folder / "link.ndjson").symlink_to("out.ndjson")
         elsewhere = ("--set", "output.0.path=link.ndjson", "--set", "dead_letter=d.ndjson", "--set", "name=other")
@@ -94,8 +94,8 @@ def test_lock_files_are_removed(project: Project) -> None:
 
 
 def test_a_lock_released_meanwhile_is_acquired_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that opens the file just before its holder removes it has locked a file without a
-    name.
+    """A process that opens the lock file just before its holder removes it locks a file without a
+    name, and must try again.
     """
     target = Target("output", str(tmp_path / "out"))
     first, second, third = OutputLocks(), OutputLocks(), OutputLocks()

@@ -29,31 +29,29 @@ def triples(*texts: str) -> tuple[tuple[str, str, str], ...]:
     return tuple(found)
 
 
-def given(wanted: InstantTriples, instant: tuple[tuple[str, str, str], ...]) -> list[str]:
+def triples_read(read: InstantTriples, instant: tuple[tuple[str, str, str], ...]) -> list[str]:
     knowledge = Knowledge.load(triples("b in c", "r a Room"), parse_datalog(Document("k.dlog", RULES), {}))
-    found = StageOne(knowledge, [], triples=[wanted]).evaluate(merge(7, [instant]))
-    return [
-        " ".join((term or "").rpartition("/")[2].strip("<>").rpartition("#")[2] for term in row) for row in found.triples.get(wanted, ())
-    ]
+    found = StageOne(knowledge, [], triples=[read]).evaluate(merge(7, [instant]))
+    return [" ".join((term or "").rpartition("/")[2].strip("<>").rpartition("#")[2] for term in row) for row in found.triples.get(read, ())]
 
 
-def test_triples_of_the_closure_are_given_without_the_background() -> None:
+def test_triples_of_the_closure_exclude_the_background() -> None:
     instant = triples("x in b", "b in c", "x p y")
-    assert given(InstantTriples(False, None), instant) == ["x in b", "x in c", "x p y"]
-    assert given(InstantTriples(False, frozenset([name("in")])), instant) == ["x in b", "x in c"]
-    assert given(InstantTriples(False, frozenset([name("q")])), instant) == []
+    assert triples_read(InstantTriples(False, None), instant) == ["x in b", "x in c", "x p y"]
+    assert triples_read(InstantTriples(False, frozenset([name("in")])), instant) == ["x in b", "x in c"]
+    assert triples_read(InstantTriples(False, frozenset([name("q")])), instant) == []
 
 
 def test_asserted_triples_are_those_of_the_instant_alone() -> None:
     instant = triples("x p y", "x in b", "b in c", "x in b")
-    assert given(InstantTriples(True, None), instant) == ["x in b", "x p y"]
-    assert given(InstantTriples(True, frozenset([name("p")])), instant) == ["x p y"]
+    assert triples_read(InstantTriples(True, None), instant) == ["x in b", "x p y"]
+    assert triples_read(InstantTriples(True, frozenset([name("p")])), instant) == ["x p y"]
 
 
-def test_what_an_instant_retracts_is_background_all_the_same() -> None:
-    assert given(InstantTriples(False, None), triples("r locked k", "s a Room")) == ["r locked k", "s type Open", "s type Room"]
+def test_retracted_triples_are_excluded_as_background() -> None:
+    assert triples_read(InstantTriples(False, None), triples("r locked k", "s a Room")) == ["r locked k", "s type Open", "s type Room"]
 
 
-def test_no_unit_that_reads_triples_costs_nothing_and_gives_none() -> None:
+def test_instant_has_no_triples_given_no_unit_that_reads_them() -> None:
     knowledge = Knowledge.load((), ())
     assert StageOne(knowledge, []).evaluate(merge(7, [triples("x p y")])).triples == {}

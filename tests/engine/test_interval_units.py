@@ -1,4 +1,5 @@
-"""Units of EP-SPARQL in a program: parts of events, limits, labels of several languages, components."""
+"""Units of EP-SPARQL in a program: parts of events, limits, labels of several languages,
+components."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def shown(firing: Firing) -> str:
 
 
 def run(compiled: CompiledProgram, stream: str) -> tuple[list[str], Engine]:
-    """The events of a stream `1 :a :price 10 | 2 …`, and the engine behind it."""
+    """The events of a stream `1 :a :price 10 | 2 …`, and the engine after the run."""
     engine = Engine(compiled, Clock())
     found: list[str] = []
     for each in map(str.strip, stream.split("|")):
@@ -59,7 +60,7 @@ SUM = """REGISTER STREAM Sum AS CONSTRUCT { [] :n ?m ; :sum ?t } WHERE { ?x :n ?
     BIND(?k + 1 AS ?m) BIND(?s + ?p AS ?t) WITHIN PT1H POLICY RECENT"""
 
 
-def test_a_traced_unit_gives_the_parts_of_its_events() -> None:
+def test_traced_unit_returns_the_parts_of_its_events() -> None:
     compiled = program("REGISTER QUERY Q AS SELECT ?c WHERE { ?c :p ?x } SEQ { { ?c :q ?y } AND { ?c :r ?z } } WITHIN 9 s")
     (placed,) = compiled.layout.units
     run_ = unit_run(placed.unit, UnitContext(compiled.knowledge, (), Clock(), Limits(), 0, traced=True))
@@ -93,7 +94,7 @@ def test_rules_and_units_depend_on_each_other_through_the_past() -> None:
 
 
 @pytest.mark.parametrize("other", ["and not Hot within (0, 3 s] from Note", ""], ids=["in the cycle", "outside"])
-def test_a_rule_in_a_cycle_reads_its_own_label_of_other_rules_too(other: str) -> None:
+def test_rule_in_a_cycle_reads_events_of_its_label_that_other_rules_make(other: str) -> None:
     rules = f"""query Calm = [ SELECT ?y ?k {{ ?y :calm ?k }} ]
         rule A define Fire = [ :x :fired ?n ]
         from Calm and each Fire as Old within 10 s from Calm and not Hot within (0, 1 s] from Calm with Fire.?n = Calm.?k + Old.?n
@@ -117,7 +118,7 @@ def test_a_rule_in_a_cycle_reads_its_own_label_of_other_rules_too(other: str) ->
         ("sameTerm(Rise.?v + 1, 2)", False),
     ],
 )
-def test_an_attribute_that_a_rule_computes_without_fail_is_a_key(assigned: str, is_spread: bool) -> None:
+def test_attribute_of_an_assignment_without_errors_is_a_key(assigned: str, is_spread: bool) -> None:
     """The second rule reads the event of the first one."""
     rules = f"""define Rise = [ ?room :rose ?v ] from Temp = [ SELECT ?room ?v {{ ?room :temp ?v }} ]
         with Rise.?room = Temp.?room, Rise.?v = Temp.?v
@@ -195,7 +196,7 @@ def test_a_limit_is_one_dead_letter_of_the_moment() -> None:
     ("where", "problem"),
     [("EVENT Missing", "E205 nothing makes events Missing"), ("EVENT Q(?z)", "E206 no event Q can have an attribute ?z")],
 )
-def test_events_that_nothing_makes_are_refused(where: str, problem: str) -> None:
+def test_unknown_label_or_attribute_is_refused(where: str, problem: str) -> None:
     units = f"REGISTER QUERY Q AS SELECT ?y WHERE {{ ?x :p ?y }} REGISTER QUERY R AS SELECT * WHERE {where} AND {{ ?x :p ?y }} WITHIN 1 s"
     with pytest.raises(Refused) as refused:
         program(units)
@@ -212,7 +213,7 @@ def test_a_query_of_one_group_has_the_modifiers_of_sparql() -> None:
     assert run(compiled, "1 :a :p 1 , 2 . :b :p 1 | 2 :b :p 3")[0] == ["1 Q n=2 x=a", "2 Q n=1 x=b"]
 
 
-def test_check_tells_what_operators_keep() -> None:
+def test_check_prints_the_state_of_operators() -> None:
     units = """REGISTER QUERY Q AS SELECT ?x WHERE { ?x :p ?y } SEQ { ?x :q ?y } AND { ?x :r ?y } WITHIN 10 s"""
     assert str(state("q.epsparql", program(units).rules, program(units).units)) == (
         "State of q.epsparql, bounded by the longest chain of windows:\n"
@@ -221,7 +222,7 @@ def test_check_tells_what_operators_keep() -> None:
     )
 
 
-def test_a_saved_session_keeps_units_that_mean_the_same(tmp_path: Path) -> None:
+def test_restored_session_keeps_the_state_of_unchanged_units(tmp_path: Path) -> None:
     sum_file, two_file = tmp_path / "sum.epsparql", tmp_path / "two.epsparql"
     sum_file.write_text(PREFIXES + SUM)
     two_file.write_text(PREFIXES + "REGISTER QUERY Two AS SELECT ?p ?q WHERE { ?c :price ?p } SEQ { ?c :price ?q } WITHIN 50 s")

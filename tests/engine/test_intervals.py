@@ -1,4 +1,4 @@
-"""EP-SPARQL in process gives what the page prints: the tests of the brute force, run by the engine."""
+"""EP-SPARQL in one process: the tests of the oracle, run by the engine."""
 
 from __future__ import annotations
 

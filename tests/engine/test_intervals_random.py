@@ -1,4 +1,4 @@
-"""Random programs of EP-SPARQL, rules and shared queries give in process what the brute force gives."""
+"""Random programs of EP-SPARQL, rules and shared queries: the engine agrees with the oracle."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def compare(program: TemporalProgram, *, reloaded: bool) -> None:
 
 @given(temporal_programs())
 @examples(40)
-def test_engine_gives_what_the_brute_force_gives(program: TemporalProgram) -> None:
+def test_engine_agrees_with_the_oracle(program: TemporalProgram) -> None:
     compare(program, reloaded=False)
 
 

@@ -1,4 +1,5 @@
-"""Solutions that are kept are those of full evaluation at every report, for random queries over windows that move."""
+"""Incremental solutions equal those of full evaluation at every report, for random queries over
+moving windows."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 
 from dotr.datalog.background import Knowledge
 from dotr.engine.driver import Engine
-from dotr.engine.kept_solutions import KeptSolutions, SeenGraph
+from dotr.engine.kept_solutions import GraphAtReport, KeptSolutions
 from dotr.engine.program import compile_program
 from dotr.engine.shared_closure import WindowChanges
 from dotr.engine.spec import ProgramSpec
@@ -83,7 +84,8 @@ class WindowAuthor(Author):
 
 
 class MovingGraph:
-    """A window that moves, as its closure tells it, or as one that is closed anew at every report."""
+    """The graph of a moving window: with the changes of its closure (`is_kept`), or without
+    changes."""
 
     def __init__(self, author: WindowAuthor, background: list[Triple], *, is_kept: bool) -> None:
         self._author = author
@@ -93,7 +95,7 @@ class MovingGraph:
         self._is_kept = is_kept
         self._is_new = True
 
-    def move(self) -> SeenGraph:
+    def move(self) -> GraphAtReport:
         """The graph at the next report."""
         source = self._author.random
         for _ in range(source.choice([0, 0, 1, 2, 5])):
@@ -103,18 +105,18 @@ class MovingGraph:
         found = self._closure.advance(self._begin)
         changes = None if self._is_new else WindowChanges(found.began, (), found.ended, False)  # type: ignore[arg-type]
         self._is_new = False
-        background, seen = self._knowledge.background, self._closure.beyond
-        return SeenGraph(seen, background, changes) if self._is_kept else SeenGraph(TripleIndex(seen), background)
+        background, beyond = self._knowledge.background, self._closure.beyond
+        return GraphAtReport(beyond, background, changes) if self._is_kept else GraphAtReport(TripleIndex(beyond), background)
 
 
-def in_full(select: Select, graphs: Mapping[GraphName, SeenGraph]) -> Counter[Row]:
+def in_full(select: Select, graphs: Mapping[GraphName, GraphAtReport]) -> Counter[Row]:
     blocks = {name: Graph(TripleIndex(), TripleIndex(graphs[name].triples)) for name in WINDOWS if name is not None}
     graph = ReportGraph(graphs[None].background, TripleIndex(graphs[None].triples), blocks, [])
     solutions = AlgebraCompiler().compile(select).solutions(graph, EMPTY, EMPTY)
     return Counter(tuple(solution.get(name) for name in select.projection) for solution in solutions)
 
 
-def by_parts(plan: KeptPlan, select: Select, graphs: Mapping[GraphName, SeenGraph]) -> Counter[Row]:
+def by_parts(plan: KeptPlan, select: Select, graphs: Mapping[GraphName, GraphAtReport]) -> Counter[Row]:
     blocks = {name: Graph(TripleIndex(), graphs[name].triples) for name in WINDOWS if name is not None}
     graph = ReportGraph(graphs[None].background, graphs[None].triples, blocks, [])
     return Counter(tuple(each.get(name) for name in select.projection) for each in plan.operator.solutions(graph, EMPTY, EMPTY))
@@ -147,33 +149,33 @@ def check(author: WindowAuthor) -> KeptPlan:
 
 
 @pytest.mark.parametrize("chunk", range(5))
-def test_kept_solutions_of_conjunctions_are_those_of_full_evaluation(chunk: int) -> None:
+def test_incremental_conjunctions_equal_full_evaluation(chunk: int) -> None:
     plans = [check(WindowAuthor(chunk * 1000 + number, monotone=True)) for number in range(40)]
     assert sum(plan.whole is not None for plan in plans) == 40
 
 
 @pytest.mark.parametrize("chunk", range(10))
-def test_kept_parts_of_any_query_give_its_solutions(chunk: int) -> None:
+def test_incremental_parts_of_any_query_equal_full_evaluation(chunk: int) -> None:
     plans = [check(WindowAuthor(chunk * 1000 + number, monotone=False)) for number in range(40)]
     assert sum(plan.whole is not None for plan in plans) > 8
     assert sum(bool(plan.parts) for plan in plans) > 8
 
 
-# --- limits, and errors after which the next report goes on ---
+# --- limits and errors ---
 
 
 def reports(text: str, elements: list[tuple[int, str]], limits: Limits) -> tuple[dict[int, list[str]], list[int]]:
-    """The values of ?x by the second of the report, and the seconds of reports that went over a limit."""
+    """The values of ?x by the second of the report, and the seconds of reports over a limit."""
     engine = Engine(compile_program(ProgramSpec((Document("q.rspql", text),), limits=limits, prefixes={"": "http://e/"})), Clock())
     firings = []
     for second, turtle in elements:
         firings += engine.step(second * 10**6, [FedGraph.on("http://e/in", read_turtle(turtle, {"": "http://e/"}))])[0]
     firings += [firing for moment in engine.finish() for firing in moment]
-    told: dict[int, list[str]] = {}
+    values: dict[int, list[str]] = {}
     for firing in firings:
-        told.setdefault(firing.time // 10**6, []).append(dict(firing.attributes)["x"].removeprefix("<http://e/").removesuffix(">"))
+        values.setdefault(firing.time // 10**6, []).append(dict(firing.attributes)["x"].removeprefix("<http://e/").removesuffix(">"))
     assert {letter.reason for letter in engine.failed} <= {Reason.LIMIT}
-    return {second: sorted(each) for second, each in told.items()}, [(letter.time or 0) // 10**6 for letter in engine.failed]
+    return {second: sorted(each) for second, each in values.items()}, [(letter.time or 0) // 10**6 for letter in engine.failed]
 
 
 IN = "FROM NAMED WINDOW <w> ON :in [RANGE 3s STEP 1s REPORT ON WINDOW CLOSE]"
@@ -181,45 +183,45 @@ ELEMENTS = [(1, ":a :p :b ."), (2, ":b :p :c ."), (3, ":c :p :d . :d :p :e ."), 
 ROWS = replace(LIMITS, rows=3)
 
 
-def test_report_over_the_limit_of_rows_is_a_dead_letter_and_the_next_compares_with_the_last_given() -> None:
-    told, over = reports(f"REGISTER ISTREAM Q AS SELECT ?x {IN} {{ WINDOW <w> {{ ?x :p ?y }} }}", ELEMENTS, ROWS)
+def test_report_over_the_limit_is_a_dead_letter_and_the_next_compares_with_the_last_output() -> None:
+    values, over = reports(f"REGISTER ISTREAM Q AS SELECT ?x {IN} {{ WINDOW <w> {{ ?x :p ?y }} }}", ELEMENTS, ROWS)
     assert over == [3, 4]  # four rows, and again
-    assert told == {1: ["a"], 2: ["b"], 5: ["c", "d", "e"], 7: ["f"]}
-    told, over = reports(f"REGISTER DSTREAM Q AS SELECT ?x {IN} {{ WINDOW <w> {{ ?x :p ?y }} }}", ELEMENTS, ROWS)
+    assert values == {1: ["a"], 2: ["b"], 5: ["c", "d", "e"], 7: ["f"]}
+    values, over = reports(f"REGISTER DSTREAM Q AS SELECT ?x {IN} {{ WINDOW <w> {{ ?x :p ?y }} }}", ELEMENTS, ROWS)
     assert over == [3, 4]
-    assert told == {5: ["a", "b"], 6: ["c", "d"], 7: ["e"], 10: ["f"]}
+    assert values == {5: ["a", "b"], 6: ["c", "d"], 7: ["e"], 10: ["f"]}
 
 
 @pytest.mark.parametrize(
     "where", ["WINDOW <w> { ?x :p ?y } OPTIONAL { WINDOW <w> { ?y :q ?z } }", "WINDOW <w> { ?x :p ?y } WINDOW <w> { ?x ?r ?y }"]
 )
 def test_limit_holds_for_joins_and_for_parts(where: str) -> None:
-    told, over = reports(f"REGISTER ISTREAM Q AS SELECT ?x {IN} {{ {where} }}", ELEMENTS, ROWS)
+    values, over = reports(f"REGISTER ISTREAM Q AS SELECT ?x {IN} {{ {where} }}", ELEMENTS, ROWS)
     assert over == [3, 4]
-    assert told == {1: ["a"], 2: ["b"], 5: ["c", "d", "e"], 7: ["f"]}
+    assert values == {1: ["a"], 2: ["b"], 5: ["c", "d", "e"], 7: ["f"]}
 
 
 def test_limit_of_probes_ends_a_report_with_many_pairs() -> None:
     elements = [(1, " ".join(f":a{n} :p :b ." for n in range(40))), (5, ":a :p :b .")]
     where = "WINDOW <w> { ?x :p ?y } WINDOW <w> { ?z :p ?y } FILTER(?x = ?z)"
-    told, over = reports(f"REGISTER ISTREAM Q AS SELECT ?x {IN} {{ {where} }}", elements, replace(LIMITS, probes=1000))
+    values, over = reports(f"REGISTER ISTREAM Q AS SELECT ?x {IN} {{ {where} }}", elements, replace(LIMITS, probes=1000))
     assert over == [1, 2, 3]
-    assert told == {5: ["a"]}
+    assert values == {5: ["a"]}
 
 
-def test_background_of_a_join_is_looked_up_not_kept() -> None:
-    """Two of a thousand triples are looked at for two readings, so that a small limit is kept."""
+def test_background_of_a_join_is_looked_up_not_stored() -> None:
+    """Only two of a thousand triples are looked up, for two readings, so small limits suffice."""
     background = [(f"<s{number}>", "<in>", f"<r{number}>") for number in range(1000)]
     shows = WindowBlock("<w>", Bgp((TriplePattern(Var("s"), Const("<shows>"), Var("v")),)))
     select = Select(("v", "r"), Join(shows, Bgp((TriplePattern(Var("s"), Const("<in>"), Var("r")),))))
     limits = replace(LIMITS, rows=5, probes=50)
     kept = KeptSolutions(kept_plan(select, {"<w>", None}, limits), limits)
-    known = SeenGraph(TripleIndex(), TripleIndex(background))
+    known = GraphAtReport(TripleIndex(), TripleIndex(background))
     window = TripleIndex([("<s1>", "<shows>", "<v1>"), ("<s7>", "<shows>", "<v7>")])
-    found = kept.update({"<w>": SeenGraph(window), None: known})
+    found = kept.update({"<w>": GraphAtReport(window), None: known})
     assert found is not None
     assert sorted(found.came) == [("<v1>", "<r1>"), ("<v7>", "<r7>")]
-    found = kept.update({"<w>": SeenGraph(TripleIndex([("<s7>", "<shows>", "<v7>")])), None: known})
+    found = kept.update({"<w>": GraphAtReport(TripleIndex([("<s7>", "<shows>", "<v7>")])), None: known})
     assert found is not None
     assert (found.came, found.went, found.is_anew) == ([], [("<v1>", "<r1>")], False)
 
@@ -244,14 +246,15 @@ def test_part_with_many_answers_over_the_background_is_looked_up(monkeypatch: py
 
 
 @pytest.mark.parametrize("chunk", range(5))
-def test_optional_minus_and_exists_are_kept(chunk: int) -> None:
+def test_incremental_optional_minus_and_exists_equal_full_evaluation(chunk: int) -> None:
     """Each of OPTIONAL, MINUS and EXISTS over two random patterns, as a whole."""
     plans = [check(PartnerAuthor(chunk * 1000 + number, monotone=True)) for number in range(40)]
     assert sum(plan.whole is not None for plan in plans) > 30
 
 
 class PartnerAuthor(WindowAuthor):
-    """A generator of queries that are OPTIONAL, MINUS or EXISTS of two patterns, with a condition."""
+    """A generator of queries that are OPTIONAL, MINUS or EXISTS of two patterns, with a
+    condition."""
 
     def pattern(self, depth: int) -> Pattern:
         if depth < self.random.choice([1, 2, 2]):
@@ -268,13 +271,13 @@ class PartnerAuthor(WindowAuthor):
                 return Filter(left, (Exists(inside, self.random.random() < 0.5), *([test] if self.random.random() < 0.2 else [])))
 
 
-def test_nothing_is_kept_after_an_error() -> None:
+def test_state_is_empty_after_an_error() -> None:
     limits = replace(LIMITS, rows=1)
     kept = KeptSolutions(kept_plan(Select(("x",), WindowBlock("<w>", _pattern("x", "y"))), {"<w>"}, limits), limits)
     one, two = TripleIndex([("<a>", "<p>", "<b>")]), TripleIndex([("<a>", "<p>", "<b>"), ("<b>", "<p>", "<b>")])
     with pytest.raises(LimitExceeded):
-        kept.update({"<w>": SeenGraph(two)})
-    found = kept.update({"<w>": SeenGraph(one)})
+        kept.update({"<w>": GraphAtReport(two)})
+    found = kept.update({"<w>": GraphAtReport(one)})
     assert found is not None
     assert (found.came, found.is_anew) == ([("<a>",)], True)
 

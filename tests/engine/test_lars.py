@@ -1,4 +1,5 @@
-"""LARS files in process give what the page prints: the tests of the brute force, run by the engine; and what only an engine does."""
+"""LARS files in one process: the tests of the oracle, run by the engine; limits, sessions and
+state."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def steps(engine: Engine, stream: Sequence[tuple[float, str]], *, reloaded: bool
     return firings + [firing for moment in engine.finish() for firing in moment]
 
 
-def as_told(firings: Sequence[Firing]) -> list[page.Told]:
+def rows_of(firings: Sequence[Firing]) -> list[page.Told]:
     return [(each.time // SECOND, each.event, tuple(page.short(value) for _, value in each.attributes)) for each in firings]
 
 
@@ -55,7 +56,7 @@ def _by_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pyt
         engine = Engine(compiled(text, rules, graphs=graphs), Clock())
         firings = steps(engine, stream, reloaded=request.param == "reloaded")
         assert not engine.failed
-        return as_told(firings)
+        return rows_of(firings)
 
     monkeypatch.setattr(page, "told", told)
 
@@ -68,12 +69,12 @@ PAIRS = (
 
 
 @pytest.mark.parametrize("reloaded", [False, True])
-def test_a_point_over_the_limit_is_as_if_nothing_had_come(reloaded: bool) -> None:
+def test_point_over_the_limit_is_evaluated_without_its_atoms(reloaded: bool) -> None:
     many = " ".join(f":n{n} :p {n} ." for n in range(12))
     stream = [(1, ":a :p 1 . :b :p 1 ."), (2, many), (3, ":c :p 1 ."), (7, "")]
     engine = Engine(compiled(PAIRS, limits=Limits(triples=60)), Clock())
-    found = as_told(steps(engine, stream, reloaded=reloaded))
-    without = as_told(steps(Engine(compiled(PAIRS), Clock()), [stream[0], (2, ""), *stream[2:]]))
+    found = rows_of(steps(engine, stream, reloaded=reloaded))
+    without = rows_of(steps(Engine(compiled(PAIRS), Clock()), [stream[0], (2, ""), *stream[2:]]))
     assert found == without
     (letter,) = engine.failed
     assert (letter.reason, letter.input, letter.file, letter.line, letter.text) == (Reason.LIMIT, "rule a.lars", "a.lars", 1, "a.lars")
@@ -82,7 +83,7 @@ def test_a_point_over_the_limit_is_as_if_nothing_had_come(reloaded: bool) -> Non
 
 
 @pytest.mark.parametrize("reloaded", [False, True])
-def test_runs_and_counts_at_a_point_over_the_limit_are_taken_back(reloaded: bool) -> None:
+def test_runs_and_counts_are_rolled_back_at_a_point_over_the_limit(reloaded: bool) -> None:
     text = PAIRS + (
         " Kept(?x) :- :p(?x, ?v) IN [LAST 2 MATCHING] . REPORT Kept(?x) . REPORT ENDED Kept(?x) AS Left ."
         " Run(?x) :- :p(?x, ?v) ALWAYS IN [1 s] . REPORT Run(?x) ."
@@ -90,9 +91,9 @@ def test_runs_and_counts_at_a_point_over_the_limit_are_taken_back(reloaded: bool
     many = ":a :p 1 . " + " ".join(f":n{n} :p {n} ." for n in range(12))
     stream = [(1, ":a :p 1 . :b :p 1 ."), (2, many), (3, ":a :p 1 ."), (4, ":a :p 1 ."), (7, "")]
     engine = Engine(compiled(text, limits=Limits(triples=90)), Clock())
-    found = as_told(steps(engine, stream, reloaded=reloaded))
+    found = rows_of(steps(engine, stream, reloaded=reloaded))
     assert len(engine.failed) == 1
-    assert found == as_told(steps(Engine(compiled(text), Clock()), [stream[0], (2, ""), *stream[2:]]))
+    assert found == rows_of(steps(Engine(compiled(text), Clock()), [stream[0], (2, ""), *stream[2:]]))
 
 
 # --- sessions ---
@@ -103,15 +104,15 @@ def test_a_session_evaluates_points_up_to_the_time_advanced_to() -> None:
     engine = Engine(compiled(text), Clock())
     assert engine.step(3 * SECOND, [read_turtle(":x :p 1 .", page.PREFIXES)])[0] == []
     assert [firing for moment in engine.advance(9 * SECOND) for firing in moment] == []
-    assert as_told([firing for moment in engine.advance(10 * SECOND) for firing in moment]) == [(10, "Q", (":x",))]
+    assert rows_of([firing for moment in engine.advance(10 * SECOND) for firing in moment]) == [(10, "Q", (":x",))]
     assert engine.step(11 * SECOND, [read_turtle(":y :p 1 .", page.PREFIXES)])[0] == []
-    assert as_told([firing for moment in engine.finish() for firing in moment]) == [(20, "Q", (":y",))]
+    assert rows_of([firing for moment in engine.finish() for firing in moment]) == [(20, "Q", (":y",))]
 
 
 # --- state ---
 
 
-def test_state_holds_what_is_in_reach() -> None:
+def test_size_of_state_is_bounded_by_the_windows() -> None:
     text = "Q(?x) :- :p(?x, ?v) IN [3 s], :q(?x, ?v) AT ?t IN [3 s], :r(?x, ?v) IN [LAST 2 MATCHING] . REPORT Q(?x) ."
     engine = Engine(compiled(text), Clock())
     sizes = []
@@ -121,7 +122,7 @@ def test_state_holds_what_is_in_reach() -> None:
     assert max(sizes[10:]) <= min(sizes[10:]) + 40
 
 
-def test_an_atom_is_written_once_where_its_points_do_not_matter() -> None:
+def test_log_has_only_the_last_point_of_an_atom_given_windows_that_need_no_other() -> None:
     text = "Q(?x) :- :p(?x, ?v) IN [9 s], :p(?x, ?v) IN [4 s], :q(?x, ?v) AT ?t IN [5 s], :q(?x, ?v) IN [9 s] . REPORT Q(?x) ."
     engine = Engine(compiled(text), Clock())
     for k in range(1, 21):
@@ -134,7 +135,7 @@ def test_an_atom_is_written_once_where_its_points_do_not_matter() -> None:
     assert sorted(time for time in run.oldest() if time is not None) == [15 * SECOND, 20 * SECOND, 20 * SECOND]
 
 
-# --- what a file reads, and when it has something to do ---
+# --- reads, and points that are evaluated ---
 
 
 def test_facts_of_shared_queries_absence_and_facts_at_each_point() -> None:
@@ -147,7 +148,7 @@ def test_facts_of_shared_queries_absence_and_facts_at_each_point() -> None:
     Two(?s) :- EVENT A(?s) ALWAYS IN [1 s] . REPORT ALL Two(?s) .
     None_ :- NOT EVENT A(?s) IN [3 s] . REPORT None_ .
     Fixed(:a) . Shown(?x, ?t) :- Fixed(?x) AT ?t IN [1 s] . REPORT Shown(?x, ?t) ."""
-    found = as_told(steps(Engine(compiled(text, rules), Clock()), [(1, ":x :temp 1 ."), (2, ":x :temp 1 ."), (9, "")]))
+    found = rows_of(steps(Engine(compiled(text, rules), Clock()), [(1, ":x :temp 1 ."), (2, ":x :temp 1 ."), (9, "")]))
     assert [each for each in found if each[1] not in ("A", "Shown")] == [
         (1, "Q", (":x", "1")),
         (1, "Two", (":x",)),

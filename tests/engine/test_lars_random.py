@@ -1,4 +1,4 @@
-"""Random programs with LARS files give in process what the brute force gives."""
+"""Random programs with LARS files: the engine agrees with the oracle."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def by_brute_force(program: LarsProgram) -> UnitsResult:
 
 
 def outputs_of_both(program: LarsProgram, *, reloaded: bool) -> tuple[Counter[tuple[object, ...]], Counter[tuple[object, ...]]]:
-    """Events of the brute force and of the engine: time, label, and attributes and graph up to names."""
+    """Events of the oracle and of the engine: time, label, attributes and graph up to blank
+    nodes."""
     expected = by_brute_force(program)
     assume(not expected.decided_by_names and not expected.too_much)
     with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +91,7 @@ def compare(program: LarsProgram, *, reloaded: bool) -> None:
 
 @given(lars_programs())
 @examples(25)
-def test_engine_gives_what_the_brute_force_gives(program: LarsProgram) -> None:
+def test_engine_agrees_with_the_oracle(program: LarsProgram) -> None:
     compare(program, reloaded=False)
 
 

@@ -1,5 +1,5 @@
-"""Limits count work: an instant that goes over one is a dead letter with the query's name, and the
-stream goes on; on both runtimes.
+"""Limits of work, on both runtimes: an instant over a limit is a dead letter with the name of the
+query, and the stream continues.
 """
 
 from __future__ import annotations
@@ -79,9 +79,7 @@ EXPLOSIVE = [
 
 @pytest.mark.parametrize("query", EXPLOSIVE)
 def test_a_query_over_a_limit_is_stopped(query: str) -> None:
-    """Twenty times as much as a query may look at or find, by every way in which one can be
-    evaluated.
-    """
+    """Twenty times the allowed probes or rows, for every way in which queries are evaluated."""
     few, many = crossed(5), crossed(450)
     limits = Limits(rows=10_000, probes=10_000)
     bounded = made(query, limits=limits)
@@ -91,7 +89,7 @@ def test_a_query_over_a_limit_is_stopped(query: str) -> None:
 
 
 FIRST_PARTNER = "SELECT ?x { ?x :a ?v MINUS { ?x :a ?u . ?y :b ?w } }"
-"""A query that looks at 450 pairs a solution, or, since one is enough, at one."""
+"""A query with 450 partners for each solution, of which MINUS needs only the first."""
 
 
 def test_minus_ends_at_the_first_partner() -> None:
@@ -99,8 +97,8 @@ def test_minus_ends_at_the_first_partner() -> None:
 
 
 @pytest.mark.parametrize("query", EXPLOSIVE[:6])
-def test_a_query_over_a_limit_of_the_background_is_stopped(query: str) -> None:
-    """The instant brings little, and the background makes much of it."""
+def test_query_over_a_limit_by_joins_with_the_background_is_stopped(query: str) -> None:
+    """A small instant has many joins with the background."""
     background = [(n(f"y{i}"), n(p), n(o)) for i in range(300) for p, o in (("b", "v0"), ("in", "room"), ("a", "v0"))]
     bounded = made(
         query.replace("?x :in", "?z :seen ?x . ?x :in").replace("?x :a", "?z :seen ?x . ?x :a"),
@@ -118,7 +116,8 @@ ALONE = [*(query for query in EXPLOSIVE if "NOT EXISTS" not in query), FIRST_PAR
 
 @pytest.mark.parametrize("query", ALONE)
 def test_answers_of_the_background_alone_are_limited(query: str) -> None:
-    """A query may look at fifty times as much there as at an instant, and keep ten times as much."""
+    """Over the background a query may have fifty times the probes of an instant, and store ten
+    times the rows."""
     few, many = crossed(29), crossed(450)
     limits = Limits(rows=900, probes=600)
     assert made(query, list(few), limits).static == made(query, list(few)).static
@@ -152,8 +151,8 @@ def test_errors_distinguish_rows_and_probes() -> None:
         made(none, limits=Limits(rows=10, probes=1_000)).answers(found)
 
 
-def test_a_join_that_cannot_explode_counts_nothing() -> None:
-    """One loop over what the instant brings, and look-ups that hold or not."""
+def test_join_of_bounded_cost_has_no_counter() -> None:
+    """The join has one loop over the instant's triples; the rest are look-ups without a loop."""
     writers: list[str] = []
     end = JoinWriter.end
 
@@ -170,9 +169,9 @@ def test_a_join_that_cannot_explode_counts_nothing() -> None:
     assert made("SELECT ?x { ?x :a ?v }").answers(crossed(3)) == made("SELECT ?x { ?x :a ?v }", limits=Limits()).answers(crossed(3))
 
 
-def test_a_group_over_the_limit_is_evaluated_query_by_query() -> None:
-    """Queries that go over a limit together are evaluated apart; only one that does so by itself
-    stops the instant.
+def test_group_over_the_limit_is_evaluated_query_by_query() -> None:
+    """Queries that exceed a limit together are evaluated separately; only a query that exceeds it
+    alone rejects the instant.
     """
     limits = Limits(2_000, 1_000, 3_000)
     texts = [f"PREFIX : <http://e/> SELECT ?x ?y {{ ?x :a ?v . ?y :b ?w FILTER(STR(?x) != '{k}') }}" for k in range(4)]
@@ -181,15 +180,15 @@ def test_a_group_over_the_limit_is_evaluated_query_by_query() -> None:
     (unit,) = join_groups(stage.plans, TripleIndex(), limits)
     with pytest.raises(LimitExceeded):
         unit.evaluate(TripleIndex(), crossed(20), {})
-    asked = stage.evaluate(Instant(0, tuple(crossed(20))))
-    assert {stream: len(rows) for stream, rows in asked.facts.items()} == dict.fromkeys(range(4), 400)
-    asked = stage.evaluate(Instant(0, tuple(crossed(60))))
-    assert (asked.rejected, asked.exceeded, asked.over) == (True, "more than 1,000 rows", (0,))
+    result = stage.evaluate(Instant(0, tuple(crossed(20))))
+    assert {stream: len(rows) for stream, rows in result.facts.items()} == dict.fromkeys(range(4), 400)
+    result = stage.evaluate(Instant(0, tuple(crossed(60))))
+    assert (result.rejected, result.exceeded, result.over) == (True, "more than 1,000 rows", (0,))
 
 
 def test_empty_look_ups_are_counted() -> None:
-    """Each new triple leads to a hub, and each of the hub's members is looked up in vain before the
-    last two loops are come to.
+    """Each new triple joins a hub with many members, and the look-up of each member is empty, so
+    the inner two loops never run.
     """
     chain = "?x :new ?h . ?h :member ?m . ?m :b ?z . ?z :c ?w . ?w :d ?v"
     text = f"PREFIX : <http://e/> SELECT ?x ?v {{ {chain} }}"
@@ -220,12 +219,12 @@ def write_config(more: str) -> None:
 
 
 def write_stream(*instants: tuple[int, int]) -> None:
-    """Elements with so many triples of either predicate."""
+    """Write an element for each (time, number of triples of each predicate)."""
     graphs = [(time, " ".join(f":x{i} :a {i} . :y{i} :b {i} ." for i in range(size))) for time, size in instants]
     Path("a.ndjson").write_text("".join(json.dumps({"time": time, "graph": graph}) + "\n" for time, graph in graphs))
 
 
-def test_the_instant_is_a_dead_letter_and_the_stream_goes_on(folder: Path) -> None:
+def test_instant_over_the_limit_is_a_dead_letter_and_the_stream_continues(folder: Path) -> None:
     write_stream((1, 2), (2, 1), (2, 40), (3, 3))
     events, letters, totals = run_on_both(build(read_config("c.yaml"), fresh=True, on_spark=False))
     assert events == {"1 One": 2, "1 Pairs": 4, "3 One": 3, "3 Pairs": 9}
@@ -234,7 +233,7 @@ def test_the_instant_is_a_dead_letter_and_the_stream_goes_on(folder: Path) -> No
     assert (totals.elements, totals.instants) == (2, 2)
 
 
-def test_the_query_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_dead_letter_has_the_name_of_the_query(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_stream((1, 40))
     run_local(build(read_config("c.yaml"), fresh=True, on_spark=False), lambda totals: None)
     (message,) = caplog.messages
@@ -270,7 +269,7 @@ def test_limits_are_part_of_a_program() -> None:
     assert spec.fingerprint != ProgramSpec().fingerprint
 
 
-def test_session_reports_a_limit_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_session_warns_of_a_limit_and_continues(caplog: pytest.LogCaptureFixture) -> None:
     spec = ProgramSpec(rules=(Document("r.dotr", RULES),), prefixes={"": "http://e/"}, limits=Limits(rows=100))
     session = Session(compile_program(spec))
     assert session.advance(1, " ".join(f":x{i} :a {i} . :y{i} :b {i} ." for i in range(20))) == []
@@ -279,7 +278,7 @@ def test_session_reports_a_limit_and_goes_on(caplog: pytest.LogCaptureFixture) -
 
 
 def test_a_rule_over_its_limit_is_a_dead_letter_on_both_runtimes(folder: Path) -> None:
-    """The anchor alone: other instants, rules and anchors go on."""
+    """Only the anchor fails: other instants, rules and anchors are evaluated."""
     Path("r.dotr").write_text(
         "PREFIX : <http://e/>\nquery A = [ SELECT ?x WHERE { ?x :a ?v } ]\n"
         "rule Many define Many = [ [] :n ?n ] from A and each A as B within [0, 2 s] from A and each A as C within [0, 2 s] from A\n"
@@ -290,9 +289,9 @@ def test_a_rule_over_its_limit_is_a_dead_letter_on_both_runtimes(folder: Path) -
     write_stream((1, 4), (5, 5), (9, 2), (10, 3))
     events, letters, totals = run_on_both(build(read_config("c.yaml"), fresh=True, on_spark=False))
     assert events == {"1 One": 4, "1 Many": 24, "5 One": 5, "9 One": 2, "10 One": 3}
-    told = [json.loads(letter) for letter in letters]
-    assert {(x["reason"], x["input"], x["file"], x["line"], x["text"]) for x in told} == {("limit", "rule Many", "r.dotr", 3, "Many")}
-    assert sorted((x["time"], x["error"].partition("anchor ")[2]) for x in told) == sorted(
+    written = [json.loads(letter) for letter in letters]
+    assert {(x["reason"], x["input"], x["file"], x["line"], x["text"]) for x in written} == {("limit", "rule Many", "r.dotr", 3, "Many")}
+    assert sorted((x["time"], x["error"].partition("anchor ")[2]) for x in written) == sorted(
         (time, f'A {{"x": "<http://e/x{i}>"}}: more than 6 matches of a branch, at the clause each C')
         for time, size in ((5, 5), (10, 3))
         for i in range(size)

@@ -1,4 +1,5 @@
-"""A mapped background counts as one in memory does: the same instants go over the same limits."""
+"""Limits over a mapped background: the same instants exceed the same limits as over one in
+memory."""
 
 from __future__ import annotations
 
@@ -48,25 +49,24 @@ def triples(predicates: Sequence[str]) -> st.SearchStrategy[list[Triple]]:
     return st.lists(st.tuples(*map(st.sampled_from, (NODES, predicates, NODES))), max_size=30, unique=True)
 
 
-def answered(asked: Select, background: TripleIndex, new: TripleIndex, limits: Limits) -> list[list[AnswerRow] | str]:
-    """The rows, or which limit is in the way: of a plan by itself, and of what it has in common
-    with others.
-    """
+def answers_or_limits(query: Select, background: TripleIndex, new: TripleIndex, limits: Limits) -> list[list[AnswerRow] | str]:
+    """The rows of a query, or the limit that is exceeded: evaluated in a join group, and by its
+    plan."""
     try:
-        made = plan(asked, background, limits=limits)
-    except LimitExceeded as error:  # by what the background alone answers
+        made = plan(query, background, limits=limits)
+    except LimitExceeded as error:  # by answers over the background alone
         return [str(error)]
 
-    def together() -> list[AnswerRow]:
+    def by_group() -> list[AnswerRow]:
         found: dict[int, list[AnswerRow]] = {}
         for unit in join_groups([made], background, limits):
             unit.evaluate(background, new, found)
         return found.get(0, [])
 
     answers: list[list[AnswerRow] | str] = []
-    for ask in together, lambda: made.answers(new):
+    for evaluate in by_group, lambda: made.answers(new):
         try:
-            answers.append(sorted(ask(), key=str))
+            answers.append(sorted(evaluate(), key=str))
         except LimitExceeded as error:
             answers.append(str(error))
     return answers
@@ -74,25 +74,25 @@ def answered(asked: Select, background: TripleIndex, new: TripleIndex, limits: L
 
 @examples(100)
 @given(triples(PREDICATES), triples([*PREDICATES, iri("http://e/new")]), st.integers(1, 3), st.data())
-def test_mapped_background_has_the_rows_and_limits_of_memory(
+def test_mapped_background_has_the_rows_and_limits_of_one_in_memory(
     known: list[Triple], instant: list[Triple], long: int, data: st.DataObject
 ) -> None:
-    """Long lists of the background are mapped, and read behind those of the instant."""
+    """Long lists of the background are read from the file, after those of the instant."""
     memory = TripleIndex(known)
     new = TripleIndex(triple for triple in instant if triple not in memory)
     with tempfile.TemporaryDirectory() as folder, patch.multiple(index, _MAX_PROMOTED=0, _LAZY_FROM=long):
         file = mapped(known, folder)
-        for asked in map(select, data.draw(st.lists(st.sampled_from(QUERIES), min_size=1, max_size=3, unique=True))):
+        for query in map(select, data.draw(st.lists(st.sampled_from(QUERIES), min_size=1, max_size=3, unique=True))):
             size = data.draw(st.integers(1, 40))
             for limits in Limits(), Limits(rows=size, probes=3 * size):
-                assert answered(asked, file, new, limits) == answered(asked, memory, new, limits)
+                assert answers_or_limits(query, file, new, limits) == answers_or_limits(query, memory, new, limits)
 
 
 def test_triples_after_a_long_list_are_counted(tmp_path: Path) -> None:
-    """A hundred in the file and two of the instant are a hundred and two."""
+    """A hundred triples of the file and two of the instant count as a hundred and two."""
     known = [(iri(f"http://e/x{number}"), PREDICATES[0], NODES[0]) for number in range(100)]
     new = TripleIndex([(NODES[0], PREDICATES[1], NODES[0]), *((node, PREDICATES[0], NODES[0]) for node in NODES[:2])])
-    asked, lengths = select("?r :b ?y . ?x :a ?y"), list[int]()
+    query, lengths = select("?r :b ?y . ?x :a ?y"), list[int]()
     length = unmade._Concatenation.__len__
 
     def noted(both: unmade._Concatenation[object]) -> int:
@@ -101,9 +101,9 @@ def test_triples_after_a_long_list_are_counted(tmp_path: Path) -> None:
 
     with patch.multiple(index, _MAX_PROMOTED=0), patch.object(unmade._Concatenation, "__len__", noted):
         file = mapped(known, tmp_path)
-        assert len(plan(asked, file, limits=Limits(rows=102, probes=1_000)).answers(new)) == 102
+        assert len(plan(query, file, limits=Limits(rows=102, probes=1_000)).answers(new)) == 102
         assert lengths == [102]
         with pytest.raises(LimitExceeded, match="more than 102 triples and rows looked at"):
-            plan(asked, file, limits=Limits(rows=102, probes=102)).answers(new)
-        assert len(plan(asked, TripleIndex(known), limits=Limits(rows=102, probes=103)).answers(new)) == 102
-        assert len(plan(asked, file, limits=Limits(rows=102, probes=103)).answers(new)) == 102
+            plan(query, file, limits=Limits(rows=102, probes=102)).answers(new)
+        assert len(plan(query, TripleIndex(known), limits=Limits(rows=102, probes=103)).answers(new)) == 102
+        assert len(plan(query, file, limits=Limits(rows=102, probes=103)).answers(new)) == 102

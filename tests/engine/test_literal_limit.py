@@ -34,7 +34,7 @@ def value(text: str, **bound: Term) -> Term | None:
     return result
 
 
-def test_the_default_is_that_of_the_limits() -> None:
+def test_default_of_the_evaluator_is_that_of_limits() -> None:
     assert LIMITS.literal == LONGEST_TEXT
 
 
@@ -68,7 +68,7 @@ def test_a_computed_literal_over_the_limit_is_an_error(just: str, over: str) -> 
     assert value(over) is None
 
 
-def test_group_concat() -> None:
+def test_group_concat_over_the_limit_is_an_error() -> None:
     from dotr.expressions import aggregate
     from dotr.model.algebra import AggregateCall
 
@@ -117,7 +117,7 @@ def program(rules: str, datalog: str = "", **limits: int) -> CompiledProgram:
     return compile_program(ProgramSpec(rules=(Document("a.dotr", rules),), datalog=documents, prefixes=PREFIXES, limits=Limits(**limits)))
 
 
-def test_text_that_doubles_at_each_instant_ends() -> None:
+def test_text_that_doubles_at_each_instant_ends_at_the_limit() -> None:
     session = Session(program(DOUBLING.replace('COALESCE(CONCAT(Before.?x, Before.?x), "none")', "CONCAT(Before.?x, Before.?x)")))
     lengths: list[int | None] = []
     for second in range(1, 40):
@@ -136,7 +136,7 @@ with E.?x = T.?x, E.?y = CONCAT(T.?v, "-")
 """
 
 
-def test_both_stages_and_datalog_keep_the_limit_of_the_program() -> None:
+def test_both_stages_and_datalog_apply_the_limit_of_the_program() -> None:
     datalog = ':w(?s, ?w) :- :v(?s, ?v), BIND(CONCAT(?v, ".") AS ?w) .'
     small, large = Session(program(RULES, datalog, literal=5)), Session(program(RULES, datalog))
     graph = '@prefix : <http://e/> . :s :v "%s" .'

@@ -1,4 +1,5 @@
-"""The parsed program as JSON: all languages, both directions, and no parser in a worker."""
+"""The parsed program as JSON: programs of all languages are restored, and a worker imports no
+parser."""
 
 from __future__ import annotations
 
@@ -48,12 +49,12 @@ def check(program: CompiledProgram) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_case_travels(path: Path) -> None:
+def test_every_case_is_restored_from_json(path: Path) -> None:
     check(load_test(str(path)).program)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_configured_programs_travel(name: str) -> None:
+def test_configured_programs_are_restored_from_json(name: str) -> None:
     check(compile_program(read_config(str(ROOT / "configs" / f"{name}.yaml"), []).program(), CachePolicy(None)))
 
 
@@ -74,7 +75,7 @@ def test_rules_of_an_entailment_are_not_the_program_s_own() -> None:
     assert len(program.own_datalog) == 1 < len(program.closing_rules)
 
 
-def test_every_noun_of_the_model_has_a_written_name() -> None:
+def test_every_type_of_the_model_has_a_written_name() -> None:
     known = set(PROGRAM_CODEC.types)
     nouns = {
         kind
@@ -93,7 +94,7 @@ class Pair(NamedTuple):
     right: object
 
 
-def test_equal_parts_stand_once_and_numbers_keep_their_kind() -> None:
+def test_equal_parts_are_written_once_and_numbers_keep_their_type() -> None:
     codec = ValueCodec({Pair: "pair"})
     value = Pair((1, True, 1.0, None, "1"), Pair((True,), Pair((1,), {"a": (1,)})))
     text = codec.encode(value)
@@ -103,7 +104,7 @@ def test_equal_parts_stand_once_and_numbers_keep_their_kind() -> None:
     assert again.right.right.left is again.right.right.right["a"]
 
 
-def test_a_deep_value_travels() -> None:
+def test_deep_value_is_restored_without_recursion() -> None:
     codec = ValueCodec({Pair: "pair"})
     value: object = Pair(0, "")
     for number in range(20_000):
@@ -117,7 +118,7 @@ def test_a_deep_value_travels() -> None:
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]", '[["pear",1]]', '[["pair",1]]', '[["pair",1,2,3]]', '[["pair",[0],1]]', '[["pair",[-2],1]]', "[1]", "[[]]"]
 )
-def test_other_texts_are_refused(text: str) -> None:
+def test_texts_of_another_form_are_refused(text: str) -> None:
     codec = ValueCodec({Pair: "pair"})
     with pytest.raises(UnknownForm):
         codec.decode(text)
@@ -158,7 +159,8 @@ print(json.dumps([sorted(sys.modules), records]))
 
 
 def imported_by_a_worker(program: CompiledProgram, inputs: Sequence[InputFile] = ()) -> tuple[set[str], list[Any]]:
-    """The modules that a process imports to compile a program and to read inputs, and the elements."""
+    """The modules that a process imports to compile a program and to read inputs, and the
+    elements."""
     pytest.importorskip("pyspark")
     from dotr.runtimes.spark.job import Job
 

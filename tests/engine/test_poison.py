@@ -1,5 +1,5 @@
-"""An element or rule that makes a stage fail is a dead letter after one more try, and nothing else
-fails; the same on both runtimes.
+"""Fault isolation, the same on both runtimes: an element or a rule that makes a stage fail twice is
+a dead letter, and nothing else fails.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dotr.runtimes.spark.task import Task
 pytestmark = [pytest.mark.core, pytest.mark.fallbacks("instant", "query", "rules")]
 
 _RUNS = count()
-"""Workers keep what is compiled for a job, so each run has its own."""
+"""Numbers of runs: workers cache compiled jobs by the name of the run."""
 
 RULES = """
 PREFIX : <http://e/>
@@ -69,8 +69,8 @@ def pipeline() -> Pipeline:
 
 
 def run_like_spark(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Totals]:
-    """The results of Spark's workers and sink, run in this process with two tasks a batch and two
-    buckets.
+    """The results of Spark's workers and sink, run in this process with about one element a batch
+    and two buckets.
     """
     layout = CheckpointLayout("c", "", tuple((f.input, f.delay, f.path) for f in prepared.inputs), 1, 2, 2)
     job = dataclasses.replace(run._job(prepared, layout, 2, (f"{next(_RUNS)}/query", "")), batch=2)
@@ -96,7 +96,7 @@ def run_like_spark(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Tot
 
 
 def run_on_both(prepared: Pipeline) -> tuple[Counter[str], list[str], Totals]:
-    """Events and dead letters, the same on both."""
+    """Events, dead letters and totals, after a check that both runtimes have the same."""
     totals = run_local(prepared, lambda totals: None)
     events = Counter(f"{e['time']} {e['rule']}" for e in map(json.loads, Path("out.ndjson").read_text().splitlines()))
     letters = Path("dead.ndjson").read_text().splitlines()
@@ -122,7 +122,7 @@ def hostile_closure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Knowledge, "close", closing)
 
 
-def test_an_element_that_cannot_be_closed_is_a_dead_letter_and_its_instant_goes_on(folder: Path, hostile_closure: None) -> None:
+def test_element_that_cannot_be_closed_is_left_out_of_its_instant(folder: Path, hostile_closure: None) -> None:
     events, letters, totals = run_on_both(pipeline())
     assert events == {"1 Good": 1, "2 Good": 1, "2 High": 1, "2 Higher": 1, "4 Good": 1, "4 High": 1, "4 Higher": 1}
     assert [json.loads(letter)["line"] for letter in letters] == [3, 4]
@@ -158,8 +158,8 @@ def test_an_element_that_fails_once_is_retried(folder: Path, monkeypatch: pytest
 
 
 def fail_at_value(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> None:
-    """Matchers fail at the value 13: those of a constant in `columns`, or (None) of all rules with
-    a clause.
+    """Make matchers fail at the value 13: those with a constant of `columns`; None: those of all
+    rules with a clause.
     """
 
     def compiled(*arguments: object) -> Matcher:
@@ -182,7 +182,7 @@ def fail_at_value(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> 
     monkeypatch.setattr(operator, "compile_matcher", compiled)
 
 
-def test_a_rule_that_fails_is_named_and_the_others_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_letter_has_the_name_of_a_failed_rule_and_the_others_fire(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected, _, _ = run_on_both(pipeline())
     fail_at_value(monkeypatch, None)
     events, letters, totals = run_on_both(pipeline())

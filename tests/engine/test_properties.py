@@ -1,6 +1,4 @@
-"""Properties of whole programs: the engine agrees with the oracle, for all batches and orders of
-lists.
-"""
+"""Random programs: the engine agrees with the oracle, and the order of lists has no effect."""
 
 from __future__ import annotations
 
@@ -64,8 +62,8 @@ def test_programs_under_entailment_agree_with_the_oracle(text: ProgramText, elem
 @examples(60)
 @given(programs(), streams(), st.randoms(use_true_random=False))
 def test_the_order_of_lists_does_not_matter(text: ProgramText, elements: list[Element], random: Random) -> None:
-    """That of elements, of statements in rule files, of triples and of Datalog rules. Names
-    included.
+    """The order of elements, of statements in rule files, of triples and of Datalog rules has no
+    effect on outputs, fresh names included.
     """
     shown(text, elements)
     shuffled = list(elements)

@@ -35,7 +35,7 @@ def replicated(made: CompiledProgram) -> int:
 
 
 def passing(made: CompiledProgram) -> list[int]:
-    """The values of B from 0 to 9 that come to the buckets, the same to each of three."""
+    """The values of B from 0 to 9 that are delivered, the same to each of three buckets."""
     (layer,) = made.layout.layers
     port = replicated(made)
     stream = layer.ports[port].stream
@@ -48,8 +48,8 @@ def passing(made: CompiledProgram) -> list[int]:
     return [ordinal for ordinal, _ in first]
 
 
-def test_replicated_events_are_those_that_a_reader_may_take() -> None:
-    """Their ordinals are their places among all facts, whatever is left out."""
+def test_replicated_events_satisfy_the_constraints_of_some_role() -> None:
+    """The ordinal of an event is its position among all facts, those included that are dropped."""
     above = "from A and last B [ FILTER(?v > {}) ] within 5 s from A"
     assert passing(program("from A and last B [ FILTER(?v < A.?v) ] within 5 s from A")) == list(range(10))
     assert passing(program(above.format(6))) == [7, 8, 9]
@@ -59,7 +59,7 @@ def test_replicated_events_are_those_that_a_reader_may_take() -> None:
 
 
 @pytest.mark.parametrize("rules", [16, 17])
-def test_of_many_readers_what_all_of_them_imply_is_tested(rules: int) -> None:
+def test_many_roles_are_tested_by_a_condition_that_each_implies(rules: int) -> None:
     bodies = [f"from A and last B [ FILTER(?v > {3 + least % 5} && ?v != {least}) ] within 5 s from A" for least in range(rules)]
     assert passing(program(*bodies)) == list(range(4, 10))
     different = [f"from A and last B [ FILTER(?v {'<>'[least % 2]} {least}) ] within {least + 1} s from A" for least in range(rules)]
@@ -67,7 +67,7 @@ def test_of_many_readers_what_all_of_them_imply_is_tested(rules: int) -> None:
     assert (own_test(made.layout.layers[0], replicated(made)) is None) == (rules > router._MOST_CONDITIONS)
 
 
-def test_spread_anchors_go_by_values_and_time_and_ticks_by_values() -> None:
+def test_anchors_are_spread_by_values_and_time_and_ticks_by_values() -> None:
     (layer,) = program("from A and last B within 5 s from A", "from A").layout.layers
     (by_both,) = (port for port in layer.ports if port.by_time)
     (by_values,) = (port for port in layer.ports if port.spread and not port.by_time)

@@ -1,4 +1,5 @@
-"""Windows of several queries that share a closure see what each would see alone, by the brute force."""
+"""Windows of several queries with one closure: the engine agrees with the oracle, which shares
+none."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from tests.support.strategies_continuous import SECOND, ContinuousProgram
 from tests.support.strategies_shared import shared_programs
 
 
-def test_a_short_window_reports_where_a_long_one_goes_over_the_limit() -> None:
-    """Both share a closure until it goes over the limit; then each has one of its own."""
+def test_short_window_reports_given_a_long_one_over_the_limit() -> None:
+    """Both share a closure until it exceeds the limit; then each has a closure of its own."""
     texts = [
         f"REGISTER RSTREAM <{label}> AS SELECT * FROM NAMED WINDOW <w> ON <http://e/s> [RANGE {width}s STEP 1s] "
         "WHERE { WINDOW <w> { ?x <http://e/p> ?y } }"
@@ -41,19 +42,20 @@ def test_a_short_window_reports_where_a_long_one_goes_over_the_limit() -> None:
 
 @given(shared_programs())
 @examples(40)
-def test_queries_over_one_stream(program: ContinuousProgram) -> None:
+def test_queries_over_one_stream_agree_with_the_oracle(program: ContinuousProgram) -> None:
     compare(program, reloaded=False)
 
 
 @given(shared_programs())
 @examples(10)
-def test_closures_are_made_again_after_every_instant(program: ContinuousProgram) -> None:
+def test_queries_over_one_stream_agree_given_a_restart_after_every_instant(program: ContinuousProgram) -> None:
     compare(program, reloaded=True)
 
 
 @given(shared_programs())
 @examples(10)
-def test_with_little_remembered(program: ContinuousProgram) -> None:
-    """Elements that no window will hold are dropped at once, and views keep one entry of a cell."""
+def test_queries_over_one_stream_agree_given_small_caches(program: ContinuousProgram) -> None:
+    """Pending elements that no window holds are dropped at once, and views compact their received
+    cells at every step."""
     with mock.patch("dotr.engine.shared_closure._MANY_PENDING", 0), mock.patch("dotr.horizons.views._COMPACT_ABOVE", 0):
         compare(program, reloaded=False)

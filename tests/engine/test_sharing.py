@@ -1,4 +1,5 @@
-"""Queries that differ in their filters are evaluated once, and the events stay the same."""
+"""Multi-query optimisation: queries that differ only in filters are evaluated once, with equal
+events."""
 
 from __future__ import annotations
 
@@ -36,12 +37,12 @@ def run(compiled: CompiledProgram) -> list[tuple[object, str, str, str]]:
     return found
 
 
-def test_one_query_for_all_thresholds() -> None:
+def test_queries_that_differ_in_thresholds_are_one_stream() -> None:
     compiled = program(("last", 3, 10), ("last", 5, 4), ("each", 3, 4))
     assert len(compiled.layout.streams) == 2
 
 
-def test_shared_queries_give_the_events_of_unshared_ones() -> None:
+def test_shared_queries_make_the_events_of_separate_ones() -> None:
     rules = [("last", 3, 10), ("last", 5, 4), ("each", 3, 4), ("first", 8, 6)]
     alone = [
         event
@@ -53,7 +54,7 @@ def test_shared_queries_give_the_events_of_unshared_ones() -> None:
     assert {event[1] for event in alone} == {"E0", "E1", "E2", "E3"}
 
 
-def test_labels_of_one_rule_stay_two_types() -> None:
+def test_two_labels_of_one_rule_share_a_stream() -> None:
     text = """PREFIX : <http://e/>
     rule R define E = [ [] :v ?v ; :w ?w ]
     from High = [ SELECT ?v WHERE { ?s :a ?v . FILTER (?v > 5) } ]
@@ -90,7 +91,7 @@ def test_queries_equal_up_to_names_are_one() -> None:
     assert [(e.rule, e.attributes["w"]) for e in found] == [("R", count.format(2)), ("S", count.format(1))]
 
 
-def test_names_in_another_order_give_another_tie_order() -> None:
+def test_equal_queries_with_names_in_another_order_have_their_own_tie_order() -> None:
     query = "query {l} = [ SELECT ?{x} ?{y} WHERE {{ ?{x} :a ?{y} }} ] rule R{l} define E{l} = [ [] a :E ] from {l}\n"
     text = "PREFIX : <http://e/>\n" + query.format(l="P", x="s", y="v") + query.format(l="Q", x="v", y="s")
     compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", text),), prefixes={"": "http://e/"}))
@@ -104,15 +105,15 @@ def test_names_in_another_order_give_another_tie_order() -> None:
 def test_a_shared_prefilter_drops_rows_that_no_rule_accepts() -> None:
     compiled = program(*(("last", low, 10 + low) for low in range(100)))
 
-    def asked(graph: str) -> int:
+    def facts(graph: str) -> int:
         found = compiled.stage_one.evaluate(merge(1, [read_graph(graph, {"": "http://e/"}, 64)]))
         return sum(map(len, found.facts.values()))
 
-    assert [asked(f":s {p} .") for p in (":a 0", ":a 1", ':a "x"', ":b 109", ":b 108.5")] == [0, 1, 0, 0, 1]
+    assert [facts(f":s {p} .") for p in (":a 0", ":a 1", ':a "x"', ":b 109", ":b 108.5")] == [0, 1, 0, 0, 1]
 
 
 def test_equality_conditions_are_not_thresholds() -> None:
-    """Equality conditions are tested for one rule at a time, also those of bound labels and aggregates."""
+    """Equality conditions are tested rule by rule, also those on bound labels and aggregates."""
     text = "PREFIX : <http://e/>\n" + "".join(
         f"""rule R{n} define E{n} = [ [] a :E ] from A = [ SELECT ?v WHERE {{ ?s :a ?v }} ]
         and each B = [ SELECT ?w WHERE {{ ?s :b ?w . FILTER (?w > {n}) }} ] within [0, 5 s] from A
@@ -138,8 +139,8 @@ CONDITIONS = [
 
 
 def test_conditions_without_a_search_are_evaluated_once_for_each_constant() -> None:
-    """Many rules with few constants among them fire as each does alone, in the order of their
-    names; in the anchor and behind `if`.
+    """Many rules with few distinct constants, in the anchor's query or in `if`, make the events of
+    each rule alone, in the order of their names.
     """
     instants = [f':s{n} :v "{v}" ; :w {w} ; :w2 {w2} ; :z "{z}" .' for n, (v, w, w2, z) in enumerate(VALUES)]
 

@@ -58,7 +58,7 @@ TERMS = [term for kind in KINDS for term in kind]
 
 
 def constants(least: int, most: int) -> st.SearchStrategy[list[Term]]:
-    """Of one kind, or of any."""
+    """Lists of constants of one kind of terms, or of all kinds."""
     return st.sampled_from([*KINDS, TERMS]).flatmap(lambda kind: st.lists(st.sampled_from(kind), min_size=least, max_size=most))
 
 
@@ -89,8 +89,8 @@ def test_search_finds_the_rows_that_satisfy_all_conditions(data: st.DataObject) 
         for terms in table
     ]
     for values in data.draw(st.lists(st.tuples(*[st.sampled_from([*TERMS, None])] * 2), min_size=1, max_size=12)):
-        wanted = [number for number, holds in enumerate(each) if all(test(*values) for test in holds)]
-        assert sorted([row[0] for row in find(values) if isinstance(row[0], int)]) == wanted, values
+        expected = [number for number, tests in enumerate(each) if all(test(*values) for test in tests)]
+        assert sorted([row[0] for row in find(values) if isinstance(row[0], int)]) == expected, values
 
 
 CLAUSES = ["last", "first", "each", "last 2", "not", "count", "max", "avg"]
@@ -144,8 +144,8 @@ def skeletons(draw: st.DrawFn, columns: int) -> str:
 
 @st.composite
 def programs(draw: st.DrawFn, pool: Sequence[Term]) -> list[str]:
-    """Rules of one or two skeletons, with constants from the pool, or now and then a column of any
-    other kind.
+    """Rules of one or two skeletons, with constants of the pool; some columns have constants of
+    other kinds.
     """
     columns = 3
     texts = draw(st.lists(skeletons(columns), min_size=1, max_size=2))
@@ -191,7 +191,7 @@ def fired(rules: Sequence[str], stream: Sequence[tuple[int, list[Triple]]], relo
 
 @examples(150)
 @given(worlds(), st.booleans())
-def test_rules_together_fire_as_each_fires_alone(world: tuple[list[str], list[tuple[int, list[Triple]]]], reload: bool) -> None:
+def test_rules_together_make_the_events_of_each_alone(world: tuple[list[str], list[tuple[int, list[Triple]]]], reload: bool) -> None:
     rules, stream = world
     note("\n".join(rules))
     for time, triples in stream:
@@ -202,6 +202,6 @@ def test_rules_together_fire_as_each_fires_alone(world: tuple[list[str], list[tu
     assert fired(rules, stream, reload) == alone
 
 
-def test_kinds_include_every_scale() -> None:
+def test_kinds_of_terms_include_every_ordered_domain() -> None:
     assert {domain_of(term) for term in TERMS} == {None, *OrderedDomain}
     assert any(value != value for value in map(VALUES.__getitem__, TERMS)), "NaN"

@@ -16,16 +16,16 @@ from dotr.datalog import sources
 from dotr.engine import static_answers as answers
 from dotr.languages import datalog
 
-HOUSE: Final = Path(dotr.__file__).parent
+PACKAGE: Final = Path(dotr.__file__).parent
 
 
 def _file(module: str) -> Path | None:
-    path = HOUSE.parent.joinpath(*module.split("."))
+    path = PACKAGE.parent.joinpath(*module.split("."))
     return next((each for each in (path.with_suffix(".py"), path / "__init__.py") if each.is_file()), None)
 
 
 def _imports(path: Path) -> Iterator[Path]:
-    """The files of ours that a module imports, wherever in its text."""
+    """The files of the package that a module imports, at any place of its text."""
     for node in ast.walk(ast.parse(path.read_text())):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -39,16 +39,16 @@ def _imports(path: Path) -> Iterator[Path]:
 
 
 def _reached(*modules: str) -> set[str]:
-    """The modules that some import, directly or not, by their places in the package."""
-    waiting = [path for module in modules if (path := _file(module)) is not None]
-    assert len(waiting) == len(modules)
+    """The modules that some modules import, transitively, as paths within the package."""
+    stack = [path for module in modules if (path := _file(module)) is not None]
+    assert len(stack) == len(modules)
     found: set[Path] = set()
-    while waiting:
-        path = waiting.pop()
+    while stack:
+        path = stack.pop()
         if path not in found:
             found.add(path)
-            waiting += _imports(path)
-    return {path.relative_to(HOUSE).as_posix() for path in found} - {"__init__.py"}
+            stack += _imports(path)
+    return {path.relative_to(PACKAGE).as_posix() for path in found} - {"__init__.py"}
 
 
 def _covered(place: str) -> bool:
@@ -57,13 +57,13 @@ def _covered(place: str) -> bool:
 
 @pytest.mark.parametrize("name", sources.CODE)
 def test_listed_sources_exist(name: str) -> None:
-    path = HOUSE / name
+    path = PACKAGE / name
     assert path.is_file() if path.suffix else any(path.rglob("*.py"))
 
 
 def test_listed_folders_have_code_and_datalog_only() -> None:
     for name in sources.CODE:
-        kinds = {path.suffix for path in (HOUSE / name).rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+        kinds = {path.suffix for path in (PACKAGE / name).rglob("*") if path.is_file() and "__pycache__" not in path.parts}
         assert kinds <= {".py", ".dlog"}
 
 
@@ -79,7 +79,7 @@ def test_code_folders_of_the_background_are_listed() -> None:
 
 def test_store_of_answers_does_not_compute_answers() -> None:
     """The store looks answers up by the text of a query; its callers compute the answers."""
-    own = {path.relative_to(HOUSE).as_posix() for path in _imports(Path(answers.__file__))}
+    own = {path.relative_to(PACKAGE).as_posix() for path in _imports(Path(answers.__file__))}
     assert {place for place in own if not _covered(place)} <= {"__init__.py", "engine/spec.py", "engine/__init__.py"}
 
 

@@ -39,7 +39,7 @@ def expression(text: str) -> Expression:
 
 
 def inside(node: object) -> Iterator[object]:
-    """All that is in a node, by its fields."""
+    """A node and all parts of its fields, recursively."""
     yield node
     if is_dataclass(node):
         yield from inside(tuple(getattr(node, field.name) for field in fields(node)))
@@ -48,11 +48,11 @@ def inside(node: object) -> Iterator[object]:
             yield from inside(part)
 
 
-def test_walk_given_every_kind_of_node_meets_each_variable_and_constant() -> None:
+def test_walk_given_every_kind_of_node_yields_each_variable_and_constant() -> None:
     (rule,) = parse_datalog(Document("", DATALOG), {"": "http://e/"})
     for root in (query(), *rule.body):
-        met = [node for node in walk(root) if isinstance(node, Var | Const | Call)]
-        assert sorted(map(repr, met)) == sorted(repr(node) for node in inside(root) if isinstance(node, Var | Const | Call))
+        walked = [node for node in walk(root) if isinstance(node, Var | Const | Call)]
+        assert sorted(map(repr, walked)) == sorted(repr(node) for node in inside(root) if isinstance(node, Var | Const | Call))
         assert depth(root) == 1 + depth(*children(root))
 
 
@@ -71,7 +71,7 @@ def test_rename_given_other_names_and_back_gives_the_query_itself() -> None:
     assert list(in_scope(there.pattern)) == [names[name] for name in in_scope(query().pattern)]
 
 
-def test_free_variables_given_negation_and_aggregate_leave_out_what_they_bind() -> None:
+def test_free_variables_given_negation_and_aggregate_exclude_bound_ones() -> None:
     (rule,) = parse_datalog(Document("", DATALOG), {"": "http://e/"})
     assert [free_variables(item) for item in rule.body] == [("x", "y"), ("y", "z"), ("y", "x"), ("n",), ("x",)]
 

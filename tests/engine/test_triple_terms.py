@@ -39,7 +39,7 @@ PREFIXES = {"": "http://e/", "rdf": RDF, "xsd": XSD}
 
 
 def term(maker: random.Random, depth: int = 2) -> Term:
-    """A triple term of the small world."""
+    """A random triple term over few nodes, predicates and numbers."""
     value = term(maker, depth - 1) if depth and maker.random() < 0.3 else maker.choice(NODES + NUMBERS)
     made = whole(maker.choice(NODES), maker.choice(PREDICATES), value)
     assert made is not None
@@ -96,13 +96,13 @@ class TermAuthor(Author):
 
 
 @pytest.mark.parametrize("chunk", range(10))
-def test_monotone_queries_are_planned_and_exact(chunk: int) -> None:
+def test_monotone_queries_are_planned_and_agree_with_full_evaluation_and_oracle(chunk: int) -> None:
     planned = [check(TermAuthor(chunk * 1000 + i, monotone=True), 2).is_incremental for i in range(40)]
     assert sum(planned) > 30
 
 
 @pytest.mark.parametrize("chunk", range(10))
-def test_any_query_is_exact(chunk: int) -> None:
+def test_any_query_agrees_with_full_evaluation_and_oracle(chunk: int) -> None:
     for i in range(40):
         check(TermAuthor(chunk * 1000 + i, monotone=False), 2)
 
@@ -138,8 +138,9 @@ def named(node: object) -> Term | None:
 
 @pytest.mark.parametrize("chunk", range(10))
 def test_patterns_match_as_in_pyoxigraph(chunk: int) -> None:
-    """From text: what is written is read as it was meant, too. pyoxigraph keeps numbers by value,
-    so that there are none with zeros; and a blank node of the query is a variable of its own.
+    """Queries are parsed from text, so the parser is tested too. pyoxigraph stores numbers by
+    value, so graphs have no numbers with leading or trailing zeros. Queries have no blank nodes,
+    which would be variables.
     """
     found = 0
     for seed in range(60):
@@ -158,7 +159,7 @@ def test_patterns_match_as_in_pyoxigraph(chunk: int) -> None:
             assert isinstance(answers, QuerySolutions)
             try:
                 expected: Counter[Row] = Counter(tuple(named(answer[name]) for name in query.projection) for answer in answers)
-            except RuntimeError:  # it puts a literal before a predicate, to look the term up
+            except RuntimeError:  # pyoxigraph makes a term with a literal as subject, for a look-up
                 continue
             cut = author.random.randint(0, len(graph))
             known, new = TripleIndex(graph[:cut]), TripleIndex(graph[cut:])

@@ -26,7 +26,8 @@ EX = "http://e/"
 
 
 def test_blank_nodes_in_triple_terms_are_local_to_their_element() -> None:
-    """The same name outside and inside; another element's is another; a text is no name."""
+    """A label has the same name within and outside triple terms, and another name in another
+    element; a literal with the text of a label is unchanged."""
     graph = read_graph('_:x :says <<( _:x :p <<( _:y :p "_:x" )>> )>> . :a :says <<( _:z :p :o )>>, ":b", "<<(" .', {"": "http://e/"}, 64)
     says, p = "<http://e/says>", "<http://e/p>"
     assert graph == (
@@ -143,7 +144,7 @@ def test_row_of_a_table_has_triple_terms(tmp_path: Path) -> None:
     assert part.element.triples == (("_:0", f"<{EX}by>", "_:1"), ("_:1", f"<{EX}of>", "_:0"))
 
 
-def test_state_keys_by_the_value_of_a_triple_term_and_templates_drop_what_is_none(tmp_path: Path) -> None:
+def test_state_is_keyed_by_triple_terms_and_templates_drop_invalid_triples(tmp_path: Path) -> None:
     path = tmp_path / "r.dotr"
     path.write_text(RULES)
     background = tmp_path / "b.ttl"

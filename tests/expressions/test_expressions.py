@@ -1,4 +1,4 @@
-"""SPARQL's operators and functions by the tables of section 17, with cases on which engines differ."""
+"""SPARQL's operators and functions by the tables of section 17, with cases in which engines differ."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_expression_of_constants_has_its_value(text: str, expected: str | None) 
         ('"x"^^:t', None),
     ],
 )
-def test_effective_boolean_value(text: str, expected: bool | None) -> None:
+def test_effective_boolean_value_follows_section_17_2_2(text: str, expected: bool | None) -> None:
     assert value(f"!({text})") == (None if expected is None else str(not expected).lower())
     assert condition(parse(text), [])() is (expected is True)
 
@@ -280,7 +280,7 @@ def test_effective_boolean_value(text: str, expected: bool | None) -> None:
 @pytest.mark.parametrize("right", ["25", "24.9", "3e1", '"25"', '"a"@en', ":a", "?nowhere", "false", '"25"^^:t', "xsd:float(26)"])
 @pytest.mark.parametrize("operator", ["=", "!=", "<", ">", "<=", ">="])
 def test_comparison_is_independent_of_the_form_of_its_sides(left: str, right: str, operator: str) -> None:
-    """Constants, variables and computed values take different paths through the generated code."""
+    """The generated code differs for constants, variables and computed values."""
     a, b = value(left), value(right)
     terms = {"l": evaluator(parse(left), [])(), "r": evaluator(parse(right), [])()}
     answers = {
@@ -372,7 +372,7 @@ def test_average_of_integers_is_exact() -> None:
         ("GROUP_CONCAT", [], ":s"),
     ],
 )
-def test_aggregate_of_terms(function: str, terms: list[str | None], expected: str | None) -> None:
+def test_aggregate_of_terms_has_its_value(function: str, terms: list[str | None], expected: str | None) -> None:
     given = [None if t is None else evaluator(parse(t), [])() for t in terms]
     for order in (given, given[::-1]):
         found = aggregate(AggregateCall(function, False, Var("v")))(order)
@@ -385,7 +385,7 @@ def test_distinct_compares_terms() -> None:
     assert aggregate(AggregateCall("COUNT", True, Var("v")))(terms) == literal("2", XSD + "integer")
 
 
-def test_order_keys_sort_as_order_by() -> None:
+def test_order_keys_sort_in_the_order_of_order_by() -> None:
     ordered: list[Term | None] = [
         None,
         "_:b",

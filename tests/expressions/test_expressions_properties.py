@@ -63,7 +63,7 @@ def apply(function: str, *arguments: Term | None) -> Term | None:
 
 
 @given(st.sampled_from("+-*"), st.one_of(integers, decimals), st.one_of(integers, decimals))
-def test_exact_arithmetic(operator: str, a: int | Decimal, b: int | Decimal) -> None:
+def test_arithmetic_of_integers_and_decimals_is_exact(operator: str, a: int | Decimal, b: int | Decimal) -> None:
     compute: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
         "+": lambda x, y: x + y,
         "-": lambda x, y: x - y,
@@ -92,7 +92,7 @@ def test_quotient_has_eighteen_places(a: int | Decimal, b: int | Decimal) -> Non
 
 
 @given(st.sampled_from("+-*/"), doubles, doubles)
-def test_double_arithmetic(operator: str, a: float, b: float) -> None:
+def test_arithmetic_of_doubles_follows_ieee_754(operator: str, a: float, b: float) -> None:
     found = apply(operator, double(a), double(b))
     assert found is not None
     if operator == "/" and b == 0:
@@ -105,14 +105,14 @@ def test_double_arithmetic(operator: str, a: float, b: float) -> None:
 
 
 @given(doubles)
-def test_canonical_double_reads_back(x: float) -> None:
+def test_canonical_double_has_the_same_value(x: float) -> None:
     value = read(literal(scientific(x), XSD + "double"))
     assert isinstance(value, float)
     assert struct.pack("d", value) == struct.pack("d", x) or (math.isnan(value) and math.isnan(x))
 
 
 @given(st.floats(width=32))
-def test_canonical_float_reads_back(x: float) -> None:
+def test_canonical_float_has_the_same_value(x: float) -> None:
     value = read(single(x))
     text = write(value)
     assert text is not None
@@ -130,7 +130,7 @@ def test_canonical_decimal_is_the_shortest(d: Decimal) -> None:
 
 
 @given(terms)
-def test_canonical_term_reads_back_to_its_value(term: Term) -> None:
+def test_canonical_term_has_the_same_value(term: Term) -> None:
     value: Value = read(term)
     written = write(value)
     assert written is not None
@@ -144,14 +144,14 @@ def test_equal_terms_share_a_key(a: Term, b: Term) -> None:
 
 
 @given(st.lists(terms, max_size=6))
-def test_order_keys_are_total_and_keep_less_than(found: list[Term]) -> None:
+def test_order_keys_are_total_and_consistent_with_less_than(found: list[Term]) -> None:
     ordered = sorted(found, key=order_key)
     backwards = found[::-1]
     backwards.sort(key=order_key)
     assert backwards == ordered
     for i, later in enumerate(ordered):
         for earlier in ordered[:i]:
-            # Promotion to double or float may make unequal numbers equal, and never reverses them.
+            # Promotion to double or float may make unequal numbers equal, but never reverses their order.
             assert apply("<", later, earlier) != literal("true", XSD + "boolean")
 
 

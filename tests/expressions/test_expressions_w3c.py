@@ -46,7 +46,7 @@ ABSENT: Final = (
 Solution: TypeAlias = dict[Variable, Term]
 
 REFUSED: Final = {"bnode01", "bnode02", "now01", "rand01", "struuid01", "uuid01"}
-"""Functions whose values do not depend on the input alone."""
+"""Tests of functions whose values depend on more than the input."""
 
 
 def term_of(node: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
@@ -133,7 +133,7 @@ def solutions(pattern: Pattern, graph: list[Triple]) -> list[Solution]:
             groups: dict[tuple[Term | None, ...], list[Solution]] = {}
             for solution in solutions(inner, graph):
                 groups.setdefault(tuple(value(e, solution) for _, e in keys), []).append(solution)
-            groups = groups or {tuple(None for _ in keys): []}  # agg-empty-group2: nothing at all is one empty group
+            groups = groups or {tuple(None for _ in keys): []}  # agg-empty-group2: no solutions are one empty group
             return [
                 {
                     **{name: t for (name, _), t in zip(keys, key, strict=True) if t is not None},
@@ -189,7 +189,7 @@ def cases() -> Iterator[tuple[str, str, Path, Path, list[Path]]]:
 @pytest.mark.parametrize(
     ("folder", "name", "query", "result", "data"), [pytest.param(*c, id=f"{c[0]}-{c[1]}-{c[3].stem}") for c in cases()]
 )
-def test_w3c(folder: str, name: str, query: Path, result: Path, data: list[Path]) -> None:
+def test_query_has_the_result_of_the_w3c(folder: str, name: str, query: Path, result: Path, data: list[Path]) -> None:
     text = query.read_text(encoding="utf-8")
     ask = "ASK" in text
     if ask:

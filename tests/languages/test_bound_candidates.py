@@ -1,4 +1,4 @@
-"""Negations that the anchor or a chosen event forbids (D315): warned of, and such a rule never fires."""
+"""Negations of the anchor or of a chosen event (D315): they give a warning, and never hold."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def fires(body: str, folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("body", FORBIDDEN.values(), ids=FORBIDDEN)
-def test_negation_of_a_bound_event_is_warned_of_and_never_fires(body: str, tmp_path: Path) -> None:
+def test_negation_of_a_bound_event_gives_a_warning_and_never_fires(body: str, tmp_path: Path) -> None:
     assert warned(body)
     assert not fires(body, tmp_path)
 
 
 @pytest.mark.parametrize("body", POSSIBLE.values(), ids=POSSIBLE)
-def test_negation_that_can_hold_is_not_warned_of(body: str, tmp_path: Path) -> None:
+def test_negation_that_can_hold_gives_no_warning(body: str, tmp_path: Path) -> None:
     assert not warned(body)
     assert fires(body, tmp_path)

@@ -1,4 +1,4 @@
-"""Files of continuous queries: as RSP4J, YASPER, RSP-JS, the W3C group and C-SPARQL write them; every construct; hostile texts."""
+"""Compiler of continuous queries: texts of RSP4J, YASPER, RSP-JS, the W3C group and C-SPARQL; every construct; hostile texts."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def window(spec: str, unit: Unit = Unit.SECOND, relation: str = "RSTREAM") -> Co
     ).windows[0]
 
 
-# --- as other engines write ---
+# --- texts of other engines ---
 
 
-def test_query_of_rsp4j_and_yasper() -> None:
+def test_query_of_rsp4j_and_yasper_is_compiled() -> None:
     query = one("""
         PREFIX c: <http://example.org/color#>
         REGISTER RSTREAM <http://out.example.org/stream> AS
@@ -71,7 +71,7 @@ def test_query_of_rsp4j_and_yasper() -> None:
     assert query.windows[0].policies == CLOSES
 
 
-def test_query_of_rsp_js_with_bare_numbers_and_relative_names() -> None:
+def test_query_of_rsp_js_with_bare_numbers_and_relative_names_is_compiled() -> None:
     query = one("""PREFIX : <https://rsp.js/>
         REGISTER RStream <output> AS
         SELECT (AVG(?v) AS ?average)
@@ -88,7 +88,7 @@ def test_query_of_rsp_js_with_bare_numbers_and_relative_names() -> None:
     assert milliseconds == RangeExtent(10_000, 2_000)
 
 
-def test_query_of_the_w3c_groups_draft() -> None:
+def test_query_of_the_w3c_draft_is_compiled() -> None:
     query = one("""PREFIX e: <http://example.org/>
         REGISTER STREAM e:hot AS
         CONSTRUCT ISTREAM { ?s e:hotterThan ?before }
@@ -105,7 +105,7 @@ def test_query_of_the_w3c_groups_draft() -> None:
     assert query.query.projection == ("s", "value", "before")
 
 
-def test_queries_of_c_sparql() -> None:
+def test_queries_of_c_sparql_are_compiled() -> None:
     query = one("""REGISTER QUERY CarsEntering COMPUTED EVERY 10m AS
         PREFIX t: <http://linkedurbandata.org/traffic#>
         SELECT DISTINCT ?district ?tollgate (COUNT(?car) AS ?passages)
@@ -156,7 +156,7 @@ def test_queries_of_c_sparql() -> None:
         ("LANDMARK STEP 5s LIMIT 1 STARTING AT 1", LandmarkExtent(5 * S, None, 1, start=S)),
     ],
 )
-def test_extent(spec: str, extent: Extent) -> None:
+def test_extent_is_read(spec: str, extent: Extent) -> None:
     assert window(spec).extent == extent
 
 
@@ -174,11 +174,11 @@ def test_extent(spec: str, extent: Extent) -> None:
         ("RANGE 10s REPORT PERIODIC 3s AND ON WINDOW CLOSE", "RSTREAM", ReportPolicies(window_close=True, period=3 * S)),
     ],
 )
-def test_policies(spec: str, relation: str, policies: ReportPolicies) -> None:
+def test_policies_are_read_or_default(spec: str, relation: str, policies: ReportPolicies) -> None:
     assert window(spec, relation=relation).policies == policies
 
 
-def test_windows_beside_one_that_says_report_never_report() -> None:
+def test_window_without_report_beside_one_with_report_never_reports() -> None:
     query = one(
         "REGISTER RSTREAM o AS SELECT ?x FROM NAMED WINDOW <a> ON <s> [RANGE 1s REPORT PERIODIC 1s] FROM NAMED WINDOW <b> ON <s> [NOW]"
         " { WINDOW <a> { ?x ?p ?y } WINDOW <b> { ?x ?p ?y } }"
@@ -195,12 +195,12 @@ def test_windows_beside_one_that_says_report_never_report() -> None:
         ("ENTAILMENT STREAM WITHIN 1 min REPORT PERIODIC 1s", StreamLevel(60 * S), StreamLevel(60 * S)),
     ],
 )
-def test_levels(text: str, block: Level, event: Level) -> None:
+def test_level_is_read_or_default(text: str, block: Level, event: Level) -> None:
     found = window(f"RANGE 10s {text}")
     assert (found.block_level, found.event_level) == (block, event)
 
 
-def test_keywords_mean_nothing_inside_names_strings_and_comments() -> None:
+def test_keyword_inside_name_string_or_comment_is_text() -> None:
     query = one("""PREFIX register: <http://example.org/REGISTER#> # REGISTER QUERY no AS
         REGISTER RSTREAM register:FROM AS SELECT ?where ?window
         FROM NAMED WINDOW register:WINDOW ON STREAM register:STREAM [NOW]
@@ -209,7 +209,7 @@ def test_keywords_mean_nothing_inside_names_strings_and_comments() -> None:
     assert isinstance(query.query.pattern, WindowBlock)
 
 
-def test_prologues_add_up_and_those_behind_as_are_the_statements_own() -> None:
+def test_prologue_applies_to_later_statements_and_behind_as_to_its_own() -> None:
     text = """PREFIX a: <http://a/> REGISTER QUERY one AS PREFIX b: <http://b/> ASK FROM STREAM a:s [NOW] { ?x b:p ?y } ;
         BASE <http://base/> REGISTER QUERY two AS ASK FROM STREAM <s> [NOW] { ?x a:p ?y }
         REGISTER QUERY three AS ASK FROM STREAM a:s [NOW] { ?x b:p ?y }"""
@@ -219,12 +219,12 @@ def test_prologues_add_up_and_those_behind_as_are_the_statements_own() -> None:
     assert len(list(statement_spans(Document("q.rspql", text)))) == 3
 
 
-def test_configuration_prefixes_hold_where_a_file_declares_none() -> None:
+def test_configured_prefixes_are_used_by_files_without_prefixes() -> None:
     assert one("REGISTER QUERY q AS ASK FROM STREAM :s [NOW] { ?x :p ?y }").windows[0].stream == "http://example.org/s"
     assert read("PREFIX a: <http://a/> REGISTER QUERY q AS ASK FROM STREAM :s [NOW] { ?x a:p ?y }").errors
 
 
-def test_patterns_around_windows() -> None:
+def test_patterns_around_windows_are_compiled() -> None:
     query = one("""REGISTER RSTREAM o AS SELECT * FROM NAMED WINDOW <a> ON <s> [NOW] FROM WINDOW ON <t> [NOW] FROM STREAM <t> [RANGE 5s]
         WHERE { WINDOW <a> { ?x :p ?y FILTER(?y > 1) } ?y :q ?z OPTIONAL { WINDOW <a> { ?z :r ?u } }
         FILTER EXISTS { WINDOW <a> { ?z a ?c } } }""")
@@ -237,7 +237,7 @@ def test_patterns_around_windows() -> None:
     assert [each.name for each in query.windows] == ["<a>", None, None]
 
 
-def test_match_and_its_shape() -> None:
+def test_match_is_compiled_to_event_pattern() -> None:
     query = one("""REGISTER RSTREAM o AS SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE 1m]
         { MATCH CONSUMING { FIRST EVENT <w> AT ?t { ?x a :A ; :p ?n FILTER(?n > 2) }
           SEQ recent EVENT <w> { ?x a :B } SEQ (EVENT <w> { [] :q ?x }) } }""")
@@ -255,7 +255,7 @@ def test_match_and_its_shape() -> None:
     assert query.query.pattern == MatchPattern(0, ("t", "x", "n"))
 
 
-def test_construct_and_ask() -> None:
+def test_construct_and_ask_are_compiled() -> None:
     short = one("REGISTER ISTREAM o AS CONSTRUCT FROM STREAM :s [NOW] WHERE { ?x :p [ :q ?y ] }")
     assert isinstance(short.form, ConstructForm)
     assert len(short.form.template.triples) == 2
@@ -269,7 +269,7 @@ def test_construct_and_ask() -> None:
     assert "http://b/x" in str(based.form.template)
 
 
-def test_sub_select_inside_a_window() -> None:
+def test_sub_select_inside_a_window_is_compiled() -> None:
     query = one("REGISTER QUERY o AS SELECT ?n FROM NAMED WINDOW <w> ON <s> [NOW] { WINDOW <w> { SELECT (COUNT(*) AS ?n) { ?x :p ?y } } }")
     assert isinstance(query.query.pattern, WindowBlock)
     assert isinstance(query.query.pattern.pattern, Select)
@@ -346,16 +346,16 @@ PIECES = [
 @given(st.sampled_from(CORPUS), changes(PIECES, 400, 12))
 @examples(150)
 def test_changed_texts_never_raise(text: str, some: list[TextChange]) -> None:
-    """Problems are diagnostics with a place in the text, and a query comes of a text without an error only."""
+    """Problems are diagnostics with a place in the text; without an error there is a query."""
     text = changed(text, some)
     result = read(text)
     check_places(result.diagnostics, text)
     assert result.errors or result.queries
 
 
-def test_queries_do_not_depend_on_what_is_around_them() -> None:
+def test_query_is_independent_of_the_text_around_it() -> None:
     alone, other = one(GOOD), one("\n\n" + GOOD + "\n# end")
-    nowhere = alone.span
+    span = alone.span
     assert replace(
-        other, span=nowhere, label_span=nowhere, windows=tuple(replace(each, span=nowhere, stream_span=nowhere) for each in other.windows)
-    ) == replace(alone, label_span=nowhere, windows=tuple(replace(each, span=nowhere, stream_span=nowhere) for each in alone.windows))
+        other, span=span, label_span=span, windows=tuple(replace(each, span=span, stream_span=span) for each in other.windows)
+    ) == replace(alone, label_span=span, windows=tuple(replace(each, span=span, stream_span=span) for each in alone.windows))

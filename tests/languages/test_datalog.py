@@ -1,4 +1,4 @@
-"""Parser of Datalog files: both notations, terms, and the errors, all of which are reported at once."""
+"""Parser of Datalog files: both notations, terms, and errors, all of which are reported."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_all_problems_are_reported() -> None:
     ]
 
 
-def test_unclosed_bracket_spoils_one_statement() -> None:
+def test_unclosed_bracket_affects_one_statement_only() -> None:
     with pytest.raises(Refused) as refused:
         parse(":A(?x) :- :B(?x), FILTER((?x > 5) .\n:C(:c) .\n:D(:d .\n:E(x:e) .")
     assert [(d.code, d.span and d.span.line_column[0]) for d in refused.value.diagnostics] == [("K208", 1), ("K201", 3), ("K202", 4)]

@@ -1,4 +1,4 @@
-"""Files of EP-SPARQL: the paper's queries, what is temporal and what is plain, F, bounds, what is read now."""
+"""Compiler of EP-SPARQL: the paper's queries, temporal and plain groups, F, bounds, operands."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def bounds(pattern: str) -> list[tuple[str, int | None]]:
     return [(each.operator.value, None if each.bound is None else each.bound // S) for each in found]
 
 
-# --- the paper's six queries, as printed there but for the prefixes of names ---
+# --- the paper's six queries, as printed except for the prefixes of names ---
 
 PAPER = {
     1: """REGISTER QUERY Paper AS SELECT ?company WHERE { ?company :hasStockPrice ?price1 } SEQ { ?company :hasStockPrice ?price2 }
@@ -89,22 +89,22 @@ PAPER = {
 
 
 @pytest.mark.parametrize("number", [2, 3, 4, 6])
-def test_queries_of_the_paper_without_a_bound_parse_and_say_so(number: int) -> None:
+def test_query_of_the_paper_without_a_bound_gives_e201_alone(number: int) -> None:
     assert set(codes(PAPER[number])) == {"E201"}
 
 
 @pytest.mark.parametrize("number", [2, 4, 6])
-def test_queries_of_the_paper_with_a_bound(number: int) -> None:
+def test_query_of_the_paper_with_a_bound_is_compiled(number: int) -> None:
     assert one(f"{PAPER[number]} WITHIN 30 d").label == "Paper"
 
 
-def test_query_1_of_the_paper() -> None:
+def test_query_1_of_the_paper_is_bounded_by_its_duration() -> None:
     unit = one(PAPER[1])
     assert bounds_of(unit) == [("SEQ", 30 * DAY - 1)] * 2
     assert unit.attributes == ("company",)
 
 
-def test_query_3_of_the_paper_with_the_duration_in_the_optional_braces() -> None:
+def test_query_3_of_the_paper_is_bounded_by_the_duration_in_the_optional_braces() -> None:
     text = PAPER[3].replace("?othercompany }", '?othercompany FILTER(getDURATION() < "P15D"^^xsd:duration) }')
     assert bounds_of(one(text)) == [("OPTIONALSEQ", 15 * DAY - 1), ("SEQ", 15 * DAY - 1)]
 
@@ -122,7 +122,7 @@ def test_query_5_of_the_paper_has_a_sub_select_as_its_where() -> None:
     assert codes(PAPER[5].replace("_:aaa :hasCount ?count", "_:aaa :hasCount ?prevcount")) == ["E203"]
 
 
-# --- what is temporal, what is plain ---
+# --- temporal and plain groups ---
 
 
 def test_a_group_without_temporal_words_is_plain() -> None:
@@ -165,7 +165,7 @@ def test_a_group_of_a_union_and_more_is_plain(more: str) -> None:
         ("?x :p << :a :b ?c >>", False),
     ],
 )
-def test_basic_groups(group: str, is_basic: bool) -> None:
+def test_basic_group_is_one_of_triples_alone(group: str, is_basic: bool) -> None:
     pattern = where(f"{{ {group} }} SEQ {{ ?x :p ?y }} WITHIN 5 s")
     assert isinstance(pattern, Chain)
     assert isinstance(pattern.pattern, Combination)
@@ -208,12 +208,12 @@ def test_braces_around_the_whole_where_are_optional() -> None:
         ("PT0.25S", S // 4),
     ],
 )
-def test_lengths_of_within(written: str, length: int) -> None:
+def test_within_has_its_length_in_micros(written: str, length: int) -> None:
     (combination,) = combinations(where(f"{{ ?x :p ?y }} SEQ {{ ?x :q ?y }} WITHIN {written}"))
     assert combination.within == combination.bound == length
 
 
-def test_events() -> None:
+def test_event_is_read_with_its_attributes() -> None:
     pattern = where("EVENT Fire(?room AS ?r, ?n) SEQ EVENT Smoke SEQ EVENT Alarm() WITHIN 5 s")
     reads = [(each.operand, each.now) for each in operand_reads(pattern)]
     assert [(event.label, event.attributes, now) for event, now in reads if isinstance(event, EventRead)] == [
@@ -224,14 +224,14 @@ def test_events() -> None:
     assert one("REGISTER QUERY Q AS SELECT ?x EVENT Fire(?x)").attributes == ("x",)
 
 
-def test_words_of_other_languages_are_names_here() -> None:
+def test_keyword_in_the_place_of_a_label_or_name_is_a_name() -> None:
     assert one('REGISTER QUERY EVENT AS SELECT ?seq WHERE { ?seq :SEQ ?event . FILTER(?event != "SEQ") } # SEQ').label == "EVENT"
 
 
 # --- forms ---
 
 
-def test_select_lines() -> None:
+def test_select_line_has_columns_with_expressions() -> None:
     unit = one("REGISTER QUERY Q AS SELECT DISTINCT ?x (getSTARTTIME() AS ?s) (?s + 1 AS ?t) WHERE { ?x :p ?y }")
     assert isinstance(unit.form, SelectedSolutions)
     assert unit.form.distinct
@@ -260,7 +260,7 @@ def test_a_query_of_one_plain_group_may_have_modifiers() -> None:
 # --- functions, F and filters ---
 
 
-def test_functions_of_a_basic_group_stand_around_its_pattern() -> None:
+def test_functions_of_a_basic_group_are_lifted_around_its_pattern() -> None:
     pattern = where("{ ?x :p ?y BIND(getENDTIME() AS ?e) FILTER(?y > 1 && ?e > 3) }")
     assert isinstance(pattern, Chain)
     assert isinstance(pattern.pattern, InstantGroup)
@@ -271,7 +271,7 @@ def test_functions_of_a_basic_group_stand_around_its_pattern() -> None:
     assert visible_variables(pattern) == ("x", "y", "e")
 
 
-def test_f_is_of_the_braces_of_the_optional_operand() -> None:
+def test_f_is_the_filters_in_the_braces_of_the_optional_operand() -> None:
     pattern = where('{ ?c :rated ?r FILTER(?r > ?p && getDURATION() < "PT5S"^^xsd:duration) } OPTIONALSEQ { ?c :price ?p FILTER(?p > 1) }')
     assert isinstance(pattern, Combination)
     assert len(pattern.condition) == 2
@@ -309,7 +309,7 @@ def test_without_braces_of_its_own_an_optional_operand_has_no_f(optional: str) -
     assert unit.where.pattern.condition == ()
 
 
-def test_filters_of_a_chain_are_split_and_exists_is_of_plain_groups() -> None:
+def test_filters_of_a_chain_are_split_and_exists_remains_in_its_plain_group() -> None:
     pattern = where("{ ?x :p ?y FILTER NOT EXISTS { ?x :q ?y } } SEQ { ?x :r ?z } FILTER(?y < ?z && BOUND(?x)) FILTER BOUND(?y) WITHIN 5 s")
     assert isinstance(pattern, Chain)
     assert len(pattern.filters) == 3
@@ -347,7 +347,7 @@ LIMIT = 'FILTER(getDURATION() <= "PT{}S"^^xsd:duration)'
         (f"{A} AND {B} WITHIN 0 s", [("AND", 0)]),
     ],
 )
-def test_bounds(pattern: str, expected: list[tuple[str, int | None]]) -> None:
+def test_operator_has_the_least_bound_around_it(pattern: str, expected: list[tuple[str, int | None]]) -> None:
     assert bounds(pattern) == expected
 
 
@@ -367,7 +367,7 @@ def test_bounds(pattern: str, expected: list[tuple[str, int | None]]) -> None:
         f"{{ {A} EQUALS {{ {B} SEQ {C} }} }} AND {{ {A} SEQ {B} WITHIN 5 s }}",
     ],
 )
-def test_without_a_bound(pattern: str) -> None:
+def test_operator_without_a_bound_is_an_error(pattern: str) -> None:
     assert set(codes(f"REGISTER QUERY Q AS SELECT * WHERE {pattern}")) == {"E201"}
 
 
@@ -383,14 +383,14 @@ def test_without_a_bound(pattern: str) -> None:
         f"{{ ?x :a ?y {LIMIT.format(0)} }} OPTIONALSEQ {B}",
     ],
 )
-def test_a_bound_that_nothing_meets(pattern: str) -> None:
+def test_unsatisfiable_bound_is_an_error(pattern: str) -> None:
     assert codes(f"REGISTER QUERY Q AS SELECT * WHERE {pattern}") == ["E202"]
 
 
 # --- errors: all of a file ---
 
 
-def test_all_errors_of_a_file_are_told() -> None:
+def test_all_errors_of_a_file_are_reported() -> None:
     text = """REGISTER QUERY One AS SELECT ?a WHERE { ?x :p ?y . { ?x :p ?y } SEQ { ?x foo ?y } WITHIN 5 }
     REGISTER QUERY Two AS CONSTRUCT { ?x :p ?y } WHERE { ?x :p ?y } SEQ { ?x :q ?y }
     REGISTER QUERY Three AS SELECT ?x WHERE { ?x nope:p ?y } SEQ { ?x :p ?y FILTER(now() > 1) } WITHIN 1 s POLICY LAST
@@ -414,11 +414,11 @@ def test_all_errors_of_a_file_are_told() -> None:
         ("REGISTER QUERY Q AS SELECT ?x WHERE { ?x :p ?y BIND(?x AS ?y) }", "Q111"),
     ],
 )
-def test_errors_of_sparql(text: str, code: str) -> None:
+def test_error_of_sparql_has_its_code(text: str, code: str) -> None:
     assert codes(text) == [code]
 
 
-def test_certain_variables() -> None:
+def test_certain_variables_are_those_of_mandatory_operands() -> None:
     pattern = where(f"{{ ?c :rated ?r }} OPTIONALSEQ {{ ?c :price ?p OPTIONAL {{ ?c :name ?n }} }} AND {A} UNION {{ ?x :b ?z }} WITHIN 5 s")
     assert certain_variables(pattern) == {"c", "p", "x"}
     assert isinstance(where("{ ?x :p ?y OPTIONAL { ?y :q ?z } }"), InstantGroup)

@@ -110,7 +110,7 @@ PIECES = [
 @given(st.sampled_from(CORPUS), changes(PIECES, 800, 20))
 @examples(120)
 def test_changed_texts_never_raise(text: str, some: list[TextChange]) -> None:
-    """Problems are diagnostics with a place in the text, and a unit comes of a text without an error only."""
+    """Problems are diagnostics with a place in the text; without an error there is a unit."""
     text = changed(text, some)
     result = read(text)
     check_places(result.diagnostics, text)

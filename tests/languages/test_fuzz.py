@@ -24,7 +24,7 @@ def test_input_depends_on_number_and_seed_only() -> None:
         ("bytes(600 << 20)", "MemoryError: "),
     ],
 )
-def test_other_failure_is_finding(fault: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_of_another_kind_is_a_finding(fault: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOTR_FUZZ_FAULT", fault)
     (found,) = fuzz.findings(range(7, 7 + len(fuzz.PARSERS)), seed=0)
     assert (found.parser, found.what) == ("times", message)

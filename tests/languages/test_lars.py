@@ -1,4 +1,4 @@
-"""Compiler of LARS files: text to nouns, and files in a program."""
+"""Compiler of LARS files: text to `dotr.model.lars`, and files as units of a program."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_body_is_read() -> None:
     assert [len(item.literals) for item in body if isinstance(item, LarsNot)] == [1, 2]
 
 
-def test_statements_may_stand_anywhere() -> None:
+def test_statements_are_read_in_any_order() -> None:
     file = read(
         "REPORT ended :d(?x, ?y) as Gone . :d(?x, ?y) AT ?t :- :p(?x, ?y) AT ?t IN [2 s] . "
         "background :C, :p2 . STREAM asserted . RESOLUTION 2 s ."
@@ -143,18 +143,18 @@ def test_statements_may_stand_anywhere() -> None:
     assert file.rules[0].heads[0].at == "t"
 
 
-def test_defaults() -> None:
+def test_statements_left_out_have_defaults() -> None:
     file = read("Q(?x) :- :on(?x, true) . REPORT Q(?x) .")
     assert (file.resolution, file.asserted, file.background) == (SECOND, False, frozenset())
     assert (file.reports[0].kind, file.reports[0].label, file.reports[0].makes_graphs) == (ReportKind.NEW, "Q", False)
 
 
-def test_own_prefixes_hide_those_of_the_configuration() -> None:
+def test_file_prefixes_hide_configured_prefixes() -> None:
     assert "K202" in codes("PREFIX x: <http://x/> Q(?x) :- :on(?x, true) .")
     assert codes("Q(?x) :- :on(?x, true) . REPORT Q(?x) .") == []
 
 
-def test_all_errors_of_a_file_are_told() -> None:
+def test_all_errors_of_a_file_are_reported() -> None:
     text = """RESOLUTION 0 s .
 Q(?x) :- :on(?x, true) ALWAYS, :p(?x, ?v) IN [5], NOT FILTER(?v > 3) .
 R(?x) :- :on(?y, true) IN [LAST 0], :on(?y, true) IN [3 s, 1 s] .
@@ -163,33 +163,30 @@ REPORT ENDED R(?x) .
     assert codes(text) == ["L203", "L201", "L103", "L213", "L204", "L202", "L222"]
 
 
-def test_errors_that_others_may_cause_wait() -> None:
-    """A relation of a rule that cannot be read is not unknown."""
+def test_relation_of_a_rule_with_a_syntax_error_is_not_reported_as_unknown() -> None:
     assert codes("Q(?x) :- Busy(?x) . Busy(?x) :- :on(?x true) . REPORT Q(?x) .") == ["L101"]
     assert codes("Q(?x) :- :on(?x true) . REPORT Q(?x) .") == ["L101"]
 
 
-def test_heads_of_one_rule_may_lie_in_several_strata() -> None:
+def test_heads_of_one_rule_may_be_in_several_strata() -> None:
     file = read("P(?x), Q(?x) :- :on(?x, true) . Q(?x) :- :off(?x, true), NOT P(?x) . REPORT Q(?x) .")
-    layers = strata(file)
-    assert [
-        sorted({head.atom.relation for each in layer for head in each.heads if isinstance(head.atom, RelationAtom)}) for layer in layers
-    ] == [
-        ["P"],
-        ["Q"],
+    relations = [
+        sorted({head.atom.relation for each in stratum for head in each.heads if isinstance(head.atom, RelationAtom)})
+        for stratum in strata(file)
     ]
+    assert relations == [["P"], ["Q"]]
 
 
 def test_recursion_is_allowed_without_not() -> None:
     assert codes("R(?x, ?y) :- :l(?x, ?y) IN [4 s] . R(?x, ?z) :- R(?x, ?y), :l(?y, ?z) IN [4 s] . REPORT R(?x, ?y) .") == []
 
 
-def test_a_variable_class_reads_all_classes() -> None:
+def test_variable_class_depends_on_all_classes() -> None:
     assert codes(":D(?x) :- :on(?x, true), NOT [?x, a, ?c] . REPORT :D(?x) AS D .") == ["L209"]
     assert codes(":d(?x, true) :- :on(?x, true), NOT [?x, a, ?c] . REPORT :d(?x, true) AS D .") == []
 
 
-def test_background_is_no_recursion() -> None:
+def test_class_of_the_background_is_no_recursion() -> None:
     assert codes("BACKGROUND :C . :D(?x) :- :on(?x, true), NOT :C(?x) . REPORT :D(?x) AS D .") == []
 
 
@@ -207,7 +204,7 @@ def refused(*files: tuple[str, str]) -> list[str]:
 HIGH = "define High = [ [] :of ?s ] from T = [ SELECT ?s WHERE { ?s :high ?v } ] with High.?s = T.?s"
 
 
-def test_labels_and_attributes_of_events_are_known() -> None:
+def test_unknown_label_or_attribute_of_an_event_is_refused() -> None:
     assert refused(("a.lars", "Q(?s) :- EVENT High(?s) . REPORT Q(?s) ."), ("r.dotr", HIGH)) == []
     assert refused(("a.lars", "Q(?s) :- EVENT Hihg(?s) . REPORT Q(?s) ."), ("r.dotr", HIGH)) == ["D205"]
     assert refused(("a.lars", "Q(?s) :- EVENT High(?s, ?t), EVENT Hi(?u) . REPORT Q(?s) ."), ("r.dotr", HIGH)) == ["D205", "D207"]
@@ -217,7 +214,7 @@ def test_labels_and_attributes_of_events_are_known() -> None:
     )
 
 
-def test_labels_are_one_space() -> None:
+def test_label_of_two_units_is_refused() -> None:
     file = "Q(?s) :- :on(?s, true) . REPORT Q(?s) AS High ."
     assert refused(("a.lars", file), ("r.dotr", HIGH)) == ["D222"]
     assert refused(("a.lars", file), ("b.lars", file)) == ["D222"]
@@ -228,7 +225,7 @@ def test_labels_are_one_space() -> None:
     assert refused(("a.lars", relation), ("r.dotr", HIGH)) == []
 
 
-def test_a_file_is_in_no_cycle() -> None:
+def test_cycle_through_a_file_is_refused() -> None:
     own = "Q(?s) :- EVENT Q(?s) IN [1 s, 5 s] . REPORT Q(?s) ."
     assert refused(("a.lars", own)) == ["D404"]
     one = "Q(?s) :- EVENT R(?s) IN [1 s, 5 s] . REPORT Q(?s) ."
@@ -237,14 +234,14 @@ def test_a_file_is_in_no_cycle() -> None:
     assert refused(("a.lars", one), ("r.dotr", past)) == ["D404"]
 
 
-def test_a_shared_query_that_a_file_reads_is_used() -> None:
+def test_shared_query_read_by_a_file_is_used() -> None:
     rules = "query Near = [ SELECT ?s WHERE { ?s :near ?o } ] " + HIGH
     files = (Document("a.lars", "Q(?s) :- EVENT Near(?s) . REPORT Q(?s) ."), Document("r.dotr", rules))
     assert "D220" not in [each.code for each in compile_program(ProgramSpec(files, prefixes=PREFIXES)).warnings]
     assert "D220" in [each.code for each in compile_program(ProgramSpec(files[1:], prefixes=PREFIXES)).warnings]
 
 
-def test_one_partition_is_warned_of_and_may_be_allowed() -> None:
+def test_single_partition_gives_a_warning_that_can_be_allowed() -> None:
     text = "Q(?x, ?y) :- :on(?x, true), :on(?y, true) . REPORT Q(?x, ?y) ."
     spec = ProgramSpec((Document("a.lars", text),), prefixes=PREFIXES)
     assert [each.code for each in compile_program(spec).warnings] == ["L404"]

@@ -1,4 +1,4 @@
-"""Patterns for names: those of ASCII texts match what those of all texts do."""
+"""Patterns of names: those of ASCII texts and those of all texts match the same in ASCII texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings for conditions that can never hold, compared with the oracle on random conditions."""
+"""Warnings of conditions that never hold, compared with the oracle on random conditions."""
 
 from __future__ import annotations
 
@@ -150,16 +150,18 @@ SUITABLE = {
 @pytest.mark.parametrize("function", [name for name in ACCEPTED_KINDS if name != "!"])
 def test_argument_outside_accepted_kinds_is_error(function: str) -> None:
     """An argument of another kind is an error for all values of the other arguments."""
-    takes = ACCEPTED_KINDS[function]
-    width = 1 if function.startswith("UNARY") else 2 if not function[0].isalpha() and function[0] != "<" else FUNCTIONS[function].least or 1
-    for place in range(width):
+    accepted = ACCEPTED_KINDS[function]
+    arity = 1 if function.startswith("UNARY") else 2 if not function[0].isalpha() and function[0] != "<" else FUNCTIONS[function].least or 1
+    for position in range(arity):
         others = [
-            [SUITABLE[kind] for kind in SUITABLE if kind in takes[min(other, len(takes) - 1)]] for other in range(width) if other != place
+            [SUITABLE[kind] for kind in SUITABLE if kind in accepted[min(other, len(accepted) - 1)]]
+            for other in range(arity)
+            if other != position
         ]
-        for kind in set(TermKind) - takes[min(place, len(takes) - 1)]:
+        for kind in set(TermKind) - accepted[min(position, len(accepted) - 1)]:
             for term in KINDS[kind]:
                 for rest in itertools.product(*others):
-                    arguments = [*rest[:place], term, *rest[place:]]
+                    arguments = [*rest[:position], term, *rest[position:]]
                     assert evaluator(Call(function, tuple(map(Const, arguments))), ())() is None, (function, arguments)
 
 
@@ -209,7 +211,7 @@ def test_argument_outside_accepted_kinds_is_error(function: str) -> None:
 def test_rule_has_warnings(text: str, warnings: list[str]) -> None:
     query = "query A = [ SELECT ?s ?v ?w { ?s :a ?v ; :b ?w } ]"
     found = compile_rules([Document("x.dotr", f"{query} define E = [ [] a :E ] from A {text}")], {"": "http://example.org/"})
-    assert [d.code for d in found.diagnostics if d.code != RuleCode.UNTIED] == warnings  # most of these clauses are not tied
+    assert [d.code for d in found.diagnostics if d.code != RuleCode.UNTIED] == warnings  # most of these clauses are uncorrelated
 
 
 def test_kinds_propagate_between_events() -> None:

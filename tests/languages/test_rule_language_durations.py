@@ -144,7 +144,7 @@ def test_period_and_delay_are_microseconds(text: str, micros: int) -> None:
 @pytest.mark.parametrize(
     ("text", "micros"), [("PT5M", 300_000_000), ("P1D", 86_400_000_000), ("PT0.25S", 250_000), ("P1DT12H", 129_600_000_000)]
 )
-def test_lexical_form_stands_as_it_is(text: str, micros: int) -> None:
+def test_lexical_form_without_quotes_is_read(text: str, micros: int) -> None:
     assert bounds(text, f'"{text}"^^xsd:duration', f'"{text}"^^xsd:dayTimeDuration', f"[0, {text}]") == [
         (1, micros),
         (1, micros),
@@ -154,7 +154,7 @@ def test_lexical_form_stands_as_it_is(text: str, micros: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["P1M", "P1Y"])
-def test_months_and_years_are_refused_as_they_stand(text: str) -> None:
+def test_lexical_form_without_quotes_of_months_or_years_is_refused(text: str) -> None:
     (problem,) = rules("A", f"and each A as B within {text} from A").errors
     assert (problem.code, problem.message) == (RuleCode.NO_DURATION, "years and months have no fixed length")
     assert problem.span is not None

@@ -1,7 +1,7 @@
 """Every operator and function of SPARQL 1.1 through a rule file: in `with`, `if` and constraints.
 
-The values are those of the examples in the recommendation (section 17), and in XPath where the
-recommendation refers to XPath.
+The values are those of the examples in the recommendation (section 17), and those of XPath where
+the recommendation refers to XPath.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from dotr.expressions.functions import FUNCTIONS
 from dotr.model.places import Document
 from dotr.model.terms import XSD
 
-SOME: Final = 25
+CHUNK: Final = 25
+"""Number of conditions tested in one rule."""
 PREFIXES: Final = {"": "http://example.org/", "xsd": XSD}
 GRAPH: Final = """
 @prefix : <http://example.org/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
@@ -130,7 +131,7 @@ ROWS: Final[list[tuple[str, str | None]]] = [
     ("isBlank($s)", "false"),
     ("isLiteral($two)", "true"),
     ("isLiteral($link)", "false"),
-    # Triple terms (SPARQL 1.2, 17.3, 17.4.3 and 17.4.6): equal where their parts are; they have no order and no text.
+    # Triple terms (SPARQL 1.2, 17.3, 17.4.3 and 17.4.6): equal if their parts are equal; without order and text.
     ("isTRIPLE($term)", "true"),
     ("isTriple(SUBJECT($term))", "false"),
     ("isTRIPLE($foo)", "false"),
@@ -289,7 +290,7 @@ ROWS: Final[list[tuple[str, str | None]]] = [
     ("YEAR($two)", None),
     ("$later - $utc", '"P414DT9H14M46.185S"^^xsd:dayTimeDuration'),
     ("$utc + $day", '"2011-01-11T14:45:13.815Z"^^xsd:dateTime'),
-    # Hashes (17.4.6): of "abc", as the algorithms' own standards have them.
+    # Hashes (17.4.6): of "abc", from the standards of the algorithms.
     ("MD5('abc')", "'900150983cd24fb0d6963f7d28e17f72'"),
     ("SHA1('abc')", "'a9993e364706816aba3e25717850c26c9cd0d89d'"),
     ("SHA256('abc')", "'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'"),
@@ -340,8 +341,12 @@ def test_assignment_has_value_of_row() -> None:
     values = ", ".join(f"E.?x{number} = {written(expression)}" for number, (expression, _) in enumerate(ROWS))
     expected = ", ".join(f"E.?x{number} = {value}" for number, (_, value) in enumerate(ROWS) if value is not None)
     found = fired(f"{QUERY} rule Found define E = [ [] a :E ] from A with {values}")["Found"]
-    wanted = fired(f"{QUERY} rule Wanted define E = [ [] a :E ] from A with {expected}")["Wanted"]
-    wrong = [(row, found.get(f"x{n}"), wanted.get(f"x{n}")) for n, row in enumerate(ROWS) if found.get(f"x{n}") != wanted.get(f"x{n}")]
+    values_of_rows = fired(f"{QUERY} rule Expected define E = [ [] a :E ] from A with {expected}")["Expected"]
+    wrong = [
+        (row, found.get(f"x{n}"), values_of_rows.get(f"x{n}"))
+        for n, row in enumerate(ROWS)
+        if found.get(f"x{n}") != values_of_rows.get(f"x{n}")
+    ]
     assert wrong == []
 
 
@@ -356,13 +361,13 @@ def conditions() -> list[str]:
 
 
 def failing(rules: Callable[[int, str], str]) -> list[tuple[str, str | None]]:
-    """The rows of which the condition fails in a rule.
+    """The rows whose condition fails in a rule.
 
-    Many conditions are tested in one rule, and each alone if that rule fails.
+    Conditions are tested in chunks, one rule each; those of a chunk that fails are tested alone.
     """
-    chunks = [conditions()[start : start + SOME] for start in range(0, len(ROWS), SOME)]
+    chunks = [conditions()[start : start + CHUNK] for start in range(0, len(ROWS), CHUNK)]
     found = fired(QUERY + "\n".join(rules(number, " && ".join(chunk)) for number, chunk in enumerate(chunks)))
-    suspects = [n for n in range(len(ROWS)) if f"R{n // SOME}" not in found]
+    suspects = [n for n in range(len(ROWS)) if f"R{n // CHUNK}" not in found]
     found = fired(QUERY + "\n".join(rules(n, conditions()[n]) for n in suspects)) if suspects else {}
     return [ROWS[n] for n in suspects if f"R{n}" not in found]
 

@@ -1,4 +1,4 @@
-"""Warnings for cross products in queries."""
+"""Warnings of cross products in queries."""
 
 from __future__ import annotations
 

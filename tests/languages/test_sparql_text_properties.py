@@ -1,6 +1,6 @@
-"""Random expressions as text, as authors write them: precedence without parentheses, signs beside signs, numbers in all their forms.
+"""Random expressions as text: precedence without parentheses, signs beside signs, numbers in all forms.
 
-Judges: pyoxigraph, rdflib, and `_Plain`, which parses by precedence and computes as it reads. Where two of them agree, so must we.
+References: pyoxigraph, rdflib, and `_Plain`, an evaluator by recursive descent. A value on which two of them agree is the expected one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PROLOGUE: Final = f"PREFIX : <http://e/> PREFIX xsd: <{_XSD}> PREFIX a.b: <http:
 DATA: Final = (("<http://e/s>", "<http://e/p>", f'"2"^^<{_XSD}integer>'), ("<http://e/s>", "<http://e/q>", '"a b"'))
 BOUND: Final = {"?i": "3", "?n": "-2", "?d": "0.5", "?e": "1e0", "?t": '"ab"', "?b": "true", "?u": "UNDEF"}
 
-# --- what is written ---
+# --- random texts ---
 
 UNSIGNED: Final = ("0", "1", "2", "10", "007", "1.0", "0.5", ".5", "2.50", "1e0", "1.e0", "1.5E1", ".5e+1", "2E-1")
 STRINGS: Final = (
@@ -123,7 +123,7 @@ def text(draw: Draw, depth: int) -> str:
 
 
 def compared(draw: Draw, depth: int) -> str:
-    """A comparison of numbers or of texts; SPARQL leaves other comparisons to extensions."""
+    """A comparison of numbers or of texts; other comparisons are extensions of SPARQL."""
     kind = draw(st.integers(0, 5))
     operator = f"{one(draw, (' ', chr(10)))}{one(draw, ('=', '!=', '<', '>', '<=', '>='))} "
     match kind:
@@ -177,7 +177,7 @@ def query(expression: str, place: str) -> str:
             return f"SELECT (true AS ?r) WHERE {{ {values} FILTER({expression}) }}"
 
 
-# --- ours ---
+# --- value of dotr ---
 
 
 def of_term(term: Term | None) -> Value:
@@ -201,14 +201,14 @@ def of_term(term: Term | None) -> Value:
             return "term", term
 
 
-def ours(text: str) -> Value:
+def by_dotr(text: str) -> Value:
     whole = PROLOGUE + text
     select = parse_select(Span(Document("q", whole), 0, len(whole)), {})
     rows = evaluate(select, TripleIndex(), TripleIndex(DATA))
     return of_term(rows[0][0]) if rows else ("none", None)
 
 
-# --- the judges ---
+# --- reference values ---
 
 _STORE: Final = pyoxigraph.Store()
 _GRAPH: Final = rdflib.Graph()
@@ -242,11 +242,11 @@ _TOKEN: Final = re.compile(
 
 
 class _Error(Exception):
-    """SPARQL's error."""
+    """Raised where the value of an expression is an error."""
 
 
-class _Unjudged(Exception):
-    """A construct that this judge does not support."""
+class _Unsupported(Exception):
+    """Raised for a construct that `_Plain` does not support."""
 
 
 class _Plain:
@@ -269,10 +269,10 @@ class _Plain:
         except _Error:
             value = None
         if self.peek().strip():
-            raise _Unjudged(self.peek())
+            raise _Unsupported(self.peek())
         return value
 
-    # Each gives a function, so that what an `||` does not need may err.
+    # Each returns a function, so that an operand that `||` does not need may err.
 
     def either(self) -> Callable[[], Value]:
         return self.logical("||", self.both, True)
@@ -349,7 +349,7 @@ class _Plain:
             raise _Error
         numeric = ("integer", "decimal", "double")
         if not ((a[0] in numeric and b[0] in numeric) or (a[0] == b[0] and a[0] in ("string", "boolean"))):
-            raise _Unjudged(operator)
+            raise _Unsupported(operator)
         x, y = (float(v) if "double" in (a[0], b[0]) else v for v in (a[1], b[1]))  # type: ignore[arg-type]
         results = {"=": x == y, "!=": x != y, "<": x < y, ">": x > y, "<=": x <= y, ">=": x >= y}  # type: ignore[operator]
         return "boolean", results[operator]
@@ -380,7 +380,7 @@ class _Plain:
         x, y = make(a[1]), make(b[1])
         if operator == "/" and not y:
             if kind == "double":
-                raise _Unjudged("a quotient by 0")
+                raise _Unsupported("a quotient by 0")
             raise _Error
         value = x + y if operator == "+" else x - y if operator == "-" else x * y if operator == "*" else x / y
         return kind, value
@@ -390,7 +390,7 @@ class _Plain:
         if operator not in ("!", "-", "+"):
             return self.primary()
         self.next()
-        # `- -1`: the operand's sign belongs to a number, which alone may have one.
+        # `- -1`: only a number has a sign of its own, so the second sign belongs to the number.
         inner = self.unary() if self.peek() in ("-", "+") else self.primary()
 
         def value() -> Value:
@@ -423,14 +423,14 @@ class _Plain:
             return lambda: ("boolean", token == "true")
         if re.fullmatch(r"\"[^\"\\]*\"|'[^'\\]*'", token):
             return lambda: ("string", token[1:-1])
-        raise _Unjudged(token)
+        raise _Unsupported(token)
 
     @staticmethod
     def fail() -> Value:
         raise _Error
 
 
-def plainly(expression: str, place: str) -> Value:
+def by_plain(expression: str, place: str) -> Value:
     value = _Plain(expression).whole()
     if place == "filter":
         return ("boolean", True) if _Plain.truth(lambda: value) else ("none", None)
@@ -443,35 +443,35 @@ def plainly(expression: str, place: str) -> Value:
             return value
 
 
-def judged(expression: str, place: str) -> list[Value]:
-    """The values of the judges that support the text."""
+def reference_values(expression: str, place: str) -> list[Value]:
+    """The values of the three references; ("refused", None) of one that does not support the text."""
     text = query(expression, place)
-    said: list[Value] = []
-    judges: list[Callable[[], Value]] = [partial(plainly, expression, place), partial(by_oxigraph, text), partial(by_rdflib, text)]
-    for judge in judges:
+    values: list[Value] = []
+    references: list[Callable[[], Value]] = [partial(by_plain, expression, place), partial(by_oxigraph, text), partial(by_rdflib, text)]
+    for reference in references:
         try:
-            said.append(judge())
+            values.append(reference())
         except Exception:
-            said.append(("refused", None))
-    return said
+            values.append(("refused", None))
+    return values
 
 
-def agreed(said: Sequence[Value]) -> Value | str:
-    """The value on which two judges agree; "" where none do."""
-    for value in said:
-        if value != ("refused", None) and sum(value == other for other in said) > 1:
+def agreed(values: Sequence[Value]) -> Value | str:
+    """The value on which two references agree; "" if no two agree."""
+    for value in values:
+        if value != ("refused", None) and sum(value == other for other in values) > 1:
             return value
     return ""
 
 
 @given(expressions(), st.sampled_from(("select", "bind", "filter")))
-def test_expression_has_the_value_of_two_judges(expression: str, place: str) -> None:
-    wanted = agreed(judged(expression, place))
-    if wanted != "":
-        assert ours(query(expression, place)) == wanted
+def test_expression_has_the_value_of_two_references(expression: str, place: str) -> None:
+    expected = agreed(reference_values(expression, place))
+    if expected != "":
+        assert by_dotr(query(expression, place)) == expected
 
 
-def test_judges_agree_on_simple_expressions() -> None:
+def test_references_agree_on_simple_expressions() -> None:
     texts = (
         "- -1",
         "2 * - -1",
@@ -487,6 +487,6 @@ def test_judges_agree_on_simple_expressions() -> None:
     )
     for text in texts:
         for place in ("select", "bind", "filter"):
-            wanted = agreed(judged(text, place))
-            assert wanted != ""
-            assert ours(query(text, place)) == wanted
+            expected = agreed(reference_values(text, place))
+            assert expected != ""
+            assert by_dotr(query(text, place)) == expected

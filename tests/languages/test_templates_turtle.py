@@ -1,4 +1,4 @@
-"""Templates: equal to pyoxigraph's Turtle without variables or cells; spans of errors."""
+"""Parser of templates: without variables and cells it equals pyoxigraph's of Turtle; spans of errors."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def canonical(turtle: str) -> set[Quad]:
     return set(dataset)
 
 
-def assert_means(text: str) -> None:
-    """The final dot is optional in a template."""
+def assert_equal_to_turtle(text: str) -> None:
+    """Compare a template, whose final dot is optional, with pyoxigraph's graph of the same text."""
     ours = "".join(f"{' '.join(map(written, triple))} .\n" for triple in template(text).triples)
     assert canonical(ours) == canonical(HEADER + text + ("" if not text or text.rstrip().endswith((".", "more", "done")) else "\n."))
 
@@ -90,7 +90,7 @@ def assert_means(text: str) -> None:
     ],
 )
 def test_template_without_variables_is_equal_to_turtle(text: str) -> None:
-    assert_means(text)
+    assert_equal_to_turtle(text)
 
 
 _NAMES = st.sampled_from([":a", "<http://x/y>", "rdf:type", ":b.c", "_:n", "_:m1"])
@@ -115,7 +115,9 @@ _OBJECTS = st.recursive(
     )
 )
 def test_random_template_is_equal_to_turtle(statements: list[tuple[str, list[tuple[str, str]]]]) -> None:
-    assert_means(" . ".join(f"{subject} " + " ; ".join(f"{verb} {value}" for verb, value in said) for subject, said in statements))
+    assert_equal_to_turtle(
+        " . ".join(f"{subject} " + " ; ".join(f"{verb} {value}" for verb, value in properties) for subject, properties in statements)
+    )
 
 
 def test_template_of_the_paper_is_parsed() -> None:

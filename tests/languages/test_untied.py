@@ -1,4 +1,4 @@
-"""Clauses that nothing ties to their rule (D321)."""
+"""Warnings of uncorrelated clauses, which no condition joins to their rule (D321)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ query Loud  = [ SELECT ?place ?v WHERE { ?n :at ?place ; :decibel ?v } ]
 
 
 def untied(body: str, further: str = "") -> list[str]:
-    """The messages and the hints of D321 for one rule, without the advice for a rule that is meant so."""
+    """The messages and the hints of D321 for one rule, without the last sentence on `# dotr: allow`."""
     rule = f"rule R define E = [ [] a :E ; :x ?x ] {body} with E.?x = 1\n"
     diagnostics = compile_rules([Document("r.dotr", QUERIES + rule + further)], {}).diagnostics
     assert {d.code for d in diagnostics} <= {"D321", "D217", "D220", "D221", "D315"}, [str(d) for d in diagnostics]
@@ -67,7 +67,7 @@ def untied(body: str, further: str = "") -> list[str]:
         ),
     }.values(),
 )
-def test_clause_without_a_tie(body: str, hint: str) -> None:
+def test_uncorrelated_clause_gives_a_warning(body: str, hint: str) -> None:
     further = "rule M define M = [ [] a :M ; :v ?v ] from Temp if Temp.?v > 5 with M.?v = Temp.?v"
     assert [message.partition("Did you mean ")[2].rstrip("?") for message in untied(body, further)] == [hint]
 
@@ -93,12 +93,12 @@ def test_clause_without_a_tie(body: str, hint: str) -> None:
         "names and predicates of their own": "from Smoke and last Loud within 1 h from Smoke",
     }.values(),
 )
-def test_clause_that_is_tied_or_cannot_be(body: str) -> None:
+def test_clause_that_is_joined_or_has_nothing_to_join_on_gives_no_warning(body: str) -> None:
     further = "rule M define M = [ [] a :M ; :v ?v ] from Temp if Temp.?v > 5 with M.?v = Temp.?v"
     assert untied(body, further) == []
 
 
-def test_attributes_of_events_come_from_the_attributes_that_rules_copy() -> None:
+def test_event_attribute_has_the_places_of_the_copied_attribute() -> None:
     event = "rule H define Hot = [ [] :at ?here ; :grade ?g ] from Temp if Temp.?v > 60 with Hot.?here = Temp.?room, Hot.?g = Temp.?v\n"
     (message,) = untied("from Smoke and last Hot within 1 h from Smoke", event)
     assert message == (

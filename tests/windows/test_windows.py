@@ -1,4 +1,5 @@
-"""Windows hold and report what the page says: random extents, policies and elements against the brute force; and at what cost."""
+"""Contents and reports of windows: random extents, policies and elements agree with the oracle;
+cost of an element."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ ARRIVALS = st.dictionaries(st.integers(-15, 25), st.lists(st.integers(0, 3), min
 
 @given(windows(), ARRIVALS, st.integers(-3, 3), st.booleans())
 @examples(300)
-def test_contents_and_reports_are_those_of_the_brute_force(
+def test_contents_and_reports_agree_with_the_oracle(
     window: ContinuousWindow, arrivals: dict[int, list[int]], origin: int, reloads: bool
 ) -> None:
     content = WindowContent(window, origin)
@@ -97,7 +98,7 @@ def test_contents_and_reports_are_those_of_the_brute_force(
             assert [each.time for each in view.history] == [each.time for each in stream if time - 13 < each.time]
         expected = reports_by_brute_force(window, time, stream, reported, origin)
         assert reports.reports(time, arrived=bool(sizes)) == expected
-        # Without an element no report comes at a time that was not announced.
+        # Without arrivals the window reports only at times that `next_time` returned.
         assert not expected or sizes or due == time
         if expected:
             reports.note(time)
@@ -118,13 +119,13 @@ def reports_by_brute_force(
 ) -> bool:
     form = AskForm(Select((), Bgp(())))
     query = ContinuousQuery("q", "q", RelationToStream.RSTREAM, form, (window,), (), NOWHERE, NOWHERE)
-    asked = brute.Asked(query, brute.Knowledge(origin=origin), reported={0: reported})
-    return asked.window_reports(0, time, brute.Streams({"s": stream}))
+    state = brute.Asked(query, brute.Knowledge(origin=origin), reported={0: reported})
+    return state.window_reports(0, time, brute.Streams({"s": stream}))
 
 
 @given(windows(), ARRIVALS, st.integers(-3, 3))
 @examples(200)
-def test_a_window_holds_later_what_it_will_hold(window: ContinuousWindow, arrivals: dict[int, list[int]], origin: int) -> None:
+def test_will_hold_agrees_with_later_contents_of_the_oracle(window: ContinuousWindow, arrivals: dict[int, list[int]], origin: int) -> None:
     content = WindowContent(window, origin)
     for time, sizes in sorted(arrivals.items()):
         content.add(time, [graph(size) for size in sizes])
@@ -157,7 +158,7 @@ def test_common_times_of_two_series(
 
 
 class CountedTimes(list[int]):
-    """Times that count how often they are read."""
+    """A list of times that counts how often its items are read."""
 
     reads = 0
 
@@ -167,7 +168,7 @@ class CountedTimes(list[int]):
 
 
 @pytest.mark.parametrize("extent", [RangeExtent(10**4, 1), LandmarkExtent(1, 10**6, None), ElementsExtent(10**4, 1), NowExtent()], ids=repr)
-def test_an_element_costs_the_same_however_much_the_window_holds(extent: Extent) -> None:
+def test_cost_of_an_element_is_independent_of_the_size_of_the_window(extent: Extent) -> None:
     window = ContinuousWindow("<w>", "s", extent, None, ReportPolicies(content_change=True, non_empty=True), NOWHERE, NOWHERE)
     content = WindowContent(window, 0)
     reports = WindowReports(content, 0)

@@ -1,4 +1,4 @@
-"""Entries of the catalogue of codes, and the kinds of examples that they have."""
+"""Entries of the catalogue of codes, and the kinds of their examples."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Compiler of continuous queries: the text of `.rspql` files to `dotr.model.continuous`.
 
-Every statement of a file is read, whatever is wrong with another, and every part of a statement.
+All statements of a file are parsed, and all parts of a statement, also after one with an error.
 Source: continuous.md, sections 1 to 7 and 10.
 """
 
@@ -33,9 +33,9 @@ __all__ = ["ContinuousSet", "WindowCode", "compile_continuous", "statement_spans
 class ContinuousSet(CheckedFiles):
     """Result of compiling `.rspql` files.
 
-    `queries`: those of statements without an error, in the order of the files; `diagnostics` are
-    ordered by file and offset. `prefixes` are those that the files declare, then the
-    configuration's.
+    - `queries`: those of statements without an error, in the order of the files.
+    - `diagnostics`: by file and offset.
+    - `prefixes`: those of files (of two declarations the first), then the configuration's.
     """
 
     queries: tuple[ContinuousQuery, ...]
@@ -47,10 +47,10 @@ def compile_continuous(documents: Sequence[Document], prefixes: Prefixes, unit: 
     """Compile `.rspql` files.
 
     - `prefixes`: prefix to namespace IRI, for files that declare no PREFIX of their own.
-    - `unit`: of a bare number as a length of time, and of an integer as a time.
+    - `unit`: the unit of a number without one in a duration, and of an integer as a time.
 
-    Raises nothing: problems are in `ContinuousSet.diagnostics`. Streams and labels are those of the
-    whole program, and are checked with it.
+    Problems are in `ContinuousSet.diagnostics`; none is raised. Streams and labels are checked
+    later, with the whole program.
 
     >>> text = "REGISTER RSTREAM <out> AS SELECT ?x FROM NAMED WINDOW <w> ON <in> [RANGE 10] { WINDOW <w> { ?x <p:p> ?y } }"
     >>> (query,) = compile_continuous([Document("q.rspql", text)], {}).checked().queries
@@ -75,7 +75,7 @@ _PREFIX: Final = re.compile(r"(?i)prefix")
 def _statements(
     document: Document, prefixes: Prefixes, unit: Unit, problems: list[Diagnostic]
 ) -> Iterator[tuple[ContinuousQuery | None, TokenScan]]:
-    """Yield the query of each statement (None after a problem), and its prefixes."""
+    """Yield the query of each statement (None after a problem), and the scan with its prefixes."""
     tokens = [token[0] for token in rule_scan.tokens(Span(document, 0, len(document.text)))]
     declares = any(_PREFIX.fullmatch(one) and other.endswith(":") for one, other in pairwise(tokens))
     known, base = dict({} if declares else prefixes), ""
@@ -84,7 +84,7 @@ def _statements(
         scan = TokenScan(span, dict(known), base, [], [], CONTINUOUS)
         cursor = statement_cursor(scan, list(lex(scan)))
         known, base = dict(scan.prefixes), scan.base
-        if cursor.position >= cursor.end:  # a prologue, or nothing: no REGISTER, since a span begins at one
+        if cursor.position >= cursor.end:  # only a prologue: the file has no REGISTER, at which spans are cut
             problems += scan.problems or [_no_query(document)]
             return
         statement = read_statement(cursor, unit)
@@ -94,13 +94,13 @@ def _statements(
 
 
 def _no_query(document: Document) -> Diagnostic:
-    """The problem of a file that holds prefixes and comments at most."""
+    """The problem of a file with nothing but prefixes and comments."""
     span = Span(document, 0, min(1, len(document.text)))
     return Diagnostic(WindowCode.NOT_A_QUERY, "there is no query in this file", span, "Write REGISTER … AS SELECT …")
 
 
 def _query(statement: StatementSyntax) -> ContinuousQuery | None:
-    """The query of a statement, whose warnings are recorded; None after a problem."""
+    """The query of a statement; None after a problem. All diagnostics are recorded in its scan."""
     duplicate_windows(statement.windows, statement)
     check_computed(statement)
     problems = statement.scan.problems

@@ -62,6 +62,7 @@ def read_body(statement: StatementSyntax) -> ParsedBody | None:
 
 
 def _parse(tokens: TokenScan, windows: Mapping[Term, Span], is_complete: bool) -> tuple[Select, ContinuousReader]:
+    """The query, and the reader of the tree, which holds its MATCH blocks. Raises `Refused`."""
     readers: list[ContinuousReader] = []
 
     def reader(scan_: TokenScan, no_references: str) -> ContinuousReader:
@@ -77,10 +78,10 @@ def _parse(tokens: TokenScan, windows: Mapping[Term, Span], is_complete: bool) -
 
 def _tokens(statement: StatementSyntax, body: Span, form: Span) -> TokenScan:
     """The tokens of the SELECT line and the pattern, without the FROM clauses between them."""
-    known = statement.scan
-    rest = scan(body, known.prefixes, CONTINUOUS, known.base)
+    prefixes, base = statement.scan.prefixes, statement.scan.base
+    rest = scan(body, prefixes, CONTINUOUS, base)
     if statement.form == "SELECT":
-        head = scan(statement.line, known.prefixes, CONTINUOUS, known.base) if statement.line else None
+        head = scan(statement.line, prefixes, CONTINUOUS, base) if statement.line else None
         first = [Token(SparqlTokenKind.WORD, "SELECT", form), *(head.tokens if head else [])]
         problems = head.problems if head else []
     else:
@@ -89,7 +90,7 @@ def _tokens(statement: StatementSyntax, body: Span, form: Span) -> TokenScan:
     tokens = [*first, *rest.tokens]
     result = replace(rest, span=Span(body.document, form.start, body.end), tokens=tokens, problems=[*problems, *rest.problems])
     if any(problem.code == WindowCode.OTHER_SYNTAX for problem in result.problems):
-        # What follows STREAM in CQELS-QL is no SPARQL either; one message is enough.
+        # The rest of a CQELS-QL STREAM clause is not SPARQL either: report the clause once.
         result.problems[:] = [problem for problem in result.problems if problem.code not in ("Q103", "Q105")]
     _check_functions(result)
     if not result.problems:
@@ -119,15 +120,15 @@ _NO_FRESH: Final = "A new node is written [] or _:b: it is new for each solution
 
 def _template(statement: StatementSyntax, span: Span) -> Template | None:
     """The template in a span; None after recorded problems."""
-    known = statement.scan
+    scan_ = statement.scan
     try:
-        template = parse_template(span, known.prefixes, base=known.base)
+        template = parse_template(span, scan_.prefixes, base=scan_.base)
     except Refused as refused:
-        known.problems += refused.diagnostics
+        scan_.problems += refused.diagnostics
         return None
     names = [leaf.name for leaf in leaves(template) if isinstance(leaf, Fresh)]
     if names:
-        known.report("T105", f"{names[0]} in CONSTRUCT", span.start, span.end, _NO_FRESH)
+        scan_.report("T105", f"{names[0]} in CONSTRUCT", span.start, span.end, _NO_FRESH)
         return None
     return template
 
@@ -145,6 +146,7 @@ def _check_template(statement: StatementSyntax, template: Template, query: Selec
 
 
 def _variable_place(place: Span, name: str) -> Span:
+    """The first occurrence of a variable in a part of a text; the whole part if there is none."""
     for mark in "?$":
         at = place.document.text.find(mark + name, place.start, place.end)
         if at >= 0:

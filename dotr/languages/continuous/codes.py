@@ -46,7 +46,7 @@ class WindowCode(StrEnum):
     LAST_ANSWERS_STAY = "W403"
     MANY_REPORTS = "W404"
 
-    # Warnings that need the background, by the engine.
+    # Warnings of the engine, which need the background.
     OF_THE_BACKGROUND = "W405"
     BACKGROUND_ANSWERS = "W406"
     ONE_PARTITION = "W407"

@@ -1,7 +1,7 @@
 """Cursor over the lexemes of one REGISTER statement, with the prefixes and the base so far.
 
-A part that cannot be read raises `UnreadablePart` with its diagnostic; the caller records it and
-goes on with the next part, so that a file tells all its errors.
+A part with a syntax error raises `UnreadablePart` with its diagnostic. The caller records it and
+continues with the next part, so that all errors of a file are reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONGEST: Final = 60
 
 
 def clipped(text: str) -> str:
-    """A text for a message, cut where it is very long.
+    """A text for a message, cut after 60 characters.
 
     >>> clipped("REGISTER"), len(clipped("R" * 1000))
     ('REGISTER', 61)
@@ -32,7 +32,7 @@ _CLOSING = ("}", "]", ")")
 
 
 class UnreadablePart(DotrError):
-    """Raised for a part of a statement that cannot be read."""
+    """Raised at a syntax error, for the part of the statement that has it."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(str(diagnostic))
@@ -87,7 +87,10 @@ class Cursor:
         return True
 
     def take_name(self, expected: str) -> tuple[str, Span]:
-        """Take an IRI or a prefixed name; return its IRI, or a name as it stands, and its place."""
+        """Take an IRI or a prefixed name; return its IRI, or a plain name `<w>`, and its place.
+
+        Raises `UnreadablePart` at anything else; `expected`: the noun for its message.
+        """
         lexeme = self.here
         if lexeme.group not in ("iri", "pname"):
             raise self.unexpected(expected, "A name is an IRI, <http://…>, or a prefixed name, :name.")
@@ -111,17 +114,17 @@ class Cursor:
         return self.span_of(self.lexemes[position], self.lexemes[last]) if position < self.end else self.span_of(self.here)
 
     def report(self, code: str, message: str, span: Span, hint: str = "") -> None:
-        """Record an error and go on."""
+        """Record an error."""
         self.scan.problems.append(Diagnostic(code, message, span, hint))
 
     def unexpected(self, expected: str, hint: str = "") -> UnreadablePart:
-        """The error of the next lexeme, to be raised."""
+        """The error of the next lexeme, for the caller to raise."""
         found = self.here if self.position < self.end or self.end == len(self.lexemes) else self.lexemes[self.end]
         shown = f"found {clipped(found.text)}" if found.text else "the text ends"
         return UnreadablePart(Diagnostic(WindowCode.UNEXPECTED, f"expected {expected}, {shown}", self.span_of(found), hint))
 
     def find(self, *words: str, marks: Sequence[str] = ()) -> int:
-        """The position of the first of these words or marks outside of brackets; the end without one."""
+        """The next position, outside of brackets, of one of these words or marks; else `end`."""
         depth = 0
         for index in range(self.position, self.end):
             lexeme = self.lexemes[index]
@@ -140,7 +143,8 @@ class Cursor:
     def text_until(self, stop: int) -> tuple[str, Span]:
         """Take the lexemes before a position; return their text, without comments, and their place.
 
-        Lexemes that touch in the text touch in the result: `PT0.25S` is three of them.
+        Lexemes without space between them are joined, as the three of `PT0.25S`; others are
+        separated by one blank.
         """
         first = self.position
         parts: list[str] = []

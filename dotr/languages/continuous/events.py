@@ -1,7 +1,7 @@
 """MATCH of a continuous query: tokens to event patterns (continuous.md, section 7).
 
-Idea: recursive descent over the tokens between the braces; the group of each EVENT is parsed by the
-SPARQL grammar, like any group.
+Idea: recursive descent over the tokens between the braces. The group of each EVENT is parsed by the
+SPARQL grammar.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables, in_scope
 
 _MAX_EVENTS: Final = 64
-"""Maximal number of EVENTs, FIRSTs and LASTs of a MATCH: the parts nest to the left."""
+"""Maximal number of EVENTs, FIRSTs and LASTs of a MATCH, which bounds the depth of its tree."""
 
 _EVENT_HINT: Final = "An event is EVENT <w> { … }, FIRST or LAST of one, or several in parentheses, joined by SEQ."
 _TRIPLES: Final = "An EVENT holds triple patterns and FILTERs."
 
 
 def merge_match_tokens(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with each `MATCH { … }` as one token; unbalanced braces stay as they are."""
+    """The tokens with each `MATCH { … }` of balanced braces as one token."""
     merged: list[Token] = []
     position = 0
     while position < len(tokens):
@@ -56,7 +56,7 @@ def _text(tokens: Sequence[Token], position: int) -> str:
 
 
 def _closing(tokens: Sequence[Token], opened: int) -> int | None:
-    """The position of the brace that closes the one at `opened`."""
+    """The position of the brace that closes the one at `opened`; None without one."""
     depth = 0
     for position in range(opened, len(tokens)):
         if tokens[position].kind is SparqlTokenKind.MARK:
@@ -69,8 +69,8 @@ def _closing(tokens: Sequence[Token], opened: int) -> int | None:
 def read_match(token: Token, scan: TokenScan, read_window: Callable[[Token], Term]) -> MatchBlock:
     """Return the MATCH of a merged token.
 
-    - `scan`: of the text of the token, for prefixes and dialect.
-    - `read_window`: takes the token of an EVENT's window, and checks it.
+    - `scan`: that of the token's text, for prefixes and dialect.
+    - `read_window`: checks the token of an EVENT's window, and returns its name.
 
     Raises `Refused` with all problems of the block.
     """
@@ -89,7 +89,7 @@ def _variables(events: EventPattern) -> tuple[Variable, ...]:
 
 
 class _Stop(Exception):
-    """Raised at a token that the grammar of MATCH does not accept, after its problem is recorded."""
+    """Raised at a syntax error of MATCH, after its problem is recorded."""
 
 
 @dataclass(slots=True)
@@ -105,6 +105,7 @@ class _EventReader:
     problems: list[Diagnostic] = field(default_factory=list)
 
     def block(self) -> EventPattern | None:
+        """The pattern of all tokens; None after a problem."""
         try:
             events = self._events()
             if self.position < len(self.tokens):
@@ -184,7 +185,7 @@ class _EventReader:
             return None
 
     def _checked(self, reading: QueryReader, node: grammar.ParseNode, span: Span) -> Pattern:
-        """The pattern of a group, with problems for all that an EVENT cannot have."""
+        """The pattern of a group; all parts that an EVENT cannot have are reported."""
         parts = node.part or [] if node.name == "GroupGraphPatternSub" else [node]
         others = [part for part in parts if part.name not in ("TriplesBlock", "Filter")]
         for part in others:

@@ -1,4 +1,4 @@
-"""Reports of windows: policies that are not written, and warnings of those that are.
+"""Report policies of windows: the defaults, and checks of those in the text.
 
 Source: continuous.md, sections 4 and 10.
 """
@@ -47,7 +47,11 @@ def check_computed(statement: StatementSyntax) -> None:
 
 
 def policies_of(window: FromSyntax, statement: StatementSyntax) -> ReportPolicies | None:
-    """The policies of a window; None for one that never reports."""
+    """The policies of a window; None for a window that never reports.
+
+    COMPUTED EVERY is of all windows. Otherwise, if some window has REPORT, the windows without
+    REPORT never report; if none has, all windows have the default of their extent.
+    """
     if statement.period is not None:
         return ReportPolicies(period=statement.period, non_empty=True)
     if any(each.spec.policies is not None for each in statement.windows):
@@ -69,16 +73,16 @@ def _default(extent: Extent, relation: RelationToStream) -> ReportPolicies:
 
 
 def warnings(query: ContinuousQuery, statement: StatementSyntax) -> Iterator[Diagnostic]:
-    """The warnings that need no data."""
-    yield from _unread(query)
+    """The warnings of a query that depend on its text alone."""
+    yield from _unread_windows(query)
     for window, syntax in zip(query.windows, statement.windows, strict=True):
         place = syntax.spec.places.get("REPORT")
         if place is not None and window.policies is not None:
-            yield from _odd_policies(query.relation, window.policies, place)
+            yield from _doubtful_policies(query.relation, window.policies, place)
         yield from _many_reports(window, syntax, statement)
 
 
-def _unread(query: ContinuousQuery) -> Iterator[Diagnostic]:
+def _unread_windows(query: ContinuousQuery) -> Iterator[Diagnostic]:
     read = set(_windows_read(query.query))
     read.update(group.window for block in query.matches for group in plain_groups(block.events))
     for window in query.windows:
@@ -92,7 +96,7 @@ def _unread(query: ContinuousQuery) -> Iterator[Diagnostic]:
 
 
 def _windows_read(pattern: Pattern) -> Iterator[Term | None]:
-    """The windows of the blocks of a pattern, and None where something else is read."""
+    """The windows of a pattern's WINDOW blocks, and None for triples outside of them."""
     pending: list[AlgebraNode] = [pattern]
     while pending:
         node = pending.pop()
@@ -108,7 +112,8 @@ def _windows_read(pattern: Pattern) -> Iterator[Term | None]:
                 pending += children(node)
 
 
-def _odd_policies(relation: RelationToStream, policies: ReportPolicies, place: Span) -> Iterator[Diagnostic]:
+def _doubtful_policies(relation: RelationToStream, policies: ReportPolicies, place: Span) -> Iterator[Diagnostic]:
+    """Warnings of policies that report empty windows, or that never report the last deletions."""
     if relation is RelationToStream.RSTREAM and policies.window_close and not policies.non_empty:
         hint = "It reports empty windows too, up to the end of the stream. Add AND NON-EMPTY CONTENT, unless you want to count nothing."
         yield Diagnostic(WindowCode.EMPTY_ANSWERS, "RSTREAM ON WINDOW CLOSE without NON-EMPTY CONTENT", place, hint, Severity.WARNING)
@@ -118,19 +123,19 @@ def _odd_policies(relation: RelationToStream, policies: ReportPolicies, place: S
 
 
 def _many_reports(window: ContinuousWindow, syntax: FromSyntax, statement: StatementSyntax) -> Iterator[Diagnostic]:
-    """A warning where one element is in the window at more than 10⁴ reports."""
-    reach, step = _reach(window.extent)
-    if window.policies is None or reach is None:
+    """A warning if one element is in the window at more than 10⁴ reports."""
+    lifetime, step = _lifetime_and_step(window.extent)
+    if window.policies is None or lifetime is None:
         return
     periods = [each for each in (window.policies.period, step if window.policies.window_close else None) if each is not None]
-    if periods and reach > _MANY_REPORTS * max(periods):
+    if periods and lifetime > _MANY_REPORTS * max(periods):
         place = statement.period_span or syntax.spec.places.get("EXTENT") or syntax.span
-        message = f"{reach // max(periods):,} reports for one element"
+        message = f"{lifetime // max(periods):,} reports for one element"
         yield Diagnostic(WindowCode.MANY_REPORTS, message, place, "Is the unit right? A longer STEP gives fewer.", Severity.WARNING)
 
 
-def _reach(extent: Extent) -> tuple[Micros | None, Micros | None]:
-    """For how long an element is in the window, at most, and the distance of closes, in µs."""
+def _lifetime_and_step(extent: Extent) -> tuple[Micros | None, Micros | None]:
+    """The greatest time that an element is in the window, and the distance of closes, in µs."""
     match extent:
         case RangeExtent(width, step, lag):
             return width - lag, step
@@ -143,7 +148,7 @@ def _reach(extent: Extent) -> tuple[Micros | None, Micros | None]:
 
 
 def duplicate_windows(windows: Sequence[FromSyntax], statement: StatementSyntax) -> None:
-    """Report names that two windows have."""
+    """Report windows of equal names."""
     places: dict[Term, FromSyntax] = {}
     for window in windows:
         if window.name is None or window.name_span is None:

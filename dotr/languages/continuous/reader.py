@@ -22,7 +22,7 @@ class ContinuousReader(QueryReader):
     """Reader of a continuous query's tree.
 
     - `windows`: the named windows of the query, with their places.
-    - `is_complete`: all FROM clauses could be read, so that a name that is missing is unknown.
+    - `is_complete`: no FROM clause has an error, so a name that is not in `windows` is undeclared.
     - `matches`: the MATCH blocks read so far.
     """
 
@@ -52,19 +52,20 @@ class ContinuousReader(QueryReader):
         return WindowBlock(window, pattern)
 
     def window(self, token: Token) -> Term:
-        """Return the name of a window, and check that the query declares it."""
+        """Return the name of a window; report one that the query does not declare."""
         if not isinstance(token.value, Const) or token.kind is not SparqlTokenKind.IRI:
-            hint = f"Write the name of a window: {self._known()}."
+            hint = f"Write the name of a window: {self._declared_names()}."
             self.problem(WindowCode.UNKNOWN_WINDOW, f"{token.text} is no window", token.span, hint)
             return "<>"
         window = token.value.term
         if window not in self.windows and self.is_complete:
             names = {place.text: name for name, place in self.windows.items()}
-            hint = did_you_mean(token.text, list(names)) or f"Declared: {self._known()}."
+            hint = did_you_mean(token.text, list(names)) or f"Declared: {self._declared_names()}."
             self.problem(WindowCode.UNKNOWN_WINDOW, f"the query declares no window {clipped(token.text)}", token.span, hint)
         return window
 
-    def _known(self) -> str:
+    def _declared_names(self) -> str:
+        """The first 20 windows of the query for a hint, or how to declare one."""
         return (
             ", ".join(clipped(place.text) for place in list(self.windows.values())[:20])
             or "FROM NAMED WINDOW <w> ON <stream> [RANGE 10s] declares one"

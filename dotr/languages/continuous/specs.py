@@ -1,6 +1,6 @@
 """Extent and options of a window: the text between the brackets of its FROM clause.
 
-Every option is read and checked by itself, so that one mistake hides no other.
+Every option is parsed and checked by itself, so that all problems are reported.
 Source: continuous.md, sections 1, 3, 4, 5 and 10.
 """
 
@@ -43,7 +43,11 @@ _MAX_DIGITS: Final = 18
 
 @dataclass(slots=True)
 class WindowSpec:
-    """The text between the brackets; `places` are those of the options, by their first word."""
+    """The text between the brackets.
+
+    - `extent`: None after a problem; `start`: STARTING AT, in µs since 1970.
+    - `places`: those of EXTENT and of the options, by keyword.
+    """
 
     extent: Extent | None = None
     start: Micros | None = None
@@ -53,7 +57,7 @@ class WindowSpec:
 
     @property
     def placed_extent(self) -> Extent | None:
-        """The extent with STARTING AT."""
+        """The extent, with STARTING AT if it is of time."""
         if self.start is not None and isinstance(self.extent, RangeExtent | LandmarkExtent):
             return replace(self.extent, start=self.start)
         return self.extent
@@ -62,12 +66,12 @@ class WindowSpec:
 def read_spec(cursor: Cursor, unit: Unit) -> WindowSpec:
     """Read `EXTENT`, then the options in any order, up to the end of the cursor.
 
-    `unit`: of a bare number. Raises `UnreadablePart` where the text cannot be read at all; other
-    problems are recorded and leave their part out.
+    `unit`: the unit of a number without one. Raises `UnreadablePart` at a syntax error. Any other
+    problem is recorded, and its part is left out.
     """
     spec = WindowSpec()
     first = cursor.position
-    spec.extent = _Lengths(cursor, unit).extent()
+    spec.extent = _ExtentReader(cursor, unit).extent()
     spec.places["EXTENT"] = cursor.span_since(first)
     while cursor.position < cursor.end:
         _read_option(cursor, unit, spec)
@@ -76,13 +80,14 @@ def read_spec(cursor: Cursor, unit: Unit) -> WindowSpec:
 
 
 @dataclass(slots=True)
-class _Lengths:
-    """Reader of an extent."""
+class _ExtentReader:
+    """Recursive descent over the lexemes of an extent."""
 
     cursor: Cursor
     unit: Unit
 
     def extent(self) -> Extent | None:
+        """The extent; None after a recorded problem. Raises `UnreadablePart`."""
         cursor = self.cursor
         if cursor.is_word("RANGE") and cursor.at(1).text.upper() in ("ELEMENTS", "TRIPLES"):
             cursor.position += 1
@@ -115,7 +120,7 @@ class _Lengths:
         return RangeExtent(width, step) if width and step else None
 
     def _past(self) -> Extent | None:
-        """`FROM NOW-2h TO NOW-1h STEP 10 min`; without STEP, the length of the window."""
+        """`FROM NOW-2h TO NOW-1h STEP 10 min`; the default of STEP is the length of the window."""
         cursor, first = self.cursor, self.cursor.position
         if not cursor.take_words("NOW"):
             raise cursor.unexpected("NOW", "Write FROM NOW-10s TO NOW-5s.")
@@ -162,11 +167,15 @@ class _Lengths:
         )
 
     def length(self, *, may_be_zero: bool = False) -> Micros | None:
+        """A duration, in µs; None after a recorded problem."""
         return read_length(self.cursor, self.unit, _AFTER_LENGTH, may_be_zero=may_be_zero)
 
 
 def read_length(cursor: Cursor, unit: Unit, before: Sequence[str], *, may_be_zero: bool = False) -> Micros | None:
-    """Take a length of time up to one of some words; None after a recorded problem."""
+    """Take a duration, in µs, that ends before one of some words; None after a recorded problem.
+
+    `unit`: the unit of a number without one. Raises `UnreadablePart` if there is no text.
+    """
     text, span = cursor.text_until(_end_of_length(cursor, cursor.find(*before, marks=("]",))))
     if not text:
         raise cursor.unexpected("a length of time", _DURATION_HINT)
@@ -183,7 +192,7 @@ def read_length(cursor: Cursor, unit: Unit, before: Sequence[str], *, may_be_zer
 
 
 def _end_of_length(cursor: Cursor, stop: int) -> int:
-    """The position of the first word that can be no part of a length of time: `10 s REPROT`."""
+    """The position of the first word that is no part of a duration, as REPROT in `10 s REPROT`."""
     for index in range(cursor.position + 1, stop):
         before, lexeme = cursor.lexemes[index - 1], cursor.lexemes[index]
         if lexeme.group == "word" and lexeme.start > before.end and before.group != "number" and lexeme.text.lower() not in MINUTES_AS_M:
@@ -207,7 +216,10 @@ def whole_number(cursor: Cursor) -> int | None:
 
 
 def _untyped(cursor: Cursor, text: str, span: Span, datatypes: Sequence[str]) -> str:
-    """The text of a typed literal of one of some types; other text as it is."""
+    """The lexical form of a literal of one of these datatypes; text that is no literal, unchanged.
+
+    Raises `UnreadablePart` for a literal of another datatype.
+    """
     if text[:1] not in "\"'":
         return text
     last = cursor.lexemes[cursor.position - 1]
@@ -224,7 +236,10 @@ _TIME_HINT: Final = "A time is an integer in the configuration's time.unit, or a
 
 
 def _read_time(cursor: Cursor, unit: Unit) -> Micros | None:
-    """Take an integer or a date-time, plain or as a typed literal; None after a recorded problem."""
+    """Take an integer or a date-time, plain or as a literal; return the time in µs since 1970.
+
+    None after a recorded problem. `unit`: the unit of the integer.
+    """
     text, span = cursor.text_until(cursor.find(*_OPTIONS, "AND", marks=("]",)))
     if not text:
         raise cursor.unexpected("a time", _TIME_HINT)
@@ -236,6 +251,7 @@ def _read_time(cursor: Cursor, unit: Unit) -> Micros | None:
     if re.fullmatch(r"[+-]?[0-9]{1,30}", text):
         time = int(text) * unit.value
     else:
+        # `2024-01-01 00:00Z` is read as `2024-01-01T00:00:00Z`.
         full = re.sub(r"^(\d+-\d\d-\d\d)[ T](\d\d:\d\d)(?!:)", r"\1T\2:00", text).replace(" ", "T", 1)
         value = read_date_time(full)
         if value is None:
@@ -273,7 +289,7 @@ def _read_option(cursor: Cursor, unit: Unit, spec: WindowSpec) -> None:
 
 
 def _is_first(cursor: Cursor, spec: WindowSpec, option: str, first: int) -> bool:
-    """Record the place of an option; True unless the window has it already."""
+    """Record the place of an option; False, with an error, if the window has the option already."""
     place = cursor.span_since(first)
     if option in spec.places:
         cursor.report(WindowCode.OPTION_TWICE, f"{option} stands twice", place, "Leave one of them out.")
@@ -286,7 +302,7 @@ _POLICY_HINT: Final = "Policies are ON WINDOW CLOSE, ON CONTENT CHANGE, NON-EMPT
 
 
 def _read_policies(cursor: Cursor, unit: Unit) -> ReportPolicies:
-    """Policies joined by AND; also ON_WINDOW_CLOSE, NON_EMPTY_CONTENT, … with `_` between words."""
+    """Policies joined by AND; `_` between words is permitted: ON_WINDOW_CLOSE."""
     seen: set[str] = set()
     period: Micros | None = None
     while True:
@@ -304,7 +320,7 @@ def _read_policies(cursor: Cursor, unit: Unit) -> ReportPolicies:
 
 
 def _policy(cursor: Cursor) -> str:
-    """Take the words of one policy; return its name."""
+    """Take the words of one policy; return its name in `_POLICIES`."""
     words, start = "", cursor.position
     for length in range(1, 6):
         lexeme = cursor.at(length - 1)
@@ -353,7 +369,7 @@ def _read_level(cursor: Cursor, unit: Unit) -> Level | None:
 
 
 def _check(cursor: Cursor, spec: WindowSpec) -> None:
-    """Report options that do not belong together."""
+    """Report options that contradict each other or the extent."""
     extent, policies, level = spec.extent, spec.policies, spec.level
     if "STARTING AT" in spec.places and isinstance(extent, ElementsExtent | TriplesExtent | NowExtent):
         hint = "Only windows of time start somewhere: RANGE, FROM NOW and LANDMARK."
@@ -370,18 +386,19 @@ def _check(cursor: Cursor, spec: WindowSpec) -> None:
 
 
 def _check_stream_level(cursor: Cursor, level: StreamLevel, extent: Extent | None, place: Span) -> None:
+    """Report STREAM WITHIN of a window without a length of time, or shorter than the window."""
     match extent:
         case RangeExtent(width):
-            reach: Micros | None = width
+            length: Micros | None = width
         case LandmarkExtent(_, restart, _):
-            reach = restart
+            length = restart
         case NowExtent():
-            reach = 0
+            length = 0
         case _:
-            reach = None
-    if reach is None and extent is not None:
+            length = None
+    if length is None and extent is not None:
         hint = "The stream is known for a length of time, so the window has to have one too. Write ENTAILMENT WINDOW, or a RANGE."
         cursor.report(WindowCode.WRONG_STREAM_LEVEL, "STREAM WITHIN for a window that has no length of time", place, hint)
-    elif reach is not None and level.within < reach:
+    elif length is not None and level.within < length:
         hint = "The stream has to be known for as long as the window reaches: write at least that, or ENTAILMENT WINDOW."
         cursor.report(WindowCode.WRONG_STREAM_LEVEL, "STREAM WITHIN is shorter than the window", place, hint)

@@ -1,7 +1,7 @@
 """REGISTER statements of a file: their spans, heads, FROM clauses and queries.
 
-Idea: the file is cut at each word REGISTER, so that every statement is read, whatever is wrong
-before it; in a statement, the head, each FROM clause and the query are read by themselves.
+Idea: the file is cut at each word REGISTER, so that a syntax error ends no other statement. In a
+statement the head, each FROM clause and the query are parsed by themselves.
 Source: continuous.md, sections 1 and 10.
 """
 
@@ -33,7 +33,7 @@ _EXAMPLE: Final = "REGISTER RSTREAM <out> AS SELECT ?x FROM NAMED WINDOW <w> ON 
 
 @dataclass(slots=True)
 class FromSyntax:
-    """A FROM clause; `name` is None for a default window."""
+    """A FROM clause; `name` and `name_span` are None for a default window."""
 
     name: Term | None
     name_span: Span | None
@@ -45,13 +45,14 @@ class FromSyntax:
 
 @dataclass(slots=True)
 class StatementSyntax:
-    """A REGISTER statement, its query not parsed yet.
+    """A REGISTER statement with its query as text.
 
-    - `form`: SELECT, CONSTRUCT or ASK; empty where there is none.
+    - `scan`: prefixes, base and problems.
+    - `period`: of COMPUTED EVERY, in µs.
+    - `form`: SELECT, CONSTRUCT or ASK; empty after a syntax error before it.
     - `line`: from the form to the first FROM, WHERE or `{`, without R2S and template.
     - `body`: from WHERE or `{` to the end.
-    - `scan`: prefixes, base and problems.
-    - `is_complete`: the head and all FROM clauses could be read.
+    - `is_complete`: the head and all FROM clauses are without errors.
     """
 
     span: Span
@@ -102,7 +103,7 @@ def register_spans(document: Document) -> Iterator[Span]:
 
 
 def _start(tokens: Sequence[re.Match[str]], index: int) -> int:
-    """The index of the first token of the prologue in front of a REGISTER."""
+    """The index of the first token of the prologue in front of the REGISTER at `index`."""
     while index >= 2 and tokens[index - 1].lastgroup == "iri":
         if tokens[index - 2][0].upper() == "BASE":
             index -= 2
@@ -114,7 +115,10 @@ def _start(tokens: Sequence[re.Match[str]], index: int) -> int:
 
 
 def read_statement(cursor: Cursor, unit: Unit) -> StatementSyntax:
-    """Read a statement whose prologue has been taken; problems are recorded."""
+    """Read a statement after its prologue; problems are recorded in the cursor's scan.
+
+    `unit`: the unit of a duration's number without one.
+    """
     statement = StatementSyntax(cursor.span_since(cursor.position) if cursor.position < cursor.end else cursor.scan.span, cursor.scan)
     try:
         _read_head(cursor, unit, statement)
@@ -166,7 +170,7 @@ def _take_relation(cursor: Cursor) -> RelationToStream | None:
 
 
 def _read_query(cursor: Cursor, unit: Unit, statement: StatementSyntax) -> None:
-    """The form, R2S, FROM clauses, and the spans of the rest."""
+    """Read the form, R2S and FROM clauses; record the spans of the SELECT line and the pattern."""
     form = cursor.here
     word = form.text.upper()
     if form.group == "word" and word in CONTINUOUS.refused and word not in _FORMS:
@@ -210,7 +214,7 @@ def _read_query(cursor: Cursor, unit: Unit, statement: StatementSyntax) -> None:
 
 
 def _braces(cursor: Cursor) -> Span:
-    """Take `{ … }`; return the place of what is between."""
+    """Take `{ … }`; return the place of the text between the braces."""
     opened = cursor.here
     cursor.position += 1
     closed = cursor.find(marks=("}",))
@@ -237,7 +241,7 @@ def _read_from(cursor: Cursor, unit: Unit, statement: StatementSyntax) -> None:
 
 
 def _from_clause(cursor: Cursor, first: int, unit: Unit) -> FromSyntax:
-    """Read what follows FROM."""
+    """Read the clause behind the word FROM, which is at position `first`."""
     name: Term | None = None
     name_span: Span | None = None
     if cursor.is_word("NAMED", "STREAM"):
@@ -279,7 +283,7 @@ def _take_stream(cursor: Cursor) -> tuple[StreamName, Span]:
 
 
 def statement_cursor(scan: TokenScan, lexemes: Sequence[Lexeme]) -> Cursor:
-    """A cursor at the begin of a statement, with its prologue taken."""
+    """A cursor behind the prologue of a statement; the prefixes and base are in `scan`."""
     cursor = Cursor(scan, lexemes, 0, len(lexemes))
     cursor.take_prologue()
     return cursor

@@ -1,4 +1,4 @@
-"""Words of continuous queries: keywords, and those of SPARQL and other engines that are refused."""
+"""Keywords of continuous queries, and refused keywords of SPARQL and of other engines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Parser of Datalog atoms: `:C(?x)`, `:p(?x, ?y)`, `:p[?x, ?y]` and `[?s, ?p, ?o]`.
 
-Idea: almost every token of a file is part of an atom, so a token is first looked up by its text
-among the terms parsed before (`_slot_cache`), and classified only if it is not among them.
+Idea: almost every token of a file is part of an atom, so it is first looked up by its text in the
+cache of parsed terms (`_slot_cache`), and parsed only at a miss.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _UNSUPPORTED: Final = {
 ATOMS: Final = "Atoms are :C(?x), :p(?x, ?y), :p[?x, ?y] and [?s, ?p, ?o]."
 
 ReadAtom: TypeAlias = TriplePattern | None
-"""None: an atom that parses but has an error, which has been reported."""
+"""An atom; None for an atom of valid syntax with an error, which has been reported."""
 
 
 class AtomReader(StatementReader):
-    """Parser of the atoms of a statement; `_atoms_hint` says how they are written."""
+    """Parser of the atoms of a statement; `_atoms_hint`: their forms, for messages."""
 
     _atoms_hint: ClassVar[str] = ATOMS
 
@@ -59,7 +59,7 @@ class AtomReader(StatementReader):
                 self._report("K203", f"{text} with {len(slots)} arguments", token, self._atoms_hint, self._end_offset())
                 return None
         else:
-            self._not_an_atom(token, head=head)
+            self._fail_atom(token, head=head)
         if type(predicate) is Const and not is_iri(predicate.term):
             self._report("K204", f"{predicate.term} cannot be a predicate", predicate_token, "A predicate is an IRI or a variable.")
             return None
@@ -95,7 +95,8 @@ class AtomReader(StatementReader):
             hint = "Terms are separated by commas." if tokens[self._index][0] not in (MARK, DatalogTokenKind.OPERATOR, ARROW) else ""
             self._unexpected(f"`,` or `{closing}`", hint)
 
-    def _not_an_atom(self, token: DatalogToken, *, head: bool) -> NoReturn:
+    def _fail_atom(self, token: DatalogToken, *, head: bool) -> NoReturn:
+        """Raise the error of a token that begins no atom."""
         kind, text, _ = token
         if kind == VARIABLE:
             following = self._tokens[self._index + 1]
@@ -120,12 +121,13 @@ class AtomReader(StatementReader):
         return start + len(text)
 
     def _token_behind_commas(self, index: int, commas: int) -> DatalogToken:
-        """The token behind the next `commas` commas from the token with index `at`."""
+        """The token behind the next `commas` commas from the token at `index`."""
         while commas:
             commas -= self._tokens[index][1] == ","
             index += 1
         return self._tokens[index]
 
     def _unsupported(self, token: DatalogToken) -> tuple[str, str, DatalogToken, str]:
+        """The arguments of `_fail` for a word of other systems that is refused."""
         code, message, hint = _UNSUPPORTED[token[1].upper()]
         return code, message, token, hint

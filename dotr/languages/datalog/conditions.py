@@ -1,4 +1,4 @@
-"""Parser of what Datalog statements share beside atoms: declarations, FILTER and BIND."""
+"""Parser of the parts of Datalog statements besides atoms: declarations, FILTER and BIND."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from dotr.model.traverse import subexpressions
 
 
 class ForbiddenParts(NamedTuple):
-    """What a language says of expressions that none of its rules may have: the code, the kind of
-    rule, and the ways out for a label and for EXISTS.
+    """Texts of the errors of a language for expressions that its rules cannot have.
+
+    - `code`: the code of the errors; `rule`: the kind of rule, as `a Datalog rule`.
+    - `label_hint`, `exists_hint`: the hints for `M.?v` and `time(M)`, and for EXISTS.
     """
 
     code: str
@@ -55,7 +57,7 @@ class ConditionReader(AtomReader):
     def _filter(self) -> FilterItem | None:
         """`FILTER(…)`, or `FILTER regex(…)`: a function call needs no parentheses around it.
 
-        None after an error in the condition, which has been reported.
+        None after a reported error in the condition.
         """
         self._index += 1
         kind, text, start = self._tokens[self._index]
@@ -69,7 +71,7 @@ class ConditionReader(AtomReader):
         return FilterItem(condition) if condition is not None else None
 
     def _bind(self) -> Bind | None:
-        """`BIND(… AS ?v)`; None after an error in the expression, which has been reported."""
+        """`BIND(… AS ?v)`; None after a reported error in the expression."""
         self._index += 1
         opened, _ = self._brackets()
         word, variable = self._tokens[self._index - 3], self._tokens[self._index - 2]
@@ -79,7 +81,7 @@ class ConditionReader(AtomReader):
         return Bind(expression, variable[1][1:]) if expression is not None else None
 
     def _brackets(self) -> tuple[DatalogToken, DatalogToken]:
-        """The current parenthesis and the one that closes it; the next token is the one behind."""
+        """The current parenthesis and the one that closes it, both consumed."""
         opened = self._expect(MARK, "`(`", "(")
         depth = 1
         while depth:
@@ -93,6 +95,7 @@ class ConditionReader(AtomReader):
         return opened, token
 
     def _expression(self, start: int, end: int) -> Expression | None:
+        """The SPARQL expression between two offsets; None after a reported syntax error."""
         span = Span(self._document, start, end)
         try:
             expression = parse_expression(span, self._prefixes)
@@ -104,7 +107,7 @@ class ConditionReader(AtomReader):
         return expression
 
     def _forbidden_parts(self, expression: Expression) -> list[tuple[str, str]]:
-        """The parts of an expression that no rule may have, each with a hint."""
+        """The parts of an expression that a rule cannot have, each with a hint."""
         forbidden = []
         for part in subexpressions(expression):
             match part:

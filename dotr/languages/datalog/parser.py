@@ -1,10 +1,10 @@
 """Recursive descent parser of Datalog files, in the paper's notation, RDFox's, or a mixture.
 
-Idea: each statement is parsed by itself, over its tokens (`tokens.py`). After an error that leaves
-the syntax intact (an unknown prefix, a literal as a subject, an expression) parsing goes on; a
-syntax error ends that statement alone. So all problems of a file are reported at once.
-Cost: about 25 µs a rule of three atoms, 13 µs a fact; each distinct term is parsed once a file.
-FILTER and BIND cost as much as the SPARQL parser.
+Idea: each statement is parsed by itself, over its tokens (`tokens.py`). After a syntax error,
+parsing continues with the next statement; after any other error (an unknown prefix, a literal as a
+subject), within the statement. So all problems of a file are reported at once.
+Cost: about 25 µs a rule of three atoms, 13 µs a fact; each distinct term is parsed once a file. The
+expressions of FILTER and BIND cost as much as in the SPARQL parser.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _FUNCTIONS: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 
 def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, ...]:
-    """Parse the rules and facts of a file, in its order; a fact is a rule without a body.
+    """Parse the rules and facts of a file, in their order; a fact is a rule without a body.
 
-    `prefixes` (prefix to namespace IRI) hold if the file declares none. Raises `Refused` with all
-    errors.
+    `prefixes` (prefix to namespace IRI) are used if the file declares none. Raises `Refused` with
+    all errors.
 
     >>> document = Document("b.dlog", ":in(?a, ?b) :- :at(?a, ?c), :in[?c, ?b] .")
     >>> (rule,) = parse_datalog(document, {"": "http://e/"})
@@ -55,13 +55,16 @@ class _Parser(ConditionReader):
     # --- statements ---
 
     def statement(self, tokens: list[DatalogToken], line: int) -> DatalogRule | None:
-        """The rule of a statement; None for a declaration or after an error."""
+        """The rule of a statement; None for a declaration or after an error.
+
+        `tokens`: those of the statement; a sentinel is appended. `line`: of the first, from 1.
+        """
         problems_before = len(self.problems)
         kind, text, start = tokens[0]
         self._tokens, self._index, self._depth = tokens, 0, 0
         last = tokens[-1]
         end = last[2] + len(last[1])
-        # Sentinel: access to the next token needs no check of the end.
+        # With this sentinel, access to the next token needs no check of the end.
         tokens.append((DatalogTokenKind.OPERATOR, "", end))
         try:
             if text == ".":
@@ -98,7 +101,7 @@ class _Parser(ConditionReader):
                     if tokens[self._index][1] != ",":
                         break
                     self._index += 1
-        # The paper prints rules without a dot, so the last statement of a file needs none.
+        # In the paper rules have no dot, so the dot of the last statement is optional.
         if tokens[self._index][1] not in (".", ""):
             self._unexpected("`,` or `.`" if body else "`:-` or `.`")
         return tuple(head), tuple(body)
@@ -106,6 +109,7 @@ class _Parser(ConditionReader):
     # --- body ---
 
     def _item(self, body: list[BodyItem]) -> None:
+        """Parse an item and append it to `body`; after a reported error nothing is appended."""
         kind, text, _ = token = self._tokens[self._index]
         if kind != WORD or (text == "a" and self._tokens[self._index + 1][1] in ("(", "[")):
             atom = self._atom(head=False)
@@ -227,7 +231,7 @@ class _Parser(ConditionReader):
         return [(variable, AggregateCall(function, distinct, argument))] if counts_all or argument is not None else []
 
     def _check_quantified(self, quantified: DatalogToken) -> None:
-        """Report a variable that `NOT EXISTS` quantifies and that occurs outside of it too."""
+        """Report a variable of the parsed `NOT EXISTS ?v, … IN` that also occurs outside of it."""
         depth = 0
         for index in range(self._index, -1, -1):
             depth += {")": 1, "(": -1}.get(self._tokens[index][1], 0)

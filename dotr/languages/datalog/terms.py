@@ -1,4 +1,4 @@
-"""Parser of Datalog terms under the prefixes declared so far, and the reports of errors.
+"""Parser of Datalog terms with the prefixes declared so far, and the reports of errors.
 
 Invariant: a term's text is parsed once between two declarations: `_slot_cache` caches terms by
 text.
@@ -33,7 +33,7 @@ from dotr.model.terms import (
 TYPE: Final = Const(RDF_TYPE)
 
 _MAX_DEPTH: Final = 64
-"""Bound on the nesting of triple terms."""
+"""Maximal nesting of triple terms."""
 
 _LOOSE_STRING: Final = re.compile(r"\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'")
 """String of one line, with any escapes."""
@@ -43,13 +43,13 @@ _ESCAPED: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 
 
 class UnreadableStatement(DotrError):
-    """Raised by a syntax error, which has been reported, to end the statement."""
+    """Raised at a syntax error, after it is reported, to end the statement."""
 
 
 class StatementReader:
     """Cursor over the tokens of a statement, with the prefixes and the base declared before it.
 
-    `_syntax_code` is the code of a text that does not follow the grammar of the language.
+    `_syntax_code` is the code of syntax errors in the language.
     """
 
     _syntax_code: ClassVar[str] = "K201"
@@ -67,7 +67,7 @@ class StatementReader:
 
     @property
     def prefixes(self) -> Prefixes:
-        """The prefixes that hold now."""
+        """The prefixes declared so far, or those of the configuration."""
         return self._prefixes
 
     def _declare(self, prefix: str, namespace: str) -> None:
@@ -78,7 +78,7 @@ class StatementReader:
         self._slot_cache.clear()
 
     def _slot(self, token: DatalogToken) -> Slot:
-        """The term or variable at a token; `_index` is then its last token (of a datatype)."""
+        """The term or variable at a token; `_index` is left at its last token (of a datatype)."""
         kind, text, _ = token
         slot: Slot
         match kind:
@@ -135,7 +135,7 @@ class StatementReader:
         return [token[1:] for token in following] == [(text, offset + number) for number, text in enumerate(texts, 1)]
 
     def _triple_term(self, opening: DatalogToken) -> Slot:
-        """The constant `<<( s p o )>>`. Each character of its brackets is a token."""
+        """The constant `<<( s p o )>>`; each character of its brackets is a token of its own."""
         if not self._is_adjacent("<", "("):
             hint = "Write an atom, rdf:reifies(?r, ?t). The triple term itself is written <<( … )>>."
             self._fail("K212", "a reified triple in a rule", opening, hint)

@@ -1,9 +1,9 @@
 r"""Tokenizer of Datalog files; groups the tokens by statement.
 
 Idea: one regular expression matches a token and the blanks before it. A statement ends at a dot
-outside brackets or at the end of a line, so an unclosed bracket spoils one statement and not the
-rest of the file. The expressions of FILTER and BIND are tokenized as well; the parser passes their
-text to the SPARQL parser.
+outside brackets or at the end of a line, so an unclosed bracket affects only one statement. The
+expressions of FILTER and BIND are tokenized as well; the parser passes their text to the SPARQL
+parser.
 Cost: one regex match a token, about half of the time of parsing.
 Source: the terminals of SPARQL 1.1 (section 19.8) and `:-`.
 

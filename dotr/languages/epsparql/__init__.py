@@ -1,6 +1,6 @@
 """Compiler of EP-SPARQL: the text of `.epsparql` files to `dotr.model.intervals`.
 
-Every unit of a file is read, whatever is wrong with another, and every part of a unit.
+All units of a file are parsed, and all parts of a unit, also after one with an error.
 Source: ep-sparql.md, sections 1 to 4 and 6.
 """
 
@@ -33,8 +33,9 @@ __all__ = ["TemporalCode", "TemporalSet", "compile_temporal"]
 class TemporalSet(CheckedFiles):
     """Result of compiling `.epsparql` files.
 
-    `units`: those without an error, in the order of the files; `diagnostics` are ordered by file
-    and offset. `prefixes` are those that the files declare, then the configuration's.
+    - `units`: those without an error, in the order of the files.
+    - `diagnostics`: by file and offset.
+    - `prefixes`: those of files (of two declarations the first), then the configuration's.
     """
 
     units: tuple[TemporalQuery, ...]
@@ -47,8 +48,8 @@ def compile_temporal(documents: Sequence[Document], prefixes: Prefixes) -> Tempo
 
     `prefixes`: prefix to namespace IRI, for files that declare no PREFIX of their own.
 
-    Raises nothing: problems are in `TemporalSet.diagnostics`. Labels are those of the whole
-    program, and are checked with it.
+    Problems are in `TemporalSet.diagnostics`; none is raised. Labels are checked later, with the
+    whole program.
 
     >>> text = "REGISTER QUERY Fall AS SELECT ?c WHERE { ?c <e:p> ?p } SEQ { ?c <e:p> ?q } FILTER(?q < ?p) WITHIN 10 s"
     >>> (unit,) = compile_temporal([Document("q.epsparql", text)], {}).checked().units
@@ -71,7 +72,7 @@ _PREFIX: Final = re.compile(r"(?i)prefix")
 
 
 def _units(document: Document, prefixes: Prefixes, problems: list[Diagnostic]) -> Iterator[tuple[TemporalQuery | None, TokenScan]]:
-    """Yield each unit of a file (None after a problem), and its prefixes."""
+    """Yield each unit of a file (None after a problem), and the scan with its prefixes."""
     tokens = [token[0] for token in rule_scan.tokens(Span(document, 0, len(document.text)))]
     declares = any(_PREFIX.fullmatch(one) and other.endswith(":") for one, other in pairwise(tokens))
     known, base = dict({} if declares else prefixes), ""

@@ -1,8 +1,8 @@
-"""Bounds of operators: how far apart solutions that combine can be, from WITHIN and FILTERs.
+"""Bounds of operators: the greatest distance of solutions that combine, from WITHIN and FILTERs.
 
-Idea: one walk down a pattern with the least WITHIN around a part, and the least limit of
-getDURATION() that holds for every result made of it. A FILTER's limit comes down through operands
-of SEQ, EQUALS, AND and UNION, mandatory operands, and the optional one of EQUALSOPTIONAL.
+Idea: one walk down a pattern passes on the least WITHIN around a part, and the least limit of
+getDURATION() that holds for every result of it. A FILTER's limit is passed on to operands of SEQ,
+EQUALS, AND and UNION, to mandatory operands, and to the optional one of EQUALSOPTIONAL.
 Source: ep-sparql.md, section 3.
 """
 
@@ -39,7 +39,7 @@ _MIRRORED: Final = {"<": ">", "<=": ">=", "=": "=", ">": "<", ">=": "<="}
 
 
 def limit_of(condition: Expression) -> Micros | None:
-    """The greatest duration of a solution for which a conjunct can be true; None without one.
+    """The greatest duration, in µs, of a solution that satisfies a conjunct; None without a limit.
 
     >>> literal = Const('"PT10S"^^<http://www.w3.org/2001/XMLSchema#duration>')
     >>> limit_of(Call("<", (Var(DURATION), literal))), limit_of(Call(">=", (literal, Var(DURATION))))
@@ -81,38 +81,34 @@ def _least(*limits: Micros | None) -> Micros | None:
 def with_bounds(
     pattern: IntervalPattern, problems: list[Diagnostic], within: Micros | None = None, limit: Micros | None = None
 ) -> IntervalPattern:
-    """The pattern with `within` and `bound` of every operator; reports E201 and E202.
+    """The pattern with `within` and `bound` of every operator; E201 and E202 are recorded.
 
     - `within`: the least WITHIN around the pattern, in µs.
-    - `limit`: the least limit of getDURATION() for all results that the pattern is part of.
+    - `limit`: the least limit of getDURATION(), in µs, of all results with the pattern as a part.
     """
     match pattern:
         case InstantGroup() | EventRead():
             return pattern
-        case Chain(inner, _, filters, own):
-            inner = with_bounds(inner, problems, _least(within, own), _least(limit, *_limits(filters)))
+        case Chain(inner, _, filters, chain_within):
+            inner = with_bounds(inner, problems, _least(within, chain_within), _least(limit, *_limits(filters)))
             return replace(pattern, pattern=inner)
         case Alternatives(branches):
             return Alternatives(tuple(with_bounds(branch, problems, within, limit) for branch in branches))
         case Combination(operator, left, right, condition):
-            inside = _least(*_limits(condition))
-            bound = _bound(operator, within, limit, inside)
+            condition_limit = _least(*_limits(condition))
+            bound = _least(within, condition_limit if operator.is_optional else limit)
             _check(pattern, _least(bound, limit) if operator is TemporalOperator.EQUALSOPTIONAL else bound, problems)
             match operator:
                 case TemporalOperator.OPTIONALSEQ:
-                    left, right = with_bounds(left, problems, within, inside), with_bounds(right, problems, within, limit)
+                    left, right = with_bounds(left, problems, within, condition_limit), with_bounds(right, problems, within, limit)
                 case TemporalOperator.EQUALSOPTIONAL:
                     left = with_bounds(left, problems, within, limit)
-                    right = with_bounds(right, problems, within, _least(limit, inside))
+                    right = with_bounds(right, problems, within, _least(limit, condition_limit))
                 case _:
                     left, right = with_bounds(left, problems, within, limit), with_bounds(right, problems, within, limit)
             return replace(pattern, left=left, right=right, within=within, bound=bound)
         case _:
             assert_never(pattern)
-
-
-def _bound(operator: TemporalOperator, within: Micros | None, limit: Micros | None, inside: Micros | None) -> Micros | None:
-    return _least(within, inside) if operator.is_optional else _least(within, limit)
 
 
 def _check(combination: Combination, bound: Micros | None, problems: list[Diagnostic]) -> None:

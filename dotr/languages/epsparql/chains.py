@@ -1,8 +1,8 @@
 """Chains of EP-SPARQL: operands joined by temporal operators, with FILTER, BIND and WITHIN.
 
-Idea: recursive descent over the lexemes of a unit; a group without a temporal word is plain, and
-the grammar of SPARQL reads it. A part that cannot be read records its problem, has no pattern
-(None), and the rest of the unit is read all the same. Bounds come later (`bounds.py`).
+Idea: recursive descent over the lexemes of a unit. A group without a temporal word is plain: the
+SPARQL grammar parses it. A part with an error records its problem and has the pattern None, and
+parsing continues behind it. Bounds are computed later (`bounds.py`).
 Source: ep-sparql.md, sections 1, 2 and 6.
 """
 
@@ -34,7 +34,7 @@ _OPERAND: Final = (
     "An operand is { … }, or EVENT Label(?attribute AS ?variable); operators are SEQ, EQUALS, AND, OPTIONALSEQ and EQUALSOPTIONAL."
 )
 _DURATION: Final = "A length of time is written 10 s, 5 min, 1 h 30 min or PT5M."
-_TO_PLAIN: Final = {
+_PLAIN_WORDS: Final = {
     "OPTIONAL": "OPTIONAL",
     "MINUS": "MINUS",
     "VALUES": "VALUES",
@@ -45,7 +45,11 @@ _END_OF_DURATION: Final = ("POLICY", "FILTER", "BIND", "WITHIN", "UNION", *OPERA
 
 @dataclass(slots=True)
 class ChainReader:
-    """Reader of the chains of one unit; problems go to the cursor's scan."""
+    """Reader of the chains of one unit; problems are recorded in the cursor's scan.
+
+    - `places`: collects the places of WITHINs and conditions.
+    - `operands`, `depth`: number of operands so far, and of braces around the cursor.
+    """
 
     cursor: UnitCursor
     places: ChainPlaces = field(default_factory=ChainPlaces)
@@ -55,29 +59,29 @@ class ChainReader:
     # --- chains ---
 
     def chain(self, *, is_union: bool = False) -> ParsedChain:
-        """Read `UNITED (OPERATOR UNITED)* (FILTER | BIND)* (WITHIN DURATION)?` up to what follows it.
+        """Read `BRANCHES (OPERATOR BRANCHES)* (FILTER | BIND)* (WITHIN DURATION)?`.
 
-        `is_union`: a group of UNION and FILTERs alone, of which some may come first. Raises
-        `UnreadablePart` where the chain's parts cannot be told apart.
+        `is_union`: the group has only UNION and FILTERs, some of which may precede the UNION.
+        Raises `UnreadablePart` at a syntax error between the parts of the chain.
         """
         cursor = self.cursor
         first, before = cursor.position, len(cursor.scan.problems)
         bindings: list[tuple[Variable, Expression]] = []
         conditions: list[Condition] = []
-        is_alone = True
+        is_bare = True
         while is_union and cursor.is_word("FILTER"):
-            is_alone = False
+            is_bare = False
             conditions += self._filter()
-        parsed = self._combined()
+        parsed = self._operators()
         while cursor.is_word("FILTER") or cursor.is_word("BIND"):
-            is_alone = False
+            is_bare = False
             if cursor.is_word("FILTER"):
                 conditions += self._filter()
             else:
                 self._bind(parsed, bindings)
         within: Micros | None = None
         if cursor.is_word("WITHIN"):
-            is_alone = False
+            is_bare = False
             within = self._within()
             if cursor.is_word("FILTER") or cursor.is_word("BIND"):
                 word = cursor.here.text.upper()
@@ -86,23 +90,23 @@ class ChainReader:
             hint = "FILTER, BIND and WITHIN stand behind the last operand, or end a part in braces: { {A} SEQ {B} FILTER(…) } SEQ {C}."
             raise self._error(TemporalCode.UNEXPECTED, f"{clipped(cursor.here.text)} behind the end of a chain", hint)
         if len(cursor.scan.problems) > before:
-            return ParsedChain(None, is_alone)
-        if is_alone or parsed is None:
-            return ParsedChain(parsed, is_alone)
+            return ParsedChain(None, is_bare)
+        if is_bare or parsed is None:
+            return ParsedChain(parsed, is_bare)
         place = cursor.span_since(first)
-        return ParsedChain(BracedOperand(parsed.closed(), tuple(bindings), tuple(conditions), within, place), is_alone=False)
+        return ParsedChain(BracedOperand(parsed.closed(), tuple(bindings), tuple(conditions), within, place), is_bare=False)
 
-    def _combined(self) -> ParsedOperand | None:
-        """`UNITED (OPERATOR UNITED)*`; what stands beside the operands is reported and skipped."""
-        left = self._united()
+    def _operators(self) -> ParsedOperand | None:
+        """`BRANCHES (OPERATOR BRANCHES)*`; any other part is reported and skipped."""
+        left = self._union()
         while True:
-            if self._skip_beside():
+            if self._skip_plain_parts():
                 left = None
             if self.cursor.is_mark("{") or self.cursor.is_word("EVENT"):
                 hint = "Write AND between them, or SEQ; triples of one time can stand in one pair of braces."
                 place = self.cursor.span_of(self.cursor.here)
                 self.cursor.report(TemporalCode.BESIDE_OPERATORS, "two groups side by side", place, hint)
-                self._united()
+                self._union()
                 left = None
                 continue
             operator = self._operator_here()
@@ -110,17 +114,18 @@ class ChainReader:
                 return left
             place = self.cursor.span_of(self.cursor.here)
             self.cursor.position += 1
-            right = self._united()
+            right = self._union()
             left = None if left is None or right is None else BareOperand(self._combination(operator, left, right, place))
 
-    def _skip_beside(self) -> bool:
-        """Report and skip triples, OPTIONAL, MINUS, VALUES and SELECT next to operands; true if there are
-        any.
+    def _skip_plain_parts(self) -> bool:
+        """Report and skip triples, OPTIONAL, MINUS, VALUES or SELECT next to operands.
+
+        Returns True if there are any.
         """
         cursor = self.cursor
         word = cursor.here.text.upper() if cursor.here.group == "word" else ""
-        if word in _TO_PLAIN:
-            what = _TO_PLAIN[word]
+        if word in _PLAIN_WORDS:
+            what = _PLAIN_WORDS[word]
             hint = f"Put it into the braces of a plain group: {{ ?x :p ?y {word} … }}; an optional part in the past is OPTIONALSEQ."
         elif cursor.here.group in ("variable", "iri", "pname", "blank") or cursor.here.text in ("[", "<<"):
             what = "triples"
@@ -134,7 +139,7 @@ class ChainReader:
             cursor.position = cursor.find(marks=("{",))
             cursor.position = min(cursor.closing(cursor.position) + 1, cursor.end) if cursor.position < cursor.end else cursor.end
         else:
-            cursor.position = cursor.find("EVENT", *_END_OF_DURATION, *_TO_PLAIN, marks=("{", "}"))
+            cursor.position = cursor.find("EVENT", *_END_OF_DURATION, *_PLAIN_WORDS, marks=("{", "}"))
         return True
 
     def _combination(self, operator: TemporalOperator, left: ParsedOperand, right: ParsedOperand, place: Span) -> Combination:
@@ -148,10 +153,11 @@ class ChainReader:
                 second, conditions = right.opened()
             case _:
                 first, second = left.closed(), right.closed()
-        self._note(conditions)
+        self._record_places(conditions)
         return Combination(operator, first, second, tuple(condition for condition, _ in conditions), None, None, place)
 
     def _operator_here(self) -> TemporalOperator | None:
+        """The operator at the cursor, which is not taken; None without one."""
         lexeme = self.cursor.here
         if lexeme.group != "word":
             return None
@@ -160,8 +166,8 @@ class ChainReader:
             raise self._error(TemporalCode.SEQOPTIONAL, "SEQOPTIONAL would change what was output", hint)
         return OPERATORS.get(lexeme.text.upper())
 
-    def _united(self) -> ParsedOperand | None:
-        """`OPERAND (UNION OPERAND)*`."""
+    def _union(self) -> ParsedOperand | None:
+        """`BRANCHES`: `OPERAND (UNION OPERAND)*`."""
         branches = [self._operand()]
         while self.cursor.take_words("UNION"):
             branches.append(self._operand())
@@ -182,8 +188,8 @@ class ChainReader:
         if cursor.is_mark("{"):
             return self._braces()
         word = cursor.here.text.upper() if cursor.here.group == "word" else ""
-        if self._skip_beside():
-            if cursor.is_word("EVENT") or cursor.is_mark("{") or cursor.here.text.upper() in _TO_PLAIN:
+        if self._skip_plain_parts():
+            if cursor.is_word("EVENT") or cursor.is_mark("{") or cursor.here.text.upper() in _PLAIN_WORDS:
                 self._operand()
             return None
         if word in ("FILTER", "BIND"):
@@ -193,7 +199,7 @@ class ChainReader:
         raise cursor.unexpected("an operand, { … } or EVENT", expected or _OPERAND)
 
     def _braces(self) -> ParsedOperand | None:
-        """`{ … }`: a chain if a temporal word stands in it or it is UNION and FILTERs alone, else plain."""
+        """`{ … }`: a chain if it has a temporal word, or only UNION and FILTERs; else plain."""
         cursor = self.cursor
         opened = cursor.position
         closed = cursor.closing(opened)
@@ -202,33 +208,33 @@ class ChainReader:
         span = cursor.span_between(opened, closed + 1)
         if not words and not is_union(cursor, opened + 1, closed):
             return read_plain_group(cursor.inner_span(opened, closed), span, cursor.scan)
-        if self._report_inside(words) and all(word.inside for word in words):
+        if self._report_nested_words(words) and all(word.inside for word in words):
             return None
         if self.depth >= MAX_DEPTH:
             raise self._error("Q117", f"this is nested more than {MAX_DEPTH} deep", "Split it: EVENT reads what another unit makes.", span)
         inner = ChainReader(cursor.part(opened + 1, closed), self.places, self.operands, self.depth + 1)
-        result = inner.whole(span, is_union=not words)
+        result = inner.braced_chain(span, is_union=not words)
         self.operands = inner.operands
         return result
 
-    def whole(self, span: Span, *, is_union: bool = False) -> BracedOperand | None:
-        """Read a chain that takes all lexemes of the cursor; `span` is its place, with its braces."""
+    def braced_chain(self, span: Span, *, is_union: bool = False) -> BracedOperand | None:
+        """Read a chain of all lexemes of the cursor; `span` is its place, with its braces."""
         cursor = self.cursor
         problems = cursor.scan.problems
         try:
             result = self.chain(is_union=is_union)
             if cursor.position < cursor.end:
-                raise self.beside()
+                raise self.unexpected_end()
         except UnreadablePart as unreadable:
             problems.append(unreadable.diagnostic)
-            self.go_on()
+            self.check_remaining_groups()
             return None
-        if result.operand is None or (isinstance(result.operand, BracedOperand) and not result.is_alone):
+        if result.operand is None or (isinstance(result.operand, BracedOperand) and not result.is_bare):
             return result.operand
         return BracedOperand(result.operand.closed(), (), (), None, span)
 
-    def beside(self) -> UnreadablePart:
-        """The error of what follows a chain and is no part of it."""
+    def unexpected_end(self) -> UnreadablePart:
+        """The error of a lexeme behind the end of a chain, for the caller to raise."""
         cursor = self.cursor
         word = cursor.here.text.upper() if cursor.here.group == "word" else ""
         if word == "POLICY":
@@ -236,8 +242,8 @@ class ChainReader:
         near = did_you_mean(word, [*OPERATORS, "UNION", "FILTER", "BIND", "WITHIN", "POLICY"]) if word else ""
         return cursor.unexpected("an operator, UNION, FILTER, BIND, WITHIN or the end", near or _OPERAND)
 
-    def go_on(self) -> None:
-        """After a part that cannot be read: read the groups behind it for their own problems."""
+    def check_remaining_groups(self) -> None:
+        """Record the problems of the groups behind a syntax error; their patterns are dropped."""
         cursor = self.cursor
         while cursor.position < cursor.end:
             if cursor.is_mark("{"):
@@ -249,8 +255,11 @@ class ChainReader:
             else:
                 cursor.position += 1
 
-    def _report_inside(self, words: Sequence[TemporalWord]) -> bool:
-        """Report temporal words inside OPTIONAL, MINUS, EXISTS or a sub-SELECT; true if there are any."""
+    def _report_nested_words(self, words: Sequence[TemporalWord]) -> bool:
+        """Report the first temporal word inside OPTIONAL, MINUS, EXISTS or a sub-SELECT.
+
+        Returns True if there is one.
+        """
         found = [word for word in words if word.inside]
         for word in found[:1]:
             place = self.cursor.span_of(word.lexeme)
@@ -272,7 +281,7 @@ class ChainReader:
         cursor.position += 1
         label_span = cursor.span_of(lexeme)
         attributes: list[tuple[Variable, Variable]] = []
-        is_read = True
+        is_valid = True
         if cursor.take_mark("(") and not cursor.take_mark(")"):
             while True:
                 name, place = self._variable("an attribute, ?name")
@@ -280,13 +289,13 @@ class ChainReader:
                 if variable in [known for _, known in attributes]:
                     hint = "Give each attribute a variable of its own, and compare them in a FILTER."
                     cursor.report(TemporalCode.ATTRIBUTES_IN_ONE, f"?{variable} is of two attributes", own, hint)
-                    is_read = False
+                    is_valid = False
                 attributes.append((name, variable))
                 if cursor.take_mark(")"):
                     break
                 if not cursor.take_mark(","):
                     raise cursor.unexpected(", or )", "Write EVENT Label(?attribute AS ?variable, …).")
-        return BareOperand(EventRead(lexeme.text, tuple(attributes), cursor.span_since(first), label_span)) if is_read else None
+        return BareOperand(EventRead(lexeme.text, tuple(attributes), cursor.span_since(first), label_span)) if is_valid else None
 
     def _variable(self, expected: str) -> tuple[Variable, Span]:
         lexeme = self.cursor.here
@@ -310,15 +319,15 @@ class ChainReader:
         closed = cursor.closing(cursor.position)
         words = cursor.temporal_words(first, closed)
         cursor.position = closed + 1
-        if self._report_inside(words):
+        if self._report_nested_words(words):
             return []
         parsed = parse_interval_expression(cursor.span_between(first, closed + 1), cursor.scan, as_constraint=True)
         if parsed is None:
             return []
-        self._note(parsed.conjuncts)
+        self._record_places(parsed.conjuncts)
         return list(parsed.conjuncts)
 
-    def _note(self, conditions: Sequence[Condition]) -> None:
+    def _record_places(self, conditions: Sequence[Condition]) -> None:
         for condition, place in conditions:
             self.places.conditions.setdefault(condition, place)
 
@@ -343,7 +352,11 @@ class ChainReader:
         bindings.append((name, expression.whole))
 
     def named_expression(self, opened: int, closed: int, place: Span) -> tuple[Variable, Span, ParsedExpression] | None:
-        """`( EXPRESSION AS ?v )` between two brackets; None after recorded problems."""
+        """The variable of `( EXPRESSION AS ?v )`, its place, and the expression.
+
+        `opened` and `closed` are the positions of the brackets; `place` is for an empty expression.
+        None after recorded problems.
+        """
         cursor = self.cursor
         as_ = closed - 2
         if as_ <= opened or cursor.lexemes[as_].text.upper() != "AS" or cursor.lexemes[closed - 1].group != "variable":
@@ -379,7 +392,7 @@ class ChainReader:
         return length
 
     def _literal(self) -> tuple[str, Span]:
-        """`"PT5M"^^xsd:duration`."""
+        """The text and place of `"PT5M"^^xsd:duration`; the text "0" after a recorded problem."""
         cursor = self.cursor
         first = cursor.position
         text = cursor.here.text.strip("\"'")

@@ -19,7 +19,7 @@ _HINT: Final = "The SELECT line is *, or variables and values: SELECT ?c (?p * 2
 
 @dataclass(frozen=True, slots=True)
 class SelectedColumn:
-    """A variable of a SELECT line; `expression` is None for one of the pattern."""
+    """A column of a SELECT line; `expression` is None for a variable of the pattern."""
 
     name: Variable
     expression: Expression | None
@@ -29,14 +29,14 @@ class SelectedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSyntax:
-    """A SELECT line; `columns` is None for `*`. `is_complete`: all of it could be read."""
+    """A SELECT line; `columns` is None for `*`. `is_complete`: it has no error."""
 
     columns: tuple[SelectedColumn, ...] | None
     is_complete: bool
 
 
 def read_columns(line: UnitCursor) -> ColumnSyntax:
-    """Read a SELECT line, which is all that the cursor has; problems are recorded."""
+    """Read the SELECT line, all lexemes of the cursor; problems are recorded in its scan."""
     problems = line.scan.problems
     before = len(problems)
     if line.is_mark("*") and line.position + 1 == line.end:

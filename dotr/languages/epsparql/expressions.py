@@ -1,6 +1,6 @@
 """Expressions of EP-SPARQL: SPARQL's, with getDURATION(), getSTARTTIME() and getENDTIME().
 
-Each of the three is a variable of the solution's interval (`dotr.model.intervals.DURATION`, …).
+Each of the three compiles to a variable of the interval (`dotr.model.intervals.DURATION`, …).
 """
 
 from __future__ import annotations
@@ -43,11 +43,10 @@ class FunctionUses:
 class IntervalReader(QueryReader):
     """Reader of plain groups and expressions.
 
-    - `refused`: the place, as text for a message, where the functions are refused in all of the
-      text; empty where only parts of it refuse them.
-    - `refuses_exists`: EXISTS is an error, because there is no graph that it could read.
-    - `uses`: functions that stand directly in the group.
-    - `has_path`: a property path other than a predicate was read.
+    - `refused`: where the functions are refused everywhere, the place for messages; else empty.
+    - `refuses_exists`: EXISTS is an error, because there is no graph to evaluate it over.
+    - `uses`: functions directly in the group.
+    - `has_path`: the group has a property path other than a predicate.
     """
 
     def __init__(self, scan_: TokenScan, no_references: str, refused: str = "", *, refuses_exists: bool = False) -> None:
@@ -59,7 +58,7 @@ class IntervalReader(QueryReader):
         self.no_aggregates = NO_SET_HINT
 
     def token_value(self, token: Token) -> Var | Const | Attribute | TimeOf:
-        """Return the value of a token of one term; a function has its variable."""
+        """Return the value of a token of one term; that of a function is its variable."""
         if token.kind is not SparqlTokenKind.REFERENCE or not isinstance(token.value, Var):
             return super().token_value(token)
         place = self.refused or ("" if self.no_references == "in BIND" else self.no_references)
@@ -98,17 +97,20 @@ def report_function(problems: list[Diagnostic], token: Token, place: str) -> Non
         problems.append(diagnostic)
 
 
-def tokens_of(span: Span, known: TokenScan) -> TokenScan:
-    """The tokens of a part of a unit, with functions and quoted triples merged."""
-    tokens = scan(span, known.prefixes, PLAIN, known.base)
+def tokens_of(span: Span, unit: TokenScan) -> TokenScan:
+    """The tokens of a part of a unit, with functions and quoted triples merged.
+
+    `unit`: the scan of the unit, for its prefixes and base.
+    """
+    tokens = scan(span, unit.prefixes, PLAIN, unit.base)
     if not tokens.problems:
         merge_quoted_tokens(tokens)
-    tokens.tokens[:] = _merged(tokens.tokens, tokens.problems)
+    tokens.tokens[:] = _merge_functions(tokens.tokens, tokens.problems)
     return tokens
 
 
-def _merged(tokens: list[Token], problems: list[Diagnostic]) -> list[Token]:
-    """The tokens with each `getDURATION()` as one token."""
+def _merge_functions(tokens: list[Token], problems: list[Diagnostic]) -> list[Token]:
+    """The tokens with the three of each `getDURATION()` as one token."""
     merged: list[Token] = []
     position = 0
     while position < len(tokens):
@@ -132,18 +134,19 @@ def _merged(tokens: list[Token], problems: list[Diagnostic]) -> list[Token]:
 
 @dataclass(frozen=True, slots=True)
 class ParsedExpression:
-    """An expression, and its conjuncts with their places."""
+    """An expression, and its conjuncts with their places, in the order of the text."""
 
     whole: Expression
     conjuncts: tuple[tuple[Expression, Span], ...]
 
 
-def parse_interval_expression(span: Span, known: TokenScan, *, as_constraint: bool = False) -> ParsedExpression | None:
+def parse_interval_expression(span: Span, unit: TokenScan, *, as_constraint: bool = False) -> ParsedExpression | None:
     """The expression of a FILTER, BIND or SELECT line of a chain; None after recorded problems.
 
-    `as_constraint`: the text is what follows FILTER, in brackets or a call.
+    - `unit`: the scan of the unit, for prefixes, and for the problems found.
+    - `as_constraint`: the text follows FILTER: an expression in brackets, or a call.
     """
-    tokens = tokens_of(span, known)
+    tokens = tokens_of(span, unit)
     found: list[ParsedExpression] = []
 
     def read(reading: QueryReader, node: ParseNode) -> Expression:
@@ -156,20 +159,20 @@ def parse_interval_expression(span: Span, known: TokenScan, *, as_constraint: bo
         return IntervalReader(scan_, no_references, refuses_exists=True)
 
     if not tokens.tokens and not tokens.problems:
-        known.problems.append(Diagnostic("Q101", "an expression is missing", span))
+        unit.problems.append(Diagnostic("Q101", "an expression is missing", span))
         return None
     try:
         if as_constraint:
             return _constraint(tokens, reader)
         parse_tokens(tokens, grammar.EXPRESSION, read, no_references="", reader=reader)
     except Refused as refused:
-        known.problems += refused.diagnostics
+        unit.problems += refused.diagnostics
         return None
     return found[0]
 
 
 def _constraint(tokens: TokenScan, reader: Callable[[TokenScan, str], QueryReader]) -> ParsedExpression:
-    """The condition behind FILTER, which the grammar of groups reads."""
+    """The condition behind FILTER, parsed as the group `{ FILTER … }`."""
     found: list[ParsedExpression] = []
 
     def read(reading: QueryReader, node: ParseNode) -> tuple[Expression, ...]:

@@ -1,7 +1,8 @@
 """Plain groups of EP-SPARQL: SPARQL's group graph patterns, by the grammar of `languages.sparql`.
 
-Idea: functions of the interval stand outside of the pattern that is matched: the FILTERs and BINDs
-of a basic group that depend on them become a `Chain` around its `InstantGroup`.
+Idea: a pattern is matched without functions of the interval. The FILTERs and BINDs of a basic group
+that depend on them are lifted into a `Chain` around its `InstantGroup`. In the group
+`{ ?x :p ?y FILTER(?y > 1) FILTER(?y > getSTARTTIME()) }` only the second FILTER is lifted.
 Source: ep-sparql.md, sections 2.1 and 2.2.
 """
 
@@ -31,11 +32,12 @@ INTERVAL: Final = frozenset((START, END, DURATION))
 
 @dataclass(slots=True)
 class PlainOperand:
-    """A plain group before it is known whether an operator makes it optional.
+    """A plain group, before the operators around it decide whether it is optional.
 
-    - `pattern`: without the FILTERs that stand directly in its braces; `conditions` are their
-      conjuncts, with their places.
-    - `triples`: of a basic group; empty for any other.
+    - `pattern`: without the FILTERs directly in its braces.
+    - `conditions`: the conjuncts of these FILTERs, with their places.
+    - `triples`: those of a basic group; empty for any other.
+    - `uses`: functions of the interval in its FILTERs and BINDs.
     """
 
     pattern: Pattern
@@ -49,15 +51,15 @@ class PlainOperand:
         """The pattern with its FILTERs."""
         if not self.triples:
             self._refuse(self.uses.in_filters)
-        pattern, bindings, late = self._lifted()
+        pattern, bindings, dependent = self._lifted()
         conditions = [condition for condition, _ in self.conditions]
-        outside = tuple(condition for condition in conditions if not late.isdisjoint(free_variables(condition)))
+        outside = tuple(condition for condition in conditions if not dependent.isdisjoint(free_variables(condition)))
         inside = tuple(condition for condition in conditions if condition not in outside)
         group = self._group(Filter(pattern, inside) if inside else pattern)
         return Chain(group, bindings, outside, None, self.span) if bindings or outside else group
 
     def opened(self) -> tuple[IntervalPattern, tuple[tuple[Expression, Span], ...]]:
-        """The pattern without its FILTERs, and these: F of an optional operand."""
+        """The pattern without its FILTERs, and the FILTERs: F of an optional operand."""
         for condition, place in self.conditions:
             if has_exists(condition):
                 self.problems.append(Diagnostic(TemporalCode.NO_GRAPH, "EXISTS in a FILTER of an optional part", place, NO_GRAPH_HINT))
@@ -74,30 +76,30 @@ class PlainOperand:
             report_function(self.problems, token, "stands in a group that is not basic")
 
     def _lifted(self) -> tuple[Pattern, tuple[tuple[Variable, Expression], ...], frozenset[Variable]]:
-        """The pattern without the BINDs that depend on the interval, these in order, and all variables
-        that depend on it.
+        """The pattern without the BINDs that depend on the interval, these BINDs in order, and all
+        variables that depend on the interval.
         """
-        late = INTERVAL
+        dependent = INTERVAL
         if not self.uses.in_bindings:
-            return self.pattern, (), late
+            return self.pattern, (), dependent
         if not self.triples:
             self._refuse(self.uses.in_bindings)
-            return self.pattern, (), late
+            return self.pattern, (), dependent
         bindings: list[tuple[Variable, Expression]] = []
         result: Pattern = Bgp(())
         for part in _parts(self.pattern):
             if isinstance(part, Extend):
-                if late.isdisjoint(free_variables(part.expression)):
+                if dependent.isdisjoint(free_variables(part.expression)):
                     result = Extend(result, part.variable, part.expression)
                 else:
-                    late |= {part.variable}
+                    dependent |= {part.variable}
                     bindings.append((part.variable, part.expression))
                 continue
-            for name in late & frozenset(in_scope(part)):
+            for name in dependent & frozenset(in_scope(part)):
                 hint = f"Write the BIND last, or give it another variable and compare: FILTER(sameTerm(?{name}, ?other))."
                 self.problems.append(Diagnostic(TemporalCode.LATER_TRIPLE, f"?{name} of a BIND is matched afterwards", self.span, hint))
             result = part if result == Bgp(()) else Join(result, part)
-        return result, tuple(bindings), late
+        return result, tuple(bindings), dependent
 
 
 def _parts(pattern: Pattern) -> list[Pattern]:
@@ -113,12 +115,13 @@ def _parts(pattern: Pattern) -> list[Pattern]:
             return [pattern]
 
 
-def read_plain_group(inner: Span, outer: Span, known: TokenScan) -> PlainOperand | None:
+def read_plain_group(inner: Span, outer: Span, unit: TokenScan) -> PlainOperand | None:
     """The plain group between two braces; None after recorded problems.
 
-    `inner`: the text between the braces, which `outer` holds too; `known`: prefixes and problems.
+    - `inner`: the text between the braces; `outer`: with the braces.
+    - `unit`: the scan of the unit, for prefixes, and for the problems found.
     """
-    tokens = tokens_of(inner, known)
+    tokens = tokens_of(inner, unit)
     readers: list[IntervalReader] = []
     basic: list[bool] = []
     conditions: list[tuple[Expression, Span]] = []
@@ -139,14 +142,14 @@ def read_plain_group(inner: Span, outer: Span, known: TokenScan) -> PlainOperand
     try:
         pattern = parse_tokens(tokens, grammar.GROUP, read, no_references="", wrapper=("{ ", " }"), reader=reader, filters="")
     except Refused as refused:
-        known.problems += refused.diagnostics
+        unit.problems += refused.diagnostics
         return None
     triples = _basic_triples(pattern, conditions) if basic[0] and not readers[0].has_path else ()
-    return PlainOperand(pattern, tuple(conditions), triples, readers[0].uses, outer, known.problems)
+    return PlainOperand(pattern, tuple(conditions), triples, readers[0].uses, outer, unit.problems)
 
 
 def _basic_triples(pattern: Pattern, conditions: Sequence[tuple[Expression, Span]]) -> tuple[TriplePattern, ...]:
-    """The triple patterns of a basic group; none where it has others, or EXISTS."""
+    """The triple patterns of a basic group; none if the group has other patterns, or EXISTS."""
     items = [item for part in _parts(pattern) if isinstance(part, Bgp) for item in part.patterns]
     expressions = [part.expression for part in _parts(pattern) if isinstance(part, Extend)]
     if any(has_exists(each) for each in (*(condition for condition, _ in conditions), *expressions)):

@@ -22,7 +22,7 @@ _PLAIN_ONLY: Final = ("OPTIONAL", "MINUS", "EXISTS", "SELECT")
 class TemporalWord:
     """An operator, EVENT or WITHIN in a group.
 
-    `inside`: the innermost of OPTIONAL, MINUS, EXISTS or SELECT around it in the group, or empty.
+    `inside`: the innermost OPTIONAL, MINUS, EXISTS or SELECT around it in the group; may be empty.
     """
 
     lexeme: Lexeme
@@ -35,11 +35,11 @@ class UnitCursor(Cursor):
     __slots__ = ()
 
     def part(self, first: int, end: int) -> UnitCursor:
-        """A cursor over some of the lexemes, by position."""
+        """A cursor over `lexemes[first:end]`, with the same scan and positions."""
         return UnitCursor(self.scan, self.lexemes, first, end)
 
     def unexpected(self, expected: str, hint: str = "") -> UnreadablePart:
-        """The error of the next lexeme, to be raised."""
+        """The error of the next lexeme, for the caller to raise."""
         found = self.here
         shown = f"found {clipped(found.text)}" if found.text else "the text ends"
         if not found.text and self.position < len(self.lexemes):
@@ -48,7 +48,10 @@ class UnitCursor(Cursor):
         return UnreadablePart(Diagnostic(TemporalCode.UNEXPECTED, f"expected {expected}, {shown}", self.span_of(found), hint))
 
     def closing(self, opened: int) -> int:
-        """The position of the bracket that closes the one at a position. Raises `UnreadablePart`."""
+        """The position of the bracket that closes the one at `opened`.
+
+        Raises `UnreadablePart` where brackets do not match.
+        """
         open_: list[str] = []
         for index in range(opened, self.end):
             lexeme = self.lexemes[index]
@@ -67,11 +70,10 @@ class UnitCursor(Cursor):
         raise UnreadablePart(Diagnostic("Q102", f"{lexeme.text} is never closed", self.span_of(lexeme), f"Add a {_CLOSING[lexeme.text]}."))
 
     def temporal_words(self, first: int, end: int) -> list[TemporalWord]:
-        """The words that make a group temporal, from one position to another; those directly in round
-        brackets are none.
-        """
+        """The temporal words of `lexemes[first:end]`, except those directly in round brackets."""
         found: list[TemporalWord] = []
-        around: list[tuple[str, str]] = []  # each open bracket, and OPTIONAL, MINUS, EXISTS or SELECT that it is inside of
+        # Open brackets, each with its `TemporalWord.inside`: `{ OPTIONAL { ( `: ("{", "OPTIONAL"), ("(", "OPTIONAL").
+        around: list[tuple[str, str]] = []
         for index in range(first, end):
             lexeme = self.lexemes[index]
             word = lexeme.text.upper() if lexeme.group == "word" else ""
@@ -88,9 +90,9 @@ class UnitCursor(Cursor):
         return found
 
     def span_between(self, first: int, end: int) -> Span:
-        """The place of the lexemes from one position to another, without the latter."""
+        """The place of `lexemes[first:end]`."""
         return self.span_of(self.lexemes[first], self.lexemes[max(end - 1, first)])
 
     def inner_span(self, opened: int, closed: int) -> Span:
-        """The place between two brackets."""
+        """The place between the brackets at two positions."""
         return self.scan.span_at(self.lexemes[opened].end, self.lexemes[closed].start)

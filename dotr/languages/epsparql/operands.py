@@ -1,4 +1,9 @@
-"""Operands of EP-SPARQL as read, before it is known whether an operator makes them optional."""
+"""Operands of EP-SPARQL, before the operators around them decide which are optional.
+
+The FILTERs of an optional operand are the condition F of its combination; those of any other
+operand are part of its pattern. So an operand keeps its FILTERs apart: `closed` adds them to the
+pattern, `opened` returns both.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ Condition: TypeAlias = tuple[Expression, Span]
 
 @dataclass(slots=True)
 class BracedOperand:
-    """`{ CHAIN }` before it is known whether an operator makes it optional."""
+    """`{ CHAIN }`."""
 
     pattern: IntervalPattern
     bindings: tuple[tuple[Variable, Expression], ...]
@@ -33,7 +38,7 @@ class BracedOperand:
         return chained(self.pattern, self.bindings, [condition for condition, _ in self.conditions], self.within, self.span)
 
     def opened(self) -> tuple[IntervalPattern, tuple[Condition, ...]]:
-        """The pattern without its FILTERs, and these: F of an optional operand."""
+        """The pattern without its FILTERs, and the FILTERs: F of an optional operand."""
         return chained(self.pattern, self.bindings, (), self.within, self.span), self.conditions
 
 
@@ -59,11 +64,11 @@ ParsedOperand: TypeAlias = PlainOperand | BracedOperand | BareOperand
 class ParsedChain:
     """A chain; `operand` is None after recorded problems.
 
-    `is_alone`: it is one operand, or operands and operators without FILTER, BIND and WITHIN.
+    `is_bare`: operands and operators without FILTER, BIND and WITHIN behind them.
     """
 
     operand: ParsedOperand | None
-    is_alone: bool
+    is_bare: bool
 
 
 def chained(
@@ -73,7 +78,7 @@ def chained(
     within: Micros | None,
     span: Span,
 ) -> IntervalPattern:
-    """The pattern with the end of its chain, where there is one."""
+    """A `Chain` of the pattern and these parts; the pattern itself if there are none."""
     if not bindings and not filters and within is None:
         return pattern
     return Chain(pattern, tuple(bindings), tuple(filters), within, span)
@@ -81,9 +86,10 @@ def chained(
 
 @dataclass(slots=True)
 class ChainPlaces:
-    """Places in the text of a unit, for problems found later.
+    """Places in the text of a unit, for checks after parsing.
 
-    `within`: of each WITHIN's length; `conditions`: of each conjunct of a FILTER.
+    - `within`: the place and duration, in µs, of each WITHIN.
+    - `conditions`: the (first) place of each conjunct of a FILTER.
     """
 
     within: list[tuple[Span, Micros]] = field(default_factory=list)
@@ -91,9 +97,7 @@ class ChainPlaces:
 
 
 def is_union(cursor: UnitCursor, first: int, end: int) -> bool:
-    """Return whether the lexemes from one position to another are one UNION and FILTERs alone, none of
-    which has EXISTS.
-    """
+    """True if `lexemes[first:end]` are one UNION and FILTERs without EXISTS, and nothing else."""
     branches, unions = 0, 0
     index = first
     while index < end:

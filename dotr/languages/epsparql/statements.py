@@ -1,6 +1,6 @@
 """Statements of `.epsparql` files: REGISTER, label, form, chain and policy.
 
-Idea: a file is cut at each word REGISTER, so that every unit is read, whatever is wrong before it.
+Idea: a file is cut at each word REGISTER, so that a syntax error ends no other unit.
 Source: ep-sparql.md, sections 1, 2.2 and 4.
 """
 
@@ -36,10 +36,10 @@ _POLICIES: Final = "A policy is UNRESTRICTED, CHRONOLOGICAL or RECENT."
 
 @dataclass(slots=True)
 class UnitSyntax:
-    """A REGISTER statement as far as it could be read.
+    """A REGISTER statement; parts with syntax errors are left out.
 
-    - `columns`: of a QUERY; those of a sub-SELECT that is the WHERE of a STREAM.
-    - `operand`: the pattern; None after a problem, or where `answers` has it.
+    - `columns`: those of a QUERY, or of the sub-SELECT that is the WHERE of a STREAM.
+    - `operand`: the pattern; None after a problem, or if `answers` has the pattern.
     - `answers`: a QUERY of one plain group with SPARQL's modifiers or aggregates.
     """
 
@@ -61,7 +61,7 @@ class UnitSyntax:
 
 
 def read_unit(cursor: UnitCursor) -> UnitSyntax:
-    """Read a unit whose prologue has been taken; problems are recorded."""
+    """Read a unit after its prologue; problems are recorded in the cursor's scan."""
     span = cursor.span_between(cursor.position, cursor.end) if cursor.position < cursor.end else cursor.scan.span
     unit = UnitSyntax(span, cursor.scan)
     while cursor.end > cursor.position and cursor.lexemes[cursor.end - 1].text == ";":
@@ -137,7 +137,7 @@ def _read_form(cursor: UnitCursor, unit: UnitSyntax) -> None:
 
 
 def _take_line(cursor: UnitCursor) -> UnitCursor:
-    """Take the SELECT line: up to WHERE, or to the chain where WHERE is not written."""
+    """Take the SELECT line: up to WHERE, or to the chain if WHERE is left out."""
     first = cursor.position
     cursor.position = cursor.find("WHERE", "EVENT", "FROM", marks=("{",))
     line = cursor.part(first, cursor.position)
@@ -177,7 +177,10 @@ def _read_template(cursor: UnitCursor, unit: UnitSyntax) -> None:
 
 
 def _read_where(cursor: UnitCursor, unit: UnitSyntax, start: int, line: UnitCursor | None = None) -> None:
-    """The chain, modifiers and policy; `start` is the position of SELECT, `line` what follows it."""
+    """Read the chain, modifiers and policy.
+
+    `start`: the position of SELECT or CONSTRUCT; `line`: the SELECT line, None of a STREAM.
+    """
     cursor.take_words("WHERE")
     if cursor.position == cursor.end:
         raise cursor.unexpected("WHERE { … }", f"A unit is {_STREAM if unit.is_stream else EXAMPLE}")
@@ -191,14 +194,14 @@ def _read_where(cursor: UnitCursor, unit: UnitSyntax, start: int, line: UnitCurs
         if line is not None:
             unit.columns = read_columns(line)
         reader = ChainReader(inner, unit.places)
-        unit.operand = _top(reader)
+        unit.operand = _unit_chain(reader)
     cursor.position = end
     if end < cursor.end:
         _read_policy(cursor, unit)
 
 
-def _top(reader: ChainReader) -> ParsedOperand | None:
-    """The chain of a unit, to the end of the reader's lexemes; None after recorded problems."""
+def _unit_chain(reader: ChainReader) -> ParsedOperand | None:
+    """The chain of all the reader's lexemes; None after recorded problems."""
     cursor = reader.cursor
     first = cursor.position
     try:
@@ -209,13 +212,13 @@ def _top(reader: ChainReader) -> ParsedOperand | None:
                 hint = f"A QUERY of one plain group may have it. {NO_SET_HINT}"
                 raise UnreadablePart(Diagnostic(TemporalCode.NO_SET, f"{_modifier(word)} of a chain", place, hint))
         if cursor.position < cursor.end:
-            raise reader.beside()
+            raise reader.unexpected_end()
         return parsed.operand
     except UnreadablePart as unreadable:
         cursor.scan.problems.append(unreadable.diagnostic)
         if cursor.position == first:
             cursor.position += 1
-        reader.go_on()
+        reader.check_remaining_groups()
         return None
 
 
@@ -257,9 +260,7 @@ def _read_policy(cursor: UnitCursor, unit: UnitSyntax) -> None:
 
 
 def _has_modifiers(line: UnitCursor, where: UnitCursor) -> bool:
-    """Return whether a QUERY has modifiers or aggregates, or EXISTS in its SELECT line, and its WHERE is
-    one plain group.
-    """
+    """True of a QUERY of one plain group that has modifiers, or aggregates or EXISTS in SELECT."""
     if not where.is_mark("{"):
         return False
     opened = where.position
@@ -274,7 +275,7 @@ def _has_modifiers(line: UnitCursor, where: UnitCursor) -> bool:
 
 
 def _read_answers(cursor: UnitCursor, unit: UnitSyntax, where: UnitCursor, start: int, line: UnitCursor) -> None:
-    """A QUERY of one plain group that SPARQL's grammar reads as a whole."""
+    """Read a QUERY of one plain group as one SPARQL query."""
     problems = cursor.scan.problems
     if problems and problems[-1].code == TemporalCode.NO_SET and "REDUCED" in problems[-1].message:
         return
@@ -298,7 +299,7 @@ def _read_answers(cursor: UnitCursor, unit: UnitSyntax, where: UnitCursor, start
 
 
 def _is_sub_select(where: UnitCursor) -> bool:
-    """Return whether the WHERE of a STREAM is `{ SELECT … WHERE CHAIN }`, as in the paper's query (5)."""
+    """True if the WHERE of a STREAM is `{ SELECT … WHERE CHAIN }`, as in the paper's query (5)."""
     if not (where.is_mark("{") and where.at(1).text.upper() == "SELECT"):
         return False
     closed = where.closing(where.position)
@@ -315,4 +316,4 @@ def _read_sub_select(unit: UnitSyntax, where: UnitCursor) -> None:
         hint = "Every solution of a STREAM makes a graph. Leave it out."
         raise UnreadablePart(Diagnostic(TemporalCode.NO_SET, f"{line.here.text.upper()} in a STREAM", place, hint))
     unit.columns = read_columns(line)
-    unit.operand = _top(ChainReader(inner, unit.places))
+    unit.operand = _unit_chain(ChainReader(inner, unit.places))

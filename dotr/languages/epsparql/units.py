@@ -1,4 +1,4 @@
-"""Units of EP-SPARQL put together: variables that are used must be bound, and bounds there.
+"""Checked units of EP-SPARQL: all variables used are bound, and all operators have their bounds.
 
 Source: ep-sparql.md, sections 3, 4 and 6.
 """
@@ -31,7 +31,7 @@ from dotr.model.traverse import free_variables
 
 
 def unit_of(syntax: UnitSyntax) -> TemporalQuery | None:
-    """The unit of a statement, whose warnings are recorded; None after a problem."""
+    """The unit of a statement; None after a problem. All diagnostics are recorded in its scan."""
     form = _form(syntax)
     problems = syntax.scan.problems
     if problems or form is None or syntax.label_span is None:
@@ -82,7 +82,7 @@ def _columns(
 
 def _stream(syntax: UnitSyntax, where: IntervalPattern, visible: Sequence[Variable]) -> ConstructedGraphs | None:
     problems = syntax.scan.problems
-    if syntax.columns is not None:  # a sub-SELECT: its columns are all that the template sees
+    if syntax.columns is not None:  # a sub-SELECT: only its columns are visible in the template
         if not syntax.columns.is_complete:
             return None
         columns = _columns(syntax.columns, visible, problems)
@@ -105,7 +105,7 @@ def _unbound(name: Variable, known: Sequence[Variable], place: Span) -> Diagnost
 
 
 def _variable_place(place: Span, name: str) -> Span:
-    """The first occurrence of a variable in a part of a text."""
+    """The first occurrence of a variable in a part of a text; the whole part if there is none."""
     for mark in "?$":
         at = place.document.text.find(mark + name, place.start, place.end)
         if at >= 0:

@@ -1,4 +1,4 @@
-"""Words of EP-SPARQL: operators, functions of the interval, and those of SPARQL that are refused."""
+"""Words of EP-SPARQL: operators, functions of the interval, and refused keywords of SPARQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dotr.model.terms import Variable
 
 OPERATORS: Final[Mapping[str, TemporalOperator]] = {operator.value: operator for operator in TemporalOperator}
 TEMPORAL: Final = frozenset((*OPERATORS, "SEQOPTIONAL", "EVENT", "WITHIN"))
-"""Words that make a group temporal."""
+"""Words that make a group a chain."""
 MODIFIERS: Final = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
 """Words of SPARQL that may follow WHERE."""
 FUNCTIONS: Final[Mapping[str, Variable]] = {"GETDURATION": DURATION, "GETSTARTTIME": START, "GETENDTIME": END}
@@ -37,4 +37,4 @@ PLAIN: Final = Dialect(
     },
     has_references=False,
 )
-"""Plain groups and expressions."""
+"""Dialect of plain groups and expressions."""

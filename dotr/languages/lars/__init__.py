@@ -1,6 +1,6 @@
 """Compiler of LARS files: the text of `.lars` files to `dotr.model.lars`.
 
-Every statement of a file is read, whatever is wrong with another.
+All statements of a file are parsed, also after one with an error.
 Source: lars.md, sections 1 and 3.
 """
 
@@ -28,8 +28,9 @@ __all__ = ["LarsCode", "LarsSet", "compile_lars"]
 class LarsSet(CheckedFiles):
     """Result of compiling `.lars` files.
 
-    `files`: those without an error, in order; `diagnostics` are ordered by file and offset.
-    `prefixes` are those that the files declare, then the configuration's.
+    - `files`: those without an error, in order.
+    - `diagnostics`: by file and offset.
+    - `prefixes`: those of files (of two declarations the first), then the configuration's.
     """
 
     files: tuple[LarsFile, ...]
@@ -40,9 +41,9 @@ class LarsSet(CheckedFiles):
 def compile_lars(documents: Sequence[Document], prefixes: Prefixes) -> LarsSet:
     """Compile `.lars` files.
 
-    `prefixes` (prefix to namespace IRI) are for files that declare none of their own. Raises
-    nothing: problems are in `LarsSet.diagnostics`. Labels and attributes of EVENT are those of the
-    whole program, and are checked with it.
+    `prefixes` (prefix to namespace IRI) are for files that declare none of their own. Problems are
+    in `LarsSet.diagnostics`; none is raised. Labels and attributes of EVENT are checked later, with
+    the whole program.
 
     >>> text = "Q(?x) :- :p(?x, ?v) IN [3 s] . REPORT Q(?x) ."
     >>> (file,) = compile_lars([Document("a/q.lars", text)], {"": "http://e/"}).checked().files
@@ -87,7 +88,7 @@ def _file(reader: LarsReader, name: str) -> tuple[LarsFile, list[Diagnostic]]:
 
 
 def _names(documents: Sequence[Document]) -> Iterator[str]:
-    """The names of files: the last part of each path, and as many more as tell it from the others.
+    """The names of files: the shortest end of each path that no other path has.
 
     >>> list(_names([Document("a/x/q.lars", ""), Document("b/x/q.lars", ""), Document("r.lars", "")]))
     ['a/x/q.lars', 'b/x/q.lars', 'r.lars']

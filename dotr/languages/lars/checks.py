@@ -35,7 +35,11 @@ from dotr.model.places import Span
 
 
 def file_problems(file: LarsFile, draft: LarsDraft) -> Iterator[Diagnostic]:
-    """The errors of a file as a whole; `draft` tells what could not be read."""
+    """The errors of a file as a whole.
+
+    `file` holds the statements without syntax errors, `draft` also the words of the others: a
+    relation that one of them may define is not reported as unknown.
+    """
     yield from _relations(file, draft)
     yield from _recursion(file)
     yield from _reports(file, draft)
@@ -87,19 +91,19 @@ def _arguments(count: int) -> str:
 
 
 def _recursion(file: LarsFile) -> Iterator[Diagnostic]:
-    told: set[Span] = set()
-    for edge, way in negative_cycles(file):
-        if edge.literal.span in told:
+    reported: set[Span] = set()
+    for edge, cycle in negative_cycles(file):
+        if edge.literal.span in reported:
             continue
-        told.add(edge.literal.span)
-        names = [named(predicate) for predicate in way]
+        reported.add(edge.literal.span)
+        names = [named(predicate) for predicate in cycle]
         steps = " needs ".join([names[0], f"NOT {names[1]}", *names[2:]])
         hint = "Windows make no difference here: what NOT asks for must be known before. Let one of them read something else."
         yield Diagnostic(LarsCode.RECURSION_THROUGH_NOT, f"recursion through NOT: {steps}", edge.literal.span, hint)
 
 
 def named(predicate: LarsPredicate) -> str:
-    """A predicate as messages name it.
+    """The text for a predicate in messages.
 
     >>> named(PropertyName("<http://e/temp>")), named(ClassName(None)), named(OwnRelation("Busy"))
     ('<http://e/temp>', 'every class', 'Busy')
@@ -124,10 +128,10 @@ def _reports(file: LarsFile, draft: LarsDraft) -> Iterator[Diagnostic]:
     for report in file.reports:
         heads = [head.atom for rule in file.rules for head in rule.heads]
         words = {slot.term[1:-1] for slot in slots_of_atom(report.atom) if isinstance(slot, Const)}
-        is_unread = bool(draft.words) and (
+        may_be_unparsed = bool(draft.words) and (
             not isinstance(report.atom, RelationAtom) or report.atom.relation in draft.words or bool(words & draft.words)
         )
-        if not any(unify(report.atom, head) for head in heads) and not is_unread:
+        if not any(unify(report.atom, head) for head in heads) and not may_be_unparsed:
             hint = "REPORT tells of what rules derive: write a rule for it."
             if isinstance(report.atom, RelationAtom):
                 others = sorted({head.relation for head in heads if isinstance(head, RelationAtom)} - {report.atom.relation})
@@ -145,7 +149,7 @@ def _reports(file: LarsFile, draft: LarsDraft) -> Iterator[Diagnostic]:
 
 
 def unify(one: DerivedAtom, other: DerivedAtom) -> bool:
-    """True if some atom without variables is an instance of both; their variables are apart.
+    """True if the atoms unify, after their variables are renamed apart.
 
     >>> from dotr.model.algebra import Var
     >>> x, a, b = Var("x"), Const("<a>"), Const("<b>")
@@ -167,7 +171,7 @@ def unify(one: DerivedAtom, other: DerivedAtom) -> bool:
         return node
 
     for mine, theirs in zip(left, right, strict=True):
-        # A constant is one node for both sides; variables are apart by their side.
+        # A constant is one node for both sides; a variable is one node for each side.
         first = root((0, mine) if isinstance(mine, Const) else (1, mine))
         second = root((0, theirs) if isinstance(theirs, Const) else (2, theirs))
         if first == second:
@@ -192,7 +196,7 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
         if report.kind is ReportKind.ALL:
             hint = f"Points are {file.resolution / 1_000_000:g} s apart, with instants or without. NEW and ENDED tell of what changes."
             yield _warning(LarsCode.EVERY_POINT, "REPORT ALL tells all that holds, at every point", report.span, hint)
-    remembered = file.put_in_the_past
+    stored = file.timed_predicates
     for literal in file.literals:
         match literal.reach:
             case Sometime(TimeWindow() as window) | Always(TimeWindow() as window) | At(_, TimeWindow() as window) | Since(_, _, window):
@@ -200,22 +204,23 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
             case _:
                 continue
         nearest, farthest = window.reach(file.resolution)
-        forgotten = [
+        unstored = [
             predicate
             for atom in literal.atoms
-            if not isinstance(predicate := predicate_of(atom), EventName) and file.may_be_derived(atom) and _is_one(predicate)
-            if not any(may_share(predicate, put) for put in remembered)
+            if not isinstance(predicate := predicate_of(atom), EventName) and file.may_be_derived(atom) and _is_single(predicate)
+            if not any(may_share(predicate, head) for head in stored)
         ]
-        if farthest > 0 and nearest <= farthest and forgotten:
+        if farthest > 0 and nearest <= farthest and unstored:
             assert literal.window_span is not None
-            name = named(forgotten[0])
-            sees = "it finds nothing" if nearest > 0 else "it sees the point itself alone"
-            message = f"a window over {name}, which no head puts into the past: of what rules derive {sees}"
+            name = named(unstored[0])
+            content = "it finds nothing" if nearest > 0 else "it sees the point itself alone"
+            message = f"a window over {name}, which no head puts into the past: of what rules derive {content}"
             hint = f"Conclusions are not remembered. Write the head with AT, {name} AT ?t :- … AT ?t IN …, or REPORT it and read its EVENT."
             yield _warning(LarsCode.FORGOTTEN_CONCLUSIONS, message, literal.window_span, hint)
 
 
-def _is_one(predicate: LarsPredicate) -> bool:
+def _is_single(predicate: LarsPredicate) -> bool:
+    """False of a variable property or class, which is any property or class."""
     return predicate not in (PropertyName(None), ClassName(None))
 
 

@@ -49,5 +49,5 @@ class LarsCode(StrEnum):
     EVERY_POINT = "L402"
     FORGOTTEN_CONCLUSIONS = "L403"
 
-    # A warning that needs the whole program, by the engine.
+    # A warning of the engine, which needs the whole program.
     ONE_PARTITION = "L404"

@@ -1,5 +1,6 @@
-"""Parser of the literals of LARS files: atoms of triples, of own relations and of events, and how
-they are looked for in windows.
+"""Parser of the literals of LARS files: atoms with their windows.
+
+An atom is a triple, an atom of a relation of the file itself, or an event.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class LiteralReader(WindowReader):
     # --- atoms ---
 
     def _derived_atom(self, *, head: bool) -> DerivedAtom | None:
-        """A triple atom or an own atom; None after an error that has been reported."""
+        """A triple atom or an atom of an own relation; None after a reported error."""
         kind, text, _ = token = self._tokens[self._index]
         if kind == WORD and not (text == "a" and self._tokens[self._index + 1][1] in ("(", "[")):
             return self._own_atom(token, head=head)
@@ -40,7 +41,7 @@ class LiteralReader(WindowReader):
     def _own_atom(self, token: DatalogToken, *, head: bool) -> RelationAtom:
         text = token[1]
         if not is_label(text):
-            self._no_own_atom(token, head=head)
+            self._fail_own_atom(token, head=head)
         self._index += 1
         opening = self._tokens[self._index][1]
         if opening == "[":
@@ -54,8 +55,8 @@ class LiteralReader(WindowReader):
             self._fail(LarsCode.UNEXPECTED, f"{text}() without arguments", token, f"Write {text}.")
         return RelationAtom(text, tuple(self._arguments(")")))
 
-    def _no_own_atom(self, token: DatalogToken, *, head: bool) -> NoReturn:
-        """A word that names no relation, where an atom is expected."""
+    def _fail_own_atom(self, token: DatalogToken, *, head: bool) -> NoReturn:
+        """Raise the error of a word that cannot name a relation, where an atom is expected."""
         word = token[1].upper()
         if word in REFUSED:
             self._refused_word(token)
@@ -112,7 +113,7 @@ class LiteralReader(WindowReader):
     # --- literals ---
 
     def _windowed_atom(self) -> LarsLiteral | None:
-        """An atom, and how it is looked for; None after an error that has been reported."""
+        """`ATOM [ALWAYS | AT ?t | SINCE ATOM] [IN WINDOW]`; None after a reported error."""
         first = self._index
         problems = len(self.problems)
         atom = self._any_atom()

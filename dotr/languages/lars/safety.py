@@ -1,4 +1,4 @@
-"""Checks of single LARS rules: variables that nothing binds, heads, and windows.
+"""Checks of single LARS rules: unbound variables, heads, and windows.
 
 Source: lars.md, section 3.
 """
@@ -37,7 +37,7 @@ from dotr.model.traverse import free_variables
 
 
 def rule_problems(syntax: LarsRuleSyntax, file: LarsFile) -> Iterator[Diagnostic]:
-    """The errors of a rule by itself; of one that could not be read whole, those of its parts."""
+    """The errors of one rule. A rule with syntax errors is checked in its parsed parts alone."""
     rule = syntax.rule
     yield from _head_predicates(rule, file)
     for literal in (*rule.literals, *rule.negated):
@@ -58,7 +58,7 @@ def rule_problems(syntax: LarsRuleSyntax, file: LarsFile) -> Iterator[Diagnostic
 
 
 def _bound_by(literals: tuple[LarsLiteral, ...]) -> set[Variable]:
-    """The variables that positive literals bind: of SINCE the second atom does."""
+    """The variables that positive literals bind. Of `A SINCE B` only B binds its variables."""
     bound: set[Variable] = set()
     for literal in literals:
         match literal.reach:
@@ -72,15 +72,18 @@ def _bound_by(literals: tuple[LarsLiteral, ...]) -> set[Variable]:
 
 
 def _bound(rule: LarsRule) -> set[Variable]:
-    """The variables that positive literals or BINDs bind."""
+    """The variables that positive literals or BINDs bind.
+
+    The order of BINDs is free: a BIND counts once all variables of its expression are bound.
+    """
     bound = _bound_by(rule.literals)
-    waiting = [item for item in rule.body if isinstance(item, Bind)]
+    pending = [item for item in rule.body if isinstance(item, Bind)]
     while True:
-        ready = [item for item in waiting if set(free_variables(item.expression)) <= bound]
+        ready = [item for item in pending if set(free_variables(item.expression)) <= bound]
         if not ready:
             return bound
         bound.update(item.variable for item in ready)
-        waiting = [item for item in waiting if item not in ready]
+        pending = [item for item in pending if item not in ready]
 
 
 def _unbound(name: Variable, what: str, span: Span, bound: set[Variable]) -> Diagnostic:
@@ -91,13 +94,13 @@ def _unbound(name: Variable, what: str, span: Span, bound: set[Variable]) -> Dia
 
 
 def _binds(syntax: LarsRuleSyntax) -> Iterator[Diagnostic]:
-    taken = _bound_by(syntax.rule.literals)
+    bound = _bound_by(syntax.rule.literals)
     for item, place in zip(syntax.rule.body, syntax.places, strict=True):
         if isinstance(item, Bind):
-            if item.variable in taken:
+            if item.variable in bound:
                 hint = f"Compare: FILTER(?{item.variable} = …), or give the result another name."
                 yield Diagnostic(LarsCode.BOUND_TWICE, f"BIND of ?{item.variable}, which is bound already", place, hint)
-            taken.add(item.variable)
+            bound.add(item.variable)
 
 
 def _unbound_conditions(syntax: LarsRuleSyntax, bound: set[Variable]) -> Iterator[Diagnostic]:

@@ -1,7 +1,7 @@
 """Parser of the statements, rules and facts of LARS files.
 
-Idea: as in Datalog files each statement is parsed by itself: an error that leaves the syntax intact
-does not end it, and one that does ends that statement alone.
+Idea: each statement is parsed by itself, as in Datalog files. After a syntax error, parsing
+continues with the next statement; after any other error, within the statement.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dotr.model.time import Micros
 
 @dataclass(frozen=True, slots=True)
 class LarsRuleSyntax:
-    """A rule and the place of each item of its body; `is_whole`: no part of it had an error."""
+    """A rule and the place of each item of its body; `is_whole`: the rule has no syntax error."""
 
     rule: LarsRule
     places: tuple[Span, ...]
@@ -34,12 +34,12 @@ class LarsRuleSyntax:
 
 @dataclass(slots=True)
 class LarsDraft:
-    """Statements of a file read so far.
+    """Statements of a file parsed so far.
 
-    - `resolution`, `asserted`: None where the file says nothing.
+    - `resolution`: in µs; `asserted`: STREAM ASSERTED or CLOSED. None before such a statement.
     - `first`: the place of the first statement that declares no prefix.
-    - `words`: words and names of the statements that could not be read: what they say of a relation
-      is unknown.
+    - `words`: words and names of the statements with errors, any of which may define or use a
+      relation of that name.
     """
 
     document: Document
@@ -66,12 +66,17 @@ class LarsReader(LiteralReader):
         self.draft = LarsDraft(document)
 
     def statement(self, tokens: list[DatalogToken], line: int) -> None:
-        """Read one statement, which begins at a line (counted from 1), into the draft."""
+        """Parse one statement into the draft.
+
+        Args:
+            tokens: those of the statement, its dot included; a sentinel is appended.
+            line: of its first token, counted from 1.
+        """
         kind, text, start = tokens[0]
         self._tokens, self._index, self._depth = tokens, 0, 0
         last = tokens[-1]
         end = last[2] + len(last[1])
-        # Sentinel: access to the next token needs no check of the end.
+        # With this sentinel, access to the next token needs no check of the end.
         tokens.append((DatalogTokenKind.OPERATOR, "", end))
         if text == ".":
             return
@@ -99,8 +104,8 @@ class LarsReader(LiteralReader):
         if len(self.problems) > problems:
             self.draft.words.update(text for kind, text, _ in tokens if kind in (WORD, NAME, IRI))
 
-    def _end(self, expected: str) -> None:
-        """The dot of a statement."""
+    def _expect_end(self, expected: str) -> None:
+        """Check the dot of a statement; `expected`: what else may follow, for the message."""
         token = self._tokens[self._index]
         if token[1] != ".":
             self._unexpected(f"{expected}`.`" if expected else "`.`", "" if token[1] else "A statement, a rule and a fact end with a dot.")
@@ -112,12 +117,12 @@ class LarsReader(LiteralReader):
         first = self._index
         resolution = self._duration()
         place = self._span_since(first)
-        self._end("")
+        self._expect_end("")
         if resolution == 0:
             self._problem(LarsCode.NO_RESOLUTION, "points of no length", place, "Write how long a point is: RESOLUTION 1 s.")
             return
         if self.draft.resolution_span is not None:
-            self._twice("RESOLUTION", span)
+            self._report_twice("RESOLUTION", span)
             return
         self.draft.resolution, self.draft.resolution_span = resolution, place
 
@@ -127,12 +132,12 @@ class LarsReader(LiteralReader):
         if word not in ("CLOSED", "ASSERTED"):
             self._unexpected("CLOSED or ASSERTED", did_you_mean(word, ("CLOSED", "ASSERTED")) or "Write STREAM ASSERTED.")
         self._index += 1
-        self._end("")
+        self._expect_end("")
         if self.draft.asserted is not None:
-            self._twice("STREAM", span)
+            self._report_twice("STREAM", span)
         self.draft.asserted = word == "ASSERTED"
 
-    def _twice(self, statement: str, span: Span) -> None:
+    def _report_twice(self, statement: str, span: Span) -> None:
         self._problem(
             LarsCode.STATEMENT_TWICE, f"{statement} twice in one file", span, "It holds for the whole file: leave one of them out."
         )
@@ -147,7 +152,7 @@ class LarsReader(LiteralReader):
             self._index += 1
             if self._tokens[self._index][1] != ",":
                 break
-        self._end("`,` or ")
+        self._expect_end("`,` or ")
 
     def _report_statement(self, span: Span) -> None:
         self._index += 1
@@ -179,7 +184,7 @@ class LarsReader(LiteralReader):
         elif self._word() in ("IN", "AT", "ALWAYS", "SINCE"):
             hint = "A REPORT tells of the point evaluated: let a rule look into the window, and REPORT its head."
             self._unexpected("AS or `.`", hint)
-        self._end("AS or " if not label else "")
+        self._expect_end("AS or " if not label else "")
         if atom is None or len(self.problems) > problems:
             return
         if not label:
@@ -197,7 +202,7 @@ class LarsReader(LiteralReader):
         problems = len(self.problems)
         tokens = self._tokens
         if tokens[0][0] == ARROW:
-            self._no_head(tokens[0])
+            self._fail_no_head(tokens[0])
         heads: list[LarsHead] = []
         while True:
             head = self._head()
@@ -206,7 +211,7 @@ class LarsReader(LiteralReader):
                 break
             self._index += 1
         if tokens[self._index][0] != ARROW:
-            self._end("`:-`, `,` or ")
+            self._expect_end("`:-`, `,` or ")
             if len(self.problems) == problems:
                 self._facts(heads)
             return
@@ -226,11 +231,11 @@ class LarsReader(LiteralReader):
             if tokens[self._index][1] != ",":
                 break
             self._index += 1
-        self._end("`,` or ")
+        self._expect_end("`,` or ")
         rule = LarsRule(f"{self._document.name}:{line}", tuple(heads), tuple(body), span)
         self.draft.rules.append(LarsRuleSyntax(rule, tuple(places), len(self.problems) == problems))
 
-    def _no_head(self, arrow: DatalogToken) -> None:
+    def _fail_no_head(self, arrow: DatalogToken) -> None:
         hint = "Write an atom in front of `:-`, and REPORT it where it may not hold."
         self._fail(LarsCode.NO_RULE, "a rule without a head", arrow, hint)
 

@@ -22,7 +22,7 @@ _MOST_DIGITS: Final = 18
 
 
 class WindowReader(ConditionReader):
-    """Parser of windows and lengths of time."""
+    """Parser of windows and durations."""
 
     _syntax_code: ClassVar[str] = LarsCode.UNEXPECTED
     _forbidden: ClassVar[ForbiddenParts] = ForbiddenParts(
@@ -57,7 +57,7 @@ class WindowReader(ConditionReader):
         return expression
 
     def _window(self) -> LarsWindow | None:
-        """The window behind IN; None after an error that has been reported."""
+        """`[d]`, `[d, d)` or `[LAST n …]`; None after an error that has been reported."""
         opened = self._tokens[self._index]
         if opened[1] not in ("[", "("):
             self._unexpected("a window behind IN", WINDOWS)
@@ -82,6 +82,7 @@ class WindowReader(ConditionReader):
         return TimeWindow(Interval(low, high, low_closed=opened[1] == "[", high_closed=closing == "]"))
 
     def _close(self, opened: DatalogToken, *closing: str) -> None:
+        """Skip one of the closing brackets; `opened`: the matching opening bracket, for errors."""
         text = self._tokens[self._index][1]
         if text in closing:
             self._index += 1
@@ -130,7 +131,7 @@ class WindowReader(ConditionReader):
         return int(text)
 
     def _duration(self) -> Micros | None:
-        """A length of time; None after an error that has been reported."""
+        """A duration, in µs; None after an error that has been reported."""
         first = self._index
         tokens = self._tokens
         text = self._lexical_form() if tokens[first][0] == DatalogTokenKind.STRING else self._quantities()
@@ -154,7 +155,10 @@ class WindowReader(ConditionReader):
             return None
 
     def _quantities(self) -> str:
-        """The text of `1 h 30 min.` or `PT0.5S` on one line, with a blank where there is one."""
+        """The text of `1 h 30 min.` or `PT0.5S` on one line; blanks between tokens become one.
+
+        A dot belongs to a unit written right before it, except the dot that ends the statement.
+        """
         text, end = "", self._tokens[self._index][2]
         while True:
             kind, part, start = self._tokens[self._index]
@@ -187,7 +191,7 @@ class WindowReader(ConditionReader):
         return text
 
     def _refused_word(self, token: DatalogToken) -> NoReturn:
-        """AGGREGATE, EXISTS and SKOLEM, which are refused."""
+        """Raise the error of AGGREGATE, EXISTS or SKOLEM, which are refused."""
         match token[1].upper():
             case "AGGREGATE":
                 hint = "REPORT the atoms, and aggregate over their events in a rule file: ?n = count(L.?v) of L within 5 min from …"

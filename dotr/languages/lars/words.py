@@ -1,4 +1,4 @@
-"""Words of LARS files: keywords, and what may be a label."""
+"""Words of LARS files: keywords and labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYWORDS: Final = frozenset(
     )
 )
 TERMS: Final = ("true", "false", "a")
-"""Words that are terms, and so no labels."""
+"""Words that are terms, and therefore no labels."""
 
 
 def is_label(word: str) -> bool:
@@ -30,8 +30,3 @@ def is_label(word: str) -> bool:
     (True, False, False, False)
     """
     return word.upper() not in KEYWORDS and word.lower() not in RESERVED and word not in TERMS
-
-
-def meant_keyword(word: str) -> str:
-    """The keyword of conditions and statements that a word resembles closely; empty without one."""
-    return word.upper() if word.upper() in KEYWORDS else ""

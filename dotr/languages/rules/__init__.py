@@ -62,10 +62,11 @@ def compile_rules(
 ) -> RuleSet:
     """Compile rule files as one program: labels and events are shared between the files.
 
-    `prefixes` (prefix to namespace IRI) hold in files that declare no PREFIX of their own.
-    `objects` are the kinds of the objects of predicates, where the data are known; they change
-    warnings alone. `units` make events in other languages. Raises nothing: problems are in
-    `RuleSet.diagnostics`, and `RuleSet.checked` raises them.
+    - `prefixes`: prefix to namespace IRI, for files that declare no PREFIX of their own.
+    - `objects`: kinds of the objects of predicates in known data; only warnings depend on them.
+    - `units`: events of units of other languages.
+
+    Problems are in `RuleSet.diagnostics`; none is raised before `RuleSet.checked`.
 
     >>> compile_rules([Document("empty.dotr", "# nothing yet")], {})
     RuleSet(rules=(), queries=(), diagnostics=())

@@ -3,8 +3,8 @@
 Before: `?mean = avg(Past.?v) of …` and a later `FILTER(?v > ?mean)`, which stage one cannot
 evaluate. After: a temporal constraint, `?v > Past.?mean`.
 
-A variable that the event itself binds hides the aggregate. In a shared query no plain variable is
-an aggregate's.
+A variable that the event itself binds hides the aggregate. Shared queries are left unchanged: a
+plain variable in them never means an aggregate.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def _unknown_attribute(label: Label, name: Variable, span: Span, visible: Sequen
 
 
 def did_you_mean_variable(name: Variable, visible: Sequence[Variable]) -> str:
-    """`did_you_mean` for variables."""
+    """The hint of `did_you_mean` with a question mark: `Did you mean ?room?`."""
     hint = did_you_mean(name, visible)
     return hint.replace("mean ", "mean ?") if hint else ""
 
@@ -100,7 +100,7 @@ def _aggregate_problems(rule: RuleDraft, events: _EventAttributes) -> Iterator[D
 
 
 def _query_problems(query: SplitQuery) -> Iterator[Diagnostic]:
-    """Variables that no triple binds, and EXISTS in a temporal constraint."""
+    """Problems of variables that no triple binds, and of EXISTS in a temporal constraint."""
     for conditions, visible in (*_where_conditions(query.select.pattern), (query.constraints, in_scope(query.select.pattern))):
         for name in _variable_names(conditions):
             if name not in visible and name not in query.select.projection:

@@ -77,7 +77,7 @@ def _template_variables(template: Template) -> dict[Variable, None]:
 
 
 def _attributes_read(program: ProgramDraft) -> dict[Label, frozenset[Variable]]:
-    """For each event, those of its attributes that a rule reads."""
+    """For each event, its attributes that some rule reads."""
     read_by_event: dict[Label, set[Variable]] = {}
     for rule in program.rules:
         events = {role.label.text: role for role in rule.roles if role.origin is RoleOrigin.EVENT}

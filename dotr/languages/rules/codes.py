@@ -56,7 +56,7 @@ class RuleCode(StrEnum):
     CAN_ONLY_ERR = "D317"  # warning
     NOTHING_BETWEEN = "D318"  # warning
     CROSS_PRODUCT = "D319"  # warning
-    NEVER_AS_TYPED = "D320"  # warning, by `dotr check`, which reads the data
+    NEVER_AS_TYPED = "D320"  # warning of `dotr check`, which reads the data
     UNTIED = "D321"  # warning
 
     # Events over rules.

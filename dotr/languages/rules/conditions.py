@@ -1,4 +1,4 @@
-"""Pass 10: finds conditions that can never hold and operations that always err, by the text alone.
+"""Pass 10: finds conditions that never hold and operations that always err, from the text alone.
 
 Before: `FILTER(?v > 5 && ?v < 3)`. After: the same rules, and a warning at `?v`.
 Idea: a comparison of terms without a common kind (`kinds.py`) is never true; a function errs on an
@@ -104,7 +104,7 @@ def _non_numeric_aggregate(clause: AggregateSyntax, kinds: TermKinds) -> Iterato
 
 
 def _binding_errors(query: SplitQuery, objects: ObjectKinds) -> Iterator[Diagnostic]:
-    """Type errors in the BINDs of the WHERE group itself and in the SELECT line."""
+    """Type errors in the top-level BINDs of WHERE, and in the SELECT line."""
     pattern = query.select.pattern
     while isinstance(pattern, Extend | Filter | Group):
         if isinstance(pattern, Extend):
@@ -203,7 +203,7 @@ def _assigned_kinds(program: ProgramDraft, events: _EventKinds) -> _EventKinds:
 
 
 def _where_conjuncts(query: SplitQuery | None) -> list[Conjunct]:
-    """The conditions of the WHERE group itself: every solution satisfies all of them."""
+    """The top-level conditions of WHERE, which every solution satisfies."""
     if query is None:
         return []
 
@@ -223,7 +223,7 @@ def _where_conjuncts(query: SplitQuery | None) -> list[Conjunct]:
 
 
 _MAX_REPORTS: Final = 100
-"""Bound on the reports of one conjunction: finding the span of each takes time."""
+"""Maximal number of reports of one conjunction, since the search for each span takes time."""
 
 
 def _contradictions(conjuncts: Iterable[Conjunct], own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
@@ -278,7 +278,7 @@ def _contradiction(expression: Expression, own: Mapping[Variable, TermKinds], bo
 
 
 def _comparable(operator: str, a: TermKinds, b: TermKinds) -> bool:
-    """True if a comparison of these kinds can be true; `!=` of unlike literals is an error."""
+    """True if a comparison of kinds `a` and `b` can be true; `!=` of unlike literals errs."""
     match operator:
         case "=":
             return bool(a & b)

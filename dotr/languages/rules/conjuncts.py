@@ -1,4 +1,4 @@
-"""Conjuncts of a condition, each with its source text, for the spans and words of diagnostics."""
+"""Conjuncts of a condition with their source text, for the spans and texts of diagnostics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ComparedTerm: TypeAlias = Var | Attribute | TimeOf
 
 @dataclass(frozen=True, slots=True)
 class Conjunct:
-    """Condition with the source text that holds it."""
+    """A condition, and the span of the text in which it occurs."""
 
     expression: Expression
     text: Span

@@ -25,7 +25,7 @@ from dotr.model.time import Micros
 class EventDependency:
     """Edge of the dependency graph: `event`, derived by `rule`, reads `source` in `role`.
 
-    `same_instant` is True if the two may be of one instant.
+    `same_instant`: the two events may have the same time.
     """
 
     event: Label
@@ -41,7 +41,7 @@ def check_cycles(program: ProgramDraft) -> ProgramDraft:
 
 
 def dependencies(program: ProgramDraft) -> Iterator[EventDependency]:
-    """The dependencies of events on events, one for each role that reads one."""
+    """The dependencies between events, one for each role that reads an event."""
     for rule in program.rules:
         for role, distance in zip(rule.roles, _least_distances(rule), strict=True):
             if role.origin is RoleOrigin.EVENT:
@@ -49,10 +49,10 @@ def dependencies(program: ProgramDraft) -> Iterator[EventDependency]:
 
 
 def _least_distances(rule: RuleDraft) -> list[Micros]:
-    """For each role, the least distance in µs of its events to the time of the match.
+    """For each role, the least distance in µs from its events to the time of the match.
 
-    1 where the distance is unknown. The event of a delayed anchor lies before the time of the
-    match, by the delay.
+    It is 1 for an unknown window, whose error is already reported, and the delay for the event of
+    a delayed anchor.
     """
     by_label: dict[Label, Micros] = {}
     distances: list[Micros] = []

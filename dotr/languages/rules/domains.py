@@ -2,7 +2,7 @@
 
 Idea: a call always errs if the kinds that its argument can have (`kinds.py`) and those that the
 function accepts (the table here) are disjoint.
-Invariant: a function accepts no kind outside its row, so that there is no false alarm.
+Invariant: the row of a function has all kinds that it accepts, so there is no false alarm.
 Source: SPARQL 1.1, section 17.
 """
 
@@ -58,7 +58,10 @@ class MisusedArgument(NamedTuple):
 
 
 def misused_arguments(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[MisusedArgument]:
-    """The arguments in an expression outside their function's domain, the innermost first."""
+    """The arguments outside of their function's domain, the innermost first.
+
+    `own` are the kinds of variables, `bound` those of `M.?v`.
+    """
     if not isinstance(expression, Call):
         return
     for argument in expression.arguments:
@@ -74,7 +77,7 @@ def misused_arguments(expression: Expression, own: Mapping[Variable, TermKinds],
 
 
 def misuse_hint(misused: MisusedArgument, argument_text: str) -> str:
-    """The replacement to suggest for a misused argument, which has this text; may be empty."""
+    """The replacement to suggest for a misused argument with the given text; may be empty."""
     if TermKind.STRING in misused.accepted and TermKind.NUMBER not in misused.accepted and not misused.kinds <= _NO_TEXT:
         return f"Write STR({argument_text})."
     if TermKind.NUMBER in misused.accepted and TermKind.STRING in misused.kinds and TermKind.STRING not in misused.accepted:

@@ -1,8 +1,8 @@
 """Pass 15: emits the rules and shared queries of `dotr.model.rules`; none if there was an error.
 
-The facts of a role have the variables that its query projects and, hidden, those that the rule's
-temporal constraints on the query need. All roles of a rule that read one query have the same
-variables, so that they read the same events.
+The facts of a role have the variables that its query projects, and hidden ones that the rule's
+temporal constraints on the query need. All roles of a rule with the same query have the same
+variables, so they read the same events.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def _role_places(role: RoleDraft, program: ProgramDraft) -> RolePlaces:
     conditions = {**role.query.places, **role.filter_places} if role.query else role.filter_places
     if role.origin is RoleOrigin.EVENT:
         defining = [rule for rule in program.rules if rule.syntax.event.text == role.source_label.text]
-        written = dict.fromkeys([each.variable.text for rule in defining for each in rule.syntax.assignments])
-        written |= dict.fromkeys(name for unit in program.units if unit.label == role.source_label.text for name in unit.attributes)
-        return RolePlaces(tuple(written), conditions)
+        attributes = dict.fromkeys([each.variable.text for rule in defining for each in rule.syntax.assignments])
+        attributes |= dict.fromkeys(name for unit in program.units if unit.label == role.source_label.text for name in unit.attributes)
+        return RolePlaces(tuple(attributes), conditions)
     return RolePlaces(tuple(dict.fromkeys(_present(role.query).select.projection)), conditions)
 
 
@@ -105,8 +105,8 @@ def _constraints(role: RoleDraft) -> tuple[Expression, ...]:
 class _RoleEmitter:
     """Emitter of the roles of one rule.
 
-    `events` are the attributes of the program's events; `hidden` are the variables that the rule's
-    constraints need, by the label of the query or event that is read.
+    - `events`: the attributes of each event of the program.
+    - `hidden`: the variables of the rule's constraints, by the label of the query or event read.
     """
 
     events: _EventAttributes

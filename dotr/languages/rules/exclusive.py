@@ -1,7 +1,7 @@
 """Unsatisfiable pairs of comparisons: of a variable with constants, or of the same two variables.
 
 Idea: no value satisfies `?v > 5 && ?v < 3`, nor `?a < ?b && ?b < ?a`.
-Invariant: no false alarm. Numbers are compared after rounding to the coarsest type, xsd:float.
+Invariant: no false alarm. Numbers are compared after rounding to the least precise type, xsd:float.
 Cost: quadratic in the comparisons of one variable, at most 200 of which are compared.
 """
 
@@ -38,7 +38,7 @@ class _Comparison:
 
 
 _MAX_COMPARISONS: Final = 200
-"""Bound on the comparisons of one atom that are compared pairwise."""
+"""Maximal number of comparisons of one atom that are compared pairwise."""
 
 
 def exclusive_comparisons(conjuncts: Sequence[Conjunct]) -> Iterator[Diagnostic]:
@@ -74,8 +74,8 @@ def _comparison(conjunct: Conjunct) -> _Comparison | None:
 _OPPOSITES: Final = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
-def implies(known: Expression, wanted: Expression) -> bool:
-    """True if a comparison with a number holds wherever another one of the same term holds.
+def implies(premise: Expression, conclusion: Expression) -> bool:
+    """True if one comparison with a number implies another one of the same term.
 
     >>> def above(number: str) -> Expression:
     ...     return Call(">", (Var("v"), Const(f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>')))
@@ -83,11 +83,12 @@ def implies(known: Expression, wanted: Expression) -> bool:
     (True, False)
     """
     span = Span(Document("", ""), 0, 0)
-    a, b = _comparison(Conjunct(known, span)), _comparison(Conjunct(wanted, span))
+    a, b = _comparison(Conjunct(premise, span)), _comparison(Conjunct(conclusion, span))
     if a is None or b is None or a.atom != b.atom or b.operator not in _OPPOSITES:
         return False
     if not all(isinstance(each.other, Const) and term_kind(each.other.term) is TermKind.NUMBER for each in (a, b)):
         return False
+    # `?v > 75` implies `?v > 60`, since it excludes `?v <= 60`.
     return _exclude(a, replace(b, operator=_OPPOSITES[b.operator]))
 
 

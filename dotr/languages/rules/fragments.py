@@ -1,6 +1,6 @@
-"""Pass 5: parses the embedded texts (queries, templates, expressions) by their own parsers.
+"""Pass 5: parses the embedded texts: queries and expressions as SPARQL, templates as Turtle.
 
-A query is split into its SELECT, which stage one answers, and its temporal constraints (FILTER
+A query is split into its SELECT, which stage one evaluates, and its temporal constraints (FILTER
 conjuncts with `M.?v` or `time(M)`), which stage two evaluates.
 
 Before: `SELECT ?r WHERE { ?r :is_in ?x FILTER(?x = Smoke.?room1) }`.
@@ -28,11 +28,12 @@ _Read = TypeVar("_Read")
 
 @dataclass(slots=True)
 class _FragmentReader:
-    """Caller of the parsers of embedded texts; collects their errors in `problems`."""
+    """Reader of embedded texts; collects the errors of their parsers in `problems`."""
 
     problems: list[Diagnostic] = field(default_factory=list)
 
     def read(self, parser: Callable[[Span, Prefixes], _Read], span: Span, prefixes: Prefixes) -> _Read | None:
+        """The result of a parser for a span; None after an error."""
         try:
             return parser(span, prefixes)
         except Refused as refused:

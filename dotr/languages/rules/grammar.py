@@ -45,7 +45,7 @@ _NAME: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED - {'every'}))})(?!\w))\w
 _STRING: Final = r"\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'"
 _LONG_STRING: Final = r"\"{3}(?:[^\"\\]|\\.|\"{1,2}(?!\"))*\"{3}|'{3}(?:[^'\\]|\\.|'{1,2}(?!'))*'{3}"
 _Parsed: TypeAlias = Any
-"""Value of a parse action, which pyparsing passes on untyped."""
+"""Value of a parse action, which has no type in pyparsing."""
 
 
 class Grammar:
@@ -62,7 +62,7 @@ class Grammar:
         self._statements = pp.ZeroOrMore(statements).parse_with_tabs()
 
     def parse(self) -> tuple[DocumentSyntax, tuple[Diagnostic, ...]]:
-        """The statements that parse, and a diagnostic for each that does not."""
+        """The valid statements, and a diagnostic for each statement with a syntax error."""
         parsed = list(self._statements.parse_string(self.document.text))
         prefixes = tuple(statement for statement in parsed if isinstance(statement, PrefixSyntax))
         queries = tuple(statement for statement in parsed if isinstance(statement, QuerySyntax))
@@ -217,7 +217,7 @@ class Grammar:
 
 
 def _with_action(element: pp.ParserElement, make: Callable[[Sequence[_Parsed]], _Parsed]) -> pp.ParserElement:
-    """A copy of the element, its tokens replaced by `make` of them (a list: several tokens)."""
+    """A copy of the element with its tokens replaced by `make` of them (a list: several tokens)."""
 
     def action(tokens: pp.ParseResults) -> _Parsed:
         return make(list(tokens))

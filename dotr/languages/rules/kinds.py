@@ -1,7 +1,7 @@
-"""Type inference: the kinds of terms that a variable or an expression can have, by the text alone.
+"""Type inference: the kinds of terms that a variable or expression can have, from the text alone.
 
-Idea: a subject is no literal, a predicate is an IRI, `STR(…)` is a string, `count(*)` a number.
-Without such a restriction an expression has every kind.
+Idea: a subject is no literal, a predicate is an IRI, `STR(…)` is a string, `count(*)` a number. An
+expression without such a restriction may have every kind.
 Invariant: the kinds of an expression include that of its value at run time, so expressions without
 a common kind are never equal.
 """
@@ -137,11 +137,11 @@ def expression_kinds(expression: Expression, own: Mapping[Variable, TermKinds], 
 
 
 _BindingKinds: TypeAlias = dict[Variable, tuple[TermKinds, bool]]
-"""For each variable, its kinds where it is bound, and True if every solution binds it."""
+"""For each variable, its kinds where it is bound, and whether every solution binds it."""
 
 
 ObjectKinds: TypeAlias = Mapping[Term, TermKinds]
-"""The kinds of the objects of each predicate; a predicate without an entry may have any."""
+"""The kinds of the objects of each predicate; those of any other predicate may have every kind."""
 
 NO_OBJECT_KINDS: Final[ObjectKinds] = {}
 
@@ -217,6 +217,7 @@ def _slot_kinds(item: BgpItem, objects: ObjectKinds) -> tuple[tuple[Slot, TermKi
 
 
 def _join_kinds(a: _BindingKinds, b: _BindingKinds) -> _BindingKinds:
+    """The kinds after a join: a variable that one side always binds has the term of that side."""
     joined = {**a, **b}
     for name in a.keys() & b.keys():
         (left, left_always), (right, right_always) = a[name], b[name]

@@ -3,8 +3,8 @@
 Before: `from Smoke = […] and last Fire as Old …`.
 After: Smoke's origin is the rule's own query, Old's is the event Fire.
 
-A label that an unreadable statement seems to define keeps the origin UNKNOWN, so that the mistake
-is reported once.
+A label that a statement with a syntax error seems to define keeps the origin UNKNOWN, so that only
+the syntax error is reported.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _duplicate_names(program: ProgramDraft) -> Iterator[Diagnostic]:
 
 
 def _labels_of_units(program: ProgramDraft, units: Mapping[Label, Span]) -> Iterator[Diagnostic]:
-    """Labels of units that a rule's name, its event or a shared query has too."""
+    """Labels of units that are also a rule's name, an event or a shared query."""
     taken = [(query.syntax.label, "a shared query") for query in program.queries]
     for rule in program.rules:
         taken.append((rule.syntax.event, "the event of a rule"))

@@ -1,6 +1,6 @@
 """Pass 1: parses the text of each file to its syntax tree.
 
-Before: documents. After: `files`, and a draft of every query and rule in them that parses.
+Before: documents. After: `files`, and a draft of every valid query and rule in them.
 """
 
 from __future__ import annotations

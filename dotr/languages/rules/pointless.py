@@ -55,23 +55,24 @@ def _unused_queries(program: ProgramDraft) -> Iterator[Diagnostic]:
 
 
 def _anchors_in_negations(rule: RuleDraft) -> Iterator[Diagnostic]:
-    """Negations that never hold, as the anchor or a chosen event is in their window.
+    """Negations that never hold, since the anchor or a chosen event is a candidate in their window.
 
-    `from Temp as Now and not Temp as Other … within [0, …] from Now`. A delayed anchor lies at the
-    distance of its delay: `from Temp as Now delayed by 1 h and not Temp as Other … within 1 h from
-    Now`. A chosen event lies in its own window: `last Temp as Before within 5 min from Now and not
-    Temp as Other within 1 h from Now`.
+    - `from Temp as Now and not Temp as Other … within [0, …] from Now`
+    - A delayed anchor is at the distance of its delay: `from Temp as Now delayed by 1 h and not
+      Temp as Other … within 1 h from Now`.
+    - A chosen event is in its own window: `last Temp as Before within 5 min from Now and not Temp
+      as Other within 1 h from Now`.
     """
     bound = [role for role in rule.roles if role.use.binds_label and not isinstance(role.syntax, TicksSyntax)]
     for position, role in enumerate(rule.roles):
         for other in bound:
-            if role.use is RoleUse.ABSENT and other in rule.roles[:position] and _lies_in_window(other, role) and is_candidate(other, role):
+            if role.use is RoleUse.ABSENT and other in rule.roles[:position] and _is_in_window(other, role) and is_candidate(other, role):
                 yield _negated_warning(role, other)
                 break
 
 
-def _lies_in_window(bound: RoleDraft, role: RoleDraft) -> bool:
-    """True if the event bound to a label always lies in the window of a clause."""
+def _is_in_window(bound: RoleDraft, role: RoleDraft) -> bool:
+    """True if the event bound to a label is always in the window of a clause."""
     if not isinstance(role.scope, WindowSyntax) or role.interval is None:
         return False
     least, greatest = role.interval.bounds
@@ -95,10 +96,10 @@ def _negated_warning(role: RoleDraft, other: RoleDraft) -> Diagnostic:
 
 
 def _unfounded(program: ProgramDraft) -> Iterator[Diagnostic]:
-    """Roles that read an underivable event: every rule that defines it needs an earlier one.
+    """Roles that read an underivable event, as every rule that defines it reads an earlier one.
 
-    A least fixpoint: an event is derivable if a rule defines it of which all positive roles read
-    derivable events.
+    The derivable events are a least fixpoint: an event is derivable if all positive roles of a rule
+    that defines it read queries or derivable events.
     """
     derivable: set[Label] = {unit.label for unit in program.units}
     while added := {rule.syntax.event.text for rule in program.rules if not _underivable_roles(rule, derivable)} - derivable:

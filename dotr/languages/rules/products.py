@@ -1,9 +1,9 @@
 """Pass 13: finds cross products in queries: parts of a group that share no variable.
 
 Before: `SELECT ?a ?b { ?a :temp ?t . ?b :smoke ?s }`. After: the same query, and a warning at `?b`.
-Idea: variables, conditions and BIND connect the parts of a group; the warning is for every further
-connected component. A part without variables multiplies nothing, and VALUES has few rows. Each
-group is checked by itself.
+Idea: variables, conditions and BIND connect the parts of a group. Every connected component after
+the first gives a warning. Parts without variables and VALUES are left out: they have few solutions.
+Each group is checked by itself.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _cross_products(query: SplitQuery) -> Iterator[Diagnostic]:
 
 
 def _visible_variable(names: _VariableSet) -> Variable:
-    """The first of the variables that is in the text of the query; empty if all are hidden."""
+    """The least variable by name that is in the text of the query; empty if all are hidden."""
     return min((name for name in names if not is_hidden(name)), default="")
 
 
@@ -71,7 +71,7 @@ def _variable_span(text: Span, name: Variable) -> Span:
 
 
 def _unconnected(pattern: Pattern, links: Sequence[_VariableSet]) -> Iterator[tuple[_VariableSet, _VariableSet]]:
-    """For each group, its first component with every further one; `links` connect parts too."""
+    """For each group, its first component with each other one; `links` connect parts too."""
     match pattern:
         case Bgp() | Join() | LeftJoin():
             parts, conditions = _group_parts(pattern)

@@ -38,8 +38,10 @@ from dotr.model.units import UnitEvents
 
 @dataclass(frozen=True, slots=True)
 class SplitQuery:
-    """SELECT query, its temporal constraints, every `M.?v` and `time(M)` in its text, and the spans
-    of its conditions.
+    """A SELECT query without its temporal constraints, and the constraints.
+
+    - `references`: every `M.?v` and `time(M)` in its text.
+    - `places`: the spans of its conditions.
     """
 
     text: Span
@@ -85,8 +87,10 @@ class RoleUse(Enum):
 class RoleDraft:
     """Draft of the anchor or of a clause's event.
 
-    `scope` and `interval` are the window of a clause: the anchor has neither, `between` has no
-    interval. `period` (of ticks) and `delay` (of the anchor) are in µs.
+    - `scope`, `interval`: the window of a clause; None for the anchor. `between` has no interval.
+    - `query`: the role's own query, or the shared query that it reads.
+    - `filters`: the conjuncts of the FILTERs behind its label.
+    - `period`: of ticks, in µs; `delay`: of the anchor, in µs.
     """
 
     use: RoleUse
@@ -103,6 +107,7 @@ class RoleDraft:
 
     @property
     def label(self) -> Word:
+        """The label of the role in its rule."""
         return self.syntax.label
 
     @property
@@ -112,12 +117,13 @@ class RoleDraft:
 
     @property
     def references(self) -> tuple[Reference, ...]:
+        """Every `M.?v` and `time(M)` of the role's query and FILTERs."""
         return (self.query.references if self.query else ()) + self.filter_references
 
 
 @dataclass(frozen=True, slots=True)
 class RuleDraft:
-    """Draft of a rule; `roles` are the anchor's and one for each clause, in the order written."""
+    """Draft of a rule; `roles`: the anchor, then the clauses in the order written."""
 
     syntax: RuleSyntax
     roles: tuple[RoleDraft, ...]
@@ -165,8 +171,10 @@ def rule_draft(syntax: RuleSyntax) -> RuleDraft:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDraft:
-    """Draft of a program; `object_kinds` are the kinds of predicates' objects in known data, and
-    `units` make events beside the rules, in other languages.
+    """Draft of a program.
+
+    - `object_kinds`: the kinds of predicates' objects in known data.
+    - `units`: events of units of other languages.
     """
 
     documents: tuple[Document, ...]
@@ -188,9 +196,7 @@ class ProgramDraft:
 
     @property
     def event_attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
-        """Attributes of each event, sorted: the `with` variables of all rules that define it, or those
-        of the unit that makes it.
-        """
+        """Attributes of each event, sorted: `with` variables of its rules, or those of its unit."""
         by_event: dict[Label, set[Variable]] = {unit.label: set(unit.attributes) for unit in self.units}
         for rule in self.rules:
             by_event.setdefault(rule.syntax.event.text, set()).update(a.variable.text for a in rule.syntax.assignments)
@@ -210,6 +216,7 @@ Pass: TypeAlias = Callable[[ProgramDraft], ProgramDraft]
 
 
 def warning(code: str, message: str, span: Span, hint: str = "") -> Diagnostic:
+    """A `Diagnostic` of the severity WARNING."""
     return Diagnostic(code, message, span, hint, Severity.WARNING)
 
 

@@ -110,7 +110,7 @@ def end_of_expression(document: Document, start: int) -> int:
 
 
 def plain_variable(span: Span, name: str) -> Span:
-    """The first occurrence of a variable in a text, but for `M.?v`; without one, the whole text.
+    """The first occurrence of a variable in a text, except in `M.?v`; without one, the whole text.
 
     >>> text = "Smoke.?room = ?room"
     >>> plain_variable(Span(Document("", text), 0, len(text)), "room").start

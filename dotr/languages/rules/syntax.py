@@ -184,7 +184,7 @@ class RuleSyntax:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSyntax:
-    """Statements of one file; `broken` are labels that its unreadable statements seem to define."""
+    """Statements of one file; `broken`: labels that invalid statements seem to define."""
 
     document: Document
     prefixes: tuple[PrefixSyntax, ...]

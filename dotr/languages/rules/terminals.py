@@ -36,7 +36,7 @@ class FurthestFailure:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all failures, before the next statement."""
+        """Remove all failures, before the next statement."""
         self.offset = -1
         self.expected: list[str] = []
         self.diagnosed: Diagnostic | None = None
@@ -49,7 +49,7 @@ class FurthestFailure:
             self.expected.append(expected)
 
     def record(self, diagnostic: Diagnostic) -> None:
-        """Record a diagnosed problem, reported in place of the expected terminals."""
+        """Record a diagnostic, which replaces the list of expected terminals in the message."""
         offset = diagnostic.span.start if diagnostic.span else 0
         if offset >= self.offset:
             self.offset, self.expected, self.diagnosed = offset, [], diagnostic
@@ -143,7 +143,7 @@ _HINTS: Final = {
 
 
 class Terminal(pp.Token):
-    """Regular expression behind blanks and comments; its value is a Word, if `keep`."""
+    """Regular expression after blanks and comments; it yields a Word if `keep`, else nothing."""
 
     def __init__(self, furthest: FurthestFailure, pattern: str, description: str, *, keep: bool = True) -> None:
         super().__init__()
@@ -165,6 +165,7 @@ class Terminal(pp.Token):
         return end, [Word(match[0], Span(self.furthest.document, start, end))] if self.keep else []
 
     def fail(self, text: str, offset: int, *, diagnosed: Diagnostic | None = None) -> NoReturn:
+        """Record the failure at an offset, and raise pyparsing's exception."""
         if diagnosed is not None:
             self.furthest.record(diagnosed)
         else:
@@ -237,7 +238,7 @@ class Recovery(Terminal):
 
 
 class Broken(tuple[str, ...]):
-    """Labels that an unreadable statement seems to define."""
+    """Labels that a statement with a syntax error seems to define."""
 
     __slots__ = ()
 

@@ -1,12 +1,14 @@
-"""Pass 14: finds clauses that nothing ties to their rule, where an attribute could.
+"""Pass 14: finds uncorrelated clauses: no condition joins them to their rule, although one could.
 
 Before: `from Smoke and last Temp within 1 h from Smoke`, both with ?room. After: the same rule, and
 a warning at `Temp`.
-Idea: constraints, and the conditions of `if` but for comparisons by order, tie labels. Of each
-group of labels without the anchor the first clause is reported, if an event bound before it has an
-attribute of the same name, or with values from the same place of a pattern.
-Invariant: an attribute that any rule compares by order, calculates with or averages is a measure,
-as is every attribute from its places: two readings need not be equal, and give no warning.
+Idea: constraints and conditions of `if`, except comparisons by order, are ties: edges of a graph of
+the rule's labels. In each connected component without the anchor the first clause is reported, if
+an event bound before it has an attribute of the same name, or with values from the same place of a
+pattern.
+Invariant: no warning is for a measure. A measure is an attribute that some rule compares by order,
+calculates with or averages, and every attribute with values from the same places: two readings need
+not be equal.
 """
 
 from __future__ import annotations
@@ -58,16 +60,16 @@ def _untied_clauses(rule: RuleDraft, program: ProgramDraft, events: EventPlaces,
 
 
 def _visible_places(role: RoleDraft, program: ProgramDraft, events: EventPlaces, measures: frozenset[ValuePlace]) -> AttributePlaces:
-    """The places of the attributes of a bound event that a constraint can name, without measures."""
+    """The places of a bound event's attributes that a constraint can name, without measures."""
     places = role_places(role, events)
     visible = role_attributes(role, program.event_attributes) or ()
     return {name: places[name] for name in visible if name in places and not places[name] & measures}
 
 
 def _comparable_places(role: RoleDraft, program: ProgramDraft, events: EventPlaces, measures: frozenset[ValuePlace]) -> AttributePlaces:
-    """The places of the attributes by which a clause could be tied.
+    """The places of the attributes that could join a clause to its rule.
 
-    Without those that its conditions name already, as in `FILTER(?room != :attic)`, and without the
+    Attributes that its conditions name, as in `FILTER(?room != :attic)`, are left out, and so are
     subjects of a class, which may be the event itself.
     """
     if role.query is None or role.origin is not RoleOrigin.OWN:
@@ -95,7 +97,7 @@ def _untied_warning(role: RoleDraft, other: RoleDraft, name: Variable, other_nam
 
 
 def _bound_before(rule: RuleDraft, position: int) -> list[RoleDraft]:
-    """The roles that a constraint of a clause can compare with: first that of its window."""
+    """The roles that a constraint of a clause can refer to, that of its window first."""
     bound = [role for role in rule.roles[:position] if role.use.binds_label]
     match rule.roles[position].scope:
         case WindowSyntax(_, reference) | BetweenSyntax(_, reference):
@@ -105,8 +107,9 @@ def _bound_before(rule: RuleDraft, position: int) -> list[RoleDraft]:
 
 
 def _pairs_equals(rule: RuleDraft, position: int, other: RoleDraft, program: ProgramDraft) -> bool:
-    """True for `from Tick as A and each Tick as B` with one attribute: tied by it, each event would
-    be paired with its equals alone.
+    """True for `from Tick as A and each Tick as B` with one attribute.
+
+    A join on it would pair each event only with its equals, which is not meant.
     """
     role, clause = rule.roles[position], rule.syntax.clauses[position - 1]
     same_source = role.source_label.text == other.source_label.text and role.origin is other.origin
@@ -115,11 +118,11 @@ def _pairs_equals(rule: RuleDraft, position: int, other: RoleDraft, program: Pro
 
 
 def _common(own: AttributePlaces, theirs: AttributePlaces, of_ticks: bool) -> tuple[Variable, Variable] | None:
-    """The most telling pair of attributes that could be equal: a pair of one name and one place,
-    of one name, or of one place; None if there is none.
+    """The best pair of attributes for a join: one name and one place, one name, or one place.
 
-    An object tells more than a subject; without a common place the name of an object tells enough.
-    The attributes of ticks are terms of the background, and so no events.
+    A pair of objects is better than one of subjects. Without a common place a common name is enough
+    for objects. The attributes of ticks are terms of the background, hence no events. None if there
+    is no pair.
     """
     ranked: list[tuple[int, Variable, Variable]] = []
     for name, places in own.items():
@@ -146,7 +149,7 @@ def _is_object(places: Iterable[ValuePlace]) -> bool:
 
 
 def _ties(rule: RuleDraft) -> Iterator[frozenset[Label]]:
-    """Sets of labels that one condition relates."""
+    """The labels of each condition that can join events."""
     for role in rule.roles:
         for constraint in (*(role.query.constraints if role.query else ()), *role.filters):
             yield _labels(constraint, {}) | {role.label.text}
@@ -166,7 +169,7 @@ def _labels(expression: Expression, aggregated: Mapping[Variable, Label]) -> fro
 
 
 def _connected(labels: Sequence[Label], ties: Iterable[frozenset[Label]]) -> Mapping[Label, frozenset[Label]]:
-    """The group of each label: the labels that ties connect with it.
+    """The connected component of each label, with the ties as edges.
 
     >>> sorted(_connected("abc", [frozenset("ac")])["c"]), sorted(_connected("abc", [])["b"])
     (['a', 'c'], ['b'])

@@ -1,7 +1,7 @@
-"""Places of patterns that the attributes of queries and events take their values from.
+"""Places of values: the positions in patterns that bind the attributes of queries and events.
 
-Idea: two attributes whose values are objects of one predicate are of one kind, such as two rooms;
-so are an event's attribute and the attribute that `with` copies to it.
+Idea: two attributes whose values are objects of one predicate have values of one kind, such as
+rooms. So have an event's attribute and the attribute that `with` copies to it.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ EventPlaces: TypeAlias = Mapping[Label, AttributePlaces]
 
 
 def event_places(program: ProgramDraft) -> EventPlaces:
-    """The places of the attributes of each event that rules define: those of the attributes that
-    `with` copies. A least fixpoint, as rules may be recursive.
+    """The places of each event's attributes: those of the attributes that `with` copies to them.
+
+    They are a least fixpoint, as rules may be recursive.
     """
     events: EventPlaces = {label: dict.fromkeys(names, frozenset()) for label, names in program.event_attributes.items()}
     while (extended := _copied_places(program, events)) != events:

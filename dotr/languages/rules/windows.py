@@ -97,7 +97,7 @@ def _long_warning(time: Micros, subject: str, retained: str, span: Span) -> Diag
 
 
 class _InvalidDuration(Exception):
-    """Raised for a duration with an error, the diagnostic."""
+    """Raised for an invalid duration, with its diagnostic."""
 
     def __init__(self, code: RuleCode, message: str, span: Span, hint: str) -> None:
         super().__init__(message)
@@ -125,7 +125,7 @@ def _code(error: InvalidDuration) -> RuleCode:
 
 
 def _place(duration: DurationSyntax, error: InvalidDuration) -> Span:
-    """The word at fault: the unknown unit, or all of the duration."""
+    """The place of the error: the unknown unit, or the whole duration."""
     if isinstance(duration, Quantities):
         return next((unit.span for _, unit in duration.parts if error.unit and unit is not None and unit.text == error.unit), duration.span)
     return duration.span if error.is_general else duration.value.span

@@ -1,6 +1,6 @@
 """Parser of SPARQL 1.1 SELECT queries and expressions, with the triple terms of SPARQL 1.2.
 
-The result is `dotr.model.algebra`. Expressions may also hold `M.?v` and `time(M)`, attributes and
+The result is `dotr.model.algebra`. Expressions may also have `M.?v` and `time(M)`, attributes and
 times of the events of a rule.
 """
 
@@ -55,8 +55,8 @@ ConditionPlaces: TypeAlias = dict[Expression, Span]
 def parse_select(span: Span, prefixes: Prefixes, places: ConditionPlaces | None = None) -> Select:
     """Return the SELECT query of a span; raises `Refused`.
 
-    Temporal constraints remain conditions of the WHERE group (see `split_constraints`). `places`
-    takes the spans of all conjuncts of FILTERs.
+    Temporal constraints remain conditions of the WHERE group (see `split_constraints`). The spans
+    of all conjuncts of FILTERs are added to `places`.
     """
     tokens = tokenize(span, prefixes)
     if not tokens.tokens:
@@ -74,7 +74,8 @@ def parse_select(span: Span, prefixes: Prefixes, places: ConditionPlaces | None 
 def parse_expression(span: Span, prefixes: Prefixes, places: ConditionPlaces | None = None) -> Expression:
     """Return an expression of `if`, `with` or a Datalog body.
 
-    Raises `Refused`, also for EXISTS and aggregates. `places` takes the spans of its conjuncts.
+    Raises `Refused`, also for EXISTS and aggregates. The spans of its conjuncts are added to
+    `places`.
 
     >>> from dotr.model.places import Document
     >>> text = "?speed < 0.6 * Last.?speed"
@@ -102,7 +103,7 @@ _FILTERS: Final = "Conditions after a label are written [ FILTER(…) ]; a query
 def parse_filters(span: Span, prefixes: Prefixes, places: ConditionPlaces | None = None) -> tuple[Expression, ...]:
     """Return the conditions of `FILTER(…) FILTER(…)` after the label of an event.
 
-    An empty text has none. Raises `Refused`. `places` takes the spans of the conjuncts.
+    An empty text has none. Raises `Refused`. The spans of the conjuncts are added to `places`.
     """
     tokens = tokenize(span, prefixes)
     if not tokens.tokens and not tokens.problems:
@@ -147,7 +148,7 @@ def split_constraints(query: Select, outer: Collection[Variable] = ()) -> tuple[
 
 
 def _split_pattern(pattern: Pattern, outer: frozenset[Variable]) -> tuple[Pattern, tuple[Expression, ...]]:
-    """Split the pattern below the nodes that solution modifiers add around the WHERE group."""
+    """Split the WHERE pattern, below the nodes of solution modifiers around it."""
 
     def temporal(condition: Expression) -> bool:
         return bool(event_references(condition) or not outer.isdisjoint(free_variables(condition)))
@@ -193,12 +194,13 @@ def parse_tokens(
     reader: type[QueryReader] | Callable[[TokenScan, str], QueryReader] = QueryReader,
     filters: str | None = None,
 ) -> _Result:
-    """Return the result of `read` on the tree of the tokens.
+    """Return the result of `read` on the tree of the tokens; raises `Refused` with all problems.
 
-    - `wrapper`: text to add before and after the placeholders, as the braces around filters.
+    - `element`: the grammar rule of the whole text.
+    - `wrapper`: text before and after the placeholders, such as braces around filters.
     - `no_references`: as in `ExpressionReader`.
-    - `reader`: makes the reader of the tree.
-    - `filters`: hint where a group does not parse; by default that of conditions on an event.
+    - `reader`: constructor of the reader of the tree.
+    - `filters`: hint for a syntax error in a group; by default that of conditions on an event.
     """
     if tokens.problems:
         raise Refused(tokens.problems)
@@ -220,11 +222,10 @@ def parse_tokens(
 
 
 _MAX_DEPTH: Final = 128
-"""Maximal nesting of the result, in levels.
+"""Maximal depth of the result: levels of operators and functions, and of the parts of a group.
 
-Levels are those of operators and functions, or of the parts of a group, each of which nests the
-parts before it. Passes and compilers recurse with several frames per level, within Python's limit
-of 1,000 frames.
+The parts of a group nest to the left. Passes and compilers recurse with several frames per level,
+within Python's limit of 1,000 frames.
 """
 
 _SPLIT: Final = "Split it into several conditions or sub-queries."

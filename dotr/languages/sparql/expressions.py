@@ -34,9 +34,8 @@ _CHAIN_NODES: Final = {"ConditionalOrExpression", "ConditionalAndExpression", "A
 class ExpressionReader:
     """Reader of the expressions of one text.
 
-    - `no_references`: the place, as text for a message, where `M.?v` is refused; `""` where it is
-      allowed.
-    - `no_exists`: likewise for EXISTS.
+    - `no_references`: where `M.?v` is refused, the place for messages (`in BIND`); else empty.
+    - `no_exists`: the same for EXISTS.
     - `aggregates`: variables of the aggregates read so far; None where aggregates are refused.
     - `no_aggregates`: hint for a refused aggregate.
     """
@@ -122,7 +121,7 @@ class ExpressionReader:
                 yield from self.tokens_of(part)
 
     def problem(self, code: str, message: str, span: Span, hint: str = "") -> None:
-        """Report a problem, once."""
+        """Report a problem; a second report of the same problem has no effect."""
         diagnostic = Diagnostic(code, message, span, hint)
         if diagnostic not in self.problems:
             self.problems.append(diagnostic)
@@ -139,9 +138,9 @@ class ExpressionReader:
 
     def variable(self, node: ParseNode) -> str:
         """Return the name of a variable that a query binds; `M.?v` is reported."""
-        noun = self.leaf_value(node)
-        if isinstance(noun, Var):
-            return noun.name
+        value = self.leaf_value(node)
+        if isinstance(value, Var):
+            return value.name
         token = self.token(node)
         assert token is not None
         self.problem("Q110", f"{token.text} is no variable of the query", token.span, "Write a variable of the query.")
@@ -195,9 +194,11 @@ class ExpressionReader:
     def _is_signed_twice(node: ParseNode, token: Token) -> bool:
         """Return whether the number of a unary expression has a sign of its own, as in `- -1`.
 
-        `-1` is one token, which the grammar parses as unary minus and a number. `- -1` is parsed as
-        unary minus and the number -1; the sign of `+1` is lost. So placeholders ` -7`, ` - -7`, ` -
-        +7` and ` + -7` are parsed as minus 7, minus -7, minus 7 and plus -7.
+        A signed number is one token here, but in the grammar `-1` is a unary minus and a number,
+        and the sign of a number `+1` is lost. The placeholders of token 7 are parsed as follows:
+
+            text       -1     - -1     - +1     + -1
+            parsed as  -(7)   -(-7)    -(7)     +(-7)
         """
         return str(node.expr).startswith("-") or token.sign != ("-" if node.name == "UnaryMinus" else "+")
 

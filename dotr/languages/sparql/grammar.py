@@ -1,8 +1,8 @@
 """Parsing with rdflib's SPARQL grammar; texts have placeholders for terminals (`tokens.py`).
 
-The result is rdflib's tree, or the position of the first token that the grammar cannot accept.
-Invariant: trees are read-only, since they are cached by their text; queries of one shape are parsed
-once.
+The result is rdflib's tree, or the position of the first token that the grammar does not accept.
+Invariant: trees are cached by their text, so they are read-only. Queries that differ only in
+terminals have the same text and are parsed once.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _RECURSION_LIMIT: Final = 60_000
 
 
 class Unparsed(DotrError):
-    """A text that the grammar does not accept.
+    """Raised for a text that the grammar does not accept.
 
-    - `offset`: position of the first unacceptable token; None where the text is nested too deeply.
+    - `offset`: position of the first unacceptable token; None if the text is nested too deeply.
     - `expected`: keywords and marks that are accepted there.
     """
 
@@ -68,7 +68,7 @@ def parse(element: ParserElement, text: str) -> ParseNode:
 
 @contextmanager
 def raised_recursion_limit() -> Iterator[None]:
-    """Raise Python's recursion limit: the grammar takes about 60 frames per pair of parentheses."""
+    """Raise Python's recursion limit: the grammar needs about 60 frames per pair of parentheses."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
     try:
@@ -78,7 +78,7 @@ def raised_recursion_limit() -> Iterator[None]:
 
 
 def _furthest_failure(element: ParserElement, text: str) -> tuple[int, tuple[str, ...]]:
-    """Parse again; return the furthest offset of a failed terminal, and the failed ones there."""
+    """Parse again; return the furthest offset of a failed terminal, and the terminals there."""
     furthest, expected = 0, set[str]()
 
     def record(_: str, offset: int, terminal: ParserElement, __: Exception) -> None:

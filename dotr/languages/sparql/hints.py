@@ -60,7 +60,7 @@ def _is_term(token: Token) -> bool:
 
 
 def _arity_hint(tokens: Sequence[Token], index: int) -> str:
-    """Return a sentence with the arity of the function whose brackets are open at `index`."""
+    """Return a sentence on the arity of the function around the token at `index`; may be empty."""
     depth = 0
     for number in range(index - 1, 0, -1):
         text = tokens[number].text

@@ -55,10 +55,10 @@ REFUSED_KEYWORDS: Final[dict[str, tuple[str, str, str]]] = {
 class Dialect:
     """Words of a language that embeds SPARQL.
 
-    - `keywords`: all that mean something.
-    - `refused`: code, message and hint of a word that is refused.
-    - `has_references`: `M.?v` and `time(L)` mean something.
-    - `names_after`: words behind which `<w>` is a name as it stands where there is no BASE.
+    - `keywords`: all accepted words.
+    - `refused`: code, message and hint by refused word.
+    - `has_references`: `M.?v` and `time(L)` are part of the language.
+    - `names_after`: words behind which `<w>` is a plain name if there is no BASE.
     """
 
     keywords: frozenset[str]

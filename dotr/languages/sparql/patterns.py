@@ -69,7 +69,7 @@ class PatternReader(TripleReader):
         return self._sub_select(node) if node.name == "SubSelect" else self._group(node)
 
     def window_or_match(self, node: ParseNode) -> Pattern:
-        """Return the pattern of a WINDOW block or of MATCH, which continuous queries have."""
+        """Return the pattern of a WINDOW block or of MATCH, parts of continuous queries alone."""
         raise NotImplementedError
 
     # --- groups ---
@@ -85,7 +85,7 @@ class PatternReader(TripleReader):
         return query
 
     def nested_group(self, location: str, node: ParseNode) -> Pattern:
-        """Return the pattern of a group in which `M.?v` is refused; `location` names the group."""
+        """Return the pattern of a group in which `M.?v` is refused; `location` is for messages."""
         outer, self.no_references = self.no_references, self.no_references or location
         pattern = self.group(node)
         self.no_references = outer
@@ -149,7 +149,7 @@ class PatternReader(TripleReader):
         return result, tuple(conditions)
 
     def _optional(self, node: ParseNode, left: Pattern) -> Pattern:
-        """Return the LeftJoin of OPTIONAL, whose own FILTERs see both sides."""
+        """Return the LeftJoin of OPTIONAL; its own FILTERs apply to the joined solutions."""
         outer, self.no_references = self.no_references, self.no_references or "inside OPTIONAL"
         right, conditions = (self._sub_select(node), ()) if node.name == "SubSelect" else self._group_parts(node)
         self.no_references = outer
@@ -270,7 +270,7 @@ class PatternReader(TripleReader):
 
 
 def join(left: Pattern, right: Pattern) -> Pattern:
-    """Return the join of two patterns, without a Join where one of them is empty."""
+    """Return the join of two patterns; of an empty pattern and another one, the other one."""
     return right if left == EMPTY_BGP else left if right == EMPTY_BGP else Join(left, right)
 
 

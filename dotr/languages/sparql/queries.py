@@ -26,7 +26,7 @@ class _Columns:
 class QueryReader(PatternReader):
     """Reader of SELECT queries.
 
-    `shows_keys`: `SELECT *` with GROUP BY has the keys as its columns, as CONSTRUCT and ASK have.
+    `shows_keys`: `SELECT *` with GROUP BY projects the keys, as CONSTRUCT and ASK need it.
     """
 
     shows_keys = False
@@ -125,7 +125,8 @@ class QueryReader(PatternReader):
     ) -> tuple[Pattern, tuple[Expression, ...], list[OrderKey]]:
         """Return the Group, the conditions of HAVING, and the sort keys over its solutions.
 
-        HAVING and ORDER BY read one value (SAMPLE) of a variable that is not grouped by (18.2.4.1).
+        In HAVING and ORDER BY a variable that is not grouped by is one value (SAMPLE) of it
+        (18.2.4.1).
         """
         assert self.aggregates is not None
         computed = [name for name, _, _ in columns.computed]
@@ -147,10 +148,9 @@ class QueryReader(PatternReader):
         return Group(pattern, tuple(keys), tuple((name, call) for call, name in self.aggregates.items())), having_conditions, order
 
     def _check_constraints(self, node: ParseNode, conditions: tuple[Expression, ...], query: Select) -> None:
-        """Check that the solutions hold the variables of temporal constraints.
+        """Report variables of temporal constraints that the solutions do not have.
 
-        With DISTINCT, GROUP BY, LIMIT or OFFSET these constraints apply to the solutions of the
-        query.
+        With DISTINCT, GROUP BY, LIMIT or OFFSET they apply to the solutions of the query.
         """
         if not (query.distinct or _is_grouped(query.pattern) or query.limit is not None or query.offset):
             return

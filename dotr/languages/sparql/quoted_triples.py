@@ -1,7 +1,7 @@
 """Merging of the tokens of triple terms, reified triples and annotations.
 
-Idea: rdflib's grammar is that of SPARQL 1.1, so each construct becomes one token, whose placeholder
-is SPARQL 1.1:
+Idea: rdflib's grammar is that of SPARQL 1.1. So each construct becomes one token with a placeholder
+in SPARQL 1.1:
 - a triple term `<<( s p o )>>` and a reified triple `<< s p o ~ r >>`: an IRI;
 - an annotation `~ r {| … |}`: a further object `, [ mark mark ; … ]`, identified by its mark
   (`triples.py`).
@@ -51,7 +51,7 @@ def with_quoted_parts(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 class _Stop(Exception):
-    """End of the parsing, after a reported problem."""
+    """Raised after a reported problem, to end the parsing."""
 
 
 class _TokenMerger:
@@ -64,6 +64,7 @@ class _TokenMerger:
         self._merged: list[Token] = []
 
     def run(self) -> list[Token]:
+        """Return the merged tokens; raises `_Stop`."""
         while self._at < len(self._tokens):
             token = self._next()
             match token.text if token.kind is SparqlTokenKind.MARK else "":
@@ -90,7 +91,7 @@ class _TokenMerger:
     # --- terms and reified triples ---
 
     def _read_quoted(self, opening: Token) -> Token:
-        """Return the token of a triple term or a reified triple, whose opening was consumed."""
+        """Return the token of a triple term or a reified triple behind its consumed opening."""
         is_term = opening.text == "<<("
         subject = self._read_part(is_term)
         if subject.kind in _LITERALS:
@@ -151,7 +152,7 @@ class _TokenMerger:
         return Token(SparqlTokenKind.BLANK, "[]", place.span, Var(f"_:[{place.span.start}]"))
 
     def _read_reifier(self) -> Token | None:
-        """Return the token of the reifier after `~`; None where it is absent."""
+        """Return the token of the reifier after `~`; None if it is absent."""
         following = self._tokens[self._at : self._at + 1]
         if following and following[0].kind in (SparqlTokenKind.IRI, SparqlTokenKind.VARIABLE, SparqlTokenKind.BLANK):
             return self._next()
@@ -166,7 +167,7 @@ class _TokenMerger:
     # --- statements and annotations ---
 
     def _mark_statement(self, token: Token) -> Token:
-        """Return the token, marked where it is a reified triple that forms a whole statement."""
+        """Return the token; `is_statement` is set if it is a reified triple without predicate."""
         assert isinstance(token.value, Quoted)
         following = self._tokens[self._at] if self._at < len(self._tokens) else None
         ends = following is None or following.text in (".", "{", "}") or (following.kind is SparqlTokenKind.WORD and following.text != "a")
@@ -175,6 +176,7 @@ class _TokenMerger:
         return Token(token.kind, token.text, token.span, Quoted(token.value.parts, token.value.reifier, False, is_statement=True))
 
     def _is_statement_start(self) -> bool:
+        """Return whether the next token begins a triple, from the merged tokens before it."""
         if not self._merged or self._merged[-1].text in (".", "}"):
             return True
         if self._merged[-1].text == "{":

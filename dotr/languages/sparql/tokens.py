@@ -4,7 +4,7 @@ Idea: rdflib's parser has the grammar but drops positions, rewrites literals (`"
 and does not accept `M.?v`. So every terminal (IRI, prefixed name, literal, number, variable, blank
 node label, `M.?v`, `time(L)`) is tokenized here and replaced by a placeholder of the same syntactic
 kind with the number of its token: `<t12>`, `"12"`, `12`, `?t12`, `_:t12`. The leaves of the
-resulting tree are token numbers, which give exact terms and spans, and all queries of one shape
+resulting tree are token numbers, from which terms and spans are exact, and all queries of one shape
 have one tree. Constructs of SPARQL 1.2 are merged into one token first (`quoted_triples.py`).
 Source: SPARQL 1.1, section 19.8 (terminals).
 """
@@ -63,7 +63,7 @@ class Token:
 class Quoted:
     """A triple term `<<( s p o )>>` (`is_term`), or a reified triple `<< s p o ~ r >>`.
 
-    `is_statement`: the reified triple forms a full_span statement.
+    `is_statement`: the reified triple forms a whole statement.
     """
 
     parts: tuple[Token, Token, Token]
@@ -98,7 +98,7 @@ _ESCAPE: Final = r"\\(?:[tbnrf\\\"']|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
 
 @cache
 def _lexer(characters: NameCharacters) -> re.Pattern[str]:
-    """The pattern of a lexeme, for texts with names of these characters.
+    """The pattern of a lexeme; `characters`: those of names in the text.
 
     `<<:a :b :c>>` begins with the quote `<<`, but `?x <<http://e/a>` has the mark `<` before an
     IRI.
@@ -166,7 +166,10 @@ class TokenScan:
 
 
 def scan(span: Span, prefixes: Mapping[str, str], dialect: Dialect = SELECT_QUERIES, base: str = "") -> TokenScan:
-    """Return the tokens of a span; its PREFIX and BASE declarations override `prefixes` and `base`."""
+    """Return the tokens of a span.
+
+    Its PREFIX and BASE declarations override `prefixes` and `base`.
+    """
     result = TokenScan(span, dict(prefixes), base, [], [], dialect)
     lexemes = list(lex(result))
     position = read_prologue(result, lexemes)
@@ -213,7 +216,7 @@ def _line_end(text: str, position: int) -> int:
 
 
 def read_prologue(result: TokenScan, lexemes: list[Lexeme]) -> int:
-    """Read PREFIX and BASE declarations; return the position of the next lexeme."""
+    """Read PREFIX and BASE declarations into the scan; return the position of the next lexeme."""
     position = 0
     while position < len(lexemes) and lexemes[position].group == "word":
         word, rest = lexemes[position].text.upper(), lexemes[position + 1 : position + 3]
@@ -349,9 +352,9 @@ def _in_negated_set(tokens: list[Token]) -> bool:
 
 
 def resolve_name(result: TokenScan, lexeme: Lexeme, *, is_name: bool = False) -> str:
-    """Return the absolute IRI of an IRI reference or a prefixed name.
+    """Return the absolute IRI of an IRI reference or a prefixed name; problems are reported.
 
-    `is_name`: without a base a relative reference is a name as it stands.
+    `is_name`: a relative reference without a base is a plain name, which is returned unchanged.
     """
     if lexeme.group == "iri":
         name = unescaped(lexeme.text[1:-1])

@@ -5,8 +5,7 @@
 - `~ r` after a triple: the same pattern; triples in `{| … |}` have the reifier before it, or a
   fresh one, as subject.
 
-Invariant: the patterns of a quoted token are added once, to the basic graph pattern that holds the
-token.
+Invariant: the patterns of a quoted token are added once, to the basic graph pattern of the token.
 Source: SPARQL 1.2, section 4.3.
 """
 
@@ -50,9 +49,9 @@ class TripleReader(ExpressionReader):
         token = self.token(node)
         if token is not None:
             return self._slot(token)
-        noun = self.leaf_value(node)
-        assert isinstance(noun, Var | Const)
-        return noun
+        value = self.leaf_value(node)
+        assert isinstance(value, Var | Const)
+        return value
 
     def constant_slot(self, node: ParseNode) -> Slot:
         """Return the slot of a constant, as in VALUES."""
@@ -93,8 +92,8 @@ class TripleReader(ExpressionReader):
         if token.kind is SparqlTokenKind.NUMBER:
             return signed_number(token)
         match self.token_value(token):
-            case Var() | Const() as noun:
-                return noun
+            case Var() | Const() as value:
+                return value
             case Attribute(label) | TimeOf(label):
                 return Var(label)  # after a reported problem
 

@@ -2,8 +2,8 @@
 
 Invariant: no triple occurs twice; blank nodes are `_:0`, `_:1`, … in order of appearance, also
 those inside triple terms.
-Cost: 3 µs for a graph of one triple with a prefix; only prefixes that the text may use are declared
-before it.
+Cost: 3 µs for a graph of one triple with a prefix. Only prefixes that the text may use are declared
+in front of it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Triples: TypeAlias = tuple[Triple, ...]
 class PrefixHeader:
     """Declarations of prefixes and base, to prepend to a text.
 
-    With more than `_MANY_PREFIXES` prefixes, the names before colons in the text are looked up, so
-    that the cost depends on the text alone.
+    Each prefix is searched for in the text. With more than `_MANY_PREFIXES` prefixes the names
+    before colons in the text are looked up instead, so that the cost depends on the text alone.
     """
 
     __slots__ = ("_base", "_declarations", "_fixed")
@@ -36,7 +36,7 @@ class PrefixHeader:
         self._fixed = self._base + "".join(self._declarations.values()) if len(self._declarations) < 2 else None
 
     def declare(self, prefixes: Mapping[str, str], base: str) -> None:
-        """Add or replace declarations; an empty base keeps the present one."""
+        """Add or replace declarations; an empty base leaves the present one."""
         self._base = f"@base <{base}> . " if base else self._base
         self._declarations.update((f"{prefix}:", f"@prefix {prefix}: <{iri}> . ") for prefix, iri in prefixes.items())
         self._fixed = self._base + "".join(self._declarations.values()) if len(self._declarations) < 2 else None
@@ -72,10 +72,7 @@ def _candidate_prefixes(run: str) -> tuple[str, ...]:
 
 
 class Misread(DotrError, ValueError):
-    """Text that is not Turtle.
-
-    The message is the reason (`why`) and its place in the text.
-    """
+    """Raised for text that is not Turtle; the message is the reason (`why`) and its place."""
 
     def __init__(self, why: str, place: str) -> None:
         super().__init__(why + place)
@@ -101,7 +98,8 @@ def read_graph(text: str, prefixes: Mapping[str, str], nesting: int) -> Triples:
 def read_turtle(document: str, text: str) -> Triples:
     """Return the triples of a Turtle document that ends with `text`.
 
-    Raises ValueError with the reason and its place in `text`.
+    Raises ValueError with the reason and its place in `text`. `document` has a header before it, as
+    of `PrefixHeader.prepend_to`.
     """
     try:
         triples = [tuple(str(quad).split(" ", 2)) for quad in parse(document, RdfFormat.TURTLE)]
@@ -145,7 +143,8 @@ def canonical_triples(triples: Sequence[Triple]) -> Triples:
     if len(triples) > 1:
         triples = list(dict.fromkeys(triples))
     for subject, _, value in triples:
-        if subject[0] == "_" or value[1] in ":<":  # a blank node, a triple term, or at worst a literal that begins like one
+        # True of `_:x` and `<<( … )>>`, and of literals such as `":a"`, for which the numbering changes nothing.
+        if subject[0] == "_" or value[1] in ":<":
             return number_blanks(triples)
     return tuple(triples)
 
@@ -176,7 +175,7 @@ def number_blanks(triples: Iterable[Triple]) -> Triples:
 
 
 def parser_message(error: Exception) -> str:
-    """Return the message of a parser's error without its places, which are those after a header.
+    """Return the message of a parser's error without places, since they count the header too.
 
     >>> parser_message(SyntaxError("Parser error at line 1 between columns 1 and 4: No scheme found in an absolute IRI"))
     'no scheme found in an absolute IRI'

@@ -1,7 +1,7 @@
 """Limit of bracket nesting, checked before parsing: pyoxigraph recurses without limit.
 
-A bracket is `(`, `[`, `{`, `{|`, `<<` or `<<(`, outside IRIs, quoted text and comments. The count
-may be too high, never too low: an unclosed quote is skipped, so brackets after it count.
+A bracket is `(`, `[`, `{`, `{|`, `<<` or `<<(`, outside IRIs, quoted text and comments. The depth
+may be overestimated, never underestimated: brackets after an unclosed quote are counted.
 Cost: 0.1 µs for a text with fewer opening characters than the limit; otherwise one pass of a
 tokenizer, 100 MB/s plus 0.5 µs per bracket.
 """
@@ -37,9 +37,9 @@ OPENING: Final = b"([{<"
 
 
 class TextLimitExceeded(DotrError, ValueError):
-    """Text that exceeds a limit, of dotr or of the parser.
+    """Raised for text that exceeds a limit of dotr or of the parser.
 
-    `offset` is that of the first bracket beyond the limit.
+    `offset`: position of the first bracket beyond the limit, in characters, or bytes for `bytes`.
     """
 
     def __init__(self, message: str, offset: int = 0) -> None:
@@ -49,6 +49,8 @@ class TextLimitExceeded(DotrError, ValueError):
 
 def check_nesting(text: str | bytes, limit: int) -> None:
     """Check the nesting of brackets in Turtle, TriG or N-Quads; raises `TextLimitExceeded`.
+
+    `limit`: the greatest depth that is accepted.
 
     >>> check_nesting(":a :p [ :q ( 1 2 ) ], ( ( ) )", 2)
     >>> check_nesting(":a :p [ :q ( 1 2 ( 3 ) ) ] .", 2)
@@ -85,7 +87,7 @@ _CLOSES: Final = {")": ("(",), "]": ("[",), "}": ("{",), "|}": ("{|",), ">>": ("
 
 
 def _check_depth(tokens: re.Pattern[AnyStr], text: AnyStr, limit: int) -> None:
-    """Count open brackets; a closing bracket closes the innermost open one only if of its kind.
+    """Check the number of open brackets; one is closed only by a closing bracket of its kind.
 
     `)>>` is one bracket after `<<(`, and two after `(` inside `<<`.
     """

@@ -44,8 +44,9 @@ def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False, base:
 
 
 def parse_map(span: Span, prefixes: Prefixes) -> ParsedMap:
-    """Return the template of a map in a span, with its blank nodes that have a property list in
-    brackets; raises `Refused`.
+    """Return the template of a map in a span, and its blank nodes with properties in brackets.
+
+    Raises `Refused`.
 
     >>> from dotr.model.places import Document
     >>> text = "[] <x:p> [ <x:q> {n} ] ."
@@ -68,6 +69,7 @@ class _TemplateParser(QuotedTriples):
         self._triples: dict[TemplateTriple, None] = {}
 
     def template(self) -> Template:
+        """Parse the whole span; raises `Refused` with all problems."""
         try:
             self._document()
         except UnreadableTemplate:
@@ -219,7 +221,11 @@ class _TemplateParser(QuotedTriples):
         return True
 
     def _collection(self, emit: Callable[[TemplateSlot], None]) -> TemplateSlot:
-        """Parse `( … )`; call `emit` with the first node of the list, or rdf:nil."""
+        """Parse `( … )`; call `emit` with the first node of the list, or rdf:nil.
+
+        `emit` and then the rdf:rest of each node receive the next node once its text begins, so
+        that triples are in the order of the text.
+        """
         opening = self._at
         self._at += 1
         head: TemplateSlot | None = None

@@ -103,7 +103,7 @@ class QuotedTriples(TermReader, ABC):
         return self._node("a term")
 
     def _reifier(self) -> TemplateSlot | None:
-        """Parse the node after `~`; None where it is absent."""
+        """Parse the node after `~`; None if it is absent."""
         character, start = self._skip_space(), self._at
         if character == "[":
             self._at += 1

@@ -1,7 +1,7 @@
 """Terms of a template: IRIs, literals, variables, cells and fresh names.
 
-IRIs are validated by pyoxigraph. An error inside a readable term is collected; an unreadable term
-ends the parsing.
+IRIs are validated by pyoxigraph. An error inside a term is collected; a syntax error ends the
+parsing.
 Source: W3C Turtle 1.1, section 6.5.
 """
 
@@ -28,11 +28,11 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
 class UnreadableTemplate(DotrError):
-    """End of the parsing, after a collected problem."""
+    """Raised at a syntax error, after its problem is collected, to end the parsing."""
 
 
 class TermReader:
-    """A position in the text of a template, with the declarations before it."""
+    """Cursor over the text of a template, with the declarations before it."""
 
     def __init__(self, span: Span, prefixes: Prefixes, cells: bool) -> None:
         self._span = span
@@ -165,19 +165,20 @@ class TermReader:
         return self._iri_slot((namespace, *parts), start, relative=False)
 
     def _text_and_cells(self, text: str, at: int, read: Callable[[str, int], str]) -> tuple[str | Cell, ...]:
-        """Return text and cells in turn; `read` decodes a text, given its position."""
+        """Return text and cells in turn; `read` decodes a part of the text, given its offset."""
         if "{" not in text:
             return (read(text, at),)
         parts: list[str | Cell] = []
-        done = 0
+        end = 0
         for match in tokens.CELL.finditer(text):
             self._check_cell(at + match.start(), at + match.end())
-            parts += [read(text[done : match.start()], at + done), Cell(match[1])]
-            done = match.end()
-        parts.append(read(text[done:], at + done))
+            parts += [read(text[end : match.start()], at + end), Cell(match[1])]
+            end = match.end()
+        parts.append(read(text[end:], at + end))
         return tuple(part for part in parts if part)
 
     def _iri_slot(self, parts: tuple[str | Cell, ...], start: int, *, relative: bool) -> TemplateSlot:
+        """The IRI of text and cells, validated with `0` for each cell; `start` is its offset."""
         sample = "".join(part if isinstance(part, str) else "0" for part in parts)
         try:
             if len(parts) == 1 and isinstance(parts[0], Cell):
@@ -239,6 +240,7 @@ class TermReader:
         return datatype
 
     def _quoted_text(self, text: str, at: int) -> str:
+        """Return a literal's text between cells, decoded; report a brace that opens no cell."""
         if (brace := text.find("{")) >= 0:
             self._problem("T105", "a brace that opens no cell", at + brace, at + brace + 1, _BRACE)
         return self._code_points(text, at)

@@ -1,7 +1,6 @@
 """Terminals of Turtle as regular expressions, with `{column}` in names, IRIs and strings.
 
-Terminals match with and without cells; the parser reports cells that are not allowed, with their
-place.
+Terminals accept cells everywhere; the parser reports a cell where none is allowed.
 Source: W3C Turtle 1.1, section 6.5.
 """
 
@@ -36,8 +35,12 @@ NAME_ESCAPE: Final = re.compile(r"\\(.)")
 
 
 class NameTokens(NamedTuple):
-    """Patterns of names: the prefix of a name with its colon, its local part, the label of a blank
-    node, a variable, and a word."""
+    """Patterns of names.
+
+    - `prefix`, `local`: the two parts of a prefixed name; the colon belongs to `prefix`.
+    - `blank`: a blank node with its `_:`.
+    - `variable`: with its question mark.
+    """
 
     prefix: re.Pattern[str]
     local: re.Pattern[str]
@@ -48,7 +51,7 @@ class NameTokens(NamedTuple):
 
 @cache
 def name_tokens(characters: NameCharacters) -> NameTokens:
-    """The patterns of names with these characters."""
+    """The patterns of names; `characters`: those that names in the text can have."""
     letters, marks = characters
     start = f"{letters}_"
     chars = rf"{start}0-9{marks}\-"
