@@ -230,7 +230,7 @@ class HeldFacts:
                 continue
             here.append(cell)
             name = fact[-2]  # the predicate of a triple, the relation of a row
-            if name != last:
+            if name != last:  # consecutive facts mostly share the name, so tables are looked up once
                 last = name
                 if name in new:
                     group = new[name]

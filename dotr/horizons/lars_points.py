@@ -45,6 +45,8 @@ class PointRows:
         for (least, greatest), relations in feeds.spans.items():
             begin, end = max(first, k - greatest), k - least
             if begin <= end:
+                # The greatest 2ʲ that is not longer than the window: runs of 2ʲ points from its first point and up to its
+                # last one cover it. For points 3 to 7, j = 2: runs of four points from 3 and from 4.
                 j = (end - begin + 1).bit_length() - 1
                 insert([(relations[j], (time_of(begin), time_of(end - (1 << j) + 1)))], k, k)
         if not self._rules.reach:

@@ -53,8 +53,8 @@ class PointFeeds:
 
     - `within`: the time of u if it is evaluated; `each`: the time of any u; both hold at the points
       u + α … u + β.
-    - `opened`: one row without columns, which holds from k₁ + α on. `latest`: the time of point k −
-      α, at k.
+    - `opened`: one row without columns, which holds from k₁ + α on.
+    - `latest`: the time of point k − α, at k.
     - `steps`: by (β, j), the times of two evaluated points that are 2ʲ points apart.
     - `spans`: two times that cover the window by runs of 2ʲ points, for the greatest 2ʲ that is not
       longer than the window: that of its first point, and that of the point 2ʲ − 1 before its last.

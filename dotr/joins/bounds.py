@@ -4,9 +4,10 @@ uncounted.
 Idea: a loop over the delta has at most one iteration for each delta triple; a loop over a term's
 background triples has at most as many as the largest fan-out of a term. The product bounds the
 join. Most joins follow links of small fan-out, so that an instant of ordinary size cannot exceed a
-limit. Invariant: the bound holds for every delta of that size. Cost: one pass over a predicate's
-table when a join that reads the predicate is first bounded; for a mapped background two numbers of
-its directory.
+limit.
+Invariant: the bound holds for every delta of that size.
+Cost: one pass over a predicate's table when a join that reads the predicate is first bounded; for a
+mapped background two numbers of its directory.
 """
 
 from __future__ import annotations

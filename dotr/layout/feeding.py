@@ -3,9 +3,10 @@
 
 Idea: after the last instant there are two sources of events: delayed anchors, and units with times
 of their own. A rule without a delay acts when its anchor arrives, so the feeders of its readers are
-the feeders of its anchor. Example: the query `Q` reads the graphs of the rule `R`, whose anchor is
-an event of the rule `S`. `S` delays its anchors, which wait in queue 0 of layer 0: the feeder of
-`Q` is `DelayedAnchors(0, 0)`.
+the feeders of its anchor.
+Example: the query `Q` reads the graphs of the rule `R`, whose anchor is an event of the rule `S`.
+`S` delays its anchors, which wait in queue 0 of layer 0: the feeder of `Q` is `DelayedAnchors(0,
+0)`.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 Idea: each rule needs all events of a key value in one bucket, but different rules may use different
 buckets. Rules of a layer that read each other there or share a matcher stay together; otherwise
 they are dealt into groups with about equal numbers of matchers. The bucket of a key in a group is
-its hash bucket plus the group's shift. Example: with two groups over four buckets, an event whose
-key is in bucket 1 is also stored in bucket 3, for the second group. Cost: an event is stored once
-for each group that reads it.
+its hash bucket plus the group's shift.
+Example: with two groups over four buckets, an event whose key is in bucket 1 is also stored in
+bucket 3, for the second group.
+Cost: an event is stored once for each group that reads it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Idea: such a component is one unit of the program, with one partition. Its reads are the streams
 that members read from other units; events between members stay inside
-(`engine.interval_component`). Example: the STREAM `Sum` that reads its own graphs on the left of
-SEQ is a component of one member. Source: ep-sparql.md, sections 4 and 5.
+(`engine.interval_component`).
+Example: the STREAM `Sum` that reads its own graphs on the left of SEQ is a component of one member.
+Source: ep-sparql.md, sections 4 and 5.
 """
 
 from __future__ import annotations

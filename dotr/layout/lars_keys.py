@@ -4,8 +4,10 @@ Idea: each predicate gets a place (subject or object, an argument, an attribute)
 rule one variable occurs at the places of all atoms. All atoms that a rule joins then have the same
 key, so that atoms of other keys have no effect. The places are found by backtracking over the
 rules: a variable is chosen for each rule in turn, and restricts each predicate to the places at
-which the variable occurs in all its atoms. Example: `Hot(?v, ?s) :- :temp(?s, ?v) IN [3 s]` with ?s
-gives argument 1 of Hot, the subject of :temp. Source: lars.md, section 4.
+which the variable occurs in all its atoms.
+Example: `Hot(?v, ?s) :- :temp(?s, ?v) IN [3 s]` with ?s gives argument 1 of Hot, the subject of
+:temp.
+Source: lars.md, section 4.
 """
 
 from __future__ import annotations

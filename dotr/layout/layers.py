@@ -3,8 +3,9 @@
 Idea: rules that read facts alone are in layer 0; `placement` assigns the others. Between two layers
 events are sent to the bucket of their new key. A *port* is one stream (facts, events of a label,
 graphs or triples) under the attribute that keys it. Units of other languages have separate layers;
-each unit without a key has one partition. Invariant: rules of a layer are ordered by depth: all
-events of an instant that a rule reads are made at lower depths.
+each unit without a key has one partition.
+Invariant: rules of a layer are ordered by depth: all events of an instant that a rule reads are
+made at lower depths.
 """
 
 from __future__ import annotations

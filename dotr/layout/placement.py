@@ -7,8 +7,9 @@ has a layer for each stage, each above the preceding one, and makes its events i
 Invariant: within a layer an event is made at a lower depth than any rule that may read it at the
 same instant; events read strictly in the past impose no order. A layer has rules or units of other
 languages, not both: rules are on even levels, units on odd ones. Layers are the used levels,
-numbered from 0. Cost: linear in the rules and their dependencies, except for the search of a shared
-key (at most `_MAX_TRIALS`).
+numbered from 0.
+Cost: linear in the rules and their dependencies, except for the search of a shared key (at most
+`_MAX_TRIALS`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Idea: a query is keyed by the subject of its triple patterns if each solution follows from triples
 of one subject, and if no operator of a report (DISTINCT, LIMIT, an aggregate) compares or counts
-solutions of several subjects. Source: continuous.md, section 9.
+solutions of several subjects.
+Source: continuous.md, section 9.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ Idea: at the level NONE a bucket receives, of the elements of each time, the tri
 subjects, and the numbers of all elements and of all their triples, since policies and counts are
 those of the whole window. At SNAPSHOT a bucket receives all elements, closes the items, and keeps
 the entailed triples of its subjects. The background is in all buckets; a solution belongs to the
-bucket of its subject. Example: of two elements of one time, `:a :v 1 . :b :v 2` and `:b :v 3`, the
-bucket of :b gets the row `2 3 :b :v 2 :b :v 3`: two elements with three triples, of which two are
-its own.
+bucket of its subject.
+Example: of two elements of one time, `:a :v 1 . :b :v 2` and `:b :v 3`, the bucket of :b gets the
+row `2 3 :b :v 2 :b :v 3`: two elements with three triples, of which two are its own.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ it. A row is sent to the buckets of the terms in its key columns. A row without 
 a graph in which an operand is matched, is sent to all buckets, and each keeps its own solutions.
 Example: `{ ?a :knows ?b } SEQ { ?b :knows ?c }` has the key ?b, and both groups read one stream of
 rows (subject, object): a row is sent to the bucket of its object, for the first group, and to that
-of its subject, for the second. Source: ep-sparql.md, section 5; lars.md, section 4; continuous.md,
-section 9.
+of its subject, for the second.
+Source: ep-sparql.md, section 5; lars.md, section 4; continuous.md, section 9.
 """
 
 from __future__ import annotations

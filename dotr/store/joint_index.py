@@ -1,8 +1,9 @@
 """Two indexes that share no triple, read as one.
 
 Idea: a table looks a key up in both indexes and concatenates the two lists; nothing is copied
-before a look-up. Invariant: equal to a `TripleIndex` of the triples of both. Cost: a look-up costs
-two, and the concatenation if both indexes have the key.
+before a look-up.
+Invariant: equal to a `TripleIndex` of the triples of both.
+Cost: a look-up costs two, and the concatenation if both indexes have the key.
 """
 
 from __future__ import annotations
